@@ -1,0 +1,12 @@
+//! One file an analysis: its definition, its code, its tests. An analysis is a pure function from a trace to a small
+//! result; it prints nothing, draws nothing, and never looks at a name.
+//!
+//! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
+
+mod catalogue;
+mod selection;
+mod table;
+
+pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
+pub use selection::Selection;
+pub use table::{Column, Table, Unit, Values};

@@ -1,0 +1,146 @@
+//! The plain form of a result that every face can print: typed columns with units.
+
+/// What a column's numbers count; also how a person reads them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Names and other text.
+    Text,
+    /// Plain numbers: ranks, step numbers, counts.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// A share in `0..=1`.
+    Ratio,
+    /// Blocks of a launch over multiprocessors, and other plain fractions.
+    Plain,
+    /// Yes or no.
+    Flag,
+}
+
+/// A column's values; `None` is "no answer", never 0.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Values {
+    /// Integers.
+    Int(Vec<Option<i64>>),
+    /// Fractions.
+    Float(Vec<Option<f64>>),
+    /// Text.
+    Text(Vec<Option<String>>),
+    /// Yes or no.
+    Bool(Vec<Option<bool>>),
+}
+
+impl Values {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Int(values) => values.len(),
+            Self::Float(values) => values.len(),
+            Self::Text(values) => values.len(),
+            Self::Bool(values) => values.len(),
+        }
+    }
+
+    /// True without rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One column.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// Its name in JSON, with the unit in it: `total_ns`.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// One value a row.
+    pub values: Values,
+}
+
+/// A result as columns of equal length.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Table {
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// True without rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Adds a column of integers; `unit` says what of.
+    pub fn int<T: Into<Option<i64>>>(mut self, name: &'static str, unit: Unit, values: impl IntoIterator<Item = T>) -> Self {
+        let values = Values::Int(values.into_iter().map(Into::into).collect());
+        self.push(Column { name, unit, values });
+        self
+    }
+
+    /// Adds a column of nanoseconds; its name ends in `_ns`.
+    pub fn ns<T: Into<Option<i64>>>(self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
+        self.int(name, Unit::Nanoseconds, values)
+    }
+
+    /// Adds a column of plain integers.
+    pub fn count<T: Into<Option<i64>>>(self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
+        self.int(name, Unit::Count, values)
+    }
+
+    /// Adds a column of fractions; `unit` is `Ratio` for shares in 0..=1.
+    pub fn float<T: Into<Option<f64>>>(mut self, name: &'static str, unit: Unit, values: impl IntoIterator<Item = T>) -> Self {
+        let values = Values::Float(values.into_iter().map(Into::into).collect());
+        self.push(Column { name, unit, values });
+        self
+    }
+
+    /// Adds a column of text.
+    pub fn text<S: Into<String>>(mut self, name: &'static str, values: impl IntoIterator<Item = Option<S>>) -> Self {
+        let values = Values::Text(values.into_iter().map(|text| text.map(Into::into)).collect());
+        self.push(Column { name, unit: Unit::Text, values });
+        self
+    }
+
+    /// Adds a column of yes and no.
+    pub fn flag<T: Into<Option<bool>>>(mut self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
+        let values = Values::Bool(values.into_iter().map(Into::into).collect());
+        self.push(Column { name, unit: Unit::Flag, values });
+        self
+    }
+
+    fn push(&mut self, column: Column) {
+        assert!(self.columns.is_empty() || column.values.len() == self.len(), "columns of a table are equally long");
+        self.columns.push(column);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_keep_their_order_and_length() {
+        let table = Table::default().text("name", [Some("a"), None]).ns("total_ns", [1, 2]).count("step", [None, Some(4)]);
+        assert_eq!(table.len(), 2);
+        assert_eq!(table.column("step").unwrap().values, Values::Int(vec![None, Some(4)]));
+    }
+
+    #[test]
+    #[should_panic(expected = "equally long")]
+    fn a_short_column_is_a_bug() {
+        let _ = Table::default().ns("total_ns", [1, 2]).count("step", [1]);
+    }
+}

@@ -1,0 +1,13 @@
+//! Arithmetic and small structures that every other crate borrows: spans, interval sets, ids, interned strings,
+//! percentiles, units. No I/O, no clock, no thread.
+
+pub mod ids;
+pub mod interval_set;
+pub mod percentiles;
+pub mod span;
+pub mod strings;
+pub mod units;
+
+pub use interval_set::IntervalSet;
+pub use span::Span;
+pub use strings::{StringId, StringTable};

@@ -1,0 +1,27 @@
+//! Order statistics of integers, without interpolation: every percentile is a value that occurred.
+
+/// The nearest-rank percentile of ascending `sorted`: the smallest value that at least `percent` of 100 of the values
+/// do not exceed. `None` when there is no value.
+///
+/// # Panics
+/// When `percent` is not in `1..=100`.
+pub fn nearest_rank(sorted: &[i64], percent: u32) -> Option<i64> {
+    assert!((1..=100).contains(&percent), "percent is 1..=100");
+    let rank = (sorted.len() * percent as usize).div_ceil(100);
+    sorted.get(rank.checked_sub(1)?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let values = [10, 20, 30, 40];
+        assert_eq!(nearest_rank(&values, 50), Some(20));
+        assert_eq!(nearest_rank(&values, 51), Some(30));
+        assert_eq!(nearest_rank(&values, 99), Some(40));
+        assert_eq!(nearest_rank(&values, 1), Some(10));
+        assert_eq!(nearest_rank(&[], 50), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! From rows in any order to a [`Trace`]: nesting and overflow lanes, launches and ops of device events, steps.
+//!
+//! Readers add rows as they meet them, with times on any one clock; [`TraceBuilder::finish`] orders, links and shifts
+//! them so that the earliest event is at 0. Ids handed out while adding are provisional and die with the builder.
+
+mod links;
+mod nesting;
+mod step_limits;
+
+use crate::{
+    Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, Instants, OpInfo, Ops, Process, ProcessId, SliceId,
+    SliceKind, Trace, Track, TrackId,
+};
+use stepscope_base::{StringId, StringTable};
+
+/// What joins a launch with its device events: the source's correlation id, within one process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LaunchKey {
+    /// The process that launched.
+    pub process: ProcessId,
+    /// The source's correlation id.
+    pub correlation: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RawSlice {
+    track: TrackId,
+    start_ns: i64,
+    dur_ns: i64,
+    name: StringId,
+    kind: SliceKind,
+    is_unfinished: bool,
+}
+
+/// A trace under construction.
+#[derive(Debug, Default)]
+pub struct TraceBuilder {
+    /// What a person calls the run.
+    pub name: String,
+    /// Where it is read from.
+    pub sources: Vec<String>,
+    /// Unix time, in ns, of time 0 of the times given to this builder; `None` when their clock is arbitrary.
+    pub clock_zero_unix_ns: Option<i64>,
+    /// Names; readers intern here.
+    pub strings: StringTable,
+    /// Findings so far.
+    pub findings: Findings,
+    /// Facts about the environment.
+    pub facts: Vec<(String, String)>,
+    processes: Vec<Process>,
+    devices: Vec<Device>,
+    tracks: Vec<Track>,
+    slices: Vec<RawSlice>,
+    instants: Vec<(i64, TrackId, StringId)>,
+    ops: Vec<(SliceId, OpInfo)>,
+    device_events: Vec<DeviceEvent>,
+    correlations: Vec<(LaunchKey, SliceId)>,
+    launch_links: Vec<(SliceId, SliceId)>,
+    flows: Vec<Flow>,
+    step_labels: Vec<(SliceId, i64)>,
+    step_marks: Vec<(TrackId, i64)>,
+    is_cut: Vec<ProcessId>,
+}
+
+impl TraceBuilder {
+    /// An empty builder for the run that a person calls `name`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Adds a process.
+    pub fn add_process(&mut self, process: Process) -> ProcessId {
+        self.processes.push(process);
+        ProcessId::from_index(self.processes.len() - 1)
+    }
+
+    /// Gives access to a process that was added, to fill in what is learned later.
+    pub fn process_mut(&mut self, id: ProcessId) -> &mut Process {
+        &mut self.processes[id.index()]
+    }
+
+    /// Adds a device.
+    pub fn add_device(&mut self, device: Device) -> DeviceId {
+        self.devices.push(device);
+        DeviceId::from_index(self.devices.len() - 1)
+    }
+
+    /// Gives access to a device that was added.
+    pub fn device_mut(&mut self, id: DeviceId) -> &mut Device {
+        &mut self.devices[id.index()]
+    }
+
+    /// Adds a track; its `lane` and `slices` are set by the builder.
+    pub fn add_track(&mut self, track: Track) -> TrackId {
+        self.tracks.push(track);
+        TrackId::from_index(self.tracks.len() - 1)
+    }
+
+    /// Gives access to a track that was added.
+    pub fn track_mut(&mut self, id: TrackId) -> &mut Track {
+        &mut self.tracks[id.index()]
+    }
+
+    /// Adds a slice. A negative `dur_ns` is the reader's to repair and report.
+    ///
+    /// # Panics
+    /// When `dur_ns` is negative: a bug in the reader.
+    pub fn add_slice(
+        &mut self,
+        track: TrackId,
+        kind: SliceKind,
+        name: StringId,
+        start_ns: i64,
+        dur_ns: i64,
+    ) -> SliceId {
+        assert!(dur_ns >= 0, "readers repair negative durations");
+        self.slices.push(RawSlice { track, start_ns, dur_ns, name, kind, is_unfinished: false });
+        SliceId::from_index(self.slices.len() - 1)
+    }
+
+    /// Marks a slice whose end was not recorded.
+    pub fn set_unfinished(&mut self, slice: SliceId) {
+        self.slices[slice.index()].is_unfinished = true;
+    }
+
+    /// Gives a slice its duration, for readers that meet its end after its start.
+    pub fn set_duration(&mut self, slice: SliceId, dur_ns: i64) {
+        assert!(dur_ns >= 0, "readers repair negative durations");
+        self.slices[slice.index()].dur_ns = dur_ns;
+    }
+
+    /// Changes what a slice is, for readers that learn it later.
+    pub fn set_kind(&mut self, slice: SliceId, kind: SliceKind) {
+        self.slices[slice.index()].kind = kind;
+    }
+
+    /// Adds an event without duration.
+    pub fn add_instant(&mut self, track: TrackId, name: StringId, time_ns: i64) {
+        self.instants.push((time_ns, track, name));
+    }
+
+    /// Adds what is known of an op.
+    pub fn add_op(&mut self, slice: SliceId, info: OpInfo) {
+        self.ops.push((slice, info));
+    }
+
+    /// Adds a device event; `launch` and `op` are resolved by the builder.
+    pub fn add_device_event(&mut self, event: DeviceEvent) {
+        self.device_events.push(event);
+    }
+
+    /// Says that a launch or a device event carries a correlation id.
+    pub fn set_correlation(&mut self, slice: SliceId, key: LaunchKey) {
+        self.correlations.push((key, slice));
+    }
+
+    /// Links a launch with a device event where the source says so itself; used where no correlation id does.
+    pub fn add_launch_link(&mut self, launch: SliceId, device_event: SliceId) {
+        self.launch_links.push((launch, device_event));
+    }
+
+    /// Adds an edge.
+    pub fn add_flow(&mut self, flow: Flow) {
+        self.flows.push(flow);
+    }
+
+    /// Says that `slice` is the job's own label of step `number`.
+    pub fn add_step_label(&mut self, slice: SliceId, number: i64) {
+        self.step_labels.push((slice, number));
+    }
+
+    /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends.
+    pub fn add_step_mark(&mut self, track: TrackId, time_ns: i64) {
+        self.step_marks.push((track, time_ns));
+    }
+
+    /// Says that the recording of a process ended while it was at work, so that its last step is cut.
+    pub fn set_cut(&mut self, process: ProcessId) {
+        self.is_cut.push(process);
+    }
+
+    /// Number of slices added so far.
+    pub fn slice_count(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// Orders, nests and links everything; times are shifted so that the earliest event is at 0.
+    pub fn finish(mut self) -> Trace {
+        let start_ns = self.shift_to_zero();
+        let nested = nesting::nest(&self.tracks, &self.slices, &mut self.findings);
+        let new_slice = |old: SliceId| nested.slice_of[old.index()];
+        let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
+        ops.sort_unstable_by_key(|(id, _)| *id);
+        let (slice, info) = ops.into_iter().unzip();
+        let mut device_events = self.device_events;
+        device_events.iter_mut().for_each(|event| event.slice = new_slice(event.slice));
+        device_events.sort_unstable_by_key(|event| (nested.slices.start_ns[event.slice.index()], event.slice));
+        let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
+        let mut instants: Vec<_> = self.instants.iter().map(|(t, id, name)| (*t, nested.track_of[id.index()], *name)).collect();
+        instants.sort_unstable();
+        let mut trace = Trace {
+            name: self.name,
+            sources: self.sources,
+            start_unix_ns: self.clock_zero_unix_ns.map(|zero_ns| zero_ns + start_ns),
+            strings: self.strings,
+            processes: self.processes,
+            devices: self.devices,
+            tracks: nested.tracks,
+            slices: nested.slices,
+            instants: Instants {
+                time_ns: instants.iter().map(|row| row.0).collect(),
+                track: instants.iter().map(|row| row.1).collect(),
+                name: instants.iter().map(|row| row.2).collect(),
+            },
+            ops: Ops { slice, info },
+            device_events: DeviceEvents::default(),
+            flows: self.flows.iter().map(renamed).collect(),
+            steps: Vec::new(),
+            findings: self.findings,
+            facts: self.facts,
+        };
+        let correlations = self.correlations.iter().map(|(key, id)| (*key, new_slice(*id))).collect();
+        let launch_links = self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))).collect();
+        links::link_device_events(&mut trace, device_events, correlations, launch_links);
+        links::link_forward_backward(&mut trace);
+        trace.flows.sort_unstable();
+        trace.flows.dedup();
+        let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
+        let marks = self.step_marks.iter().map(|(id, time_ns)| (nested.track_of[id.index()], *time_ns)).collect();
+        step_limits::find_steps(&mut trace, labels, marks, &self.is_cut);
+        trace
+    }
+
+    /// Moves every time so that the earliest is 0; returns the former earliest.
+    fn shift_to_zero(&mut self) -> i64 {
+        let slice_starts = self.slices.iter().map(|slice| slice.start_ns);
+        let start_ns = slice_starts.chain(self.instants.iter().map(|row| row.0)).min().unwrap_or(0);
+        self.slices.iter_mut().for_each(|slice| slice.start_ns -= start_ns);
+        self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
+        self.step_marks.iter_mut().for_each(|row| row.1 -= start_ns);
+        start_ns
+    }
+}

@@ -1,0 +1,244 @@
+//! From a device event to its launch and its op, and from a forward op to its backward node.
+
+use super::LaunchKey;
+use crate::{DeviceEvent, DeviceEvents, FindingCode, Flow, FlowKind, SliceId, SliceKind, Trace, TrackId};
+use rustc_hash::FxHashMap;
+
+/// Resolves `launch` and `op` of every device event and adds the launch flows.
+pub(super) fn link_device_events(
+    trace: &mut Trace,
+    mut events: Vec<DeviceEvent>,
+    correlations: Vec<(LaunchKey, SliceId)>,
+    launch_links: Vec<(SliceId, SliceId)>,
+) {
+    let mut launches: FxHashMap<LaunchKey, Vec<SliceId>> = FxHashMap::default();
+    let mut key_of: FxHashMap<SliceId, LaunchKey> = FxHashMap::default();
+    for (key, slice) in correlations {
+        if trace.slices.kind(slice).is_device_event() {
+            key_of.insert(slice, key);
+        } else {
+            launches.entry(key).or_default().push(slice);
+        }
+    }
+    for (key, slices) in &mut launches {
+        slices.sort_unstable_by_key(|id| trace.slices.start_ns[id.index()]);
+        if slices.len() > 1 && slices[1..].iter().any(|id| !is_inside(trace, *id, slices[0])) {
+            trace.findings.add(FindingCode::AmbiguousCorrelation, || format!("correlation {}", key.correlation));
+        }
+    }
+    let direct: FxHashMap<SliceId, SliceId> = launch_links.into_iter().map(|(launch, event)| (event, launch)).collect();
+    for event in &mut events {
+        let start_ns = trace.slices.start_ns[event.slice.index()];
+        let candidates = key_of.get(&event.slice).and_then(|key| launches.get(key));
+        let by_correlation = candidates.map(|candidates| pick_launch(trace, candidates, start_ns));
+        event.launch = by_correlation.or_else(|| direct.get(&event.slice).copied());
+        event.op = event.launch.and_then(|launch| innermost_op(trace, launch));
+        match event.launch {
+            Some(from) => trace.flows.push(Flow { from, to: event.slice, kind: FlowKind::Launch }),
+            None => trace.findings.add(FindingCode::UnlinkedDeviceEvent, || {
+                let name = trace.strings.get(trace.slices.name[event.slice.index()]);
+                format!("{} at {start_ns} ns", name.chars().take(80).collect::<String>())
+            }),
+        }
+    }
+    trace.device_events = DeviceEvents::from_rows(events);
+}
+
+fn is_inside(trace: &Trace, inner: SliceId, outer: SliceId) -> bool {
+    trace.slices.with_ancestors(inner).any(|id| id == outer)
+}
+
+/// The last launch that starts no later than the device event, or else the first; of nested calls the outermost.
+fn pick_launch(trace: &Trace, candidates: &[SliceId], event_start_ns: i64) -> SliceId {
+    let before = candidates.partition_point(|id| trace.slices.start_ns[id.index()] <= event_start_ns);
+    let picked = candidates[before.saturating_sub(1)];
+    trace.slices.with_ancestors(picked).filter(|id| candidates.contains(id)).last().unwrap_or(picked)
+}
+
+/// The innermost op open on the launching thread, in any of its lanes, when the launch starts.
+fn innermost_op(trace: &Trace, launch: SliceId) -> Option<SliceId> {
+    let at_ns = trace.slices.start_ns[launch.index()];
+    let lanes = lanes_of(trace, trace.slices.track[launch.index()]);
+    let op_in = |track: TrackId| {
+        let rows = &trace.tracks[track.index()].slices;
+        let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
+        let last = starts.partition_point(|start_ns| *start_ns <= at_ns).checked_sub(1)?;
+        let last = SliceId(rows.start + last as u32);
+        let is_open_op = |id: &SliceId| {
+            trace.slices.kind(*id) == SliceKind::Op && (trace.slices.span(*id).contains(at_ns) || is_inside(trace, launch, *id))
+        };
+        trace.slices.with_ancestors(last).find(is_open_op)
+    };
+    lanes.filter_map(op_in).max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
+}
+
+/// A track together with the overflow lanes it belongs with.
+fn lanes_of(trace: &Trace, track: TrackId) -> impl Iterator<Item = TrackId> {
+    let first = track.index() - trace.tracks[track.index()].lane as usize;
+    let more = trace.tracks[first + 1..].iter().take_while(|other| other.lane > 0).count();
+    (first..=first + more).map(TrackId::from_index)
+}
+
+/// Adds an edge from each forward op to the backward nodes with its sequence number, where the source told both the
+/// number and the framework's thread. Of several ops that carry a number, the last one created the node.
+pub(super) fn link_forward_backward(trace: &mut Trace) {
+    let mut forward: FxHashMap<(u64, i64), SliceId> = FxHashMap::default();
+    let mut backward = Vec::new();
+    for (slice, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
+        let Some(number) = info.sequence_number.filter(|number| *number >= 0) else { continue };
+        match info.forward_thread.filter(|thread| *thread != 0) {
+            Some(thread) => backward.push((*slice, thread, number)),
+            None => {
+                let track = &trace.tracks[trace.slices.track[slice.index()].index()];
+                let Some(thread) = track.framework_thread else { continue };
+                let last = forward.entry((thread, number)).or_insert(*slice);
+                if trace.slices.start_ns[slice.index()] >= trace.slices.start_ns[last.index()] {
+                    *last = *slice;
+                }
+            }
+        }
+    }
+    for (to, thread, number) in backward {
+        if let Some(from) = forward.get(&(thread, number)) {
+            trace.flows.push(Flow { from: *from, to, kind: FlowKind::ForwardBackward });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, DeviceEventClass, OpInfo, Process, TraceBuilder, Track, TrackKind};
+
+    struct Fixture {
+        builder: TraceBuilder,
+        thread: TrackId,
+        stream: TrackId,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let mut builder = TraceBuilder::new("links");
+            let process = builder.add_process(Process::default());
+            builder.add_device(Device::default());
+            let mut thread = Track::new(TrackKind::Thread, process, "main");
+            thread.framework_thread = Some(1);
+            let thread = builder.add_track(thread);
+            let stream = builder.add_track(Track::new(TrackKind::Stream, process, "stream 7"));
+            Self { builder, thread, stream }
+        }
+
+        fn host(&mut self, kind: SliceKind, name: &str, start: i64, end: i64, correlation: Option<i64>) -> SliceId {
+            let name = self.builder.strings.intern(name);
+            let slice = self.builder.add_slice(self.thread, kind, name, start, end - start);
+            self.correlate(slice, correlation);
+            slice
+        }
+
+        fn kernel(&mut self, name: &str, start: i64, end: i64, correlation: Option<i64>) -> SliceId {
+            let name = self.builder.strings.intern(name);
+            let slice = self.builder.add_slice(self.stream, SliceKind::Kernel, name, start, end - start);
+            self.builder.add_device_event(DeviceEvent::new(slice, crate::DeviceId(0), DeviceEventClass::Compute));
+            self.correlate(slice, correlation);
+            slice
+        }
+
+        fn correlate(&mut self, slice: SliceId, correlation: Option<i64>) {
+            if let Some(correlation) = correlation {
+                self.builder.set_correlation(slice, LaunchKey { process: crate::ProcessId(0), correlation });
+            }
+        }
+
+        /// Each device event as `kernel<launch<op`.
+        fn check(self, expected: &[&str]) -> Trace {
+            let trace = self.builder.finish();
+            let name = |id: Option<SliceId>| id.map_or("-", |id| trace.slice_name(id));
+            let found: Vec<String> = trace
+                .device_events
+                .iter()
+                .map(|event| format!("{}<{}<{}", name(Some(event.slice)), name(event.launch), name(event.op)))
+                .collect();
+            assert_eq!(found, expected);
+            trace
+        }
+    }
+
+    #[test]
+    fn a_kernel_belongs_to_the_innermost_op_at_its_launch() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Op, "linear", 0, 20, None);
+        fixture.host(SliceKind::Op, "addmm", 2, 10, None);
+        fixture.host(SliceKind::Runtime, "launch", 5, 6, Some(1));
+        fixture.host(SliceKind::Runtime, "late", 12, 13, Some(2));
+        fixture.kernel("gemm", 30, 40, Some(1));
+        fixture.kernel("bias", 41, 42, Some(2));
+        fixture.check(&["gemm<launch<addmm", "bias<late<linear"]);
+    }
+
+    #[test]
+    fn an_op_on_an_overflow_lane_still_owns_its_launches() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Op, "first", 0, 10, None);
+        fixture.host(SliceKind::Op, "second", 5, 15, None);
+        fixture.host(SliceKind::Runtime, "launch", 11, 12, Some(1));
+        fixture.kernel("k", 20, 21, Some(1));
+        fixture.check(&["k<launch<second"]);
+    }
+
+    #[test]
+    fn one_launch_owns_many_kernels_and_one_without_launch_stays() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Runtime, "graph", 0, 2, Some(9));
+        fixture.kernel("a", 5, 6, Some(9));
+        fixture.kernel("b", 6, 7, Some(9));
+        fixture.kernel("alone", 8, 9, None);
+        let trace = fixture.check(&["a<graph<-", "b<graph<-", "alone<-<-"]);
+        assert_eq!(trace.findings.count(FindingCode::UnlinkedDeviceEvent), 1);
+        assert_eq!(trace.flows.len(), 2);
+    }
+
+    #[test]
+    fn of_nested_calls_with_one_correlation_the_outermost_is_the_launch() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Runtime, "cudaLaunchKernel", 0, 4, Some(3));
+        fixture.host(SliceKind::Driver, "cuLaunchKernel", 1, 3, Some(3));
+        fixture.kernel("k", 5, 6, Some(3));
+        let trace = fixture.check(&["k<cudaLaunchKernel<-"]);
+        assert!(trace.findings.is_empty() || trace.findings.count(FindingCode::AmbiguousCorrelation) == 0);
+    }
+
+    #[test]
+    fn a_reused_correlation_means_the_last_launch_before_the_kernel() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Runtime, "first", 0, 1, Some(3));
+        fixture.host(SliceKind::Runtime, "second", 10, 11, Some(3));
+        fixture.kernel("a", 5, 6, Some(3));
+        fixture.kernel("b", 15, 16, Some(3));
+        let trace = fixture.check(&["a<first<-", "b<second<-"]);
+        assert_eq!(trace.findings.count(FindingCode::AmbiguousCorrelation), 1);
+    }
+
+    #[test]
+    fn flows_of_the_source_serve_where_no_correlation_does() {
+        let mut fixture = Fixture::new();
+        let launch = fixture.host(SliceKind::Runtime, "launch", 0, 1, None);
+        let kernel = fixture.kernel("k", 5, 6, None);
+        fixture.builder.add_launch_link(launch, kernel);
+        fixture.check(&["k<launch<-"]);
+    }
+
+    #[test]
+    fn the_last_forward_op_with_a_number_made_the_backward_node() {
+        let mut fixture = Fixture::new();
+        let op = |fixture: &mut Fixture, name, start, end, number, forward_thread| {
+            let slice = fixture.host(SliceKind::Op, name, start, end, None);
+            fixture.builder.add_op(slice, OpInfo { sequence_number: Some(number), forward_thread, scope: 0 });
+        };
+        op(&mut fixture, "linear", 0, 10, 4, None);
+        op(&mut fixture, "addmm", 1, 5, 4, None);
+        op(&mut fixture, "AddmmBackward0", 20, 30, 4, Some(1));
+        let trace = fixture.check(&[]);
+        let names: Vec<_> = trace.flows.iter().map(|f| (trace.slice_name(f.from), trace.slice_name(f.to))).collect();
+        assert_eq!(names, [("addmm", "AddmmBackward0")]);
+    }
+}

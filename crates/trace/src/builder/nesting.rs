@@ -1,0 +1,148 @@
+//! Parents, depths and overflow lanes.
+//!
+//! ```text
+//! rows of one track     lane 0   ████████████······██
+//!   A ████████████               ··███···············
+//!   B ··███             lane 1   ········█████████···   C overlaps A without nesting
+//!   C ········█████████
+//!   D ··················██
+//! ```
+
+use super::RawSlice;
+use crate::{FindingCode, Findings, SliceId, Slices, Track, TrackId};
+
+/// The finished tables, and where each provisional id went.
+pub(super) struct Nested {
+    pub(super) tracks: Vec<Track>,
+    pub(super) slices: Slices,
+    pub(super) slice_of: Vec<SliceId>,
+    pub(super) track_of: Vec<TrackId>,
+}
+
+/// Groups rows by track and start, gives each its lane, parent and depth.
+pub(super) fn nest(tracks: &[Track], rows: &[RawSlice], findings: &mut Findings) -> Nested {
+    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
+    order.sort_unstable_by_key(|at| {
+        let row = &rows[*at as usize];
+        (row.track, row.start_ns, std::cmp::Reverse(row.dur_ns), *at)
+    });
+    let mut nested = Nested {
+        tracks: Vec::with_capacity(tracks.len()),
+        slices: Slices::default(),
+        slice_of: vec![SliceId(0); rows.len()],
+        track_of: Vec::with_capacity(tracks.len()),
+    };
+    let mut rest = order.as_slice();
+    for (track_index, track) in tracks.iter().enumerate() {
+        let len = rest.partition_point(|at| rows[*at as usize].track.index() <= track_index);
+        let (own, others) = rest.split_at(len);
+        rest = others;
+        nested.track_of.push(TrackId::from_index(nested.tracks.len()));
+        let lanes = split_into_lanes(own, rows);
+        for at in lanes.iter().skip(1).flatten() {
+            findings.add(FindingCode::OverlappingSlices, || {
+                format!("on {} at {} ns", track.name, rows[*at as usize].start_ns)
+            });
+        }
+        for (lane, members) in lanes.into_iter().enumerate() {
+            push_lane(&mut nested, track, lane, &members, rows);
+        }
+    }
+    nested
+}
+
+/// Rows, ordered by (start, longest first), each to the first lane where it nests; at least one lane.
+fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
+    let mut lanes: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default()];
+    for at in order {
+        let (start_ns, end_ns) = (rows[*at as usize].start_ns, rows[*at as usize].start_ns + rows[*at as usize].dur_ns);
+        let fits = |open_ends: &mut Vec<i64>| {
+            while open_ends.last().is_some_and(|open_end| *open_end <= start_ns) {
+                open_ends.pop();
+            }
+            open_ends.last().is_none_or(|open_end| end_ns <= *open_end)
+        };
+        let lane = lanes.iter_mut().position(|(_, open_ends)| fits(open_ends)).unwrap_or_else(|| {
+            lanes.push(Default::default());
+            lanes.len() - 1
+        });
+        lanes[lane].0.push(*at);
+        lanes[lane].1.push(end_ns);
+    }
+    lanes.into_iter().map(|(members, _)| members).collect()
+}
+
+fn push_lane(nested: &mut Nested, track: &Track, lane: usize, members: &[u32], rows: &[RawSlice]) {
+    let track_id = TrackId::from_index(nested.tracks.len());
+    let first = nested.slices.len();
+    let mut open: Vec<(SliceId, i64)> = Vec::new();
+    for at in members {
+        let row = &rows[*at as usize];
+        let id = SliceId::from_index(nested.slices.len());
+        nested.slice_of[*at as usize] = id;
+        while open.last().is_some_and(|(_, end_ns)| *end_ns <= row.start_ns) {
+            open.pop();
+        }
+        let slices = &mut nested.slices;
+        slices.track.push(track_id);
+        slices.start_ns.push(row.start_ns);
+        slices.dur_ns.push(row.dur_ns);
+        slices.name.push(row.name);
+        slices.kind.push(row.kind);
+        slices.parent.push(open.last().map(|(parent, _)| *parent));
+        slices.depth.push(open.len().min(u16::MAX as usize) as u16);
+        slices.is_unfinished.push(row.is_unfinished);
+        open.push((id, row.start_ns + row.dur_ns));
+    }
+    let lane = lane.min(u16::MAX as usize) as u16;
+    nested.tracks.push(Track { lane, slices: first as u32..nested.slices.len() as u32, ..track.clone() });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FindingCode, Process, SliceKind, Trace, TraceBuilder, Track, TrackKind};
+
+    /// Builds one thread from (name, start, end) and prints each lane as `name@parent`.
+    fn lanes(rows: &[(&str, i64, i64)]) -> (Vec<String>, Trace) {
+        let mut builder = TraceBuilder::new("drawn");
+        let process = builder.add_process(Process::default());
+        let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        for (name, start, end) in rows {
+            let name = builder.strings.intern(name);
+            builder.add_slice(track, SliceKind::Op, name, *start, end - start);
+        }
+        let trace = builder.finish();
+        let print = |track: &Track| {
+            let slice = |id| match trace.slices.parent(id) {
+                Some(parent) => format!("{}@{}", trace.slice_name(id), trace.slice_name(parent)),
+                None => trace.slice_name(id).to_string(),
+            };
+            track.slice_ids().map(slice).collect::<Vec<_>>().join(" ")
+        };
+        (trace.tracks.iter().map(print).collect(), trace.clone())
+    }
+
+    #[test]
+    fn what_overlaps_goes_to_a_lane_of_its_own() {
+        let (lanes, trace) = lanes(&[("D", 18, 20), ("A", 0, 12), ("C", 8, 17), ("B", 2, 5)]);
+        assert_eq!(lanes, ["A B@A D", "C"]);
+        assert_eq!(trace.findings.count(FindingCode::OverlappingSlices), 1);
+        assert_eq!(trace.tracks[1].lane, 1);
+    }
+
+    #[test]
+    fn slices_that_touch_are_siblings_and_empty_ones_nest() {
+        assert_eq!(lanes(&[("A", 0, 5), ("B", 5, 9), ("z", 5, 5)]).0, ["A B z@B"]);
+    }
+
+    #[test]
+    fn of_two_equal_slices_the_one_added_first_is_outside() {
+        assert_eq!(lanes(&[("outer", 3, 7), ("inner", 3, 7)]).0, ["outer inner@outer"]);
+    }
+
+    #[test]
+    fn time_starts_at_the_earliest_event() {
+        let (_, trace) = lanes(&[("A", 1_000, 1_005), ("B", 1_007, 1_009)]);
+        assert_eq!(trace.slices.start_ns, [0, 7]);
+    }
+}

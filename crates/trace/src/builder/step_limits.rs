@@ -1,0 +1,165 @@
+//! Where steps begin and end: the job's own labels first, else the optimizer's steps, else one step over everything.
+//!
+//! ```text
+//! thread   ░░data··fwd··bwd··opt│data··fwd··bwd··opt│data··fwd
+//! steps    ├──────── 0 ────────┤├──────── 1 ────────┤├─ 2, cut
+//! ```
+
+use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, TrackId};
+use stepscope_base::Span;
+use std::collections::BTreeMap;
+
+/// Fills `trace.steps` from labels and optimizer marks; `is_cut` names processes whose recording ended at work.
+pub(super) fn find_steps(
+    trace: &mut Trace,
+    labels: Vec<(SliceId, i64)>,
+    marks: Vec<(TrackId, i64)>,
+    is_cut: &[ProcessId],
+) {
+    let process_of = |track: TrackId| trace.tracks[track.index()].process;
+    let mut steps: Vec<Step> = Vec::new();
+    for (slice, number) in labels {
+        let process = process_of(trace.slices.track[slice.index()]);
+        let is_complete = !trace.slices.is_unfinished[slice.index()];
+        steps.push(step(trace, process, number, trace.slices.span(slice), StepSource::Label, is_complete));
+    }
+    let is_labelled = |process: ProcessId| steps.iter().any(|step| step.process == process);
+    let mut marks_of: BTreeMap<ProcessId, Vec<(TrackId, i64)>> = BTreeMap::new();
+    for (track, time_ns) in marks {
+        if !is_labelled(process_of(track)) {
+            marks_of.entry(process_of(track)).or_default().push((track, time_ns));
+        }
+    }
+    for (process, marks) in marks_of {
+        let inferred = optimizer_steps(trace, process, marks, is_cut.contains(&process));
+        trace.findings.add(FindingCode::InferredSteps, || format!("{} steps of process {}", inferred.len(), process.0));
+        steps.extend(inferred);
+    }
+    for rank in trace.ranks() {
+        if !steps.iter().any(|step| step.rank == rank) {
+            steps.extend(whole_step(trace, rank));
+        }
+    }
+    steps.sort_unstable_by_key(|step| (step.rank, step.process, step.span, step.number));
+    for step in steps.iter().filter(|step| !step.is_complete) {
+        trace.findings.add(FindingCode::IncompleteStep, || format!("step {} of rank {}", step.number, step.rank));
+    }
+    trace.steps = steps;
+}
+
+fn step(trace: &Trace, process: ProcessId, number: i64, span: Span, source: StepSource, is_complete: bool) -> Step {
+    let rank = trace.processes[process.index()].rank;
+    Step { process, rank, number, span, source, is_complete }
+}
+
+/// Consecutive steps that end with the optimizer's slice around each mark. The first begins with the first wait for
+/// data on that thread, or else with the thread's first op.
+fn optimizer_steps(trace: &Trace, process: ProcessId, mut marks: Vec<(TrackId, i64)>, is_cut: bool) -> Vec<Step> {
+    marks.sort_unstable_by_key(|(_, time_ns)| *time_ns);
+    let track = marks[0].0;
+    let mut start_ns = first_start(trace, track, SliceKind::DataLoader, marks[0].1)
+        .or_else(|| first_start(trace, track, SliceKind::Op, marks[0].1))
+        .unwrap_or(marks[0].1);
+    let mut steps = Vec::new();
+    for (track, time_ns) in marks {
+        let (end_ns, is_complete) = optimizer_end(trace, track, time_ns);
+        let number = steps.len() as i64;
+        steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, is_complete));
+        start_ns = end_ns;
+    }
+    let last_ns = trace.tracks[track.index()].slice_ids().map(|id| trace.slices.span(id).end_ns).max();
+    if let Some(end_ns) = last_ns.filter(|end_ns| is_cut && *end_ns > start_ns) {
+        let number = steps.len() as i64;
+        steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, false));
+    }
+    steps
+}
+
+fn first_start(trace: &Trace, track: TrackId, kind: SliceKind, before_ns: i64) -> Option<i64> {
+    let ids = trace.tracks[track.index()].slice_ids();
+    let mut starts = ids.filter(|id| trace.slices.kind(*id) == kind).map(|id| trace.slices.start_ns[id.index()]);
+    starts.next().filter(|start_ns| *start_ns < before_ns)
+}
+
+/// The end of the innermost optimizer slice that is open at `time_ns` (else `time_ns` itself), and whether it was seen.
+fn optimizer_end(trace: &Trace, track: TrackId, time_ns: i64) -> (i64, bool) {
+    let rows = &trace.tracks[track.index()].slices;
+    let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
+    let Some(last) = starts.partition_point(|start_ns| *start_ns <= time_ns).checked_sub(1) else {
+        return (time_ns, true);
+    };
+    let last = SliceId(rows.start + last as u32);
+    let is_open_optimizer = |id: &SliceId| {
+        trace.slices.kind(*id) == SliceKind::Optimizer && trace.slices.span(*id).end_ns >= time_ns
+    };
+    match trace.slices.with_ancestors(last).find(is_open_optimizer) {
+        Some(id) => (trace.slices.span(id).end_ns, !trace.slices.is_unfinished[id.index()]),
+        None => (time_ns, true),
+    }
+}
+
+fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {
+    let is_of_rank = |id: &SliceId| trace.rank_of_track(trace.slices.track[id.index()]) == rank;
+    let spans = trace.slices.ids().filter(is_of_rank).map(|id| trace.slices.span(id));
+    let span = spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))?;
+    trace.findings.add(FindingCode::NoSteps, || format!("rank {rank}"));
+    let process = trace.processes.iter().position(|process| process.rank == rank)?;
+    Some(step(trace, ProcessId::from_index(process), 0, span, StepSource::Whole, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{FindingCode, Process, SliceKind, Trace, TraceBuilder, Track, TrackKind};
+
+    /// One thread of slices (kind, start, end), marks, and whether the process was cut; steps as `number start..end`.
+    fn check(rows: &[(SliceKind, i64, i64)], marks: &[i64], is_cut: bool, expected: &[&str]) -> Trace {
+        let mut builder = TraceBuilder::new("steps");
+        let process = builder.add_process(Process::default());
+        let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let name = builder.strings.intern("x");
+        for (at, (kind, start, end)) in rows.iter().enumerate() {
+            let slice = builder.add_slice(track, *kind, name, *start, end - start);
+            if *kind == SliceKind::Step {
+                builder.add_step_label(slice, at as i64);
+            }
+        }
+        marks.iter().for_each(|mark| builder.add_step_mark(track, *mark));
+        if is_cut {
+            builder.set_cut(process);
+        }
+        let trace = builder.finish();
+        let print = |step: &crate::Step| {
+            let cut = if step.is_complete { "" } else { " cut" };
+            format!("{} {}..{}{cut}", step.number, step.span.start_ns, step.span.end_ns)
+        };
+        assert_eq!(trace.steps.iter().map(print).collect::<Vec<_>>(), expected);
+        trace
+    }
+
+    use SliceKind::{DataLoader, Op, Optimizer, Step};
+
+    #[test]
+    fn labels_win_over_the_optimizer() {
+        check(&[(Step, 0, 10), (Optimizer, 7, 9), (Step, 10, 20)], &[8], false, &["0 0..10", "2 10..20"]);
+    }
+
+    #[test]
+    fn a_step_ends_with_the_optimizer_and_the_first_begins_with_its_data() {
+        let rows = [(Op, 0, 5), (DataLoader, 10, 12), (Optimizer, 20, 25), (DataLoader, 26, 27), (Optimizer, 33, 36)];
+        let trace = check(&rows, &[24, 35], false, &["0 10..25", "1 25..36"]);
+        assert_eq!(trace.findings.count(FindingCode::InferredSteps), 1);
+    }
+
+    #[test]
+    fn a_killed_process_leaves_a_cut_step() {
+        let rows = [(Op, 0, 5), (Optimizer, 6, 9), (Op, 10, 14)];
+        let trace = check(&rows, &[8], true, &["0 0..9", "1 9..14 cut"]);
+        assert_eq!(trace.findings.count(FindingCode::IncompleteStep), 1);
+    }
+
+    #[test]
+    fn without_any_mark_there_is_one_step() {
+        let trace = check(&[(Op, 5, 8), (Op, 9, 12)], &[], false, &["0 0..7"]);
+        assert_eq!(trace.findings.count(FindingCode::NoSteps), 1);
+    }
+}

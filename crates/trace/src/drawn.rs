@@ -1,0 +1,169 @@
+//! Traces drawn as text, for tests: a row a track, a column a microsecond.
+//!
+//! ```text
+//! rank 0 step      00001111
+//! rank 0 cpu 1     aaaabbbb      two ops, a and b; a further row of the same thread nests inside
+//! rank 0 cpu 1     .xx.....
+//! rank 0 launch 1  .C......      an API call on thread 1; links to the first C of a stream
+//! rank 0 input 1   ........      waits for the next batch on thread 1
+//! rank 0 stream 7  ..CC.NN.
+//! ```
+//!
+//! A run of equal letters is one slice named by its letter; `.` is nothing, `|` ends a slice so that the next may have
+//! the same letter and takes no time. On streams `N` is a communication kernel, `H` a host-to-device copy, `D` a
+//! device-to-host copy, `Z` a memset, every other letter a computing kernel. The k-th launch named by a letter launches
+//! the k-th stream slice of that letter; a letter without launches stays unlinked.
+
+use crate::{
+    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, Process, ProcessId, SliceId, SliceKind,
+    Trace, TraceBuilder, Track, TrackId, TrackKind,
+};
+use std::collections::BTreeMap;
+
+/// The trace that `drawing` shows. Every rank has one process and, when it has streams, device 0 with 10 SMs.
+///
+/// # Panics
+/// When a row cannot be read: a mistake in the test.
+pub fn drawn(drawing: &str) -> Trace {
+    let mut canvas = Canvas::default();
+    drawing.lines().filter(|line| !line.trim().is_empty()).for_each(|line| canvas.add_row(line));
+    canvas.builder.name = "drawn".into();
+    canvas.builder.finish()
+}
+
+#[derive(Default)]
+struct Canvas {
+    builder: TraceBuilder,
+    processes: BTreeMap<u32, ProcessId>,
+    devices: BTreeMap<u32, DeviceId>,
+    tracks: BTreeMap<(u32, bool, i64), TrackId>,
+    occurrences: BTreeMap<(u32, &'static str, char), i64>,
+}
+
+impl Canvas {
+    fn add_row(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().unwrap_or_else(|| panic!("row ends too early: {line:?}"));
+        assert_eq!(word(), "rank", "rows begin with 'rank N': {line:?}");
+        let rank: u32 = word().parse().expect("a rank");
+        let kind = word().to_string();
+        let id: i64 = if kind == "step" { 0 } else { word().parse().expect("a thread or stream") };
+        for (letter, start_ns, dur_ns) in runs(word()) {
+            let track = self.track(rank, kind == "stream", if kind == "step" { 1 } else { id });
+            match kind.as_str() {
+                "step" => {
+                    let slice = self.slice(track, SliceKind::Step, &format!("ProfilerStep#{letter}"), start_ns, dur_ns);
+                    self.builder.add_step_label(slice, i64::from(letter.to_digit(10).expect("a step's digit")));
+                }
+                "cpu" => drop(self.slice(track, SliceKind::Op, &letter.to_string(), start_ns, dur_ns)),
+                "input" => drop(self.slice(track, SliceKind::DataLoader, &letter.to_string(), start_ns, dur_ns)),
+                "label" => drop(self.slice(track, SliceKind::Annotation, &letter.to_string(), start_ns, dur_ns)),
+                "launch" => {
+                    let slice = self.slice(track, SliceKind::Runtime, &letter.to_string(), start_ns, dur_ns);
+                    self.correlate(rank, "launch", letter, slice);
+                }
+                "stream" => self.device_event(rank, id, track, letter, start_ns, dur_ns),
+                other => panic!("unknown kind of row {other:?}"),
+            }
+        }
+    }
+
+    fn process(&mut self, rank: u32) -> ProcessId {
+        let builder = &mut self.builder;
+        *self.processes.entry(rank).or_insert_with(|| builder.add_process(Process { rank, ..Process::default() }))
+    }
+
+    fn track(&mut self, rank: u32, is_stream: bool, id: i64) -> TrackId {
+        let process = self.process(rank);
+        let device = is_stream.then(|| self.device(rank));
+        let builder = &mut self.builder;
+        *self.tracks.entry((rank, is_stream, id)).or_insert_with(|| {
+            let kind = if is_stream { TrackKind::Stream } else { TrackKind::Thread };
+            let mut track = Track::new(kind, process, format!("{} {id}", if is_stream { "stream" } else { "thread" }));
+            (track.device, track.stream, track.tid) = (device, is_stream.then_some(id), (!is_stream).then_some(id));
+            builder.add_track(track)
+        })
+    }
+
+    fn device(&mut self, rank: u32) -> DeviceId {
+        let builder = &mut self.builder;
+        let device = || Device { rank, sm_count: Some(10), ..Device::default() };
+        *self.devices.entry(rank).or_insert_with(|| builder.add_device(device()))
+    }
+
+    fn slice(&mut self, track: TrackId, kind: SliceKind, name: &str, start_ns: i64, dur_ns: i64) -> SliceId {
+        let name = self.builder.strings.intern(name);
+        self.builder.add_slice(track, kind, name, start_ns, dur_ns)
+    }
+
+    fn device_event(&mut self, rank: u32, stream: i64, track: TrackId, letter: char, start_ns: i64, dur_ns: i64) {
+        let (kind, class) = match letter {
+            'N' => (SliceKind::Kernel, DeviceEventClass::Communication),
+            'H' => (SliceKind::Memcpy, DeviceEventClass::Memcpy(CopyDirection::HostToDevice)),
+            'D' => (SliceKind::Memcpy, DeviceEventClass::Memcpy(CopyDirection::DeviceToHost)),
+            'Z' => (SliceKind::Memset, DeviceEventClass::Memset),
+            _ => (SliceKind::Kernel, DeviceEventClass::Compute),
+        };
+        let slice = self.slice(track, kind, &letter.to_string(), start_ns, dur_ns);
+        let device = self.device(rank);
+        self.builder.add_device_event(DeviceEvent { stream: Some(stream), ..DeviceEvent::new(slice, device, class) });
+        self.correlate(rank, "event", letter, slice);
+    }
+
+    fn correlate(&mut self, rank: u32, side: &'static str, letter: char, slice: SliceId) {
+        let process = self.process(rank);
+        let occurrence = self.occurrences.entry((rank, side, letter)).or_insert(0);
+        let correlation = i64::from(u32::from(letter)) * 1_000 + *occurrence;
+        *occurrence += 1;
+        self.builder.set_correlation(slice, LaunchKey { process, correlation });
+    }
+}
+
+/// The runs of equal letters in `cells` as (letter, start, duration) in ns.
+fn runs(cells: &str) -> Vec<(char, i64, i64)> {
+    let mut runs: Vec<(char, i64, i64)> = Vec::new();
+    let (mut at_ns, mut is_open) = (0, false);
+    for cell in cells.chars() {
+        match cell {
+            '|' => is_open = false,
+            '.' => {
+                is_open = false;
+                at_ns += 1_000;
+            }
+            _ => {
+                match runs.last_mut() {
+                    Some((letter, _, dur_ns)) if is_open && *letter == cell => *dur_ns += 1_000,
+                    _ => runs.push((cell, at_ns, 1_000)),
+                }
+                is_open = true;
+                at_ns += 1_000;
+            }
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawing_has_the_slices_it_shows() {
+        let trace = drawn(
+            "rank 0 step      00001111
+             rank 0 cpu 1     aaaabb|b.
+             rank 0 launch 1  .C......
+             rank 0 stream 7  ..CC.NN.",
+        );
+        let ops: Vec<_> = trace
+            .slices
+            .ids()
+            .filter(|id| trace.slices.kind(*id) == SliceKind::Op)
+            .map(|id| (trace.slice_name(id), trace.slices.span(id).start_ns, trace.slices.span(id).duration_ns()))
+            .collect();
+        assert_eq!(ops, [("a", 0, 4_000), ("b", 4_000, 2_000), ("b", 6_000, 1_000)]);
+        assert_eq!(trace.steps.len(), 2);
+        let launched: Vec<_> = trace.device_events.iter().map(|event| event.op.map(|op| trace.slice_name(op))).collect();
+        assert_eq!(launched, [Some("a"), None]);
+    }
+}

@@ -1,0 +1,203 @@
+//! Statements that the input or a result is doubtful or incomplete. Nothing is dropped, repaired or left unlinked
+//! without one.
+
+/// How much a finding matters to the numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    /// Worth knowing; no number is wrong.
+    Info,
+    /// Some numbers may be incomplete or doubtful.
+    Suspect,
+    /// Data is missing or contradictory: some numbers are wrong by an unknown amount.
+    Severe,
+}
+
+impl Severity {
+    /// The severity's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Suspect => "suspect",
+            Self::Severe => "severe",
+        }
+    }
+}
+
+macro_rules! finding_codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $severity:ident, $says:literal;)*) => {
+        /// What can be found. The code is stable; the sentence is for people.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum FindingCode { $(#[doc = $says] $name,)* }
+
+        impl FindingCode {
+            /// Every code.
+            pub const ALL: &[FindingCode] = &[$(Self::$name,)*];
+
+            /// The stable code in JSON and tables.
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// How much it matters.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)* }
+            }
+
+            /// One sentence for people.
+            pub fn says(self) -> &'static str {
+                match self { $(Self::$name => $says,)* }
+            }
+        }
+    };
+}
+
+finding_codes! {
+    UnlinkedDeviceEvent = "import.unlinked_device_event", Suspect,
+        "device events without a launch record: counted everywhere, but attributed to no operator";
+    OverlappingSlices = "import.overlapping_slices", Info,
+        "slices overlap others of their track without nesting: kept on overflow lanes";
+    NegativeDuration = "import.negative_duration", Suspect,
+        "events with a negative duration: kept with duration 0";
+    MissingDuration = "import.missing_duration", Suspect,
+        "complete events without a duration: kept with duration 0";
+    UnreadableEvent = "import.unreadable_event", Severe,
+        "events whose time or shape cannot be read: left out";
+    TruncatedInput = "import.truncated_input", Severe,
+        "the input ends in the middle: everything before the cut was read";
+    RepairedText = "import.repaired_text", Info,
+        "names with invalid UTF-8, raw control characters or invalid escapes: repaired";
+    RepairedNumber = "import.repaired_number", Info,
+        "values that are not JSON numbers (N/A, NaN, Infinity): read as missing";
+    AmbiguousCorrelation = "import.ambiguous_correlation", Info,
+        "several API calls share a correlation id: the outermost that can launch was taken";
+    UnmatchedBegin = "import.unmatched_begin", Suspect,
+        "begin events without an end, or ends without a begin: begins reach to the end of the trace, ends are left out";
+    UnknownPhase = "import.unknown_phase", Info,
+        "events of a phase that carries no slice, instant or flow: left out";
+    UnsupportedEvent = "import.unsupported_event", Info,
+        "counters, samples and other rows that no analysis reads yet: left out";
+    UnlinkedFlow = "import.unlinked_flow", Info,
+        "flow arrows whose ends touch no slice: left out";
+    NoDeviceEvents = "import.no_device_events", Info,
+        "no device events: device numbers are not available for this input";
+    ProcessKilled = "capture.process_killed", Suspect,
+        "a recorded process ended without closing its capture: everything up to its last complete record is here";
+    UnfinishedSlices = "capture.unfinished_slices", Info,
+        "slices were still open when recording ended: they reach to the last recorded moment of their process";
+    DroppedRecords = "capture.dropped_records", Severe,
+        "records were dropped while recording";
+    DiskFull = "capture.disk_full", Severe,
+        "the disk was full while recording: recording stopped there, the program went on";
+    DamagedSegment = "capture.damaged_segment", Severe,
+        "parts of a capture cannot be decoded: what stands before them was read";
+    HookRefused = "capture.hook_refused", Severe,
+        "the PyTorch hook could not be proven safe and was not used: no operators were recorded in these processes";
+    ProcessRunning = "capture.process_running", Info,
+        "processes of this run are still recording: this is what they have written so far";
+    OptionNotRecorded = "capture.option_not_recorded", Info,
+        "options were asked for that this recorder does not record";
+    InferredSteps = "trace.inferred_steps", Info,
+        "the job labels no steps: they were taken from the optimizer";
+    NoSteps = "trace.no_steps", Info,
+        "nothing marks steps: the whole trace counts as one";
+    IncompleteStep = "trace.incomplete_step", Info,
+        "steps cut by the start or the end of recording: left out of averages";
+}
+
+/// One statement, with how often it applies and a few examples.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What was found.
+    pub code: FindingCode,
+    /// How many times.
+    pub count: u64,
+    /// The first few cases, for a person to look up.
+    pub examples: Vec<String>,
+}
+
+/// Findings of a trace or a result; one row a code, in order of code.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findings {
+    rows: Vec<Finding>,
+}
+
+impl Findings {
+    const MAX_EXAMPLES: usize = 5;
+
+    /// Counts one case of `code`; `example` is only called while examples are still wanted.
+    pub fn add(&mut self, code: FindingCode, example: impl FnOnce() -> String) {
+        let row = self.row(code);
+        row.count += 1;
+        if row.examples.len() < Self::MAX_EXAMPLES {
+            row.examples.push(example());
+        }
+    }
+
+    /// Counts `count` cases of `code` without an example; nothing for 0.
+    pub fn add_count(&mut self, code: FindingCode, count: u64) {
+        if count > 0 {
+            self.row(code).count += count;
+        }
+    }
+
+    /// Takes over all cases of `other`.
+    pub fn extend(&mut self, other: &Findings) {
+        for finding in &other.rows {
+            let row = self.row(finding.code);
+            row.count += finding.count;
+            let room = Self::MAX_EXAMPLES.saturating_sub(row.examples.len());
+            row.examples.extend(finding.examples.iter().take(room).cloned());
+        }
+    }
+
+    /// The number of cases of `code`.
+    pub fn count(&self, code: FindingCode) -> u64 {
+        self.rows.iter().find(|row| row.code == code).map_or(0, |row| row.count)
+    }
+
+    /// All findings, in order of code.
+    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.rows.iter()
+    }
+
+    /// True when nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn row(&mut self, code: FindingCode) -> &mut Finding {
+        let at = match self.rows.binary_search_by_key(&code, |row| row.code) {
+            Ok(at) => at,
+            Err(at) => {
+                self.rows.insert(at, Finding { code, count: 0, examples: Vec::new() });
+                at
+            }
+        };
+        &mut self.rows[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_counted_and_a_few_are_kept() {
+        let mut findings = Findings::default();
+        (0..9).for_each(|i| findings.add(FindingCode::TruncatedInput, || format!("byte {i}")));
+        let mut more = Findings::default();
+        more.add(FindingCode::NegativeDuration, || "aten::mm".into());
+        more.add_count(FindingCode::TruncatedInput, 2);
+        findings.extend(&more);
+        let rows: Vec<_> = findings.iter().map(|row| (row.code.code(), row.count, row.examples.len())).collect();
+        assert_eq!(rows, [("import.negative_duration", 1, 1), ("import.truncated_input", 11, 5)]);
+    }
+
+    #[test]
+    fn codes_are_distinct() {
+        let mut codes: Vec<_> = FindingCode::ALL.iter().map(|code| code.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), FindingCode::ALL.len());
+    }
+}

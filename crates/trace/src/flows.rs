@@ -1,0 +1,23 @@
+//! Resolved edges between slices.
+
+use crate::SliceId;
+
+/// What an edge means.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FlowKind {
+    /// From an API call to the device event it enqueued.
+    Launch,
+    /// From a forward op to its backward node.
+    ForwardBackward,
+}
+
+/// An edge from one slice to another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Flow {
+    /// Where it starts.
+    pub from: SliceId,
+    /// Where it ends.
+    pub to: SliceId,
+    /// What it means.
+    pub kind: FlowKind,
+}

@@ -1,0 +1,133 @@
+//! The table of slices.
+
+use crate::TrackId;
+use stepscope_base::{Span, StringId};
+
+stepscope_base::id_type! {
+    /// A row of [`Slices`].
+    SliceId
+}
+
+/// What a slice is. Decided once, by the reader; analyses compare kinds, never names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum SliceKind {
+    /// A framework operator or autograd node on a CPU thread.
+    Op,
+    /// A label the user wrote (`record_function`): never work of its own.
+    Annotation,
+    /// A label projected onto device time: neither a step nor a kernel.
+    DeviceAnnotation,
+    /// One iteration, labelled on a host thread.
+    Step,
+    /// The training loop waits for its next batch.
+    DataLoader,
+    /// `Optimizer.step` or `Optimizer.zero_grad` as the framework labels them.
+    Optimizer,
+    /// A Python call.
+    PythonFunction,
+    /// A call of the device's runtime API on the host (`cudaLaunchKernel`).
+    Runtime,
+    /// A call of the device's driver API on the host (`cuLaunchKernel`).
+    Driver,
+    /// A synchronisation as the device's profiler reports it, on a device track.
+    Synchronization,
+    /// A device function.
+    Kernel,
+    /// A device copy.
+    Memcpy,
+    /// A device fill.
+    Memset,
+    /// Time the profiler itself took.
+    Overhead,
+    /// Anything else, kept as it is.
+    Other,
+}
+
+impl SliceKind {
+    /// True for work done by a device: kernel, copy, memset.
+    pub fn is_device_event(self) -> bool {
+        matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
+    }
+
+    /// The kind's name in files and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Op => "op",
+            Self::Annotation => "annotation",
+            Self::DeviceAnnotation => "device_annotation",
+            Self::Step => "step",
+            Self::DataLoader => "dataloader",
+            Self::Optimizer => "optimizer",
+            Self::PythonFunction => "python_function",
+            Self::Runtime => "runtime",
+            Self::Driver => "driver",
+            Self::Synchronization => "synchronization",
+            Self::Kernel => "kernel",
+            Self::Memcpy => "memcpy",
+            Self::Memset => "memset",
+            Self::Overhead => "overhead",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Every event with a duration. A row is one slice; rows of one track are adjacent and ordered by
+/// (start, longest first), so that a parent stands before its children. Filled by the builder. 32 bytes a row.
+#[derive(Clone, Debug, Default)]
+pub struct Slices {
+    /// The track it lies on.
+    pub track: Vec<TrackId>,
+    /// Start, ns since the start of the trace.
+    pub start_ns: Vec<i64>,
+    /// Duration in ns, never negative.
+    pub dur_ns: Vec<i64>,
+    /// Its name.
+    pub name: Vec<StringId>,
+    /// What it is.
+    pub kind: Vec<SliceKind>,
+    /// The slice on the same track that directly contains it.
+    pub parent: Vec<Option<SliceId>>,
+    /// Number of slices on the same track that contain it.
+    pub depth: Vec<u16>,
+    /// True when its end was not recorded: it reaches to the last moment its process is known to have lived.
+    pub is_unfinished: Vec<bool>,
+}
+
+impl Slices {
+    /// Number of slices.
+    pub fn len(&self) -> usize {
+        self.start_ns.len()
+    }
+
+    /// True without any slice.
+    pub fn is_empty(&self) -> bool {
+        self.start_ns.is_empty()
+    }
+
+    /// All ids, in row order.
+    pub fn ids(&self) -> impl Iterator<Item = SliceId> + use<> {
+        (0..self.len()).map(SliceId::from_index)
+    }
+
+    /// The time range of a slice.
+    pub fn span(&self, id: SliceId) -> Span {
+        let start_ns = self.start_ns[id.index()];
+        Span::new(start_ns, start_ns + self.dur_ns[id.index()])
+    }
+
+    /// What a slice is.
+    pub fn kind(&self, id: SliceId) -> SliceKind {
+        self.kind[id.index()]
+    }
+
+    /// The slice on the same track that directly contains `id`.
+    pub fn parent(&self, id: SliceId) -> Option<SliceId> {
+        self.parent[id.index()]
+    }
+
+    /// The slice itself, then its parent, and so on outwards.
+    pub fn with_ancestors(&self, id: SliceId) -> impl Iterator<Item = SliceId> + '_ {
+        std::iter::successors(Some(id), |id| self.parent(*id))
+    }
+}

@@ -1,0 +1,107 @@
+//! Who owns events: processes, devices, tracks.
+
+use crate::SliceId;
+use std::ops::Range;
+
+stepscope_base::id_type! {
+    /// A row of [`crate::Trace::processes`].
+    ProcessId
+}
+stepscope_base::id_type! {
+    /// A row of [`crate::Trace::devices`].
+    DeviceId
+}
+stepscope_base::id_type! {
+    /// A row of [`crate::Trace::tracks`].
+    TrackId
+}
+
+/// One operating-system process of a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Process {
+    /// Position in the job, `0..world_size`. Helpers (DataLoader workers) carry the rank of the process they serve.
+    pub rank: u32,
+    /// Number of ranks in the job when the source says it.
+    pub world_size: Option<u32>,
+    /// Process id on its host; `None` when the source gives none.
+    pub pid: Option<i64>,
+    /// The process that started it, when it is part of the run.
+    pub parent_pid: Option<i64>,
+    /// Host name.
+    pub host: Option<String>,
+    /// What a person calls it: `train.py`, `DataLoader worker 0`.
+    pub name: String,
+}
+
+/// One accelerator as seen by one rank.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Device {
+    /// The rank that uses it.
+    pub rank: u32,
+    /// Its number within that rank's process.
+    pub ordinal: i64,
+    /// Product name.
+    pub name: Option<String>,
+    /// Bytes of device memory.
+    pub memory_bytes: Option<i64>,
+    /// Number of streaming multiprocessors (compute units).
+    pub sm_count: Option<u32>,
+    /// Compute capability (major, minor).
+    pub compute_capability: Option<(u32, u32)>,
+    /// Threads that one multiprocessor can hold.
+    pub max_threads_per_sm: Option<u32>,
+    /// Threads in a warp (wavefront).
+    pub warp_size: Option<u32>,
+}
+
+/// What a track's slices are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum TrackKind {
+    /// A CPU thread.
+    Thread,
+    /// A device stream: kernels, copies, memsets.
+    Stream,
+    /// Synchronisations and waits of a stream, as the device's profiler reports them.
+    StreamSync,
+    /// Labels projected onto a stream.
+    Projection,
+    /// Anything else: profiler bookkeeping, hardware ranges.
+    Other,
+}
+
+/// One lane with one owner. Slices of a track nest or are disjoint.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Track {
+    /// What its slices are.
+    pub kind: TrackKind,
+    /// The process that owns it.
+    pub process: ProcessId,
+    /// Thread id, or the source's own row id; `None` for streams.
+    pub tid: Option<i64>,
+    /// The thread id the framework itself uses (PyTorch's `Fwd thread id`), when the source tells.
+    pub framework_thread: Option<u64>,
+    /// The device, for device tracks.
+    pub device: Option<DeviceId>,
+    /// The stream, for device tracks.
+    pub stream: Option<i64>,
+    /// What a person calls it.
+    pub name: String,
+    /// 0 for the track itself; 1, 2 … for the overflow lanes that follow it and hold what overlaps without nesting.
+    pub lane: u16,
+    /// Its rows in the table of slices.
+    pub slices: Range<u32>,
+}
+
+impl Track {
+    /// A track without slices yet, in lane 0.
+    pub fn new(kind: TrackKind, process: ProcessId, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let (tid, framework_thread, device, stream) = (None, None, None, None);
+        Self { kind, process, tid, framework_thread, device, stream, name, lane: 0, slices: 0..0 }
+    }
+
+    /// The track's slices, in order.
+    pub fn slice_ids(&self) -> impl Iterator<Item = SliceId> + use<> {
+        self.slices.clone().map(SliceId)
+    }
+}
