@@ -1,13 +1,26 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
 use crate::{Selection, Table};
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::{DeviceEvent, Findings, Trace};
 
 /// What a result rests on.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Coverage {
     /// Share of device time, in the selection, whose launch is known; `None` without device time.
     pub device_ns_linked_ratio: Option<f64>,
+}
+
+impl Coverage {
+    /// What a result over `events` rests on.
+    pub fn of<'a>(trace: &Trace, events: impl IntoIterator<Item = &'a DeviceEvent>) -> Self {
+        let (mut linked_ns, mut total_ns) = (0_i64, 0_i64);
+        for event in events {
+            let dur_ns = trace.slices.dur_ns[event.slice.index()];
+            total_ns = total_ns.saturating_add(dur_ns);
+            linked_ns = linked_ns.saturating_add(if event.launch.is_some() { dur_ns } else { 0 });
+        }
+        Self { device_ns_linked_ratio: (total_ns > 0).then(|| linked_ns as f64 / total_ns as f64) }
+    }
 }
 
 /// What an analysis found, in the form that every face prints.
@@ -63,11 +76,49 @@ macro_rules! catalogue_of {
 
 /// Every analysis, in the order a person would read them.
 pub fn catalogue() -> &'static [Analysis] {
-    catalogue_of![]
+    catalogue_of![step_breakdown, temporal_breakdown, operators, kernels, findings]
 }
 
 /// The analysis called `name`; `-` and `_` are the same.
 pub fn find(name: &str) -> Option<&'static Analysis> {
     let name = name.replace('-', "_");
     catalogue().iter().find(|analysis| analysis.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn every_analysis_documents_itself_under_the_same_four_headings() {
+        for analysis in catalogue() {
+            let comment = analysis.source.lines().map_while(|line| line.strip_prefix("//!"));
+            let headings: Vec<&str> = comment.filter_map(|line| line.trim().strip_prefix("# ")).collect();
+            assert_eq!(headings, ["Definition", "Units", "Source", "Edge cases"], "{}", analysis.name);
+            headings.iter().for_each(|heading| assert!(!analysis.section(heading).is_empty(), "{}", analysis.name));
+            assert!(analysis.definition().ends_with('.'), "{}: {}", analysis.name, analysis.definition());
+        }
+    }
+
+    #[test]
+    fn names_are_found_with_dashes_too() {
+        assert_eq!(find("temporal-breakdown").map(|analysis| analysis.name), Some("temporal_breakdown"));
+        assert!(find("nothing").is_none());
+    }
+
+    #[test]
+    fn every_analysis_answers_for_an_empty_trace() {
+        for analysis in catalogue() {
+            let outcome = (analysis.run)(&Trace::default(), &Selection::default());
+            assert!(outcome.table.is_empty() && !outcome.table.columns.is_empty(), "{}", analysis.name);
+        }
+    }
+
+    #[test]
+    fn what_is_linked_is_a_share_of_device_time() {
+        let trace = drawn("rank 0 launch 1 K...\nrank 0 stream 7 .KZZ");
+        let ratio = Coverage::of(&trace, trace.device_events.iter()).device_ns_linked_ratio;
+        assert_eq!(ratio, Some(1.0 / 3.0));
+    }
 }

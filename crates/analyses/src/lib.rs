@@ -4,8 +4,13 @@
 //! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
 
 mod catalogue;
+pub mod findings;
+pub mod kernels;
+pub mod operators;
 mod selection;
+pub mod step_breakdown;
 mod table;
+pub mod temporal_breakdown;
 
 pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
 pub use selection::Selection;

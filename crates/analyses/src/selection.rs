@@ -1,7 +1,7 @@
 //! What part of a trace an analysis is asked about.
 
 use stepscope_base::Span;
-use stepscope_trace::{Step, Trace};
+use stepscope_trace::{DeviceEvent, SliceId, Step, Trace};
 
 /// The part of the trace a person asked for; the default is all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,4 +29,35 @@ impl Selection {
         self.step?;
         Some(self.steps(trace).filter(|step| step.rank == rank).map(|step| step.span).collect())
     }
+
+    /// The device events asked for: those of the ranks asked for and, when a step is, launched on the host inside it.
+    pub fn device_events<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a DeviceEvent> {
+        let windows = self.windows_by_rank(trace);
+        trace.device_events.iter().filter(move |event| {
+            let rank = trace.devices[event.device.index()].rank;
+            let is_launched_inside = |launch: SliceId| is_inside(&windows, rank, trace.slices.start_ns[launch.index()]);
+            self.has_rank(rank) && (self.step.is_none() || event.launch.is_some_and(is_launched_inside))
+        })
+    }
+
+    /// Slices on the ranks asked for that start inside the steps asked for.
+    pub fn slices<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = SliceId> + 'a {
+        let windows = self.windows_by_rank(trace);
+        let tracks = trace.tracks.iter().map(move |track| (trace.processes[track.process.index()].rank, track));
+        let tracks = tracks.filter(|(rank, _)| self.has_rank(*rank));
+        let slices = tracks.flat_map(|(rank, track)| track.slice_ids().map(move |id| (rank, id)));
+        let is_wanted = move |(rank, id): &(u32, SliceId)| {
+            self.step.is_none() || is_inside(&windows, *rank, trace.slices.start_ns[id.index()])
+        };
+        slices.filter(is_wanted).map(|(_, id)| id)
+    }
+
+    fn windows_by_rank(&self, trace: &Trace) -> Vec<(u32, Span)> {
+        let steps = self.steps(trace).filter(|_| self.step.is_some());
+        steps.map(|step| (step.rank, step.span)).collect()
+    }
+}
+
+fn is_inside(windows: &[(u32, Span)], rank: u32, at_ns: i64) -> bool {
+    windows.iter().any(|(of_rank, span)| *of_rank == rank && span.contains(at_ns))
 }

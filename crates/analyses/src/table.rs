@@ -84,7 +84,12 @@ impl Table {
     }
 
     /// Adds a column of integers; `unit` says what of.
-    pub fn int<T: Into<Option<i64>>>(mut self, name: &'static str, unit: Unit, values: impl IntoIterator<Item = T>) -> Self {
+    pub fn int<T: Into<Option<i64>>>(
+        mut self,
+        name: &'static str,
+        unit: Unit,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
         let values = Values::Int(values.into_iter().map(Into::into).collect());
         self.push(Column { name, unit, values });
         self
@@ -101,7 +106,12 @@ impl Table {
     }
 
     /// Adds a column of fractions; `unit` is `Ratio` for shares in 0..=1.
-    pub fn float<T: Into<Option<f64>>>(mut self, name: &'static str, unit: Unit, values: impl IntoIterator<Item = T>) -> Self {
+    pub fn float<T: Into<Option<f64>>>(
+        mut self,
+        name: &'static str,
+        unit: Unit,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
         let values = Values::Float(values.into_iter().map(Into::into).collect());
         self.push(Column { name, unit, values });
         self
@@ -133,7 +143,8 @@ mod tests {
 
     #[test]
     fn columns_keep_their_order_and_length() {
-        let table = Table::default().text("name", [Some("a"), None]).ns("total_ns", [1, 2]).count("step", [None, Some(4)]);
+        let table =
+            Table::default().text("name", [Some("a"), None]).ns("total_ns", [1, 2]).count("step", [None, Some(4)]);
         assert_eq!(table.len(), 2);
         assert_eq!(table.column("step").unwrap().values, Values::Int(vec![None, Some(4)]));
     }

@@ -103,7 +103,10 @@ impl IntervalSet {
 
     /// The part of the set inside `window`.
     pub fn clip(&self, window: Span) -> Self {
-        self.intersect(&Self::of(window))
+        let first = self.spans.partition_point(|span| span.end_ns <= window.start_ns);
+        let inside = self.spans[first..].iter().take_while(|span| span.start_ns < window.end_ns);
+        let parts = inside.map(|span| span.intersect(window)).filter(|part| !part.is_empty());
+        Self { spans: parts.collect() }
     }
 }
 
@@ -160,6 +163,7 @@ mod tests {
                 prop_assert_eq!(inside(&a.union(&b), at), abits[at] || bbits[at]);
                 prop_assert_eq!(inside(&a.intersect(&b), at), abits[at] && bbits[at]);
                 prop_assert_eq!(inside(&a.subtract(&b), at), abits[at] && !bbits[at]);
+                prop_assert_eq!(inside(&a.clip(Span::new(20, 40)), at), abits[at] && (20..40).contains(&at));
             }
             prop_assert_eq!(a.total_ns(), a.intersect(&b).total_ns() + a.subtract(&b).total_ns());
         }

@@ -1,1 +1,22 @@
-//! Empty for now.
+//! The file that a recorded process writes while it runs, and how it is read back.
+//!
+//! One process writes one capture: a header page and equal segments, mapped shared, so that the kernel keeps every
+//! complete record when the process is killed. [`layout`] is the format, [`CaptureFile`] the writing half (all that a
+//! recorded process needs), [`read`] the reading half. `docs/format.md` describes the bytes.
+
+mod clock;
+mod decode;
+mod error;
+#[cfg(target_os = "linux")]
+mod file;
+pub mod layout;
+mod liveness;
+mod read;
+
+pub use clock::{ClockPoint, TickClock};
+pub use decode::{Event, Mark, StepRange, Window};
+pub use error::CaptureError;
+#[cfg(target_os = "linux")]
+pub use file::{CaptureFile, NewCapture};
+pub use liveness::{ProcessIdentity, State};
+pub use read::{Capture, Thread, read};

@@ -1,1 +1,69 @@
-//! Empty for now.
+//! The `stepscope` command: one file a command. Commands choose and lay out; every number comes from the engine.
+
+mod analyze;
+mod bar;
+mod color;
+mod doctor;
+mod failure;
+mod line_wrap;
+mod output;
+mod package;
+mod plural;
+mod record;
+mod recover;
+mod report;
+mod utc;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::ffi::OsString;
+
+/// What a command ends with: the exit code, or why it could not do its work.
+type Ending = Result<i32, Failure>;
+
+/// Record, analyse and read deep-learning jobs: where do time, memory and I/O go?
+#[derive(Parser)]
+#[command(name = "stepscope", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stepscope record -- python train.py      run and record, nothing to change in the code
+  stepscope report stepscope-runs/…        what the time went to
+  stepscope report trace.json.gz           the same for a trace of the PyTorch profiler
+  stepscope analyze                        list the analyses";
+
+#[derive(Subcommand)]
+enum Command {
+    Record(record::RecordArguments),
+    Report(report::ReportArguments),
+    Analyze(analyze::AnalyzeArguments),
+    Recover(recover::RecoverArguments),
+    Doctor(doctor::DoctorArguments),
+}
+
+/// Runs the command that `args` spell, where `args[0]` is the program's own name, and returns its exit code: 0 good,
+/// 1 failure, 2 wrong usage; `record` passes the code of the program it ran.
+///
+/// Writes to standard output and standard error; a reader that goes away ends the command quietly.
+pub fn main_with_args(args: Vec<OsString>) -> i32 {
+    let arguments = match Arguments::try_parse_from(args) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A reader that went away is no reason to fail.
+            let _ = error.print();
+            return error.exit_code();
+        }
+    };
+    let ending = match arguments.command {
+        Command::Record(arguments) => record::record(arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Analyze(arguments) => analyze::analyze(&arguments),
+        Command::Recover(arguments) => recover::recover(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
+    };
+    ending.unwrap_or_else(|failure| failure.tell())
+}

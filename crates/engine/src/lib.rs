@@ -1,1 +1,29 @@
-//! Empty for now.
+//! What the command line, Python and a server share: open a run, run an analysis by name, the result's envelope and
+//! its forms (JSON, CSV, text), and the report that sums a run up.
+//!
+//! The engine computes no number of its own: it lays out what the analyses returned.
+
+mod cells;
+mod csv;
+mod envelope;
+mod error;
+mod findings;
+mod open;
+mod order;
+mod printable;
+pub mod report;
+mod rows;
+mod text_table;
+
+pub use cells::{format_cell, is_right_aligned};
+pub use csv::to_csv;
+pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, find_analysis, list_analyses};
+pub use error::EngineError;
+pub use findings::{FindingRow, finding_rows};
+pub use open::{check_selection, open_run, split_place};
+pub use order::{limited, sorted};
+pub use printable::{fit_name, fit_width, printable, width_of};
+pub use rows::Rows;
+pub use stepscope_analyses::{Analysis, Column, Coverage, Selection, Table, Unit, Values};
+pub use stepscope_trace::Trace;
+pub use text_table::{TextTable, text_table};

@@ -1,1 +1,111 @@
-//! Empty for now.
+//! Readers: whatever recorded a run, it becomes one [`Trace`].
+//!
+//! What an input is, is told by its content, never by its name alone. Whatever of it can be read is read; what was
+//! repaired, left out or could not be linked is a finding of the trace. Only what gives no trace at all is an
+//! [`ImportError`].
+
+mod capture;
+mod communication;
+mod error;
+mod gzip;
+mod kineto;
+mod labels;
+
+pub use error::ImportError;
+
+use std::path::{Path, PathBuf};
+use stepscope_trace::Trace;
+
+/// Opens a run folder of our own recorder, or a trace file: JSON of PyTorch's profiler or another Chrome trace, gzipped
+/// or not.
+///
+/// # Errors
+/// When the file cannot be read at all, or is no trace.
+pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
+    let path = path.as_ref();
+    let failed = |source| ImportError::Read { path: path.into(), source };
+    if std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return capture::open_run(path);
+    }
+    open_bytes(path, &std::fs::read(path).map_err(failed)?)
+}
+
+/// Opens a trace whose bytes are in memory; `path` is what it is called in messages and results.
+///
+/// # Errors
+/// When the bytes are no trace.
+pub fn open_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Trace, ImportError> {
+    let path = path.as_ref();
+    if bytes.is_empty() {
+        return Err(ImportError::Empty { path: path.into() });
+    }
+    let mut source = kineto::Source { path, name: trace_name(path), trouble: None };
+    if gzip::is_gzip(bytes) {
+        let unpacked = gzip::unpack(bytes);
+        match unpacked.trouble {
+            Some(message) if unpacked.bytes.is_empty() => {
+                return Err(ImportError::DamagedGzip { path: path.into(), message });
+            }
+            trouble => source.trouble = trouble,
+        }
+        return kineto::read(source, &unpacked.bytes);
+    }
+    match foreign_format(bytes) {
+        Some(found) => Err(ImportError::UnknownFormat { path: path.into(), found }),
+        None => kineto::read(source, bytes),
+    }
+}
+
+/// What a file without a reader is, by its first bytes.
+fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
+    const FORMATS: [(&[u8], &str); 5] = [
+        (b"\x28\xb5\x2f\xfd", "zstd data"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"PAR1", "a Parquet file"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"BZh", "bzip2 data"),
+    ];
+    FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, found)| *found)
+}
+
+/// The file's name without the endings of trace files.
+fn trace_name(path: &Path) -> String {
+    let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from).display().to_string();
+    let mut stem = name.as_str();
+    for ending in [".gz", ".json", ".trace", ".pt"] {
+        stem = stem.strip_suffix(ending).filter(|rest| !rest.is_empty()).unwrap_or(stem);
+    }
+    stem.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_named_by_its_file_without_endings() {
+        assert_eq!(trace_name(Path::new("runs/worker0.pt.trace.json.gz")), "worker0");
+        assert_eq!(trace_name(Path::new("a.json")), "a");
+        assert_eq!(trace_name(Path::new(".gz")), ".gz");
+    }
+
+    #[test]
+    fn what_is_no_trace_says_what_it_is() {
+        let message = |bytes: &[u8]| open_bytes("f", bytes).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(message(b""), "expected a trace, found an empty file: f");
+        assert_eq!(message(b"  \n"), "expected a trace, found an empty file: f");
+        assert_eq!(message(b"hello"), "expected JSON ('{' or '['), found 'h' at byte 0: f");
+        assert_eq!(message(b"PK\x03\x04..."), "expected a trace, found a zip archive: f");
+        assert!(message(b"{\"a\": 1}").contains("found an object without a list traceEvents at byte 8"));
+        assert!(message(b"{\"a\": ").contains("found the end of the text before any event"));
+        assert!(message(b"[1, 2]").contains("found a list without an event"));
+        assert!(message(b"{\"a\" 1}").contains("expected JSON (':' after a key), found '1' at byte 5"));
+        assert!(message(b"\x1f\x8b\x08junk").contains("expected gzip data"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_told_apart() {
+        let error = open("/nonexistent/trace.json").unwrap_err();
+        assert!(matches!(error, ImportError::Read { .. }) && error.hint().is_some());
+    }
+}

@@ -1,1 +1,25 @@
-//! Empty for now.
+//! The recording core that lives inside somebody's training process.
+//!
+//! Each thread owns a buffer over a mapped segment of the process's capture. Beginning or ending an op is a clock read
+//! and a few stores: no lock, no system call, no allocation. Everything slower happens once a segment, or on a helper
+//! thread. Nothing here panics, blocks for long or raises into the job: on trouble records are dropped and counted.
+//!
+//! The crate must never be unloaded while hooks may still call into it.
+
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod buffer;
+mod clock;
+mod fork;
+mod helper;
+mod lock;
+mod names;
+mod session;
+
+pub use buffer::{
+    OpenOp, begin, begin_label, end, end_label, mark_optimizer_step, name_thread, reintroduce_thread, set_framework_thread, step_begin,
+    step_end,
+};
+pub use names::Name;
+pub use session::{Opened, close, is_open, last_error, open, set_fact, set_window};

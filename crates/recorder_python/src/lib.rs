@@ -1,1 +1,134 @@
-//! Empty for now.
+//! `stepscope._recorder`: what a recorded Python process loads. Thin: each function converts and calls.
+//!
+//! Nothing here raises into a training loop: only opening a capture and probing PyTorch can fail, and the Python side
+//! turns those failures into a message.
+
+#[pyo3::pymodule]
+mod _recorder {
+    use pyo3::exceptions::{PyOSError, PyRuntimeError};
+    use pyo3::prelude::*;
+    use std::collections::HashMap;
+    use std::path::PathBuf;
+    use stepscope_recorder as recorder;
+    use stepscope_recorder_torch as torch;
+
+    /// Opens this process's capture below the run folder; gives (path of the capture, whether it is new).
+    #[pyfunction]
+    fn open(run: PathBuf, facts: HashMap<String, String>) -> PyResult<(PathBuf, bool)> {
+        let facts: Vec<(String, String)> = facts.into_iter().collect();
+        let opened = recorder::open(&run, &facts).map_err(PyOSError::new_err)?;
+        Ok((opened.path, opened.is_new))
+    }
+
+    /// Closes the capture, when one is open.
+    #[pyfunction]
+    fn close(py: Python<'_>) {
+        py.detach(recorder::close);
+    }
+
+    /// True while a capture is open.
+    #[pyfunction]
+    fn is_open() -> bool {
+        recorder::is_open()
+    }
+
+    /// The last thing that went wrong where nobody could be told.
+    #[pyfunction]
+    fn last_error() -> Option<String> {
+        recorder::last_error()
+    }
+
+    /// Records a fact about the process.
+    #[pyfunction]
+    fn set_fact(key: &str, value: &str) {
+        recorder::set_fact(key, value);
+    }
+
+    /// Names the calling thread.
+    #[pyfunction]
+    fn name_thread(name: &str) {
+        recorder::name_thread(name);
+    }
+
+    /// A label begins; gives the token that ends it.
+    #[pyfunction]
+    fn begin_label(name: &str) -> usize {
+        recorder::begin_label(name)
+    }
+
+    /// A label ends.
+    #[pyfunction]
+    fn end_label(token: usize, name: &str) {
+        recorder::end_label(token, name);
+    }
+
+    /// A step begins on the calling thread.
+    #[pyfunction]
+    fn step_begin(number: i64) {
+        recorder::step_begin(number);
+    }
+
+    /// A step ends on the calling thread.
+    #[pyfunction]
+    fn step_end(number: i64) {
+        recorder::step_end(number);
+    }
+
+    /// An optimizer has just stepped on the calling thread.
+    #[pyfunction]
+    fn mark_optimizer_step() {
+        recorder::mark_optimizer_step();
+    }
+
+    /// A schedule switched recording.
+    #[pyfunction]
+    fn set_window(is_on: bool, cycle: u64) {
+        recorder::set_window(is_on, cycle);
+    }
+
+    /// Begins to watch the calling thread's ops; see `probe_end`.
+    #[pyfunction]
+    fn probe_begin(torch_lib: PathBuf) -> PyResult<()> {
+        torch::probe_begin(&torch_lib).map_err(refused)
+    }
+
+    /// Ends the watch; gives the offsets found, by field.
+    #[pyfunction]
+    fn probe_end(
+        op: &str,
+        sequence_numbers: Vec<i64>,
+        range: &str,
+        release: &str,
+    ) -> PyResult<HashMap<&'static str, usize>> {
+        let layout = torch::probe_end(op, &sequence_numbers, range, release).map_err(refused)?;
+        Ok(HashMap::from([
+            ("sequence_number", layout.sequence_number),
+            ("scope", layout.scope),
+            ("thread", layout.thread),
+            ("forward_thread", layout.forward_thread),
+            ("inputs", layout.inputs),
+        ]))
+    }
+
+    /// Records ops from now on, on all threads.
+    #[pyfunction]
+    fn hook() -> PyResult<()> {
+        torch::hook().map_err(refused)
+    }
+
+    /// Records ops no longer.
+    #[pyfunction]
+    fn unhook() {
+        torch::unhook();
+    }
+
+    /// True while ops are recorded.
+    #[pyfunction]
+    fn is_hooked() -> bool {
+        torch::is_hooked()
+    }
+
+    fn refused(refusal: torch::Refusal) -> PyErr {
+        PyRuntimeError::new_err(refusal.to_string())
+    }
+}

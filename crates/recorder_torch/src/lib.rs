@@ -1,1 +1,20 @@
-//! Empty for now.
+//! The PyTorch hook, in Rust alone: nothing is compiled against PyTorch.
+//!
+//! PyTorch calls registered callbacks around every operator, autograd node and user range. The functions that register
+//! them are exported symbols; the object they receive has no stable layout, so its fields are found by behaviour: a few
+//! known ops run at start-up ([`probe`]), and only an offset that explains every one of them, alone, is used. A layout
+//! that a known release should not have is refused as well. What cannot be proven is not used: [`Refusal`] says why.
+
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod api;
+mod hook;
+mod known_releases;
+mod peek;
+mod probe;
+mod solve;
+
+pub use hook::{hook, is_hooked, unhook};
+pub use probe::{probe_begin, probe_end};
+pub use solve::{Layout, Refusal};

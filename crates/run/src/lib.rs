@@ -1,1 +1,19 @@
-//! Empty for now.
+//! The run folder: what is on disk of one execution of a job, and how raw captures become Parquet parts.
+//!
+//! ```text
+//! RUN/run.json                       what the run is, and the version of its format
+//! RUN/raw/PID-TIME.capture           of processes that record, or died and were not compacted yet
+//! RUN/rank=R/part-PID-TIME.parquet   one a process, complete in itself
+//! ```
+//!
+//! `docs/format.md` describes every column.
+
+mod compact;
+mod error;
+mod folder;
+mod part;
+
+pub use compact::{Recovered, recover};
+pub use error::RunError;
+pub use folder::{Manifest, NewRun, Run, create, is_run_folder, open};
+pub use part::{read_part, write_part};

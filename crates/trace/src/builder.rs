@@ -3,13 +3,14 @@
 //! Readers add rows as they meet them, with times on any one clock; [`TraceBuilder::finish`] orders, links and shifts
 //! them so that the earliest event is at 0. Ids handed out while adding are provisional and die with the builder.
 
+mod arrows;
 mod links;
 mod nesting;
 mod step_limits;
 
 use crate::{
-    Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, Instants, OpInfo, Ops, Process, ProcessId, SliceId,
-    SliceKind, Trace, Track, TrackId,
+    Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind, Instants, OpInfo, Ops, Process, ProcessId,
+    SliceId, SliceKind, Trace, Track, TrackId,
 };
 use stepscope_base::{StringId, StringTable};
 
@@ -56,7 +57,9 @@ pub struct TraceBuilder {
     device_events: Vec<DeviceEvent>,
     correlations: Vec<(LaunchKey, SliceId)>,
     launch_links: Vec<(SliceId, SliceId)>,
+    communication_calls: Vec<SliceId>,
     flows: Vec<Flow>,
+    arrows: Vec<arrows::Arrow>,
     step_labels: Vec<(SliceId, i64)>,
     step_marks: Vec<(TrackId, i64)>,
     is_cut: Vec<ProcessId>,
@@ -159,6 +162,18 @@ impl TraceBuilder {
         self.launch_links.push((launch, device_event));
     }
 
+    /// Says that `slice` is a call into a communication library: kernels launched within it communicate.
+    pub fn add_communication_call(&mut self, slice: SliceId) {
+        self.communication_calls.push(slice);
+    }
+
+    /// Adds an edge that the source gives as two points, each a track and a time: they are resolved to the innermost
+    /// fitting slices there. A launch arrow counts only where no correlation id does. One that touches no fitting slice is
+    /// a finding, unless it is a launch arrow.
+    pub fn add_arrow(&mut self, kind: FlowKind, from: (TrackId, i64), to: (TrackId, i64)) {
+        self.arrows.push(arrows::Arrow { kind, from, to });
+    }
+
     /// Adds an edge.
     pub fn add_flow(&mut self, flow: Flow) {
         self.flows.push(flow);
@@ -187,6 +202,7 @@ impl TraceBuilder {
     /// Orders, nests and links everything; times are shifted so that the earliest event is at 0.
     pub fn finish(mut self) -> Trace {
         let start_ns = self.shift_to_zero();
+        self.order_devices();
         let nested = nesting::nest(&self.tracks, &self.slices, &mut self.findings);
         let new_slice = |old: SliceId| nested.slice_of[old.index()];
         let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
@@ -196,7 +212,8 @@ impl TraceBuilder {
         device_events.iter_mut().for_each(|event| event.slice = new_slice(event.slice));
         device_events.sort_unstable_by_key(|event| (nested.slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
-        let mut instants: Vec<_> = self.instants.iter().map(|(t, id, name)| (*t, nested.track_of[id.index()], *name)).collect();
+        let mut instants: Vec<_> =
+            self.instants.iter().map(|(t, id, name)| (*t, nested.track_of[id.index()], *name)).collect();
         instants.sort_unstable();
         let mut trace = Trace {
             name: self.name,
@@ -220,8 +237,12 @@ impl TraceBuilder {
             facts: self.facts,
         };
         let correlations = self.correlations.iter().map(|(key, id)| (*key, new_slice(*id))).collect();
-        let launch_links = self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))).collect();
-        links::link_device_events(&mut trace, device_events, correlations, launch_links);
+        let mut launch_links = arrows::resolve(&mut trace, &self.arrows, |track| nested.track_of[track.index()]);
+        launch_links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
+        links::link_device_events(&mut trace, &mut device_events, correlations, launch_links);
+        let communication_calls = self.communication_calls.iter().map(|id| new_slice(*id)).collect();
+        links::classify_by_launch(&trace, &mut device_events, &communication_calls);
+        trace.device_events = DeviceEvents::from_rows(device_events);
         links::link_forward_backward(&mut trace);
         trace.flows.sort_unstable();
         trace.flows.dedup();
@@ -238,6 +259,21 @@ impl TraceBuilder {
         self.slices.iter_mut().for_each(|slice| slice.start_ns -= start_ns);
         self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
         self.step_marks.iter_mut().for_each(|row| row.1 -= start_ns);
+        for arrow in &mut self.arrows {
+            arrow.from.1 -= start_ns;
+            arrow.to.1 -= start_ns;
+        }
         start_ns
+    }
+
+    /// Orders devices by (rank, ordinal), whatever order the reader met them in.
+    fn order_devices(&mut self) {
+        let mut order: Vec<usize> = (0..self.devices.len()).collect();
+        order.sort_by_key(|at| (self.devices[*at].rank, self.devices[*at].ordinal));
+        let mut new_id = vec![DeviceId(0); order.len()];
+        order.iter().enumerate().for_each(|(new, old)| new_id[*old] = DeviceId::from_index(new));
+        self.devices = order.iter().map(|old| self.devices[*old].clone()).collect();
+        self.device_events.iter_mut().for_each(|event| event.device = new_id[event.device.index()]);
+        self.tracks.iter_mut().for_each(|track| track.device = track.device.map(|id| new_id[id.index()]));
     }
 }

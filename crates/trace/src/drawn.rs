@@ -163,7 +163,8 @@ mod tests {
             .collect();
         assert_eq!(ops, [("a", 0, 4_000), ("b", 4_000, 2_000), ("b", 6_000, 1_000)]);
         assert_eq!(trace.steps.len(), 2);
-        let launched: Vec<_> = trace.device_events.iter().map(|event| event.op.map(|op| trace.slice_name(op))).collect();
+        let launched: Vec<_> =
+            trace.device_events.iter().map(|event| event.op.map(|op| trace.slice_name(op))).collect();
         assert_eq!(launched, [Some("a"), None]);
     }
 }

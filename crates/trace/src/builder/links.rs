@@ -1,13 +1,13 @@
 //! From a device event to its launch and its op, and from a forward op to its backward node.
 
 use super::LaunchKey;
-use crate::{DeviceEvent, DeviceEvents, FindingCode, Flow, FlowKind, SliceId, SliceKind, Trace, TrackId};
-use rustc_hash::FxHashMap;
+use crate::{DeviceEvent, DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Trace, TrackId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Resolves `launch` and `op` of every device event and adds the launch flows.
 pub(super) fn link_device_events(
     trace: &mut Trace,
-    mut events: Vec<DeviceEvent>,
+    events: &mut [DeviceEvent],
     correlations: Vec<(LaunchKey, SliceId)>,
     launch_links: Vec<(SliceId, SliceId)>,
 ) {
@@ -27,7 +27,7 @@ pub(super) fn link_device_events(
         }
     }
     let direct: FxHashMap<SliceId, SliceId> = launch_links.into_iter().map(|(launch, event)| (event, launch)).collect();
-    for event in &mut events {
+    for event in events {
         let start_ns = trace.slices.start_ns[event.slice.index()];
         let candidates = key_of.get(&event.slice).and_then(|key| launches.get(key));
         let by_correlation = candidates.map(|candidates| pick_launch(trace, candidates, start_ns));
@@ -41,7 +41,20 @@ pub(super) fn link_device_events(
             }),
         }
     }
-    trace.device_events = DeviceEvents::from_rows(events);
+}
+
+/// Makes computing kernels that were launched within one of `communication_calls` communication.
+pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], communication_calls: &FxHashSet<SliceId>) {
+    if communication_calls.is_empty() {
+        return;
+    }
+    for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
+        let Some(launch) = event.launch else { continue };
+        let (track, at_ns) = (trace.slices.track[launch.index()], trace.slices.start_ns[launch.index()]);
+        if open_slices(trace, track, at_ns).any(|id| communication_calls.contains(&id)) {
+            event.class = DeviceEventClass::Communication;
+        }
+    }
 }
 
 fn is_inside(trace: &Trace, inner: SliceId, outer: SliceId) -> bool {
@@ -58,18 +71,26 @@ fn pick_launch(trace: &Trace, candidates: &[SliceId], event_start_ns: i64) -> Sl
 /// The innermost op open on the launching thread, in any of its lanes, when the launch starts.
 fn innermost_op(trace: &Trace, launch: SliceId) -> Option<SliceId> {
     let at_ns = trace.slices.start_ns[launch.index()];
-    let lanes = lanes_of(trace, trace.slices.track[launch.index()]);
-    let op_in = |track: TrackId| {
+    let open = open_slices(trace, trace.slices.track[launch.index()], at_ns);
+    open.filter(|id| trace.slices.kind(*id) == SliceKind::Op)
+        .max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
+}
+
+/// What is open at `at_ns` on a track, in any of its lanes; within a lane the innermost first. An empty slice is open
+/// where it starts.
+pub(super) fn open_slices(trace: &Trace, track: TrackId, at_ns: i64) -> impl Iterator<Item = SliceId> + '_ {
+    let last_started = move |track: TrackId| {
         let rows = &trace.tracks[track.index()].slices;
         let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
         let last = starts.partition_point(|start_ns| *start_ns <= at_ns).checked_sub(1)?;
-        let last = SliceId(rows.start + last as u32);
-        let is_open_op = |id: &SliceId| {
-            trace.slices.kind(*id) == SliceKind::Op && (trace.slices.span(*id).contains(at_ns) || is_inside(trace, launch, *id))
-        };
-        trace.slices.with_ancestors(last).find(is_open_op)
+        Some(SliceId(rows.start + last as u32))
     };
-    lanes.filter_map(op_in).max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
+    let is_open = move |id: &SliceId| {
+        let span = trace.slices.span(*id);
+        span.start_ns == at_ns || span.contains(at_ns)
+    };
+    let last = lanes_of(trace, track).filter_map(last_started);
+    last.flat_map(|id| trace.slices.with_ancestors(id)).filter(is_open)
 }
 
 /// A track together with the overflow lanes it belongs with.
@@ -108,7 +129,7 @@ pub(super) fn link_forward_backward(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, DeviceEventClass, OpInfo, Process, TraceBuilder, Track, TrackKind};
+    use crate::{Device, OpInfo, Process, TraceBuilder, Track, TrackKind};
 
     struct Fixture {
         builder: TraceBuilder,
@@ -225,6 +246,37 @@ mod tests {
         let kernel = fixture.kernel("k", 5, 6, None);
         fixture.builder.add_launch_link(launch, kernel);
         fixture.check(&["k<launch<-"]);
+    }
+
+    #[test]
+    fn arrows_serve_where_neither_correlation_nor_link_does() {
+        let mut fixture = Fixture::new();
+        fixture.host(SliceKind::Op, "op", 0, 9, None);
+        fixture.host(SliceKind::Runtime, "launch", 1, 3, None);
+        fixture.kernel("k", 15, 16, None);
+        let (thread, stream) = (fixture.thread, fixture.stream);
+        fixture.builder.add_arrow(FlowKind::Launch, (thread, 1), (stream, 15));
+        fixture.builder.add_arrow(FlowKind::Launch, (thread, 1), (stream, 40));
+        fixture.builder.add_arrow(FlowKind::ForwardBackward, (thread, 4), (thread, 8));
+        fixture.builder.add_arrow(FlowKind::ForwardBackward, (thread, 4), (thread, 9));
+        let trace = fixture.check(&["k<launch<op"]);
+        assert_eq!(trace.findings.count(FindingCode::UnlinkedFlow), 1);
+        assert_eq!(trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward).count(), 1);
+    }
+
+    #[test]
+    fn a_kernel_launched_within_a_communication_call_communicates() {
+        let mut fixture = Fixture::new();
+        let call = fixture.host(SliceKind::Op, "record_param_comms", 0, 9, None);
+        fixture.host(SliceKind::Op, "inner", 1, 5, None);
+        fixture.host(SliceKind::Runtime, "launch", 2, 3, Some(1));
+        fixture.host(SliceKind::Runtime, "launch", 12, 13, Some(2));
+        fixture.kernel("within", 20, 21, Some(1));
+        fixture.kernel("after", 22, 23, Some(2));
+        fixture.builder.add_communication_call(call);
+        let trace = fixture.check(&["within<launch<inner", "after<launch<-"]);
+        let classes: Vec<_> = trace.device_events.iter().map(|event| event.class.as_str()).collect();
+        assert_eq!(classes, ["communication", "compute"]);
     }
 
     #[test]

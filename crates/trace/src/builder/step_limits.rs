@@ -6,8 +6,8 @@
 //! ```
 
 use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, TrackId};
-use stepscope_base::Span;
 use std::collections::BTreeMap;
+use stepscope_base::Span;
 
 /// Fills `trace.steps` from labels and optimizer marks; `is_cut` names processes whose recording ended at work.
 pub(super) fn find_steps(
@@ -89,9 +89,8 @@ fn optimizer_end(trace: &Trace, track: TrackId, time_ns: i64) -> (i64, bool) {
         return (time_ns, true);
     };
     let last = SliceId(rows.start + last as u32);
-    let is_open_optimizer = |id: &SliceId| {
-        trace.slices.kind(*id) == SliceKind::Optimizer && trace.slices.span(*id).end_ns >= time_ns
-    };
+    let is_open_optimizer =
+        |id: &SliceId| trace.slices.kind(*id) == SliceKind::Optimizer && trace.slices.span(*id).end_ns >= time_ns;
     match trace.slices.with_ancestors(last).find(is_open_optimizer) {
         Some(id) => (trace.slices.span(id).end_ns, !trace.slices.is_unfinished[id.index()]),
         None => (time_ns, true),

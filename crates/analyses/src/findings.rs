@@ -1,0 +1,59 @@
+//! # Definition
+//! What is doubtful or incomplete about the input: one row for each kind of statement, with how often it applies.
+//!
+//! # Units
+//! Counts of cases.
+//!
+//! # Source
+//! Whatever the reader repaired, left out or could not link, and what recording itself reported.
+//!
+//! # Edge cases
+//! No row means that nothing was found. Findings are about the whole input, whatever rank or step is asked for; of the
+//! cases only the first few are given as examples.
+
+use crate::{Coverage, Outcome, Selection, Table};
+use stepscope_trace::{Finding, Findings, Trace};
+
+/// Every finding of the trace, the most serious first, then by code.
+pub fn findings(trace: &Trace) -> Vec<&Finding> {
+    let mut rows: Vec<&Finding> = trace.findings.iter().collect();
+    rows.sort_by_key(|finding| (std::cmp::Reverse(finding.code.severity()), finding.code));
+    rows
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = findings(trace);
+    let table = Table::default()
+        .text("code", rows.iter().map(|finding| Some(finding.code.code())))
+        .text("severity", rows.iter().map(|finding| Some(finding.code.severity().as_str())))
+        .count("count", rows.iter().map(|finding| i64::try_from(finding.count).ok()))
+        .text("says", rows.iter().map(|finding| Some(finding.code.says())))
+        .text("examples", rows.iter().map(|finding| Some(finding.examples.join("; "))));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Values;
+    use stepscope_trace::FindingCode;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn the_most_serious_come_first() {
+        let mut trace = drawn("rank 0 cpu 1 a\nrank 0 stream 7 K");
+        trace.findings.add(FindingCode::TruncatedInput, || "at byte 7".into());
+        let codes: Vec<&str> = findings(&trace).iter().map(|finding| finding.code.code()).collect();
+        assert_eq!(codes, ["import.truncated_input", "import.unlinked_device_event", "trace.no_steps"]);
+        let outcome = outcome(&trace, &Selection::default());
+        let examples = &outcome.table.column("examples").expect("a column").values;
+        assert!(matches!(examples, Values::Text(texts) if texts[0].as_deref() == Some("at byte 7")));
+    }
+
+    #[test]
+    fn a_sound_trace_has_none() {
+        let trace = drawn("rank 0 step 00\nrank 0 launch 1 K.\nrank 0 stream 7 .K");
+        assert_eq!(findings(&trace), Vec::<&Finding>::new());
+    }
+}

@@ -1,0 +1,307 @@
+//! # Definition
+//! For each step, where the time of its host window goes: every nanosecond belongs to exactly one class.
+//! Of what happens at a moment the first of these counts: a computing kernel runs, a communication kernel runs
+//! (communication is what compute does not hide), a copy runs, a fill runs, a thread is inside a call of the device's
+//! runtime or driver, the training loop waits for its next batch, a thread is inside an operator, other. The parts sum
+//! to the step, always.
+//!
+//! The host window is the step's own label; without labels, from one optimizer step to the next; without either, the
+//! whole trace. A row without a step number is the average over the complete steps of its rank, given when no single
+//! step was asked for.
+//!
+//! # Units
+//! Nanoseconds. `start_ns` counts from the start of the trace.
+//!
+//! # Source
+//! Device time is that of all devices of the step's rank, whichever step launched it; host time is that of all threads
+//! of the process that runs the step.
+//!
+//! # Edge cases
+//! A step that recording cut is given, marked incomplete, and left out of averages; without a complete step there is no
+//! average. In an average every part is within 1 ns of its exact mean, so that the parts still sum to it. Labels
+//! (`record_function`) and Python frames are no work of their own: what they hold counts as what it is.
+
+use crate::{Coverage, Outcome, Selection, Table};
+use rustc_hash::FxHashMap;
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{DeviceEventClass, Findings, ProcessId, SliceKind, Step, StepSource, Trace};
+
+/// Where the time of one step went, or of the average over a rank's complete steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepBreakdown {
+    /// The rank.
+    pub rank: u32,
+    /// The step's number; `None` for the average.
+    pub step: Option<i64>,
+    /// Start of the host window; `None` for the average.
+    pub start_ns: Option<i64>,
+    /// Length of the host window: the sum of all parts.
+    pub total_ns: i64,
+    /// A computing kernel runs.
+    pub kernel_ns: i64,
+    /// A communication kernel runs and no computing one.
+    pub comm_ns: i64,
+    /// A copy runs and none of the above.
+    pub memcpy_ns: i64,
+    /// A fill runs and none of the above.
+    pub memset_ns: i64,
+    /// A thread is inside a runtime or driver call and none of the above.
+    pub runtime_ns: i64,
+    /// The training loop waits for its next batch and none of the above.
+    pub dataloader_ns: i64,
+    /// A thread is inside an operator and none of the above.
+    pub cpu_ns: i64,
+    /// None of the above.
+    pub other_ns: i64,
+    /// Whether recording saw all of the step; `None` for the average.
+    pub is_complete: Option<bool>,
+    /// How the step's limits are known; `None` for the average.
+    pub source: Option<StepSource>,
+}
+
+/// Number of classes; the last is "other".
+const CLASSES: usize = 8;
+
+/// Every step asked for, ordered by rank and start, each rank's average after its steps.
+pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown> {
+    let busy = Busy::of(trace);
+    let mut rows = Vec::new();
+    let steps: Vec<&Step> = selection.steps(trace).collect();
+    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+        let first = rows.len();
+        rows.extend(steps.iter().map(|step| of_step(step, &busy)));
+        if selection.step.is_none() {
+            let average = average(&rows[first..]);
+            rows.extend(average);
+        }
+    }
+    rows
+}
+
+fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
+    let mut covered = IntervalSet::default();
+    let mut parts = [0; CLASSES];
+    for (class, part) in parts.iter_mut().enumerate().take(CLASSES - 1) {
+        let Some(set) = busy.class(step, class) else { continue };
+        let own = set.clip(step.span);
+        *part = own.subtract(&covered).total_ns();
+        covered = covered.union(&own);
+    }
+    let total_ns = step.span.duration_ns();
+    parts[CLASSES - 1] = total_ns - covered.total_ns();
+    let row = from_parts(step.rank, parts);
+    assert_eq!(row.total_ns, total_ns, "parts sum to the step");
+    let (start_ns, is_complete) = (Some(step.span.start_ns), Some(step.is_complete));
+    StepBreakdown { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row }
+}
+
+/// The mean of the complete steps among `rows`, all of one rank. Running sums are divided, not the parts themselves:
+/// that way the rounded parts sum to the rounded total.
+fn average(rows: &[StepBreakdown]) -> Option<StepBreakdown> {
+    let complete: Vec<&StepBreakdown> = rows.iter().filter(|row| row.is_complete == Some(true)).collect();
+    let count = i128::try_from(complete.len()).ok().filter(|count| *count > 0)?;
+    let (mut sum, mut part_end_ns) = (0_i128, 0_i128);
+    let mut parts = [0; CLASSES];
+    for (class, part) in parts.iter_mut().enumerate() {
+        sum += complete.iter().map(|row| i128::from(to_parts(row)[class])).sum::<i128>();
+        *part = (sum / count - part_end_ns) as i64;
+        part_end_ns = sum / count;
+    }
+    Some(from_parts(complete[0].rank, parts))
+}
+
+fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {
+    [
+        row.kernel_ns,
+        row.comm_ns,
+        row.memcpy_ns,
+        row.memset_ns,
+        row.runtime_ns,
+        row.dataloader_ns,
+        row.cpu_ns,
+        row.other_ns,
+    ]
+}
+
+fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
+    let [kernel_ns, comm_ns, memcpy_ns, memset_ns, runtime_ns, dataloader_ns, cpu_ns, other_ns] = parts;
+    let (step, start_ns, is_complete, source) = (None, None, None, None);
+    let total_ns = parts.iter().sum();
+    StepBreakdown {
+        rank,
+        step,
+        start_ns,
+        total_ns,
+        kernel_ns,
+        comm_ns,
+        memcpy_ns,
+        memset_ns,
+        runtime_ns,
+        dataloader_ns,
+        cpu_ns,
+        other_ns,
+        is_complete,
+        source,
+    }
+}
+
+/// When each class is busy: device classes (0..4) by rank, host classes (4..7) by process.
+struct Busy {
+    of_rank: FxHashMap<(u32, usize), IntervalSet>,
+    of_process: FxHashMap<(ProcessId, usize), IntervalSet>,
+}
+
+impl Busy {
+    fn of(trace: &Trace) -> Self {
+        let mut device: FxHashMap<(u32, usize), Vec<Span>> = FxHashMap::default();
+        for event in trace.device_events.iter() {
+            let class = match event.class {
+                DeviceEventClass::Compute => 0,
+                DeviceEventClass::Communication => 1,
+                DeviceEventClass::Memcpy(_) => 2,
+                DeviceEventClass::Memset => 3,
+            };
+            let rank = trace.devices[event.device.index()].rank;
+            device.entry((rank, class)).or_default().push(trace.slices.span(event.slice));
+        }
+        let mut host: FxHashMap<(ProcessId, usize), Vec<Span>> = FxHashMap::default();
+        for id in trace.slices.ids() {
+            let class = match trace.slices.kind(id) {
+                SliceKind::Runtime | SliceKind::Driver => 4,
+                SliceKind::DataLoader => 5,
+                SliceKind::Op => 6,
+                _ => continue,
+            };
+            let process = trace.tracks[trace.slices.track[id.index()].index()].process;
+            host.entry((process, class)).or_default().push(trace.slices.span(id));
+        }
+        let of_rank = device.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
+        let of_process = host.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
+        Self { of_rank, of_process }
+    }
+
+    fn class(&self, step: &Step, class: usize) -> Option<&IntervalSet> {
+        if class < 4 { self.of_rank.get(&(step.rank, class)) } else { self.of_process.get(&(step.process, class)) }
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = step_breakdown(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("step", rows.iter().map(|row| row.step))
+        .ns("start_ns", rows.iter().map(|row| row.start_ns))
+        .ns("total_ns", rows.iter().map(|row| row.total_ns))
+        .ns("kernel_ns", rows.iter().map(|row| row.kernel_ns))
+        .ns("comm_ns", rows.iter().map(|row| row.comm_ns))
+        .ns("memcpy_ns", rows.iter().map(|row| row.memcpy_ns))
+        .ns("memset_ns", rows.iter().map(|row| row.memset_ns))
+        .ns("runtime_ns", rows.iter().map(|row| row.runtime_ns))
+        .ns("dataloader_ns", rows.iter().map(|row| row.dataloader_ns))
+        .ns("cpu_ns", rows.iter().map(|row| row.cpu_ns))
+        .ns("other_ns", rows.iter().map(|row| row.other_ns))
+        .flag("is_complete", rows.iter().map(|row| row.is_complete))
+        .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    const NAMES: [&str; CLASSES] = ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "cpu", "other"];
+
+    /// Each row as `rank/step: total = part class + …`, in us, empty parts left out.
+    fn line(row: &StepBreakdown) -> String {
+        let parts = to_parts(row).into_iter().zip(NAMES).filter(|(ns, _)| *ns > 0);
+        let parts: Vec<String> = parts.map(|(ns, name)| format!("{} {name}", ns as f64 / 1_000.0)).collect();
+        let step = row.step.map_or("average".into(), |step| step.to_string());
+        format!("{}/{step}: {} = {}", row.rank, row.total_ns as f64 / 1_000.0, parts.join(" + "))
+    }
+
+    fn check(drawing: &str, selection: Selection, expected: &[&str]) {
+        let rows = step_breakdown(&drawn(drawing), &selection);
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn each_moment_belongs_to_the_first_class_that_is_busy() {
+        check(
+            "rank 0 step     000000000
+             rank 0 cpu 1    aaaaaaa..
+             rank 0 input 1  .......i.
+             rank 0 launch 2 LLLLLL...
+             rank 0 stream 7 C........
+             rank 0 stream 8 NN.......
+             rank 0 stream 9 HHH......
+             rank 0 stream 6 ZZZZ.....",
+            Selection { rank: None, step: Some(0) },
+            &["0/0: 9 = 1 kernel + 1 comm + 1 memcpy + 1 memset + 2 runtime + 1 dataloader + 1 cpu + 1 other"],
+        );
+    }
+
+    #[test]
+    fn the_average_is_over_a_ranks_own_steps() {
+        check(
+            "rank 0 step     00011111
+             rank 0 stream 7 .CCC....
+             rank 1 step     44......
+             rank 1 cpu 1    aa......",
+            Selection::default(),
+            &[
+                "0/0: 3 = 2 kernel + 1 other",
+                "0/1: 5 = 1 kernel + 4 other",
+                "0/average: 4 = 1.5 kernel + 2.5 other",
+                "1/4: 2 = 2 cpu",
+                "1/average: 2 = 2 cpu",
+            ],
+        );
+    }
+
+    #[test]
+    fn parts_of_an_average_sum_to_it_although_they_are_rounded() {
+        let of = |kernel_ns, cpu_ns| StepBreakdown {
+            is_complete: Some(true),
+            ..from_parts(0, [kernel_ns, 0, 0, 0, 0, 0, cpu_ns, 1])
+        };
+        let cut = StepBreakdown { is_complete: Some(false), ..from_parts(0, [1_000; CLASSES]) };
+        let average = average(&[of(1, 0), of(1, 2), of(0, 0), cut]).expect("complete steps");
+        assert_eq!((average.kernel_ns, average.cpu_ns, average.other_ns, average.total_ns), (0, 1, 1, 2));
+        assert_eq!(super::average(&[cut]), None);
+    }
+
+    #[test]
+    fn without_labels_the_whole_trace_is_one_step() {
+        check(
+            "rank 0 cpu 1 a.a",
+            Selection::default(),
+            &["0/0: 3 = 2 cpu + 1 other", "0/average: 3 = 2 cpu + 1 other"],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn sweeps_equal_one_cell_per_microsecond(
+            cpu in "[.a]{30}", launch in "[.L]{30}", input in "[.i]{30}", streams in prop::collection::vec("[.CNHZ]{30}", 0..3),
+        ) {
+            let mut text = format!("rank 0 step {}{}\nrank 0 cpu 1 {cpu}\nrank 0 launch 2 {launch}\nrank 0 input 3 {input}\n", "0".repeat(13), "1".repeat(17));
+            streams.iter().enumerate().for_each(|(at, row)| text += &format!("rank 0 stream {at} {row}\n"));
+            let rows = step_breakdown(&drawn(&text), &Selection::default());
+            let rows_at = |at: usize| {
+                let mut cells: String = streams.iter().map(|row| row.as_bytes()[at] as char).collect();
+                cells.extend([&cpu, &launch, &input].map(|row| row.as_bytes()[at] as char));
+                cells
+            };
+            let class_at = |at: usize| ['C', 'N', 'H', 'Z', 'L', 'i', 'a'].iter().position(|cell| rows_at(at).contains(*cell)).unwrap_or(CLASSES - 1);
+            for (row, window) in rows.iter().zip([0..13, 13..30]) {
+                let mut expected = [0; CLASSES];
+                window.for_each(|at| expected[class_at(at)] += 1_000);
+                prop_assert_eq!(to_parts(row), expected);
+            }
+            prop_assert_eq!(rows.len(), 3);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! From ticks to nanoseconds: piecewise linear through the moments at which the recorder read all clocks.
+
+use crate::layout::TICK_BITS;
+
+/// One moment, read on all clocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockPoint {
+    /// Ticks, modulo 2^56.
+    pub ticks: u64,
+    /// Monotonic clock, ns.
+    pub monotonic_ns: i64,
+    /// Unix time, ns.
+    pub unix_ns: i64,
+}
+
+/// Maps ticks to monotonic nanoseconds; exact at every point it was given, monotonic between and beyond.
+#[derive(Clone, Debug)]
+pub struct TickClock {
+    /// (ticks relative to the first point, monotonic ns), both strictly ascending.
+    points: Vec<(i64, i64)>,
+    origin_ticks: u64,
+}
+
+impl TickClock {
+    /// The clock through `points`, of which the first is the origin. Ticks that are nanoseconds already need one point
+    /// only; so does a capture that was killed before its second.
+    pub fn new(first: ClockPoint, more: impl IntoIterator<Item = ClockPoint>) -> Self {
+        let mut clock = Self { points: vec![(0, first.monotonic_ns)], origin_ticks: first.ticks };
+        let mut points: Vec<_> = more.into_iter().map(|point| (clock.relative(point.ticks), point.monotonic_ns)).collect();
+        points.sort_unstable();
+        for (ticks, ns) in points {
+            let (last_ticks, last_ns) = clock.points[clock.points.len() - 1];
+            if ticks > last_ticks && ns > last_ns {
+                clock.points.push((ticks, ns));
+            }
+        }
+        clock
+    }
+
+    /// Monotonic nanoseconds at `ticks`.
+    pub fn monotonic_ns(&self, ticks: u64) -> i64 {
+        let at = self.relative(ticks);
+        if self.points.len() == 1 {
+            return self.points[0].1 + at;
+        }
+        let after = self.points.partition_point(|(ticks, _)| *ticks <= at).clamp(1, self.points.len() - 1);
+        let ((t0, n0), (t1, n1)) = (self.points[after - 1], self.points[after]);
+        let scaled = i128::from(at - t0) * i128::from(n1 - n0);
+        n0 + scaled.div_euclid(i128::from(t1 - t0)) as i64
+    }
+
+    /// Ticks since the origin, negative before it, although only 56 bits are kept.
+    fn relative(&self, ticks: u64) -> i64 {
+        let shift = 64 - TICK_BITS;
+        (ticks.wrapping_sub(self.origin_ticks) << shift) as i64 >> shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn point(ticks: u64, monotonic_ns: i64) -> ClockPoint {
+        ClockPoint { ticks, monotonic_ns, unix_ns: 0 }
+    }
+
+    #[test]
+    fn points_are_met_exactly_and_lines_run_between_and_beyond() {
+        let clock = TickClock::new(point(1_000, 50), [point(3_000, 1_050), point(4_000, 1_250)]);
+        let ns = [1_000, 2_000, 3_000, 3_500, 4_000, 5_000, 0].map(|ticks| clock.monotonic_ns(ticks));
+        assert_eq!(ns, [50, 550, 1_050, 1_150, 1_250, 1_450, -450]);
+    }
+
+    #[test]
+    fn one_point_takes_ticks_for_nanoseconds() {
+        assert_eq!(TickClock::new(point(1_000, 70), []).monotonic_ns(1_005), 75);
+    }
+
+    #[test]
+    fn a_counter_that_wraps_goes_on() {
+        let near_end = (1 << TICK_BITS) - 10;
+        let clock = TickClock::new(point(near_end, 0), [point(90, 50)]);
+        assert_eq!(clock.monotonic_ns(10), 10);
+    }
+
+    proptest! {
+        #[test]
+        fn later_ticks_are_never_earlier(steps in prop::collection::vec((1u64..5_000, 1i64..9_000), 1..20), at in 0u64..90_000, by in 0u64..90_000) {
+            let mut last = (1u64 << 40, 0i64);
+            let points: Vec<_> = steps.iter().map(|(ticks, ns)| { last = (last.0 + ticks, last.1 + ns); point(last.0, last.1) }).collect();
+            let clock = TickClock::new(point(1 << 40, 0), points);
+            prop_assert!(clock.monotonic_ns((1 << 40) + at) <= clock.monotonic_ns((1 << 40) + at + by));
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! From segments to events: each thread's parts in order, begins matched with ends.
+
+use crate::Thread;
+use crate::clock::{ClockPoint, TickClock};
+use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, padded};
+use std::collections::{BTreeMap, HashMap};
+
+/// An op or a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// Index into the capture's names.
+    pub name: u32,
+    /// The framework's scope: 0 op, 1 backward, 7 label …
+    pub scope: u8,
+    /// Start, ns.
+    pub start_ns: i64,
+    /// End, ns; of an unfinished event the last moment its process is known to have lived.
+    pub end_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+    /// Autograd's sequence number.
+    pub sequence_number: Option<i64>,
+    /// The framework thread that ran the forward op.
+    pub forward_thread: Option<u64>,
+}
+
+/// A step that the job labelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepRange {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// Its number.
+    pub number: i64,
+    /// Start, ns.
+    pub start_ns: i64,
+    /// End, ns.
+    pub end_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+}
+
+/// A moment on a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// When, ns.
+    pub time_ns: i64,
+}
+
+/// Recording was switched on or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// When, ns.
+    pub time_ns: i64,
+    /// On or off.
+    pub is_on: bool,
+    /// The schedule's cycle.
+    pub cycle: u64,
+}
+
+/// An [`Event`] whose times are still ticks; without end while open.
+#[derive(Clone, Copy, Debug)]
+struct RawEvent {
+    thread: u32,
+    name: u32,
+    scope: u8,
+    start: u64,
+    end: Option<u64>,
+    sequence_number: Option<i64>,
+    forward_thread: Option<u64>,
+}
+
+/// Everything that a capture's segments say.
+#[derive(Default, Debug)]
+pub(crate) struct Decoded {
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) names: Vec<String>,
+    /// Each with the moment it was said: the last one holds.
+    facts: BTreeMap<String, (u64, String)>,
+    pub(crate) clock_points: Vec<ClockPoint>,
+    pub(crate) damaged: Vec<String>,
+    events: Vec<RawEvent>,
+    steps: Vec<(u32, i64, u64, Option<u64>)>,
+    marks: Vec<(u32, u64)>,
+    windows: Vec<(u64, bool, u64)>,
+    ends_elsewhere: Vec<(u32, u64, u64)>,
+    text_names: HashMap<String, u32>,
+    last_ticks: Vec<u64>,
+}
+
+/// One thread's records within one segment.
+struct Part<'a> {
+    ordinal: u32,
+    part: u32,
+    records: Vec<Record<'a>>,
+}
+
+/// One record: its tag, ticks, and the bytes after its first word.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    tag: Tag,
+    ticks: u64,
+    body: &'a [u8],
+}
+
+impl Record<'_> {
+    fn word(&self, index: usize) -> u64 {
+        let bytes = self.body.get(index * 8..index * 8 + 8);
+        bytes.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+    }
+
+    /// The text of `len` bytes that begins `at` bytes into the body.
+    fn text(&self, at: usize, len: usize) -> String {
+        String::from_utf8_lossy(self.body.get(at..at + len).unwrap_or_default()).into_owned()
+    }
+}
+
+/// Decodes all segments; whatever cannot be read is described in `damaged`.
+pub(crate) fn decode_segments(bytes: &[u8], segment_bytes: usize) -> Decoded {
+    let mut decoded = Decoded::default();
+    let mut parts = Vec::new();
+    for (index, segment) in bytes.chunks(segment_bytes).enumerate() {
+        read_segment(segment, index, &mut decoded, &mut parts);
+    }
+    parts.sort_by_key(|part| (part.ordinal, part.part));
+    for part in &parts {
+        part.records.iter().for_each(|record| decoded.learn(record));
+    }
+    for thread_parts in parts.chunk_by(|a, b| a.ordinal == b.ordinal) {
+        decoded.replay(thread_parts);
+    }
+    decoded.finish_elsewhere();
+    decoded
+}
+
+/// Splits a segment into the parts of the threads that used it.
+fn read_segment<'a>(segment: &'a [u8], index: usize, decoded: &mut Decoded, parts: &mut Vec<Part<'a>>) {
+    let word = |at: usize| segment.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    match word(0) {
+        Some(0) | None => return,
+        Some(first) if first == u64::from(SEGMENT_MAGIC) << 32 | index as u64 => {}
+        Some(_) => return decoded.damaged.push(format!("segment {index} has a damaged header")),
+    }
+    let mut at = SEGMENT_HEADER_BYTES;
+    let mut has_thread = false;
+    while let Some(first) = word(at).filter(|first| *first != 0) {
+        let rest = &segment[at + 8..];
+        let Some((tag, len)) = Tag::from_byte(first as u8).and_then(|tag| Some((tag, body_len(tag, rest)?))) else {
+            return decoded.damaged.push(format!("segment {index} cannot be decoded from byte {at}"));
+        };
+        let record = Record { tag, ticks: first >> 8, body: &rest[..len] };
+        at += 8 + len;
+        if tag == Tag::Thread {
+            has_thread = true;
+            let (ordinal, part) = (record.word(0) as u32, (record.word(0) >> 32) as u32);
+            parts.push(Part { ordinal, part, records: Vec::new() });
+        }
+        match parts.last_mut() {
+            Some(part) if has_thread => part.records.push(record),
+            _ => return decoded.damaged.push(format!("segment {index} does not begin with a thread")),
+        }
+    }
+}
+
+/// Bytes that follow a record's first word; `None` when they are not all there.
+fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
+    let word = || rest.get(..8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
+    let len = match tag {
+        Tag::End | Tag::OptimizerStep => 0,
+        Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd => 8,
+        Tag::BeginSequence | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
+        Tag::BeginBackward | Tag::Thread => 24,
+        Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
+        Tag::Name => 8 + padded(high(word()?)),
+        Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
+    };
+    (len <= rest.len()).then_some(len)
+}
+
+impl Decoded {
+    /// Takes in what holds for the whole process, before any event is replayed.
+    fn learn(&mut self, record: &Record) {
+        let (low, high) = (record.word(0) as u32, (record.word(0) >> 32) as u32);
+        match record.tag {
+            Tag::Name => {
+                // A damaged id must not make the table grow without bound: real ids are dense.
+                let id = low as usize;
+                if id < self.names.len() + (1 << 20) {
+                    self.names.resize(self.names.len().max(id + 1), String::new());
+                    self.names[id] = record.text(8, high as usize);
+                }
+            }
+            Tag::Fact => {
+                let (key, value) = (record.text(8, low as usize), record.text(8 + low as usize, high as usize));
+                let fact = self.facts.entry(key).or_default();
+                if record.ticks >= fact.0 {
+                    *fact = (record.ticks, value);
+                }
+            }
+            Tag::Clock => self.clock_points.push(ClockPoint {
+                ticks: record.ticks,
+                monotonic_ns: record.word(0) as i64,
+                unix_ns: record.word(1) as i64,
+            }),
+            Tag::Window => self.windows.push((record.ticks, record.word(0) != 0, record.word(1))),
+            _ => {}
+        }
+    }
+
+    /// Replays one thread's records with the stack that its writer kept.
+    fn replay(&mut self, parts: &[Part]) {
+        let thread = self.threads.len() as u32;
+        self.threads.push(Thread { ordinal: thread, tid: 0, framework_thread: 0, name: String::new() });
+        let mut open: Vec<usize> = Vec::new();
+        let mut open_step: Option<usize> = None;
+        for record in parts.iter().flat_map(|part| &part.records) {
+            let ticks = record.ticks;
+            match record.tag {
+                Tag::Thread => {
+                    let known = &mut self.threads[thread as usize];
+                    known.tid = record.word(1);
+                    known.framework_thread = known.framework_thread.max(record.word(2));
+                }
+                Tag::ThreadName => self.threads[thread as usize].name = record.text(8, record.word(0) as u32 as usize),
+                Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => {
+                    open.push(self.events.len());
+                    self.begin(thread, record);
+                }
+                Tag::End => self.end(open.pop(), ticks),
+                Tag::EndOuter => {
+                    let at = open.len().checked_sub(1 + record.word(0) as usize);
+                    let event = at.and_then(|at| open.drain(at..).next());
+                    self.end(event, ticks);
+                }
+                Tag::EndElsewhere => self.ends_elsewhere.push((record.word(0) as u32, record.word(1), ticks)),
+                Tag::StepBegin => {
+                    open_step = Some(self.steps.len());
+                    self.steps.push((thread, record.word(0) as i64, ticks, None));
+                }
+                Tag::StepEnd => {
+                    if let Some(step) = open_step.take() {
+                        self.steps[step].3 = Some(ticks);
+                    }
+                }
+                Tag::OptimizerStep => self.marks.push((thread, ticks)),
+                Tag::Name | Tag::Fact | Tag::Clock | Tag::Window => continue,
+            }
+            self.last_ticks.resize(thread as usize + 1, ticks);
+            self.last_ticks[thread as usize] = ticks;
+        }
+    }
+
+    fn begin(&mut self, thread: u32, record: &Record) {
+        let word = record.word(0);
+        let name = match record.tag {
+            Tag::BeginText => self.name_of_text(record.text(8, word as u32 as usize)),
+            _ => self.known_name(word as u32),
+        };
+        let has_sequence = matches!(record.tag, Tag::BeginSequence | Tag::BeginBackward);
+        self.events.push(RawEvent {
+            thread,
+            name,
+            scope: (word >> 32) as u8,
+            start: record.ticks,
+            end: None,
+            sequence_number: has_sequence.then(|| record.word(1) as i64),
+            forward_thread: (record.tag == Tag::BeginBackward).then(|| record.word(2)),
+        });
+    }
+
+    /// The id itself, or that of a stand-in when the name was never written.
+    fn known_name(&mut self, id: u32) -> u32 {
+        match self.names.get(id as usize) {
+            Some(_) => id,
+            None => self.name_of_text("(name lost)".into()),
+        }
+    }
+
+    fn name_of_text(&mut self, text: String) -> u32 {
+        let next = self.names.len() as u32;
+        let id = *self.text_names.entry(text.clone()).or_insert(next);
+        if id == next {
+            self.names.push(text);
+        }
+        id
+    }
+
+    /// An end without a begin belongs to an op that was open when recording began: there is nothing to keep.
+    fn end(&mut self, event: Option<usize>, ticks: u64) {
+        if let Some(event) = event {
+            self.events[event].end = Some(ticks);
+        }
+    }
+
+    /// Ends ops that another thread ended: the last one begun, of that name, on that thread, that is still open.
+    fn finish_elsewhere(&mut self) {
+        for (name, framework_thread, ticks) in std::mem::take(&mut self.ends_elsewhere) {
+            let threads = &self.threads;
+            let is_it = |event: &&mut RawEvent| {
+                let thread = threads[event.thread as usize].framework_thread;
+                event.end.is_none() && event.name == name && thread == framework_thread && event.start <= ticks
+            };
+            // Without a begin it belongs to an op from before this capture: there is nothing to keep.
+            if let Some(event) = self.events.iter_mut().filter(is_it).max_by_key(|event| event.start) {
+                event.end = Some(ticks);
+            }
+        }
+    }
+
+    /// Facts about the process, sorted by key.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
+    }
+
+    /// Events in ns, ordered by (thread, start, longest first), and the last moment the process is known to have lived.
+    pub(crate) fn events_in_ns(&self, clock: &TickClock, opened_ns: i64) -> (Vec<Event>, i64) {
+        let moments = self.last_ticks.iter().chain(self.clock_points.iter().map(|point| &point.ticks));
+        let last_ns = moments.map(|ticks| clock.monotonic_ns(*ticks)).max().unwrap_or(opened_ns).max(opened_ns);
+        let event = |raw: &RawEvent| {
+            let start_ns = clock.monotonic_ns(raw.start);
+            let end_ns = raw.end.map_or(last_ns, |ticks| clock.monotonic_ns(ticks)).max(start_ns);
+            Event {
+                thread: raw.thread,
+                name: raw.name,
+                scope: raw.scope,
+                start_ns,
+                end_ns,
+                is_unfinished: raw.end.is_none(),
+                sequence_number: raw.sequence_number,
+                forward_thread: raw.forward_thread,
+            }
+        };
+        let mut events: Vec<Event> = self.events.iter().map(event).collect();
+        events.sort_by_key(|event| (event.thread, event.start_ns, std::cmp::Reverse(event.end_ns)));
+        (events, last_ns)
+    }
+
+    pub(crate) fn steps_in_ns(&self, clock: &TickClock, last_ns: i64) -> Vec<StepRange> {
+        let step = |(thread, number, start, end): &(u32, i64, u64, Option<u64>)| StepRange {
+            thread: *thread,
+            number: *number,
+            start_ns: clock.monotonic_ns(*start),
+            end_ns: end.map_or(last_ns, |ticks| clock.monotonic_ns(ticks)),
+            is_unfinished: end.is_none(),
+        };
+        let mut steps: Vec<StepRange> = self.steps.iter().map(step).collect();
+        steps.sort_by_key(|step| (step.start_ns, step.number));
+        steps
+    }
+
+    pub(crate) fn marks_in_ns(&self, clock: &TickClock) -> Vec<Mark> {
+        let mark = |(thread, ticks): &(u32, u64)| Mark { thread: *thread, time_ns: clock.monotonic_ns(*ticks) };
+        let mut marks: Vec<Mark> = self.marks.iter().map(mark).collect();
+        marks.sort_by_key(|mark| mark.time_ns);
+        marks
+    }
+
+    pub(crate) fn windows_in_ns(&self, clock: &TickClock) -> Vec<Window> {
+        let window = |(ticks, is_on, cycle): &(u64, bool, u64)| Window {
+            time_ns: clock.monotonic_ns(*ticks),
+            is_on: *is_on,
+            cycle: *cycle,
+        };
+        let mut windows: Vec<Window> = self.windows.iter().map(window).collect();
+        windows.sort_by_key(|window| window.time_ns);
+        windows
+    }
+}

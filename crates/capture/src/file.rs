@@ -1,0 +1,170 @@
+//! The writing half: a file that grows by mapped segments.
+
+#![allow(unsafe_code)]
+
+use crate::layout::{
+    ClockKind, HEADER_BYTES, Header, MAGIC, SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, STOPPED_DISK_FULL,
+    VERSION,
+};
+use crate::{CaptureError, ClockPoint, ProcessIdentity};
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What a new capture begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct NewCapture {
+    /// Who writes it.
+    pub process: ProcessIdentity,
+    /// Who started the writer.
+    pub parent_pid: u64,
+    /// What its ticks count.
+    pub clock_kind: ClockKind,
+    /// Now, on all clocks.
+    pub opened: ClockPoint,
+}
+
+/// An open capture. Segments that were handed out stay mapped until [`CaptureFile::unmap_segment`], also after the
+/// `CaptureFile` is dropped; the header page stays mapped for as long as the process lives, so that a late writer can
+/// still count what it drops.
+pub struct CaptureFile {
+    fd: OwnedFd,
+    header: NonNull<Header>,
+}
+
+// SAFETY: the header is only read or changed through atomics once the file is open, and the descriptor is only used
+// with positioned calls.
+unsafe impl Send for CaptureFile {}
+// SAFETY: as above.
+unsafe impl Sync for CaptureFile {}
+
+impl CaptureFile {
+    /// Creates the file, which must not exist, with its header and no segment.
+    pub fn create(path: &Path, new: &NewCapture) -> Result<Self, CaptureError> {
+        let io = |action, source| CaptureError::Io { action, source, path: path.into() };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| io("create", error.into()))?;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        // SAFETY: `name` is a terminated string; the descriptor is checked and then owned.
+        let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
+        if fd < 0 {
+            return Err(io("create", std::io::Error::last_os_error()));
+        }
+        // SAFETY: `fd` was just opened and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let opened = allocate(&fd, 0, HEADER_BYTES).and_then(|()| map(&fd, 0, HEADER_BYTES));
+        let header = opened.map_err(|error| io("create", error))?.cast::<Header>();
+        // SAFETY: the page is mapped for reading and writing, zeroed, aligned, and nobody else knows it yet.
+        unsafe { header.write(first_header(new)) };
+        Ok(Self { fd, header })
+    }
+
+    /// The header page.
+    pub fn header(&self) -> &'static Header {
+        // SAFETY: never unmapped; fields that change are atomics.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// Adds a segment: disk space is reserved, the pages are mapped and touched, its header is written. Gives the
+    /// address of its [`SEGMENT_BYTES`] bytes, which the caller alone may write.
+    ///
+    /// # Errors
+    /// When there is no room: the capture is then marked as stopped for a full disk.
+    pub fn map_segment(&self) -> std::io::Result<NonNull<u8>> {
+        let index = self.header().segments.fetch_add(1, Ordering::Relaxed);
+        let offset = HEADER_BYTES + index as usize * SEGMENT_BYTES;
+        let segment = allocate(&self.fd, offset, SEGMENT_BYTES).and_then(|()| map(&self.fd, offset, SEGMENT_BYTES));
+        let segment = segment.inspect_err(|_| {
+            self.header().stopped.fetch_or(STOPPED_DISK_FULL, Ordering::Relaxed);
+        })?;
+        let mut at = 0;
+        while at < SEGMENT_BYTES {
+            // SAFETY: inside the mapping, which nobody else writes. Touching each page keeps faults off the hot path.
+            unsafe { segment.add(at).write_volatile(0) };
+            at += 4096;
+        }
+        // SAFETY: the mapping is page-aligned and at least 16 bytes long.
+        unsafe { segment.cast::<u64>().write(u64::from(SEGMENT_MAGIC) << 32 | index) };
+        const { assert!(SEGMENT_HEADER_BYTES == 16) };
+        Ok(segment)
+    }
+
+    /// Gives back the mapping of a segment; its bytes stay in the file.
+    ///
+    /// # Safety
+    /// `segment` comes from [`CaptureFile::map_segment`] and nobody uses it any more.
+    pub unsafe fn unmap_segment(segment: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { libc::munmap(segment.as_ptr().cast(), SEGMENT_BYTES) };
+    }
+}
+
+fn first_header(new: &NewCapture) -> Header {
+    Header {
+        magic: MAGIC,
+        version: VERSION,
+        header_bytes: HEADER_BYTES as u32,
+        segment_bytes: SEGMENT_BYTES as u32,
+        clock_kind: new.clock_kind as u32,
+        pid: new.process.pid,
+        parent_pid: new.parent_pid,
+        process_start_ticks: new.process.start_ticks,
+        pid_namespace: new.process.pid_namespace,
+        boot_id: new.process.boot_id,
+        opened_ticks: new.opened.ticks,
+        opened_monotonic_ns: new.opened.monotonic_ns as u64,
+        opened_unix_ns: new.opened.unix_ns as u64,
+        closed: AtomicU32::new(0),
+        stopped: AtomicU32::new(0),
+        heartbeat_unix_ns: AtomicU64::new(new.opened.unix_ns as u64),
+        dropped: AtomicU64::new(0),
+        segments: AtomicU64::new(0),
+    }
+}
+
+/// Reserves disk space, so that writing to the mapping can never fail for want of it.
+fn allocate(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
+    // SAFETY: plain system calls on an owned descriptor; `limit` is filled by the first.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 && (offset + len) as u64 > limit.rlim_cur {
+            return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
+        }
+        if libc::fallocate(fd.as_raw_fd(), 0, offset as i64, len as i64) == 0 {
+            return Ok(());
+        }
+    }
+    match std::io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeros(fd, offset, len),
+        error => Err(error),
+    }
+}
+
+/// The same on file systems that cannot reserve.
+fn write_zeros(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
+    let zeros = [0u8; 4096];
+    for at in (offset..offset + len).step_by(zeros.len()) {
+        // SAFETY: `zeros` is readable for its length.
+        let written = unsafe { libc::pwrite(fd.as_raw_fd(), zeros.as_ptr().cast(), zeros.len(), at as i64) };
+        match written {
+            n if n == zeros.len() as isize => {}
+            n if n < 0 => return Err(std::io::Error::last_os_error()),
+            _ => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+        }
+    }
+    Ok(())
+}
+
+fn map(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh shared mapping of a range that `allocate` made part of the file.
+    let address = unsafe {
+        libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as i64)
+    };
+    if address == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| std::io::Error::from_raw_os_error(libc::ENOMEM))
+}

@@ -1,0 +1,147 @@
+//! The bytes of a capture, version 1. Everything is little-endian and 8-byte aligned.
+//!
+//! ```text
+//! 0        4096              4096 + S           4096 + 2S
+//! │ header │ segment 0       │ segment 1        │ …            S = segment_bytes
+//!          │ 16 B│ records …0│                  │
+//! ```
+//!
+//! A segment begins with its own 16-byte header; then records follow without gaps until a zero word or the segment's
+//! end. The first word of a record is `ticks << 8 | tag` and is written last, so that a reader never sees half a record.
+//! A segment's first record is a [`Tag::Thread`]; a later one hands the rest of the segment to another thread.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// The first eight bytes of every capture.
+pub const MAGIC: [u8; 8] = *b"STEPSCP\x01";
+/// The format version this code writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+/// Bytes before the first segment.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of a segment as written here; a reader takes the header's word for it.
+pub const SEGMENT_BYTES: usize = 256 << 10;
+/// Bytes of a segment's own header.
+pub const SEGMENT_HEADER_BYTES: usize = 16;
+/// The upper half of a used segment's first word; its lower half is the segment's index.
+pub const SEGMENT_MAGIC: u32 = 0x5347_4d54;
+/// Ticks are kept modulo 2^56.
+pub const TICK_BITS: u32 = 56;
+
+/// What the ticks of a capture count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum ClockKind {
+    /// Nanoseconds of the monotonic clock.
+    Monotonic = 0,
+    /// The processor's invariant time-stamp counter.
+    TimeStampCounter = 1,
+}
+
+/// The header page's fields. Those that change while recording are atomics.
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// [`HEADER_BYTES`].
+    pub header_bytes: u32,
+    /// [`SEGMENT_BYTES`].
+    pub segment_bytes: u32,
+    /// A [`ClockKind`].
+    pub clock_kind: u32,
+    /// Process id of the writer.
+    pub pid: u64,
+    /// Process id of the process that started it.
+    pub parent_pid: u64,
+    /// The writer's start time in clock ticks since boot, as `/proc/PID/stat` counts: with `pid` it names one process.
+    pub process_start_ticks: u64,
+    /// Inode of the writer's pid namespace.
+    pub pid_namespace: u64,
+    /// The host's boot id, raw; zero when unknown.
+    pub boot_id: [u8; 16],
+    /// Ticks when the capture was opened.
+    pub opened_ticks: u64,
+    /// Monotonic clock at the same moment, ns.
+    pub opened_monotonic_ns: u64,
+    /// Unix time at the same moment, ns.
+    pub opened_unix_ns: u64,
+    /// 0 while recording, 1 once closed.
+    pub closed: AtomicU32,
+    /// Bits of [`STOPPED_DISK_FULL`].
+    pub stopped: AtomicU32,
+    /// Unix time, ns, when the writer last said that it lives.
+    pub heartbeat_unix_ns: AtomicU64,
+    /// Records that were not written.
+    pub dropped: AtomicU64,
+    /// Segments asked for so far; one that could not be had leaves a hole.
+    pub segments: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
+
+/// Bit of [`Header::stopped`]: no room for another segment.
+pub const STOPPED_DISK_FULL: u32 = 1;
+
+macro_rules! tags {
+    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
+        /// What a record is: the low byte of its first word.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Tag { $($(#[$doc])* $name = $value,)* }
+
+        impl Tag {
+            /// The tag with this value.
+            pub fn from_byte(byte: u8) -> Option<Tag> {
+                match byte { $($value => Some(Tag::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+tags! {
+    /// An op or label begins: word 1 = name id | scope << 32.
+    Begin = 1;
+    /// The same with a sequence number in word 2.
+    BeginSequence = 2;
+    /// The same with a sequence number in word 2 and the forward op's framework thread in word 3.
+    BeginBackward = 3;
+    /// A label begins whose name stands in the record: word 1 = byte length | scope << 32, then the text.
+    BeginText = 4;
+    /// The innermost open op or label of this thread ends.
+    End = 5;
+    /// An open op or label of this thread ends that is not the innermost: word 1 = how many open ones lie inside it.
+    /// Those leave the thread's stack and may only be ended by an `EndElsewhere`.
+    EndOuter = 6;
+    /// An op or label ends that is not on the stack of this thread: word 1 = name id, word 2 = framework id of the
+    /// thread where it began.
+    EndElsewhere = 7;
+    /// A step begins: word 1 = its number.
+    StepBegin = 8;
+    /// A step ends: word 1 = its number.
+    StepEnd = 9;
+    /// An optimizer has just stepped, inside its label.
+    OptimizerStep = 10;
+    /// A name: word 1 = id | byte length << 32, then the text. Stands before the first record that uses it.
+    Name = 11;
+    /// What follows is of this thread: word 1 = ordinal | part << 32, word 2 = system thread id, word 3 = framework thread id (0: none).
+    Thread = 12;
+    /// This thread's name: word 1 = byte length, then the text.
+    ThreadName = 13;
+    /// A moment on all clocks: word 1 = monotonic ns, word 2 = Unix ns.
+    Clock = 14;
+    /// A fact about the process: word 1 = key length | value length << 32, then key and value. The last one of a key holds.
+    Fact = 15;
+    /// Recording is switched: word 1 = 1 on, 0 off; word 2 = cycle.
+    Window = 16;
+}
+
+/// Bytes that a text of `len` bytes takes in a record.
+pub const fn padded(len: usize) -> usize {
+    len.next_multiple_of(8)
+}
+
+/// The first word of a record.
+pub const fn first_word(ticks: u64, tag: Tag) -> u64 {
+    ticks << 8 | tag as u64
+}

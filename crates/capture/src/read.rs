@@ -1,0 +1,189 @@
+//! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
+
+use crate::clock::{ClockPoint, TickClock};
+use crate::decode::decode_segments;
+use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
+use crate::{CaptureError, Event, Mark, ProcessIdentity, State, StepRange, Window};
+use std::path::Path;
+
+/// A recorded thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Its number within the process, in order of first appearance.
+    pub ordinal: u32,
+    /// The system's thread id.
+    pub tid: u64,
+    /// The framework's own id of the thread; 0 when it has none.
+    pub framework_thread: u64,
+    /// Its name; empty when unknown.
+    pub name: String,
+}
+
+/// What one process recorded, with all times in ns of its host's monotonic clock.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// Who wrote it.
+    pub process: ProcessIdentity,
+    /// Who started the writer.
+    pub parent_pid: u64,
+    /// What the process is doing now.
+    pub state: State,
+    /// Monotonic clock when the capture was opened.
+    pub opened_ns: i64,
+    /// Unix time minus monotonic clock, read when the capture was opened.
+    pub unix_offset_ns: i64,
+    /// The last moment the process is known to have lived.
+    pub last_ns: i64,
+    /// Facts about the process, sorted by key.
+    pub facts: Vec<(String, String)>,
+    /// Threads, by ordinal.
+    pub threads: Vec<Thread>,
+    /// Names that events refer to.
+    pub names: Vec<String>,
+    /// Ops and labels, by (thread, start, longest first).
+    pub events: Vec<Event>,
+    /// Steps that the job labelled, by start.
+    pub steps: Vec<StepRange>,
+    /// Moments at which an optimizer had stepped, by time.
+    pub optimizer_steps: Vec<Mark>,
+    /// When recording was switched, by time.
+    pub windows: Vec<Window>,
+    /// Records that the writer could not write.
+    pub dropped: u64,
+    /// True when the disk was full.
+    pub is_disk_full: bool,
+    /// Places where segments could not be decoded.
+    pub damaged: Vec<String>,
+}
+
+/// Reads the capture at `path`.
+///
+/// # Errors
+/// When the file cannot be read, is no capture, or is of a newer version. Damage inside becomes [`Capture::damaged`].
+pub fn read(path: &Path) -> Result<Capture, CaptureError> {
+    let bytes = std::fs::read(path).map_err(|source| CaptureError::Io { action: "read", source, path: path.into() })?;
+    parse(&bytes, path)
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
+    let header = HeaderFields::read(bytes, path)?;
+    let is_running = !header.is_closed && header.process.is_running(header.heartbeat_unix_ns);
+    let state = match (header.is_closed, is_running) {
+        (true, _) => State::Closed,
+        (false, true) => State::Running,
+        (false, false) => State::Killed,
+    };
+    let decoded = decode_segments(&bytes[HEADER_BYTES..], header.segment_bytes);
+    let clock_points = if header.clock_kind == ClockKind::TimeStampCounter { decoded.clock_points.clone() } else { vec![] };
+    let clock = TickClock::new(header.opened, clock_points);
+    let (events, last_ns) = decoded.events_in_ns(&clock, header.opened.monotonic_ns);
+    Ok(Capture {
+        process: header.process,
+        parent_pid: header.parent_pid,
+        state,
+        opened_ns: header.opened.monotonic_ns,
+        unix_offset_ns: header.opened.unix_ns - header.opened.monotonic_ns,
+        last_ns,
+        steps: decoded.steps_in_ns(&clock, last_ns),
+        optimizer_steps: decoded.marks_in_ns(&clock),
+        windows: decoded.windows_in_ns(&clock),
+        events,
+        facts: decoded.facts(),
+        threads: decoded.threads,
+        names: decoded.names,
+        damaged: decoded.damaged,
+        dropped: header.dropped,
+        is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,
+    })
+}
+
+/// The header page as plain values.
+struct HeaderFields {
+    process: ProcessIdentity,
+    parent_pid: u64,
+    segment_bytes: usize,
+    clock_kind: ClockKind,
+    opened: ClockPoint,
+    is_closed: bool,
+    stopped: u32,
+    heartbeat_unix_ns: u64,
+    dropped: u64,
+}
+
+impl HeaderFields {
+    fn read(bytes: &[u8], path: &Path) -> Result<Self, CaptureError> {
+        let not_a_capture = || CaptureError::NotACapture { path: path.into() };
+        let u64_at = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        let u32_at = |at: usize| u64_at(at & !7).map(|word| (word >> ((at & 4) * 8)) as u32);
+        if bytes.len() < HEADER_BYTES || bytes[..8] != MAGIC {
+            return Err(not_a_capture());
+        }
+        let read = || -> Option<Self> {
+            Some(Self {
+                segment_bytes: u32_at(16)? as usize,
+                clock_kind: if u32_at(20)? == 1 { ClockKind::TimeStampCounter } else { ClockKind::Monotonic },
+                process: ProcessIdentity {
+                    pid: u64_at(24)?,
+                    start_ticks: u64_at(40)?,
+                    pid_namespace: u64_at(48)?,
+                    boot_id: bytes.get(56..72)?.try_into().ok()?,
+                },
+                parent_pid: u64_at(32)?,
+                opened: ClockPoint {
+                    ticks: u64_at(72)?,
+                    monotonic_ns: i64::try_from(u64_at(80)?).ok()?,
+                    unix_ns: i64::try_from(u64_at(88)?).ok()?,
+                },
+                is_closed: u32_at(96)? != 0,
+                stopped: u32_at(100)?,
+                heartbeat_unix_ns: u64_at(104)?,
+                dropped: u64_at(112)?,
+            })
+        };
+        let version = u32_at(8).unwrap_or(0);
+        if version > VERSION {
+            return Err(CaptureError::NewerVersion { found: version, supported: VERSION, path: path.into() });
+        }
+        read().filter(|header| header.segment_bytes > SEGMENT_HEADER_BYTES).ok_or_else(not_a_capture)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Header;
+    use std::mem::offset_of;
+
+    #[test]
+    fn the_reader_looks_where_the_writer_writes() {
+        let offsets = [
+            offset_of!(Header, version),
+            offset_of!(Header, segment_bytes),
+            offset_of!(Header, clock_kind),
+            offset_of!(Header, pid),
+            offset_of!(Header, parent_pid),
+            offset_of!(Header, process_start_ticks),
+            offset_of!(Header, pid_namespace),
+            offset_of!(Header, boot_id),
+            offset_of!(Header, opened_ticks),
+            offset_of!(Header, opened_monotonic_ns),
+            offset_of!(Header, opened_unix_ns),
+            offset_of!(Header, closed),
+            offset_of!(Header, stopped),
+            offset_of!(Header, heartbeat_unix_ns),
+            offset_of!(Header, dropped),
+        ];
+        assert_eq!(offsets, [8, 16, 20, 24, 32, 40, 48, 56, 72, 80, 88, 96, 100, 104, 112]);
+    }
+
+    #[test]
+    fn strangers_and_newer_versions_are_refused() {
+        let path = Path::new("x.capture");
+        assert!(matches!(parse(b"hello", path), Err(CaptureError::NotACapture { .. })));
+        assert!(matches!(parse(&[0; HEADER_BYTES], path), Err(CaptureError::NotACapture { .. })));
+        let mut newer = vec![0; HEADER_BYTES];
+        newer[..8].copy_from_slice(&MAGIC);
+        newer[8] = VERSION as u8 + 1;
+        assert!(matches!(parse(&newer, path), Err(CaptureError::NewerVersion { found, .. }) if found == VERSION + 1));
+    }
+}

@@ -1,0 +1,142 @@
+//! `stepscope analyze`: one analysis, or the list of them.
+
+use crate::Ending;
+use crate::color::{DIM, HEADING};
+use crate::failure::Failure;
+use crate::line_wrap::wrap;
+use crate::output::{deliver, line_width};
+use crate::report::{PartArguments, examples_text, findings_text};
+use clap::Args;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use stepscope_engine::{
+    self as engine, EngineError, Envelope, FindingRow, Table, Values, finding_rows, text_table, to_csv,
+};
+
+/// Run one analysis on a run or a trace file; without a name, list the analyses
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  stepscope analyze
+  stepscope analyze operators stepscope-runs/20260101-120000-train --sort host_self_ns --limit 20
+  stepscope analyze kernels trace.json.gz --csv -o kernels.csv")]
+pub(crate) struct AnalyzeArguments {
+    /// The analysis
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// A run folder or a trace file
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    #[command(flatten)]
+    part: PartArguments,
+    /// Order by this column: the largest numbers first, texts from A to Z
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+    /// Only the first N rows
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Print JSON: the rows with what they mean and what they rest on
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    csv: bool,
+    /// Write to FILE instead of the terminal
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Carries `stepscope analyze` out.
+pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
+    let Some(name) = &arguments.name else {
+        deliver(&list_text(line_width()), arguments.output.as_deref())?;
+        return Ok(0);
+    };
+    engine::find_analysis(name).map_err(|error| about_name(error, name))?;
+    let trace = engine::open_run(&arguments.runs)?;
+    let mut envelope = engine::analyze(&trace, name, &arguments.part.selection())?;
+    if let Some(column) = &arguments.sort {
+        envelope.results = engine::sorted(&envelope.results, column, envelope.analysis)?;
+    }
+    let count = envelope.results.len();
+    if let Some(limit) = arguments.limit {
+        envelope.results = engine::limited(&envelope.results, limit);
+    }
+    let text = match (arguments.json, arguments.csv) {
+        (true, _) => envelope.to_json() + "\n",
+        (_, true) => to_csv(&envelope.results),
+        _ => envelope_text(&envelope, count, line_width()),
+    };
+    deliver(&text, arguments.output.as_deref())?;
+    Ok(0)
+}
+
+/// The failure of naming an analysis; somebody who gave a run instead is told so.
+fn about_name(error: EngineError, name: &str) -> Failure {
+    let failure = Failure::from(error);
+    match Path::new(name).exists() {
+        true => failure.hint(format!("name an analysis first: stepscope analyze operators {name}")),
+        false => failure,
+    }
+}
+
+/// Every analysis with its definition.
+fn list_text(width: usize) -> String {
+    let analyses = engine::list_analyses();
+    let name_width = analyses.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, definition) in analyses {
+        let lines = wrap(&definition, width - name_width - 2);
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        for (line, name) in lines.iter().zip(names) {
+            let _ = writeln!(text, "{HEADING}{name:name_width$}{HEADING:#}  {line}");
+        }
+    }
+    text
+}
+
+/// The result as a table, with what it means above and what is doubtful about it below. `count` rows in the whole.
+fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
+    let mut text = format!("{HEADING}{}{HEADING:#}\n", envelope.analysis);
+    for line in wrap(&envelope.definition, width) {
+        let _ = writeln!(text, "{DIM}{line}{DIM:#}");
+    }
+    text.push('\n');
+    let findings = finding_rows(&envelope.findings);
+    let mut remarks = Vec::new();
+    let mut doubts = String::new();
+    if envelope.analysis == "findings" {
+        text.push_str(&examples_text(&in_order_of(findings, &envelope.results), width));
+    } else {
+        let table = text_table(&envelope.results, width);
+        table.heading.iter().for_each(|line| text.push_str(&format!("{HEADING}{line}{HEADING:#}\n")));
+        table.rows.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        if !table.zero.is_empty() {
+            remarks.push(format!("0 throughout: {}", table.zero.join(", ")));
+        }
+        if !table.left_out.is_empty() {
+            remarks.push(format!("no room for {}: use --csv or --json", table.left_out.join(", ")));
+        }
+        doubts = findings_text(&findings, width);
+    }
+    if envelope.results.is_empty() {
+        remarks.push("nothing in this run to show".to_string());
+    }
+    if envelope.results.len() < count {
+        remarks.push(format!("the first {} of {count} rows", envelope.results.len()));
+    }
+    for remark in remarks {
+        wrap(&remark, width).iter().for_each(|line| text.push_str(&format!("{DIM}{line}{DIM:#}\n")));
+    }
+    if !doubts.is_empty() {
+        let _ = write!(text, "\n{doubts}");
+    }
+    text
+}
+
+/// The findings that the rows of the analysis `findings` name, in their order.
+fn in_order_of(findings: Vec<FindingRow>, table: &Table) -> Vec<FindingRow> {
+    let Some(Values::Text(codes)) = table.column("code").map(|column| &column.values) else { return Vec::new() };
+    let named = |code: &Option<String>| findings.iter().find(|finding| Some(finding.code) == code.as_deref());
+    codes.iter().filter_map(|code| named(code).cloned()).collect()
+}

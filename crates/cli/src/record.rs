@@ -1,0 +1,138 @@
+//! `stepscope record`: run a program and record it.
+
+mod child;
+mod program;
+mod run_folder;
+
+use crate::color::{DIM, HINT, WARNING};
+use crate::failure::Failure;
+use crate::package::{find_package, injected_folder};
+use crate::recover::{sum, troubles};
+use crate::report::to_type;
+use crate::{Ending, utc};
+use clap::Args;
+use run_folder::RunFolder;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The environment variable that tells recorded processes where their run is.
+const RUN_VARIABLE: &str = "STEPSCOPE_RUN";
+
+/// Run a program and record it: every Python process with PyTorch, all threads, forked and spawned workers
+///
+/// The program's code needs no change. Its exit code is passed on; 128 and the signal's number when a signal killed it.
+#[derive(Args)]
+#[command(
+    override_usage = "stepscope record [OPTIONS] [--] CMD...",
+    after_help = "\
+Examples:
+  stepscope record -- python train.py --epochs 1
+  stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py"
+)]
+pub(crate) struct RecordArguments {
+    /// The run's folder [default: stepscope-runs/<UTC time>-<name>]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Carries `stepscope record` out.
+pub(crate) fn record(arguments: RecordArguments) -> Ending {
+    let command = &arguments.command;
+    program::check(&command[0])?;
+    let Some(package) = find_package() else {
+        return Err(Failure::new("the recorder's Python package is not installed here")
+            .hint("pip install stepscope, or name its folder in STEPSCOPE_PACKAGE"));
+    };
+    let path =
+        arguments.output.unwrap_or_else(|| run_folder::default_path(command, &utc::compact_utc(SystemTime::now())));
+    let run = RunFolder::create(&path, command)?;
+    let environment = environment(run.path(), &package);
+    let status = match child::run(command, &environment) {
+        Ok(status) => status,
+        Err(error) => {
+            run.discard();
+            return Err(program::failure(&command[0], &error));
+        }
+    };
+    summarise(&path);
+    Ok(child::exit_code(status))
+}
+
+/// What the program's environment has beside ours.
+fn environment(run: &Path, package: &Path) -> Vec<(&'static str, OsString)> {
+    let mut search_path = injected_folder(package).into_os_string();
+    if let Some(before) = std::env::var_os("PYTHONPATH").filter(|before| !before.is_empty()) {
+        search_path.push(if cfg!(windows) { ";" } else { ":" });
+        search_path.push(before);
+    }
+    vec![(RUN_VARIABLE, run.as_os_str().to_os_string()), ("PYTHONPATH", search_path)]
+}
+
+/// Closes the run and tells on standard error what is in it. The program has ended: nothing here changes its exit code.
+fn summarise(path: &Path) {
+    let recovered = match stepscope_run::recover(path) {
+        Ok(recovered) => recovered,
+        Err(error) => {
+            Failure::run(&error, path).tell();
+            return;
+        }
+    };
+    let place = path.display();
+    let mut lines = Vec::new();
+    if recovered.events == 0 {
+        lines.push(format!("{WARNING}stepscope:{WARNING:#} nothing was recorded in {place}"));
+        if recovered.processes == 0 {
+            let why = "no Python process with PyTorch reached the recorder; `stepscope doctor` tells what works here";
+            lines.push(format!("{DIM}stepscope: {why}{DIM:#}"));
+        }
+    } else {
+        lines.push(format!("{DIM}stepscope:{DIM:#} recorded {} in {place}", sum(&recovered)));
+        lines.extend(
+            troubles(&recovered).into_iter().map(|trouble| format!("{WARNING}stepscope:{WARNING:#} {trouble}")),
+        );
+        lines.push(format!("{DIM}stepscope: next:{DIM:#} {HINT}stepscope report {}{HINT:#}", to_type(path)));
+    }
+    lines.extend(notes(path).into_iter().map(|note| format!("{DIM}stepscope: note:{DIM:#} {note}")));
+    // The job's own ending must not depend on whether somebody reads this.
+    let _ = anstream::stderr().write_all((lines.join("\n") + "\n").as_bytes());
+}
+
+/// What recorded processes had to say for people: the lines of `notes/*.txt` in the run, each once, in order of file.
+pub(crate) fn notes(run: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(run.join("notes")).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    let texts = files.iter().filter_map(|path| std::fs::read(path).ok());
+    let mut notes: Vec<String> = Vec::new();
+    for text in texts {
+        for line in String::from_utf8_lossy(&text).lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let line = stepscope_engine::printable(line);
+            if !notes.contains(&line) {
+                notes.push(line);
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_told_once_and_in_order() {
+        let run = tempfile::tempdir().unwrap();
+        std::fs::create_dir(run.path().join("notes")).unwrap();
+        std::fs::write(run.path().join("notes/2.txt"), "torch is too old\n").unwrap();
+        std::fs::write(run.path().join("notes/1.txt"), "no torch\n\ntorch is too old\n").unwrap();
+        std::fs::write(run.path().join("notes/3.log"), "not a note").unwrap();
+        assert_eq!(notes(run.path()), ["no torch", "torch is too old"]);
+        assert_eq!(notes(Path::new("not there")), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,82 @@
+//! `stepscope report`: what stands out in a run, for a person in a terminal.
+
+mod devices_text;
+mod findings_text;
+mod report_text;
+mod section;
+mod steps_text;
+mod top_text;
+
+pub(crate) use findings_text::{examples_text, findings_text};
+
+use crate::Ending;
+use crate::output::{line_width, print};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use stepscope_engine::{self as engine, Selection, width_of};
+
+/// Sum a run up: verdict, where the time goes, top operators and kernels, what is doubtful, what to look at next
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  stepscope report stepscope-runs/20260101-120000-train
+  stepscope report trace.json.gz --step 7")]
+pub(crate) struct ReportArguments {
+    /// A run folder or a trace file
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    #[command(flatten)]
+    part: PartArguments,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What part of a run a command is about.
+#[derive(Args)]
+pub(crate) struct PartArguments {
+    /// Only this rank
+    #[arg(long, value_name = "R")]
+    rank: Option<u32>,
+    /// Only the step with this number
+    #[arg(long, value_name = "N")]
+    step: Option<i64>,
+}
+
+impl PartArguments {
+    /// The selection that it spells.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection { rank: self.rank, step: self.step }
+    }
+}
+
+/// Carries `stepscope report` out.
+pub(crate) fn report(arguments: &ReportArguments) -> Ending {
+    let trace = engine::open_run(&arguments.runs)?;
+    let input = to_type(&arguments.runs[0]);
+    let report = engine::report::report(&trace, &arguments.part.selection(), &input)?;
+    let text = if arguments.json { report.to_json() + "\n" } else { report_text::report_text(&report, line_width()) };
+    print(&text)?;
+    Ok(0)
+}
+
+/// `path` as a person types it in a shell; `RUN` when it is too long to stand in a line of text.
+pub(crate) fn to_type(path: &Path) -> String {
+    const MAX_WIDTH: usize = 48;
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%…".contains(c);
+    let quoted = if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };
+    if width_of(&quoted) <= MAX_WIDTH && !quoted.contains(char::is_control) { quoted } else { "RUN".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_as_a_shell_takes_it() {
+        assert_eq!(to_type(Path::new("runs/a")), "runs/a");
+        assert_eq!(to_type(Path::new("my runs/it's")), r"'my runs/it'\''s'");
+        assert_eq!(to_type(Path::new(&"x/".repeat(40))), "RUN");
+    }
+}

@@ -1,0 +1,157 @@
+//! One result with all that is needed to read it: what it means, what it is about, what it rests on.
+
+use crate::{Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use stepscope_analyses::{Analysis, catalogue, find};
+use stepscope_trace::Findings;
+use strsim::osa_distance;
+
+/// The version of the JSON form; it changes when a field changes its meaning or goes away.
+pub const SCHEMA: &str = "stepscope/1";
+
+/// Which run a result is about.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RunIdentity {
+    /// What a person calls it.
+    pub name: String,
+    /// Its ranks, ascending.
+    pub ranks: Vec<u32>,
+    /// Where it was read from.
+    pub sources: Vec<String>,
+}
+
+impl RunIdentity {
+    /// The identity of the run that `trace` is of.
+    pub fn of(trace: &Trace) -> Self {
+        Self { name: trace.name.clone(), ranks: trace.ranks(), sources: trace.sources.clone() }
+    }
+}
+
+/// A result of an analysis; serialises to the JSON that all faces give.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Envelope {
+    /// The analysis' name.
+    pub analysis: &'static str,
+    /// Its definition in one sentence.
+    pub definition: String,
+    /// The run it is about.
+    pub run: RunIdentity,
+    /// The result.
+    pub results: Table,
+    /// What the result rests on.
+    pub coverage: Coverage,
+    /// What is doubtful about the input or the result.
+    pub findings: Findings,
+}
+
+impl Envelope {
+    /// The envelope as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("an envelope holds only what JSON can say")
+    }
+}
+
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Envelope", 7)?;
+        fields.serialize_field("schema", SCHEMA)?;
+        fields.serialize_field("analysis", self.analysis)?;
+        fields.serialize_field("definition", &self.definition)?;
+        fields.serialize_field("run", &self.run)?;
+        fields.serialize_field("results", &Rows(&self.results))?;
+        fields.serialize_field("coverage", &CoverageFields::of(&self.coverage))?;
+        fields.serialize_field("findings", &finding_rows(&self.findings))?;
+        fields.end()
+    }
+}
+
+/// [`Coverage`] as JSON.
+#[derive(serde::Serialize)]
+struct CoverageFields {
+    device_ns_linked_ratio: Option<f64>,
+}
+
+impl CoverageFields {
+    fn of(coverage: &Coverage) -> Self {
+        Self { device_ns_linked_ratio: coverage.device_ns_linked_ratio }
+    }
+}
+
+/// Runs the analysis called `name` (`-` and `_` are the same) on the part of `trace` that was asked for.
+///
+/// # Errors
+/// [`EngineError::UnknownAnalysis`], [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
+pub fn analyze(trace: &Trace, name: &str, selection: &Selection) -> Result<Envelope, EngineError> {
+    let analysis = find_analysis(name)?;
+    check_selection(trace, selection)?;
+    let outcome = (analysis.run)(trace, selection);
+    let mut findings = trace.findings.clone();
+    findings.extend(&outcome.findings);
+    Ok(Envelope {
+        analysis: analysis.name,
+        definition: analysis.definition(),
+        run: RunIdentity::of(trace),
+        results: outcome.table,
+        coverage: outcome.coverage,
+        findings,
+    })
+}
+
+/// The analysis called `name`; `-` and `_` are the same.
+///
+/// # Errors
+/// [`EngineError::UnknownAnalysis`], with the name that looks most like it.
+pub fn find_analysis(name: &str) -> Result<&'static Analysis, EngineError> {
+    find(name).ok_or_else(|| EngineError::UnknownAnalysis { name: name.into(), nearest: nearest_name(name) })
+}
+
+/// Every analysis: its name and its definition in one sentence.
+pub fn list_analyses() -> Vec<(&'static str, String)> {
+    catalogue().iter().map(|analysis| (analysis.name, analysis.definition())).collect()
+}
+
+/// The analysis whose name differs from `name` in the fewest letters, when that is at most a third of them.
+fn nearest_name(name: &str) -> Option<&'static str> {
+    let name = name.replace('-', "_").to_lowercase();
+    let distance = |analysis: &Analysis| osa_distance(&name, analysis.name);
+    let is_part = |analysis: &&Analysis| name.len() >= 3 && analysis.name.contains(&name);
+    let part = catalogue().iter().find(is_part);
+    let close = catalogue().iter().min_by_key(|analysis| distance(analysis));
+    let close = close.filter(|analysis| distance(analysis) * 3 <= analysis.name.len().max(name.len()));
+    part.or(close).map(|analysis| analysis.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn every_analysis_gives_an_envelope_of_an_empty_trace() {
+        for (name, definition) in list_analyses() {
+            assert!(definition.ends_with('.'), "{name}: {definition:?}");
+            let json = analyze(&Trace::default(), name, &Selection::default()).unwrap().to_json();
+            assert!(json.starts_with(&format!("{{\"schema\":\"stepscope/1\",\"analysis\":\"{name}\"")), "{json}");
+        }
+    }
+
+    #[test]
+    fn the_envelope_has_the_fields_of_the_interface_in_their_order() {
+        let trace = drawn("rank 0 stream 7 CC..NN");
+        let json = analyze(&trace, "temporal-breakdown", &Selection::default()).unwrap().to_json();
+        let fields = ["schema", "analysis", "definition", "run", "results", "coverage", "findings"];
+        let places: Vec<usize> = fields.iter().map(|field| json.find(&format!("\"{field}\":")).unwrap()).collect();
+        assert!(places.is_sorted(), "{json}");
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["run"]["name"], "drawn");
+        assert_eq!(value["results"][0]["span_ns"], 6_000);
+    }
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest() {
+        let nearest = |name: &str| analyze(&Trace::default(), name, &Selection::default()).unwrap_err().hint();
+        assert_eq!(nearest("operatros").as_deref(), Some("did you mean \"operators\"?"));
+        assert_eq!(nearest("temporal").as_deref(), Some("did you mean \"temporal_breakdown\"?"));
+        assert_eq!(nearest("xyzzy").as_deref(), Some("`stepscope analyze` lists them"));
+    }
+}

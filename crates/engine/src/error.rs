@@ -1,0 +1,136 @@
+//! What can go wrong between a person's request and a result.
+
+use std::path::PathBuf;
+
+/// A request that cannot be answered. `Display` is one line of what happened, in lower case; [`EngineError::place`]
+/// says where, [`EngineError::hint`] what to do.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No input was given.
+    #[error("no run was given")]
+    NoInput,
+    /// Several inputs were given; only one can be read at a time.
+    #[error("{count} runs were given, but only one can be read at a time")]
+    SeveralInputs {
+        /// How many.
+        count: usize,
+        /// The second one.
+        second: PathBuf,
+    },
+    /// Nothing is there.
+    #[error("no such file or folder")]
+    NotFound {
+        /// The input.
+        path: PathBuf,
+    },
+    /// The reader could not make a trace of the input.
+    #[error("{what}")]
+    Import {
+        /// The reader's own sentence.
+        what: String,
+        /// The input.
+        path: PathBuf,
+        /// What the reader advises.
+        hint: Option<String>,
+    },
+    /// No analysis has this name.
+    #[error("there is no analysis called {name:?}")]
+    UnknownAnalysis {
+        /// The name asked for.
+        name: String,
+        /// The name that looks most like it.
+        nearest: Option<&'static str>,
+    },
+    /// The result has no column of this name.
+    #[error("the result has no column called {name:?}")]
+    UnknownColumn {
+        /// The name asked for.
+        name: String,
+        /// The analysis.
+        analysis: String,
+        /// The columns there are.
+        columns: Vec<&'static str>,
+    },
+    /// The run has no such rank.
+    #[error("rank {rank} is not in this run")]
+    UnknownRank {
+        /// The rank asked for.
+        rank: u32,
+        /// The run.
+        run: String,
+        /// The ranks there are.
+        ranks: Vec<u32>,
+    },
+    /// The run has no such step, on the ranks asked for.
+    #[error("step {step} is not in this run")]
+    UnknownStep {
+        /// The step asked for.
+        step: i64,
+        /// The run.
+        run: String,
+        /// The first and the last step there are.
+        limits: Option<(i64, i64)>,
+    },
+}
+
+impl EngineError {
+    /// Where it happened: an input or the name of a run, as a person typed or knows it.
+    pub fn place(&self) -> Option<String> {
+        match self {
+            Self::NoInput | Self::UnknownAnalysis { .. } => None,
+            Self::SeveralInputs { second, .. } => Some(second.display().to_string()),
+            Self::NotFound { path } | Self::Import { path, .. } => Some(path.display().to_string()),
+            Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
+            Self::UnknownRank { run, .. } | Self::UnknownStep { run, .. } => Some(run.clone()),
+        }
+    }
+
+    /// What to do about it, in one line.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoInput => Some("give a run folder or a trace file".into()),
+            Self::SeveralInputs { .. } => {
+                Some("give one input; merging several into one run comes with `merge`".into())
+            }
+            Self::NotFound { .. } => {
+                Some("check the path; a run is a folder, other profilers' traces are files".into())
+            }
+            Self::Import { hint, .. } => hint.clone(),
+            Self::UnknownAnalysis { nearest: Some(name), .. } => Some(format!("did you mean {name:?}?")),
+            Self::UnknownAnalysis { nearest: None, .. } => Some("`stepscope analyze` lists them".into()),
+            Self::UnknownColumn { columns, .. } => Some(format!("its columns are {}", columns.join(", "))),
+            Self::UnknownRank { ranks, .. } => Some(format!("its ranks are {}", few(ranks))),
+            Self::UnknownStep { limits: Some((first, last)), .. } if first == last => {
+                Some(format!("its only step is {first}"))
+            }
+            Self::UnknownStep { limits: Some((first, last)), .. } => {
+                Some(format!("its steps reach from {first} to {last}"))
+            }
+            Self::UnknownStep { limits: None, .. } => Some("leave --step out: nothing in it marks steps".into()),
+        }
+    }
+}
+
+/// The first few of `ranks` in words.
+fn few(ranks: &[u32]) -> String {
+    const SHOWN: usize = 16;
+    let mut words: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
+    if ranks.len() > SHOWN {
+        words.push(format!("… {}", ranks[ranks.len() - 1]));
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_where_and_what_to_do() {
+        let error = EngineError::UnknownRank { rank: 9, run: "train".into(), ranks: (0..40).collect() };
+        assert_eq!(error.to_string(), "rank 9 is not in this run");
+        assert_eq!(error.place().as_deref(), Some("train"));
+        let hint = "its ranks are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, … 39";
+        assert_eq!(error.hint().as_deref(), Some(hint));
+    }
+}

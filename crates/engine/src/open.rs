@@ -1,0 +1,102 @@
+//! From what a person typed to a trace.
+
+use crate::{EngineError, Selection, Trace};
+use std::path::{Path, PathBuf};
+use stepscope_trace::StepSource;
+
+/// Reads the run, trace file or folder that `inputs` name. One input for now.
+///
+/// # Errors
+/// [`EngineError::NoInput`], [`EngineError::SeveralInputs`], or what the reader says of the input.
+pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
+    let path = match inputs {
+        [] => return Err(EngineError::NoInput),
+        [only] => only.as_ref(),
+        [_, second, ..] => {
+            return Err(EngineError::SeveralInputs { count: inputs.len(), second: second.as_ref().into() });
+        }
+    };
+    if !path.exists() {
+        return Err(EngineError::NotFound { path: path.into() });
+    }
+    stepscope_import::open(path).map_err(|error| {
+        let (what, place) = split_place(&error.to_string(), path);
+        EngineError::Import { what, path: place, hint: error.hint() }
+    })
+}
+
+/// Checks that the rank and the step asked for exist.
+///
+/// # Errors
+/// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
+pub fn check_selection(trace: &Trace, selection: &Selection) -> Result<(), EngineError> {
+    let run = trace.name.clone();
+    let ranks = trace.ranks();
+    if let Some(rank) = selection.rank.filter(|rank| !ranks.contains(rank)) {
+        return Err(EngineError::UnknownRank { rank, run, ranks });
+    }
+    let Some(step) = selection.step else { return Ok(()) };
+    if selection.steps(trace).next().is_some() {
+        return Ok(());
+    }
+    let is_known = |step: &&stepscope_trace::Step| step.source != StepSource::Whole && selection.has_rank(step.rank);
+    let numbers = trace.steps.iter().filter(is_known).map(|step| step.number);
+    let limits = numbers.fold(None, |limits: Option<(i64, i64)>, number| {
+        let (first, last) = limits.unwrap_or((number, number));
+        Some((first.min(number), last.max(number)))
+    });
+    Err(EngineError::UnknownStep { step, run, limits })
+}
+
+/// What happened and where, from an error's `text`: it ends with the path, which is shown on a line of its own. That is
+/// `path` or, in a run folder, a file below it.
+pub fn split_place(text: &str, path: &Path) -> (String, PathBuf) {
+    let line = text.lines().collect::<Vec<_>>().join("; ");
+    let line = without_system_numbers(&line);
+    let below = format!(": {}", path.display());
+    match line.rfind(&below) {
+        Some(at) if at > 0 => (line[..at].to_string(), PathBuf::from(&line[at + ": ".len()..])),
+        _ => (line, path.into()),
+    }
+}
+
+/// `text` without the `(os error 13)` that stands behind the system's own words.
+fn without_system_numbers(text: &str) -> String {
+    match text.split_once(" (os error ") {
+        Some((before, rest)) => before.to_string() + rest.split_once(')').map_or("", |(_, after)| after),
+        None => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn one_input_for_now() {
+        assert_eq!(open_run::<&str>(&[]).unwrap_err(), EngineError::NoInput);
+        assert_eq!(open_run(&["not/there"]).unwrap_err(), EngineError::NotFound { path: "not/there".into() });
+        let error = open_run(&["a", "b", "c"]).unwrap_err();
+        assert_eq!(error, EngineError::SeveralInputs { count: 3, second: "b".into() });
+        assert!(error.hint().unwrap().contains("`merge`"));
+    }
+
+    #[test]
+    fn a_rank_or_step_that_is_not_there_is_an_error_that_names_those_that_are() {
+        let trace = drawn("rank 2 step 333444");
+        let ask = |rank, step| check_selection(&trace, &Selection { rank, step });
+        assert_eq!(ask(Some(2), Some(4)), Ok(()));
+        assert_eq!(ask(Some(0), None).unwrap_err().hint().unwrap(), "its ranks are 2");
+        assert_eq!(ask(None, Some(9)).unwrap_err().hint().unwrap(), "its steps reach from 3 to 4");
+    }
+
+    #[test]
+    fn the_path_is_told_once() {
+        let split = |text: &str| split_place(text, Path::new("runs/a"));
+        assert_eq!(split("no such file: runs/a"), ("no such file".into(), "runs/a".into()));
+        assert_eq!(split("damaged: runs/a/part-0"), ("damaged".into(), "runs/a/part-0".into()));
+        assert_eq!(split("cannot read: denied (os error 13): runs/a").0, "cannot read: denied");
+        assert_eq!(split("no such file"), ("no such file".into(), "runs/a".into()));
+    }
+}

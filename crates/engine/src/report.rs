@@ -1,0 +1,147 @@
+//! The report: what a person wants to know of a run first, as plain data. Every number comes from an analysis; here
+//! they are chosen, put in order and said in words, so that terminal, page and document tell the same.
+
+mod breakdown;
+mod devices;
+mod next;
+mod processes;
+mod steps;
+mod top;
+mod verdict;
+
+pub use breakdown::{Breakdown, Part};
+pub use devices::DeviceTime;
+pub use next::NextCommand;
+pub use processes::ProcessRow;
+pub use steps::{StepSummary, StepTime};
+pub use top::Top;
+
+use crate::{EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows};
+use serde::Serialize;
+use stepscope_analyses::{Outcome, find};
+
+/// A fact about where a run ran.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Fact {
+    /// What it is about, in words: `PyTorch`.
+    pub name: &'static str,
+    /// What is so.
+    pub value: String,
+}
+
+/// What a report is about and what it says.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// The version of the JSON form.
+    pub schema: &'static str,
+    /// The run.
+    pub run: RunIdentity,
+    /// The rank that was asked for; none is all.
+    pub rank: Option<u32>,
+    /// The step that was asked for; none is all.
+    pub step: Option<i64>,
+    /// What stands out, in one to three sentences with their numbers.
+    pub verdict: Vec<String>,
+    /// From the first to the last event; none in an empty trace.
+    pub span_ns: Option<i64>,
+    /// What the run ran on, as far as the input says.
+    pub environment: Vec<Fact>,
+    /// The processes that were recorded.
+    pub processes: Vec<ProcessRow>,
+    /// How long steps take; none without events.
+    pub steps: Option<StepSummary>,
+    /// Where a step's time goes, on average over complete steps; none without steps.
+    pub step_breakdown: Option<Breakdown>,
+    /// Where each device's time goes.
+    pub devices: Vec<DeviceTime>,
+    /// The operators that take the most time.
+    pub operators: Top,
+    /// The kernels that take the most time.
+    pub kernels: Top,
+    /// What is doubtful or incomplete, the most severe first.
+    pub findings: Vec<FindingRow>,
+    /// What to type to learn more.
+    pub next: Vec<NextCommand>,
+}
+
+impl Report {
+    /// The report as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a report holds only what JSON can say")
+    }
+}
+
+/// Sums up the part of `trace` that was asked for. `input` is what a person types to name the run.
+///
+/// # Errors
+/// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
+pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Report, EngineError> {
+    check_selection(trace, selection)?;
+    let mut findings = trace.findings.clone();
+    let mut run = |name: &str| {
+        let outcome = find(name).map(|analysis| (analysis.run)(trace, selection)).unwrap_or_default();
+        findings.extend(&outcome.findings);
+        outcome
+    };
+    let [temporal, steps, operators, kernels] =
+        ["temporal_breakdown", "step_breakdown", "operators", "kernels"].map(&mut run);
+    let devices = devices::device_times(trace, &temporal.table);
+    let mut report = Report {
+        schema: SCHEMA,
+        run: RunIdentity::of(trace),
+        rank: selection.rank,
+        step: selection.step,
+        verdict: Vec::new(),
+        span_ns: trace.span().map(|span| span.duration_ns()),
+        environment: environment(trace, &devices),
+        processes: processes::process_rows(trace, selection),
+        steps: steps::step_summary(trace, selection, &steps.table),
+        step_breakdown: steps::step_breakdown(trace, selection, &steps.table),
+        operators: top::top_operators(&operators.table, &devices),
+        kernels: top::top_kernels(&kernels.table),
+        devices,
+        findings: finding_rows(&findings),
+        next: Vec::new(),
+    };
+    report.verdict = verdict::verdict(&report, coverage_of(&[&temporal, &operators]));
+    report.next = next::next_commands(&report, input);
+    Ok(report)
+}
+
+/// The lowest share of linked device time that any of the outcomes rests on.
+fn coverage_of(outcomes: &[&Outcome]) -> Option<f64> {
+    outcomes.iter().filter_map(|outcome| outcome.coverage.device_ns_linked_ratio).min_by(f64::total_cmp)
+}
+
+/// The facts that a person looks for first, then the devices that did something; all known ones when none did.
+fn environment(trace: &Trace, devices: &[DeviceTime]) -> Vec<Fact> {
+    const SHOWN: [(&str, &str); 8] = [
+        ("host", "host"),
+        ("host_name", "host"),
+        ("cpu", "CPU"),
+        ("python_version", "Python"),
+        ("torch_version", "PyTorch"),
+        ("cuda_version", "CUDA"),
+        ("nccl_version", "NCCL"),
+        ("gpus", "GPU (not recorded)"),
+    ];
+    let value_of = |key: &str| trace.facts.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let fact = |(key, name): &(&str, &'static str)| Some(Fact { name, value: value_of(key)? });
+    let mut shown: Vec<Fact> = SHOWN.iter().filter_map(fact).filter(|fact| !fact.value.is_empty()).collect();
+    let used = devices.iter().filter_map(|device| device.name.clone());
+    let known = trace.devices.iter().filter_map(|device| device.name.clone());
+    let names: Vec<String> = if devices.is_empty() { known.collect() } else { used.collect() };
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let times = |(name, count): (String, usize)| if count > 1 { format!("{count} × {name}") } else { name };
+    shown.extend(counted.into_iter().map(|device| Fact { name: "GPU", value: times(device) }));
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Reports of drawn traces, in words.
+
+use super::*;
+use stepscope_trace::drawn::drawn;
+
+fn report_of(drawing: &str) -> Report {
+    report(&drawn(drawing), &Selection::default(), "RUN").unwrap()
+}
+
+#[test]
+fn a_job_without_a_gpu_is_told_by_its_steps_and_operators() {
+    let report = report_of(
+        "rank 0 step     0000000000|1111111111
+         rank 0 input 1  dd........dd........
+         rank 0 cpu 1    ..aaaab.....aaaab...",
+    );
+    assert_eq!(
+        report.verdict,
+        [
+            "A step takes 10.0 us (mean of 2): 50.0 % goes to operators on the CPU, 30.0 % to code outside of operators and 20.0 % to waiting for data.",
+            "The top operator is a with 80.0 % of all operator time.",
+        ]
+    );
+    assert!(report.devices.is_empty() && report.kernels.table.is_empty());
+    assert_eq!(report.operators.by, "host_self_ns");
+    assert_eq!(report.steps.unwrap().count, 2);
+}
+
+#[test]
+fn a_job_with_a_gpu_is_told_by_its_idle_time_first() {
+    let report = report_of(
+        "rank 0 step      0000000000
+         rank 0 cpu 1     aaaaaaaa..
+         rank 0 launch 1  C.........
+         rank 0 stream 7  .CCCC....K",
+    );
+    assert_eq!(report.verdict[0], "GPU 0 was idle for 44.4 % of 9.00 us; the rest is 55.6 % computing.");
+    assert_eq!(report.verdict[2], "The top kernel is C with 80.0 % of all kernel time.");
+    assert_eq!(report.verdict[3], "20.0 % of the device time has no launch record, so no operator is charged with it.");
+    assert_eq!(report.operators.by, "device_self_ns");
+    let idle = &report.devices[0].breakdown.parts[3];
+    assert_eq!((idle.class, idle.ns), ("idle", 4_000));
+}
+
+#[test]
+fn a_device_alone_has_no_operators() {
+    let report = report_of("rank 0 stream 7  CC..NN");
+    assert!(report.verdict[0].starts_with("GPU 0 was idle for 33.3 % of 6.00 us; "), "{:?}", report.verdict);
+    assert!(
+        report.verdict[1].starts_with("No steps are marked in the 6.00 us that were recorded: "),
+        "{:?}",
+        report.verdict
+    );
+    assert!(report.operators.table.is_empty());
+}
+
+#[test]
+fn several_devices_are_told_together() {
+    let report = report_of(
+        "rank 0 stream 7  CCCC
+         rank 1 stream 7  C..C",
+    );
+    let together = "2 GPUs were idle for 25.0 % of their time together, GPU 0 of rank 1 the most with 50.0 %.";
+    assert_eq!(report.verdict[0], together);
+}
+
+#[test]
+fn an_empty_trace_says_so() {
+    let report = report(&Trace::default(), &Selection::default(), "RUN").unwrap();
+    assert_eq!(report.verdict, ["Nothing was recorded: the trace holds no events."]);
+    assert!(report.to_json().starts_with("{\"schema\":\"stepscope/1\",\"run\":{\"name\":\"\""));
+}
+
+#[test]
+fn a_slow_step_is_worth_a_look() {
+    let report = report_of("rank 0 step 011112");
+    let commands: Vec<&str> = report.next.iter().map(|next| next.command.as_str()).collect();
+    assert_eq!(commands[0], "stepscope report RUN --step 1");
+    assert_eq!(
+        report.steps.as_ref().map(|steps| (steps.slowest.step, steps.max_ns, steps.min_ns)),
+        Some((1, 4_000, 1_000))
+    );
+}
+
+#[test]
+fn a_part_that_is_not_there_is_an_error() {
+    let asked = Selection { rank: Some(3), step: None };
+    let error = report(&drawn("rank 0 step 0011"), &asked, "RUN").unwrap_err();
+    assert_eq!(error.to_string(), "rank 3 is not in this run");
+}

@@ -1,0 +1,103 @@
+//! What stands out, in sentences.
+
+use super::{Breakdown, DeviceTime, Report};
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+
+/// Shares below this are not worth a word.
+const WORTH_SAYING: f64 = 0.01;
+/// Words for at most this many shares in one sentence.
+const SHARES_SAID: usize = 3;
+
+pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String> {
+    if report.span_ns.is_none() {
+        return vec!["Nothing was recorded: the trace holds no events.".into()];
+    }
+    let mut sentences: Vec<String> = device_sentence(&report.devices).into_iter().collect();
+    sentences.extend(step_sentence(report));
+    sentences.extend(top_sentence(report));
+    if let Some(ratio) = linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {
+        let missing = format_ratio(1.0 - ratio);
+        sentences
+            .push(format!("{missing} of the device time has no launch record, so no operator is charged with it."));
+    }
+    let severe = report.findings.iter().filter(|finding| finding.severity == "severe").count();
+    if severe > 0 {
+        let (are, numbers) = if severe == 1 { ("finding says", "that") } else { ("findings say", "that") };
+        sentences.push(format!("{severe} {are} {numbers} data is missing: see the end of this report."));
+    }
+    sentences
+}
+
+fn device_sentence(devices: &[DeviceTime]) -> Option<String> {
+    let [device] = devices else { return several_devices_sentence(devices) };
+    let breakdown = &device.breakdown;
+    let idle = format_ratio(breakdown.ratio_of("idle"));
+    let window = format_ns(breakdown.total_ns);
+    let words = [("compute", "computing"), ("exposed_comm", "exposed communication"), ("exposed_copy", "copies")];
+    let busy = shares(breakdown, &words, "");
+    let busy = if busy.is_empty() { String::new() } else { format!("; the rest is {busy}") };
+    Some(format!("GPU {} was idle for {idle} of {window}{busy}.", device.device))
+}
+
+fn several_devices_sentence(devices: &[DeviceTime]) -> Option<String> {
+    let total_ns: i64 = devices.iter().map(|device| device.breakdown.total_ns).sum();
+    let sum = |class| (class, devices.iter().map(|device| device.breakdown.ns_of(class)).sum::<i64>());
+    let together = Breakdown::new(total_ns, ["compute", "exposed_comm", "exposed_copy", "idle"].map(sum));
+    let idlest = devices.iter().max_by(|a, b| idle(a).total_cmp(&idle(b)))?;
+    let (all, most) = (format_ratio(together.ratio_of("idle")), format_ratio(idle(idlest)));
+    let whose = format!("GPU {} of rank {}", idlest.device, idlest.rank);
+    Some(format!("{} GPUs were idle for {all} of their time together, {whose} the most with {most}.", devices.len()))
+}
+
+fn idle(device: &DeviceTime) -> f64 {
+    device.breakdown.ratio_of("idle")
+}
+
+fn step_sentence(report: &Report) -> Option<String> {
+    let (steps, breakdown) = (report.steps.as_ref()?, report.step_breakdown.as_ref()?);
+    let other = if report.operators.count > 0 { "code outside of operators" } else { "what was not recorded" };
+    let words = [
+        ("kernel", "kernels"),
+        ("comm", "exposed communication"),
+        ("memcpy", "copies"),
+        ("memset", "memsets"),
+        ("runtime", "device API calls"),
+        ("dataloader", "waiting for data"),
+        ("cpu", "operators on the CPU"),
+        ("other", other),
+    ];
+    let said = shares(breakdown, &words, "to ");
+    let total = format_ns(breakdown.total_ns);
+    let time = match (steps.source, steps.averaged_count()) {
+        ("whole", _) => format!("No steps are marked in the {total} that were recorded"),
+        (_, 1) => format!("Step {} takes {total}", steps.slowest.step),
+        (_, count) => format!("A step takes {total} (mean of {})", format_count(count as i64)),
+    };
+    let goes = said.replacen(" to ", " goes to ", 1);
+    Some(if said.is_empty() { format!("{time}.") } else { format!("{time}: {goes}.") })
+}
+
+/// The top kernel when devices are what is busy, else the top operator.
+fn top_sentence(report: &Report) -> Option<String> {
+    let is_host_bound = report.operators.by == "host_self_ns" && report.operators.total_ns > 0;
+    let (what, top, of) = match report.kernels.first().filter(|_| !is_host_bound) {
+        Some(kernel) => ("kernel", kernel, "all kernel time"),
+        None if report.devices.is_empty() => ("operator", report.operators.first()?, "all operator time"),
+        None => ("operator", report.operators.first()?, "the time in operators on the host"),
+    };
+    let (name, ratio) = top;
+    let name = crate::fit_name(name, 48);
+    Some(format!("The top {what} is {name} with {} of {of}.", format_ratio(ratio)))
+}
+
+/// The largest shares in words, `to` before each: `71.0 % to operators on the CPU and 8.1 % to waiting for data`.
+fn shares(breakdown: &Breakdown, words: &[(&str, &str)], to: &str) -> String {
+    let share = |(class, word): &(&str, &str)| (breakdown.ratio_of(class), word.to_string());
+    let mut shares: Vec<(f64, String)> = words.iter().map(share).filter(|(ratio, _)| *ratio >= WORTH_SAYING).collect();
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let said = shares.into_iter().take(SHARES_SAID).map(|(ratio, word)| format!("{} {to}{word}", format_ratio(ratio)));
+    match said.collect::<Vec<_>>().as_slice() {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        said => said.concat(),
+    }
+}

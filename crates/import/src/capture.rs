@@ -1,0 +1,187 @@
+//! Our own recorder's runs: captures and the parts made from them.
+//!
+//! Every process kept its own clock; those of one host share its monotonic clock and are placed by it, exactly. Hosts
+//! are placed by their Unix time.
+
+use crate::ImportError;
+use crate::labels::{Label, label_kind};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use stepscope_base::StringId;
+use stepscope_capture::{Capture, Event, State};
+use stepscope_trace::{FindingCode, OpInfo, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind};
+
+/// The scope of a label.
+const USER_SCOPE: u8 = 7;
+/// Facts that describe one process and not the run.
+const FACTS_OF_A_PROCESS: [&str; 5] = ["process_name", "rank", "local_rank", "hook_refused", "options_not_recorded"];
+
+/// Opens a run folder.
+pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
+    let run = stepscope_run::open(path).map_err(|source| ImportError::Run { source })?;
+    let mut builder = TraceBuilder::new(run.name);
+    builder.sources.push(path.display().to_string());
+    builder.clock_zero_unix_ns = Some(0);
+    for unreadable in run.unreadable {
+        builder.findings.add(FindingCode::DamagedSegment, || unreadable);
+    }
+    builder.facts = facts_of_run(&run.captures);
+    let offsets = host_offsets(&run.captures);
+    let pids: Vec<u64> = run.captures.iter().map(|capture| capture.process.pid).collect();
+    for capture in &run.captures {
+        let offset_ns = offsets[&capture.process.boot_id];
+        Placed { capture, offset_ns }.add_to(&mut builder, &pids);
+    }
+    Ok(builder.finish())
+}
+
+/// Unix time minus monotonic clock, one for each boot of a host: that of its first capture.
+fn host_offsets(captures: &[Capture]) -> HashMap<[u8; 16], i64> {
+    let mut first: HashMap<[u8; 16], &Capture> = HashMap::new();
+    for capture in captures {
+        let known = first.entry(capture.process.boot_id).or_insert(capture);
+        if capture.opened_ns < known.opened_ns {
+            *known = capture;
+        }
+    }
+    first.into_iter().map(|(boot, capture)| (boot, capture.unix_offset_ns)).collect()
+}
+
+/// The facts of the first process: the one that everything else belongs to.
+fn facts_of_run(captures: &[Capture]) -> Vec<(String, String)> {
+    let facts = captures.first().map(|capture| capture.facts.as_slice()).unwrap_or_default();
+    let is_of_run = |fact: &&(String, String)| !FACTS_OF_A_PROCESS.contains(&fact.0.as_str());
+    // A command's words are kept apart by zeros.
+    facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect()
+}
+
+fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
+    capture.facts.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
+}
+
+/// A capture, and what turns its times into Unix time.
+struct Placed<'a> {
+    capture: &'a Capture,
+    offset_ns: i64,
+}
+
+impl Placed<'_> {
+    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[u64]) {
+        let capture = self.capture;
+        let process = builder.add_process(process_of(capture, pids_of_run));
+        if capture.state != State::Closed {
+            builder.set_cut(process);
+        }
+        report(capture, builder);
+        let tracks = add_tracks(capture, process, builder);
+        let names: Vec<(StringId, SliceKind)> = capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
+        for event in &capture.events {
+            self.add_event(event, &tracks, &names, builder);
+        }
+        for step in &capture.steps {
+            let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
+            let (start_ns, dur_ns) = (step.start_ns + self.offset_ns, step.end_ns - step.start_ns);
+            let slice = builder.add_slice(tracks[&step.thread], SliceKind::Step, name, start_ns, dur_ns.max(0));
+            builder.add_step_label(slice, step.number);
+            if step.is_unfinished {
+                builder.set_unfinished(slice);
+            }
+        }
+        for mark in &capture.optimizer_steps {
+            builder.add_step_mark(tracks[&mark.thread], mark.time_ns + self.offset_ns);
+        }
+    }
+
+    fn add_event(
+        &self,
+        event: &Event,
+        tracks: &BTreeMap<u32, TrackId>,
+        names: &[(StringId, SliceKind)],
+        builder: &mut TraceBuilder,
+    ) {
+        let (name, label) = names[event.name as usize];
+        let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
+        let (start_ns, dur_ns) = (event.start_ns + self.offset_ns, event.end_ns - event.start_ns);
+        let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
+        if event.is_unfinished {
+            builder.set_unfinished(slice);
+        }
+        if kind == SliceKind::Op {
+            let (sequence_number, forward_thread) = (event.sequence_number, event.forward_thread);
+            builder.add_op(slice, OpInfo { sequence_number, forward_thread, scope: event.scope });
+        }
+        if let (SliceKind::Step, Label::Step(number)) = (kind, label_kind(builder.strings.get(name))) {
+            builder.add_step_label(slice, number);
+        }
+    }
+}
+
+fn kind_of_label(name: &str) -> SliceKind {
+    match label_kind(name) {
+        Label::Step(_) => SliceKind::Step,
+        Label::DataLoader => SliceKind::DataLoader,
+        Label::Optimizer => SliceKind::Optimizer,
+        Label::Annotation => SliceKind::Annotation,
+    }
+}
+
+fn process_of(capture: &Capture, pids_of_run: &[u64]) -> Process {
+    Process {
+        rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
+        world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
+        pid: Some(capture.process.pid as i64),
+        parent_pid: pids_of_run.contains(&capture.parent_pid).then_some(capture.parent_pid as i64),
+        host: fact(capture, "host").map(str::to_string),
+        name: fact(capture, "process_name").unwrap_or("process").to_string(),
+    }
+}
+
+/// One track for each thread that recorded something, in order of appearance.
+fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
+    let threads_of_events = capture.events.iter().map(|event| event.thread);
+    let threads_of_steps = capture.steps.iter().map(|step| step.thread);
+    let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
+    let mut used: Vec<u32> = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut tracks = BTreeMap::new();
+    for ordinal in used {
+        let thread = &capture.threads[ordinal as usize];
+        let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
+        track.tid = Some(thread.tid as i64);
+        track.framework_thread = Some(thread.framework_thread).filter(|id| *id != 0);
+        tracks.insert(ordinal, builder.add_track(track));
+    }
+    tracks
+}
+
+/// Turns what went wrong while recording into findings.
+fn report(capture: &Capture, builder: &mut TraceBuilder) {
+    let findings = &mut builder.findings;
+    let who = || format!("{} (pid {})", fact(capture, "process_name").unwrap_or("process"), capture.process.pid);
+    match capture.state {
+        State::Closed => {}
+        State::Running => findings.add(FindingCode::ProcessRunning, who),
+        State::Killed => findings.add(FindingCode::ProcessKilled, who),
+    }
+    if capture.dropped > 0 {
+        findings.add(FindingCode::DroppedRecords, || format!("{}: {}", who(), capture.dropped));
+        findings.add_count(FindingCode::DroppedRecords, capture.dropped - 1);
+    }
+    if capture.is_disk_full {
+        findings.add(FindingCode::DiskFull, who);
+    }
+    for damage in &capture.damaged {
+        findings.add(FindingCode::DamagedSegment, || format!("{}: {damage}", who()));
+    }
+    if let Some(reason) = fact(capture, "hook_refused") {
+        findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
+    }
+    for option in fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty()) {
+        findings.add(FindingCode::OptionNotRecorded, || option.to_string());
+    }
+    let is_unfinished = capture.events.iter().filter(|event| event.is_unfinished);
+    for event in is_unfinished {
+        findings.add(FindingCode::UnfinishedSlices, || format!("{} in {}", capture.names[event.name as usize], who()));
+    }
+}

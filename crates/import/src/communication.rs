@@ -1,0 +1,85 @@
+//! Which kernels communicate between ranks, by name: the last resort, after what the source itself says. The names are
+//! a table kept as data.
+
+/// One pattern a line, a tab, one real name that it is there for.
+const TABLE: &str = include_str!("../data/communication_kernels.txt");
+
+/// True when the table of names knows the kernel as communication.
+pub(crate) fn is_communication_kernel(name: &str) -> bool {
+    rows().any(|(pattern, _)| matches_pattern(pattern.as_bytes(), name.as_bytes()))
+}
+
+/// True for a slice on a host thread that is a call into a communication library: what it launches communicates.
+pub(crate) fn is_communication_call(name: &str) -> bool {
+    name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
+}
+
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split_once('\t').unwrap_or((line, "")))
+}
+
+/// True when `pattern`, in which `*` stands for any bytes, covers the whole `name`; upper and lower case are the same.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, n));
+                p += 1;
+            }
+            Some(byte) if byte.eq_ignore_ascii_case(&name[n]) => {
+                p += 1;
+                n += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    (p, n) = (star + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_name_that_no_other_row_knows() {
+        for (pattern, example) in rows() {
+            let knowing: Vec<&str> =
+                rows().map(|row| row.0).filter(|other| matches_pattern(other.as_bytes(), example.as_bytes())).collect();
+            assert_eq!(knowing, [pattern], "rows that match {example:?}");
+        }
+    }
+
+    #[test]
+    fn copies_and_computing_kernels_are_not_communication() {
+        for name in
+            ["hipMemcpyAsync", "void gemm_kernel<float>()", "Memcpy DtoD (Device -> Device)", "sm90_xmma_gemm", ""]
+        {
+            assert!(!is_communication_kernel(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        assert!(matches_pattern(b"a*b*c", b"aXXbYbZc"));
+        assert!(!matches_pattern(b"a*b", b"aXc"));
+        assert!(matches_pattern(b"*", b""));
+        assert!(matches_pattern(b"NCCL*", b"ncclKernel"));
+    }
+
+    #[test]
+    fn calls_are_known_by_the_names_that_pytorch_gives() {
+        assert!(is_communication_call("record_param_comms"));
+        assert!(is_communication_call("nccl:all_reduce"));
+        assert!(is_communication_call("c10d::allreduce_"));
+        assert!(!is_communication_call("aten::all"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Why an input gives no trace at all. What can be read in part is read, and the rest is a finding of the trace.
+
+use std::path::PathBuf;
+
+/// An input that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("cannot read: {source}: {path}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No byte in it.
+    #[error("expected a trace, found an empty file: {path}")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Compressed data of which nothing can be unpacked.
+    #[error("expected gzip data, found damage in its first block ({message}): {path}")]
+    DamagedGzip {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        message: String,
+    },
+    /// A kind of file that no reader knows.
+    #[error("expected a trace, found {found}: {path}")]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// What it seems to be.
+        found: &'static str,
+    },
+    /// Text that does not begin as JSON does.
+    #[error("expected JSON ({expected}), found {found} at byte {at_byte}: {path}")]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// What could stand there.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+        /// Where, counted in unpacked bytes from 0.
+        at_byte: usize,
+    },
+    /// JSON in which there are no trace events.
+    #[error("expected a trace (JSON with traceEvents, or a list of events), found {found} at byte {at_byte}: {path}")]
+    NotATrace {
+        /// The file.
+        path: PathBuf,
+        /// What it holds instead.
+        found: String,
+        /// Where that was certain, counted in unpacked bytes from 0.
+        at_byte: usize,
+    },
+    /// A run folder that cannot be read.
+    #[error(transparent)]
+    Run {
+        /// Why not.
+        #[from]
+        source: stepscope_run::RunError,
+    },
+}
+
+impl ImportError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Run { source } => return source.hint(),
+            other => other.hint_of_file()?,
+        };
+        Some(hint.into())
+    }
+
+    fn hint_of_file(&self) -> Option<&'static str> {
+        match self {
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("check the path; a run is a folder, other profilers' traces are files")
+            }
+            Self::Read { .. } => None,
+            Self::Empty { .. } => Some("the job may have ended before its profiler wrote anything"),
+            Self::DamagedGzip { .. } => Some("copy the file again: it was damaged on its way"),
+            Self::UnknownFormat { .. } => {
+                Some("unpack or convert it; JSON and gzipped JSON of PyTorch's profiler are read")
+            }
+            Self::NotJson { .. } | Self::NotATrace { .. } => {
+                Some("PyTorch's profiler writes such a file with prof.export_chrome_trace(\"trace.json.gz\")")
+            }
+            Self::Run { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_lower_case_and_end_with_the_path() {
+        let error =
+            ImportError::NotJson { path: "a/b.json".into(), expected: "'{' or '['", found: "'x'".into(), at_byte: 0 };
+        assert_eq!(error.to_string(), "expected JSON ('{' or '['), found 'x' at byte 0: a/b.json");
+        assert!(error.hint().is_some());
+    }
+}

@@ -1,0 +1,137 @@
+//! Numbers from their text, without rounding through floating point: at Unix-epoch microseconds an `f64` steps by a
+//! quarter of a microsecond.
+
+/// Times lie in this range, in ns: differences of any two fit 64 bits. As Unix time it ends in the year 2116.
+const TIME_RANGE_NS: std::ops::Range<i64> = -(1 << 60)..1 << 62;
+/// Longer durations (13 days) are no measurement but a wrapped difference.
+const MAX_DURATION_NS: i64 = 1 << 50;
+
+/// A time in ns from decimal microseconds; what is finer than 1 ns is rounded to the nearest, halves away from 0.
+pub(super) fn time_ns(us: &[u8]) -> Option<i64> {
+    scaled(us, 3).filter(|ns| TIME_RANGE_NS.contains(ns))
+}
+
+/// A duration in ns from decimal microseconds, rounded like times; possibly negative.
+pub(super) fn duration_ns(us: &[u8]) -> Option<i64> {
+    scaled(us, 3).filter(|ns| ns.abs() <= MAX_DURATION_NS)
+}
+
+/// An integer: digits, or a decimal without a fraction. Ids above `i64::MAX` wrap to negative ones and stay distinct.
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let is_plain = text.iter().all(|byte| byte.is_ascii_digit());
+    if is_plain && let Some(number) = std::str::from_utf8(text).ok()?.parse::<u64>().ok() {
+        return Some(number as i64);
+    }
+    scaled(text, 0)
+}
+
+/// A fraction; finite.
+pub(super) fn fraction(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// The decimal number `text` times 10^`power`, to the nearest integer, halves away from 0; `None` for what is no number
+/// or does not fit.
+fn scaled(text: &[u8], power: i32) -> Option<i64> {
+    let (is_negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let exponent_at = digits.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(digits.len());
+    let (mantissa, exponent) = digits.split_at(exponent_at);
+    let mut shift = power.checked_add(exponent_value(exponent)?)?;
+    let mut number: i128 = 0;
+    let (mut has_digit, mut has_point) = (false, false);
+    for byte in mantissa {
+        match byte {
+            b'0'..=b'9' => {
+                has_digit = true;
+                if number < 10_i128.pow(30) {
+                    number = number * 10 + i128::from(byte - b'0');
+                    shift -= i32::from(has_point);
+                } else {
+                    shift += i32::from(!has_point);
+                }
+            }
+            b'.' if !has_point => has_point = true,
+            _ => return None,
+        }
+    }
+    if !has_digit {
+        return None;
+    }
+    let magnitude = shifted(number, shift)?;
+    i64::try_from(if is_negative { -magnitude } else { magnitude }).ok()
+}
+
+/// The value of `e+3` and its like; 0 for no exponent. Held to ±1000, beyond which every number is 0 or does not fit.
+fn exponent_value(exponent: &[u8]) -> Option<i32> {
+    let Some((_, digits)) = exponent.split_first() else { return Some(0) };
+    let (sign, digits) = match digits {
+        [b'-', rest @ ..] => (-1, rest),
+        [b'+', rest @ ..] => (1, rest),
+        rest => (1, rest),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(sign * digits.iter().fold(0, |value, digit| (value * 10 + i32::from(digit - b'0')).min(1_000)))
+}
+
+fn shifted(number: i128, shift: i32) -> Option<i128> {
+    if number == 0 {
+        return Some(0);
+    }
+    if shift >= 0 {
+        return 10_i128.checked_pow(shift.unsigned_abs())?.checked_mul(number);
+    }
+    match 10_i128.checked_pow(shift.unsigned_abs()) {
+        Some(divisor) => Some(number / divisor + i128::from(number % divisor >= divisor - number % divisor)),
+        None => Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_become_exact_nanoseconds() {
+        let ns = |text: &str| time_ns(text.as_bytes());
+        assert_eq!(ns("1712195495519689.751"), Some(1_712_195_495_519_689_751));
+        assert_eq!(ns("0.001"), Some(1));
+        assert_eq!(ns("-1.5"), Some(-1_500));
+        assert_eq!(ns("7"), Some(7_000));
+        assert_eq!(ns("1.5e3"), Some(1_500_000));
+        assert_eq!(ns("1234567E-3"), Some(1_234_567));
+    }
+
+    #[test]
+    fn what_is_finer_than_a_nanosecond_is_rounded() {
+        let ns = |text: &str| time_ns(text.as_bytes());
+        assert_eq!(ns("0.0004999999999999999999999999999999999999999"), Some(0));
+        assert_eq!(ns("0.0005"), Some(1));
+        assert_eq!(ns("-0.0005"), Some(-1));
+        assert_eq!(ns("44.0999999999999999"), Some(44_100));
+        assert_eq!(ns("1e-2000"), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in
+            ["", "-", ".", "1.2.3", "12a", "1e", "1e999", "9223372036854775807", "99999999999999999999999", "0x1"]
+        {
+            assert_eq!(time_ns(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(duration_ns(b"18446744073709551.615"), None);
+    }
+
+    #[test]
+    fn ids_above_two_to_the_53_stay_distinct() {
+        assert_eq!(integer(b"9007199254740993"), Some(9_007_199_254_740_993));
+        assert_eq!(integer(b"18446744073709551615"), Some(-1));
+        assert_eq!(integer(b"-7"), Some(-7));
+        assert_eq!(integer(b"7.0"), Some(7));
+        assert_eq!(integer(b""), None);
+    }
+}

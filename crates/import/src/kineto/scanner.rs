@@ -1,0 +1,289 @@
+//! A pull tokenizer for JSON as profilers really write it. It never panics, never calls itself, and never allocates.
+//!
+//! Beyond JSON it accepts: raw control characters and any bytes in strings, escapes that JSON does not know, commas too
+//! many, and the bare words `NaN`, `Infinity` and `N/A` where a number belongs.
+
+/// Why reading stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// The text ends here, in the middle of something.
+    End,
+    /// Something else was expected.
+    Unexpected {
+        /// What could stand there.
+        expected: &'static str,
+        /// Where, in bytes.
+        at: usize,
+    },
+}
+
+/// A value that is not a container, or the begin of one that is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Value<'a> {
+    /// A string: the bytes between its quotes, escapes as written.
+    Text(&'a [u8]),
+    /// A number, `true`, `false` or `null` as written.
+    Bare(&'a [u8]),
+    /// A bare word that is none of these: a missing number.
+    Missing,
+    /// `{` or `[` stands here, not yet read.
+    Container,
+}
+
+/// Containers inside one value may nest this deep; profilers need four.
+const MAX_DEPTH: u32 = 64;
+
+/// A place in a text.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    missing_numbers: u64,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the begin of `bytes`.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, missing_numbers: 0 }
+    }
+
+    /// The place, in bytes.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Goes to another place.
+    pub(super) fn go_to(&mut self, at: usize) {
+        self.at = at.min(self.bytes.len());
+    }
+
+    /// All bytes.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// How many bare words that are no JSON were read as missing numbers.
+    pub(super) fn missing_numbers(&self) -> u64 {
+        self.missing_numbers
+    }
+
+    /// The next byte that is not white space, left unread.
+    pub(super) fn peek(&mut self) -> Result<u8, Stop> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(*byte);
+            }
+            self.at += 1;
+        }
+        Err(Stop::End)
+    }
+
+    /// Reads `byte`, which must be next.
+    pub(super) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Stop> {
+        if self.peek()? != byte {
+            return Err(self.unexpected(expected));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Says that something else was expected here.
+    pub(super) fn unexpected(&self, expected: &'static str) -> Stop {
+        Stop::Unexpected { expected, at: self.at }
+    }
+
+    /// Reads a string; gives what is between its quotes, as written.
+    pub(super) fn string(&mut self) -> Result<&'a [u8], Stop> {
+        self.expect(b'"', "a string")?;
+        let from = self.at;
+        let rest = &self.bytes[from..];
+        let mut len = 0;
+        while let Some(byte) = rest.get(len) {
+            match byte {
+                b'"' => {
+                    self.at = from + len + 1;
+                    return Ok(&rest[..len]);
+                }
+                b'\\' => len += 2,
+                _ => len += 1,
+            }
+        }
+        self.at = self.bytes.len();
+        Err(Stop::End)
+    }
+
+    /// Reads a value that is not a container; leaves a container unread.
+    pub(super) fn value(&mut self) -> Result<Value<'a>, Stop> {
+        match self.peek()? {
+            b'"' => self.string().map(Value::Text),
+            b'{' | b'[' => Ok(Value::Container),
+            _ => self.bare(),
+        }
+    }
+
+    /// Reads a value whatever it is; gives it when it is not a container.
+    pub(super) fn skip_value(&mut self) -> Result<Value<'a>, Stop> {
+        let value = self.value()?;
+        if value == Value::Container {
+            self.skip_container()?;
+        }
+        Ok(value)
+    }
+
+    /// Reads the members of an object; `member` reads each one's value.
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        self.expect(b'{', "an object")?;
+        loop {
+            match self.peek()? {
+                b'}' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b',' => self.at += 1,
+                _ => {
+                    let key = self.string()?;
+                    self.expect(b':', "':' after a key")?;
+                    member(self, key)?;
+                    self.after_item(b'}')?;
+                }
+            }
+        }
+    }
+
+    /// Reads the items of a list; `item` reads each one.
+    pub(super) fn list(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Stop>) -> Result<(), Stop> {
+        self.expect(b'[', "a list")?;
+        loop {
+            match self.peek()? {
+                b']' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b',' => self.at += 1,
+                _ => {
+                    item(self)?;
+                    self.after_item(b']')?;
+                }
+            }
+        }
+    }
+
+    /// Checks that an item is followed by a comma or by the end of its container.
+    pub(super) fn after_item(&mut self, closing: u8) -> Result<(), Stop> {
+        let byte = self.peek()?;
+        if byte == b',' || byte == closing {
+            Ok(())
+        } else {
+            Err(self.unexpected("',' or the end of the list or object"))
+        }
+    }
+
+    fn bare(&mut self) -> Result<Value<'a>, Stop> {
+        let rest = &self.bytes[self.at..];
+        let is_part = |byte: &u8| !matches!(byte, b',' | b']' | b'}' | b':' | b'"' | b'{' | b'[' | 0..=b' ');
+        let len = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let word = &rest[..len];
+        let is_number = matches!(word, [b'0'..=b'9', ..] | [b'-', b'0'..=b'9', ..]);
+        if is_number || matches!(word, b"true" | b"false" | b"null") {
+            self.at += len;
+            return Ok(Value::Bare(word));
+        }
+        if is_missing_number(word) {
+            self.at += len;
+            self.missing_numbers += 1;
+            return Ok(Value::Missing);
+        }
+        if len == rest.len() {
+            self.at += len;
+            return Err(Stop::End);
+        }
+        Err(self.unexpected("a value"))
+    }
+
+    /// Reads a container by its brackets alone; what they hold is not looked at.
+    fn skip_container(&mut self) -> Result<(), Stop> {
+        let (mut objects, mut depth) = (0u64, 0);
+        loop {
+            match self.peek()? {
+                b'"' => drop(self.string()?),
+                opening @ (b'{' | b'[') => {
+                    if depth == MAX_DEPTH {
+                        return Err(self.unexpected("less nesting"));
+                    }
+                    objects = objects << 1 | u64::from(opening == b'{');
+                    depth += 1;
+                    self.at += 1;
+                }
+                closing @ (b'}' | b']') => {
+                    if (closing == b'}') != (objects & 1 == 1) {
+                        return Err(self.unexpected("the other kind of closing bracket"));
+                    }
+                    objects >>= 1;
+                    depth -= 1;
+                    self.at += 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                b',' | b':' => self.at += 1,
+                _ => drop(self.bare()?),
+            }
+        }
+    }
+}
+
+fn is_missing_number(word: &[u8]) -> bool {
+    let word = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
+    ["nan", "n/a", "inf", "infinity", "none", "undefined"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(text: &str) -> Result<usize, Stop> {
+        let mut scanner = Scanner::new(text.as_bytes());
+        scanner.skip_value().map(|_| scanner.at())
+    }
+
+    #[test]
+    fn a_value_ends_where_it_ends() {
+        let list = "[1, {\"a\": \"]}\\\"\"}, [], NaN]";
+        assert_eq!(skipped(&format!("{list} tail")), Ok(list.len()));
+        assert_eq!(skipped("-12.5e3,"), Ok(7));
+        assert_eq!(skipped("\"a\nb\\q\""), Ok(7));
+    }
+
+    #[test]
+    fn what_is_cut_or_broken_says_where() {
+        assert_eq!(skipped("[1, 2"), Err(Stop::End));
+        assert_eq!(skipped("\"abc\\"), Err(Stop::End));
+        assert!(matches!(skipped("[1}"), Err(Stop::Unexpected { at: 2, .. })));
+        assert!(matches!(skipped("[1, what]"), Err(Stop::Unexpected { at: 4, .. })));
+        assert!(matches!(skipped(&"[".repeat(1_000_000)), Err(Stop::Unexpected { at: 64, .. })));
+    }
+
+    #[test]
+    fn bare_words_are_missing_numbers() {
+        let mut scanner = Scanner::new(b"[N/A, NaN, -Infinity, null]");
+        scanner.skip_value().unwrap();
+        assert_eq!(scanner.missing_numbers(), 3);
+    }
+
+    #[test]
+    fn members_are_given_with_their_keys() {
+        let mut keys = Vec::new();
+        let mut scanner = Scanner::new(br#"{"a": 1,, "b": {"c": 2}, }"#);
+        let result = scanner.object(|scanner, key| {
+            keys.push(String::from_utf8_lossy(key).into_owned());
+            scanner.skip_value().map(drop)
+        });
+        assert_eq!(result, Ok(()));
+        assert_eq!(keys, ["a", "b"]);
+    }
+}

@@ -1,0 +1,333 @@
+//! Small texts, one trap each.
+
+use super::{Source, read};
+use crate::ImportError;
+use proptest::prelude::*;
+use std::path::Path;
+use stepscope_trace::{FindingCode, FlowKind, SliceId, Trace, TrackKind};
+
+fn try_read(text: &[u8]) -> Result<Trace, ImportError> {
+    read(Source { path: Path::new("t.json"), name: "t".into(), trouble: None }, text)
+}
+
+fn trace_of(text: &str) -> Trace {
+    try_read(text.as_bytes()).expect("a trace")
+}
+
+/// A trace of `events`, each without its braces.
+fn of_events(events: &[&str]) -> Trace {
+    let rows: Vec<String> = events.iter().map(|event| format!("{{{event}}}")).collect();
+    trace_of(&format!("{{\"traceEvents\": [{}]}}", rows.join(",\n")))
+}
+
+/// Slices as `kind name start+duration`, in ns, with `~` when unfinished.
+fn slices(trace: &Trace) -> Vec<String> {
+    let slice = |id: SliceId| {
+        let span = trace.slices.span(id);
+        let mark = if trace.slices.is_unfinished[id.index()] { "~" } else { "" };
+        let (kind, name) = (trace.slices.kind(id).as_str(), trace.slice_name(id));
+        format!("{kind} {name} {}+{}{mark}", span.start_ns, span.duration_ns())
+    };
+    trace.slices.ids().map(slice).collect()
+}
+
+/// Findings as `code xcount`, without the one that says that there are no steps or no device events.
+fn findings(trace: &Trace) -> Vec<String> {
+    let is_of_interest = |code: FindingCode| !matches!(code, FindingCode::NoSteps | FindingCode::NoDeviceEvents);
+    let rows = trace.findings.iter().filter(|finding| is_of_interest(finding.code));
+    rows.map(|finding| format!("{:?} x{}", finding.code, finding.count)).collect()
+}
+
+fn check(events: &[&str], expected_slices: &[&str], expected_findings: &[&str]) -> Trace {
+    let trace = of_events(events);
+    assert_eq!(slices(&trace), expected_slices);
+    assert_eq!(findings(&trace), expected_findings);
+    trace
+}
+
+const OP: &str = r#""ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 1, "dur": 4"#;
+
+#[test]
+fn metadata_may_stand_after_the_events() {
+    let trace = trace_of(
+        r#"{"traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 1, "tid": 7, "ts": 5, "dur": 1, "args": {"device": 1, "stream": 7}},
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 1.001, "dur": 2},
+            {"ph": "M", "name": "thread_name", "pid": 9, "tid": "9", "args": {"name": "thread 9 (python) "}},
+            {"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "args": {"name": "python"}}],
+            "deviceProperties": [{"id": 1, "name": "A100", "numSms": 108}, {"id": 0, "name": "T4"}],
+            "distributedInfo": {"rank": 3, "world_size": 8}, "baseTimeNanoseconds": 1000000}"#,
+    );
+    assert_eq!((trace.processes[0].rank, trace.processes[0].pid, trace.processes[0].world_size), (3, Some(9), Some(8)));
+    assert_eq!(trace.processes[0].name, "python");
+    let devices: Vec<_> = trace.devices.iter().map(|d| (d.rank, d.ordinal, d.name.as_deref().unwrap_or(""))).collect();
+    assert_eq!(devices, [(3, 0, "T4"), (3, 1, "A100")]);
+    let event = trace.device_events.iter().next().expect("a kernel");
+    assert_eq!(trace.devices[event.device.index()].sm_count, Some(108));
+    assert_eq!(
+        trace.tracks.iter().map(|track| track.name.as_str()).collect::<Vec<_>>(),
+        ["stream 7", "thread 9 (python)"]
+    );
+    assert_eq!(trace.start_unix_ns, Some(1_000_000 + 1_001));
+}
+
+#[test]
+fn a_bare_list_without_its_end_is_read() {
+    let trace = trace_of(&format!("[{{{OP}}},\n{{{OP}, \"x\": ["));
+    assert_eq!(slices(&trace), ["op aten::mm 0+4000"]);
+    assert_eq!(findings(&trace), ["TruncatedInput x1"]);
+}
+
+#[test]
+fn begins_and_ends_are_paired_by_thread() {
+    check(
+        &[
+            r#""ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": 1, "ts": 0"#,
+            r#""ph": "B", "cat": "cpu_op", "name": "inner", "pid": 1, "tid": 1, "ts": 2"#,
+            r#""ph": "E", "pid": 1, "tid": 2, "ts": 3"#,
+            r#""ph": "E", "pid": 1, "tid": 1, "ts": 4"#,
+            r#""ph": "X", "cat": "cpu_op", "name": "later", "pid": 1, "tid": 3, "ts": 6, "dur": 3"#,
+        ],
+        &["op outer 0+9000~", "op inner 2000+2000", "op later 6000+3000"],
+        &["UnmatchedBegin x2"],
+    );
+}
+
+#[test]
+fn doubtful_durations_are_repaired_and_reported() {
+    check(
+        &[
+            r#""ph": "X", "cat": "cpu_op", "name": "negative", "pid": 1, "tid": 1, "ts": 1, "dur": -3"#,
+            r#""ph": "X", "cat": "cpu_op", "name": "missing", "pid": 1, "tid": 1, "ts": 2"#,
+            r#""ph": "X", "cat": "cpu_op", "name": "nan", "pid": 1, "tid": 1, "ts": 3, "dur": NaN"#,
+            r#""ph": "X", "cat": "cpu_op", "name": "absurd", "pid": 1, "tid": 1, "ts": 4, "dur": 18446744073709551.615"#,
+            r#""ph": "X", "cat": "cpu_op", "name": "no time", "pid": 1, "tid": 1, "ts": "soon", "dur": 1"#,
+        ],
+        &["op negative 0+0", "op missing 1000+0", "op nan 2000+0"],
+        &["NegativeDuration x1", "MissingDuration x2", "UnreadableEvent x2", "RepairedNumber x1"],
+    );
+}
+
+#[test]
+fn phases_that_carry_nothing_here_are_counted() {
+    check(
+        &[
+            OP,
+            r#""ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"bytes": 4}"#,
+            r#""ph": 1, "name": "numbered", "pid": 1, "ts": 1"#,
+            r#""ph": "s", "cat": "other", "id": 5, "pid": 1, "tid": 1, "ts": 1"#,
+            r#""name": "no phase""#,
+        ],
+        &["op aten::mm 0+4000"],
+        &["UnreadableEvent x1", "UnknownPhase x1", "UnsupportedEvent x2"],
+    );
+}
+
+#[test]
+fn rows_without_a_category_are_kept_apart_from_threads() {
+    let trace = check(
+        &[OP, r#""ph": "X", "name": "mine", "pid": 9, "tid": 9, "ts": 2, "dur": 9"#],
+        &["op aten::mm 0+4000", "other mine 1000+9000"],
+        &[],
+    );
+    assert_eq!(trace.tracks[1].kind, TrackKind::Other);
+}
+
+#[test]
+fn labels_are_told_by_name_in_old_and_new_files() {
+    let trace = check(
+        &[
+            r#""ph": "X", "cat": "Operator", "name": "ProfilerStep#4", "pid": 9, "tid": 9, "ts": 0, "dur": 90"#,
+            r#""ph": "X", "cat": "Operator", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "pid": 9, "tid": 9, "ts": 1, "dur": 2"#,
+            r#""ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 9, "tid": 9, "ts": 4, "dur": 2"#,
+            r#""ph": "X", "cat": "user_annotation", "name": "forward", "pid": 9, "tid": 9, "ts": 7, "dur": 2"#,
+            r#""ph": "X", "cat": "gpu_user_annotation", "name": "ProfilerStep#4", "pid": 0, "tid": 7, "ts": 5, "dur": 2"#,
+        ],
+        &[
+            "step ProfilerStep#4 0+90000",
+            "dataloader enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ 1000+2000",
+            "optimizer Optimizer.step#SGD.step 4000+2000",
+            "annotation forward 7000+2000",
+            "device_annotation ProfilerStep#4 5000+2000",
+        ],
+        &[],
+    );
+    assert_eq!(trace.steps.iter().map(|step| step.number).collect::<Vec<_>>(), [4]);
+}
+
+/// Device events as `name class <launch <op`.
+fn device_events(trace: &Trace) -> Vec<String> {
+    let name = |id: Option<SliceId>| id.map_or("-", |id| trace.slice_name(id));
+    let line = |event: &stepscope_trace::DeviceEvent| {
+        format!(
+            "{} {} <{} <{}",
+            trace.slice_name(event.slice),
+            event.class.as_str(),
+            name(event.launch),
+            name(event.op)
+        )
+    };
+    trace.device_events.iter().map(line).collect()
+}
+
+#[test]
+fn what_is_launched_in_a_collective_communicates_but_for_copies() {
+    let trace = of_events(&[
+        r#""ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 0, "dur": 9"#,
+        r#""ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 1, "dur": 1, "args": {"correlation": 9007199254740993}"#,
+        r#""ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 9, "tid": 9, "ts": 3, "dur": 1, "args": {"correlation": 9007199254740994}"#,
+        r#""ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx", "pid": 9, "tid": 9, "ts": 12, "dur": 1, "args": {"correlation": 3}"#,
+        r#""ph": "X", "cat": "kernel", "name": "custom", "pid": 0, "tid": 7, "ts": 20, "dur": 1, "args": {"correlation": 9007199254740993}"#,
+        r#""ph": "X", "cat": "Memcpy", "name": "Memcpy", "pid": 0, "tid": "stream 7", "ts": 22, "dur": 1, "args": {"correlation": 9007199254740994, "copy kind": "DtoD"}"#,
+        r#""ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 24, "dur": 1, "args": {"correlation": 3}"#,
+        r#""ph": "X", "cat": "kernel", "name": "told", "pid": 0, "tid": 7, "ts": 26, "dur": 1, "args": {"Collective name": "allreduce"}"#,
+        r#""ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7, "ts": 28, "dur": 1, "args": {"stream": 4294967295}"#,
+    ]);
+    let expected = [
+        "custom communication <cudaLaunchKernel <record_param_comms",
+        "Memcpy memcpy <cudaMemcpyAsync <record_param_comms",
+        "gemm compute <cuLaunchKernelEx <-",
+        "told communication <- <-",
+        "ncclDevKernel_AllReduce communication <- <-",
+    ];
+    assert_eq!(device_events(&trace), expected);
+    assert_eq!(findings(&trace), ["UnlinkedDeviceEvent x2"]);
+    let streams: Vec<_> = trace.device_events.iter().map(|event| event.stream).collect();
+    assert_eq!(streams, [Some(7), Some(7), Some(7), Some(7), None]);
+}
+
+#[test]
+fn arrows_link_where_correlations_are_missing() {
+    let trace = of_events(&[
+        r#""ph": "X", "cat": "cpu_op", "name": "forward", "pid": 9, "tid": 9, "ts": 0, "dur": 5"#,
+        r#""ph": "X", "cat": "cpu_op", "name": "backward", "pid": 9, "tid": 10, "ts": 30, "dur": 5"#,
+        r#""ph": "X", "cat": "cuda_runtime", "name": "launch", "pid": 9, "tid": 9, "ts": 1, "dur": 1"#,
+        r#""ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 1"#,
+        r#""ph": "s", "cat": "ac2g", "id": 1, "pid": 9, "tid": 9, "ts": 1"#,
+        r#""ph": "f", "cat": "ac2g", "id": 1, "pid": 0, "tid": 7, "ts": 20, "bp": "e""#,
+        r#""ph": "f", "cat": "ac2g", "id": 2, "pid": 9, "tid": 9, "ts": 3"#,
+        r#""ph": "f", "cat": "ac2g", "id": 1099511627776, "pid": 0, "tid": 7, "ts": 20"#,
+        r#""ph": "s", "cat": "fwdbwd", "id": 1, "pid": 9, "tid": 9, "ts": 2"#,
+        r#""ph": "f", "cat": "fwdbwd", "id": 1, "pid": 9, "tid": 10, "ts": 30"#,
+        r#""ph": "f", "cat": "fwdbwd", "id": 7, "pid": 9, "tid": 10, "ts": 31"#,
+    ]);
+    assert_eq!(device_events(&trace), ["k compute <launch <forward"]);
+    let flows: Vec<_> = trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward).collect();
+    assert_eq!(flows.len(), 1);
+    assert_eq!((trace.slice_name(flows[0].from), trace.slice_name(flows[0].to)), ("forward", "backward"));
+    assert_eq!(findings(&trace), ["UnsupportedEvent x1", "UnlinkedFlow x1"]);
+}
+
+#[test]
+fn a_stray_quote_costs_its_own_event() {
+    let text = r#"{"traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 1},
+        {"ph": "X", "cat": "cpu_op", "name": "C:\dir\", "pid": 1, "tid": 1, "ts": 2, "dur": 1},
+        {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": 1, "ts": 4, "dur": 1, "args": {"path": "C:\Users"}},
+        {"ph": "X", "cat": "cpu_op", "name": "D:\tools\x", "pid": 1, "tid": 1, "ts": 6, "dur": 1},
+        {"ph": "X", "cat": "cpu_op", "name": "open, "args": {"x": [1, 2}, "ts": 8},
+        {"ph": "X", "cat": "cpu_op", "name": "c", "pid": 1, "tid": 1, "ts": 8, "dur": 1}
+    ], "hostname": "box", "schemaVersion": 1}"#;
+    let trace = trace_of(text);
+    assert_eq!(slices(&trace), ["op a 0+1000", "op b 4000+1000", "op D:\tools\\x 6000+1000", "op c 8000+1000"]);
+    assert_eq!(findings(&trace), ["UnreadableEvent x2", "RepairedText x1"]);
+    assert_eq!(trace.processes[0].host.as_deref(), Some("box"));
+}
+
+#[test]
+fn a_broken_head_does_not_hide_the_events() {
+    let trace = trace_of(&format!("{{\"host\": \"C:\\dir\\\", \"a\": 1, \"traceEvents\": [{{{OP}}}]}}"));
+    assert_eq!(slices(&trace), ["op aten::mm 0+4000"]);
+    assert_eq!(findings(&trace), ["UnreadableEvent x1"]);
+}
+
+#[test]
+fn invalid_utf8_and_marks_are_read_through() {
+    let mut text =
+        b"\xef\xbb\xbf{\"traceEvents\": [{\"ph\": \"X\", \"name\": \"a\xff\nb\", \"ts\": 1, \"dur\": N/A}]} ".to_vec();
+    let trace = try_read(&text).expect("a trace");
+    assert_eq!(slices(&trace), ["other a\u{fffd}\nb 0+0"]);
+    assert_eq!(findings(&trace), ["MissingDuration x1", "RepairedText x1", "RepairedNumber x1"]);
+    text.extend(b"tail");
+    assert!(findings(&try_read(&text).expect("a trace")).contains(&"UnreadableEvent x1".into()));
+}
+
+#[test]
+fn a_text_cut_anywhere_gives_the_events_before() {
+    let text = format!(
+        "{{\"schemaVersion\": 1, \"traceEvents\": [{{{OP}}}, {{{OP}, \"args\": {{\"grid\": [1, 2, 3]}}}}], \"k\": [1]}}"
+    );
+    for cut in 0..text.len() {
+        let Ok(trace) = try_read(&text.as_bytes()[..cut]) else {
+            assert!(cut <= text.find("[{").expect("events"), "cut at {cut}");
+            continue;
+        };
+        let ends = text[..cut].matches("}, {").count() + text[..cut].matches("}], ").count();
+        assert!(trace.slices.len() >= ends, "cut at {cut}");
+        assert_eq!(trace.findings.count(FindingCode::TruncatedInput), 1, "cut at {cut}");
+        assert_eq!(trace.findings.count(FindingCode::UnreadableEvent), 0, "cut at {cut}");
+    }
+}
+
+#[test]
+fn deep_nesting_and_endless_breakage_end_soon() {
+    assert!(try_read("[".repeat(1 << 20).as_bytes()).is_err());
+    let nested = format!("{{\"traceEvents\": [{}", "{\"args\": ".repeat(1 << 18));
+    let broken = format!("{{\"traceEvents\": [{}", "{\"ph\": \"X\", \"a\": [\"".repeat(1 << 16));
+    for text in [nested, broken] {
+        assert_eq!(try_read(text.as_bytes()).map(|trace| trace.slices.len()).unwrap_or(0), 0);
+    }
+}
+
+/// Pieces of which random texts are made: tokens, and events cut in two.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "\\u12",
+    "1",
+    "-",
+    "1e9",
+    "null",
+    "NaN",
+    " ",
+    "\n",
+    "\"ph\":",
+    "\"X\"",
+    "\"ts\":",
+    "\"dur\":",
+    "\"args\":{",
+    "\"name\":\"a\"",
+    "\"traceEvents\":[",
+    "{\"ph\":\"X\",\"ts\":1,\"dur\":2}",
+    "{\"ph\":\"B\",\"ts\":3,\"pid\":1}",
+    "{\"ph\":\"E\",\"ts\":2,\"pid\":1}",
+    "\"cat\":\"kernel\",",
+    "\"pid\":",
+    "9999999999999999",
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":5,\"dur\":1,\"args\":{\"correlation\":1}}",
+    "{\"ph\":\"s\",\"cat\":\"ac2g\",\"id\":1,\"ts\":1}",
+    "{\"ph\":\"f\",\"cat\":\"fwdbwd\",\"id\":1,\"ts\":1}",
+    "\"deviceProperties\":[{\"id\":0}]",
+    "\u{e9}",
+];
+
+proptest! {
+    #[test]
+    fn any_bytes_give_a_trace_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = try_read(&bytes);
+        let _ = try_read(&[b"{\"traceEvents\":[", bytes.as_slice()].concat());
+    }
+
+    #[test]
+    fn any_tokens_give_a_trace_or_an_error(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)) {
+        let text: String = pieces.concat();
+        let _ = try_read(text.as_bytes());
+        let _ = try_read(format!("{{\"traceEvents\":[{text}").as_bytes());
+    }
+}

@@ -1,0 +1,27 @@
+//! A forked child gets a capture of its own: two processes must never write one mapping.
+
+use crate::session::STATE;
+use std::sync::Once;
+
+/// Registers the handlers, once a process.
+pub(crate) fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        // SAFETY: the handlers are plain functions that live as long as the process: this library is never unloaded.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    });
+}
+
+/// Nobody may be inside the lock when the process is copied.
+unsafe extern "C" fn before() {
+    std::mem::forget(STATE.lock());
+}
+
+unsafe extern "C" fn in_parent() {
+    STATE.force_unlock();
+}
+
+unsafe extern "C" fn in_child() {
+    STATE.force_unlock();
+    STATE.lock().become_child();
+}

@@ -1,0 +1,103 @@
+//! The one thread of our own: it has segments ready before they are asked for, reads the clocks, and says that we live.
+
+use crate::session::{STATE, Segment};
+use crate::{buffer, clock};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+use stepscope_capture::CaptureFile;
+use stepscope_capture::layout::SEGMENT_HEADER_BYTES;
+
+/// Segments kept ready.
+const READY: usize = 2;
+/// Time from one reading of the clocks to the next; the first ones come faster, so that a short capture has a rate.
+const CLOCK_PERIOD: Duration = Duration::from_secs(1);
+const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(1);
+
+pub(crate) struct Helper {
+    join: JoinHandle<()>,
+    is_stopping: Arc<AtomicBool>,
+}
+
+impl Helper {
+    /// Starts the thread; `None` when the system has no more threads: then every thread maps its own segments.
+    pub(crate) fn start(file: Arc<CaptureFile>) -> Option<Self> {
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let seen_by_thread = Arc::clone(&is_stopping);
+        let spawn = || {
+            let name = std::thread::Builder::new().name("stepscope".into()).stack_size(256 << 10);
+            name.spawn(move || run(&file, &seen_by_thread)).ok()
+        };
+        with_signals_blocked(spawn).map(|join| Self { join, is_stopping })
+    }
+
+    /// The handle to wake it with.
+    pub(crate) fn thread(&self) -> &Thread {
+        self.join.thread()
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.join.thread().unpark();
+        let _ = self.join.join();
+    }
+}
+
+/// Runs `f` so that a thread it starts never handles the job's signals.
+fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are filled before they are read.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = f();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
+}
+
+fn run(file: &CaptureFile, is_stopping: &AtomicBool) {
+    let mut period = FIRST_CLOCK_PERIOD;
+    let mut next_clock = std::time::Instant::now();
+    while !is_stopping.load(Ordering::Acquire) {
+        tend_segments(file);
+        let now = std::time::Instant::now();
+        if now >= next_clock {
+            buffer::append_clock();
+            file.header().heartbeat_unix_ns.store(clock::now().unix_ns as u64, Ordering::Relaxed);
+            next_clock = now + period;
+            period = (period * 10).min(CLOCK_PERIOD);
+        }
+        std::thread::park_timeout(next_clock.saturating_duration_since(std::time::Instant::now()));
+    }
+}
+
+/// Maps what is missing and unmaps what is full, both outside the lock.
+fn tend_segments(file: &CaptureFile) {
+    let (missing, retired) = {
+        let mut state = STATE.lock();
+        match &mut state.session {
+            Some(session) => (READY.saturating_sub(session.ready.len()), std::mem::take(&mut session.retired)),
+            None => return,
+        }
+    };
+    retired.into_iter().for_each(Segment::unmap);
+    for _ in 0..missing {
+        let Ok(base) = file.map_segment() else { return };
+        let segment = fresh(base);
+        match &mut STATE.lock().session {
+            Some(session) => session.ready.push(segment),
+            None => return segment.unmap(),
+        }
+    }
+}
+
+/// A segment of which only the header is written.
+pub(crate) fn fresh(base: NonNull<u8>) -> Segment {
+    // SAFETY: the header lies inside the segment, and records begin behind it, 8-byte aligned.
+    Segment { base, cursor: unsafe { base.add(SEGMENT_HEADER_BYTES) }.cast() }
+}

@@ -1,0 +1,236 @@
+//! Names become small numbers: looked up in a cache of the thread, else in the table of the process.
+
+use std::collections::HashMap;
+use std::ffi::c_char;
+
+/// Names beyond this many are written in full where they are used, so that a job that puts numbers into its labels
+/// cannot fill memory.
+const MAX_NAMES: usize = 1 << 16;
+/// Longest name that is kept whole.
+pub(crate) const MAX_NAME_BYTES: usize = 4096;
+const SLOTS: usize = 1024;
+
+/// A name as a hook finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    address: *const u8,
+    len: Option<usize>,
+}
+
+impl Name {
+    /// A zero-terminated name whose address stands for it.
+    ///
+    /// # Safety
+    /// `text` is a zero-terminated string that lives during the call it is passed to.
+    pub unsafe fn stable(text: *const c_char) -> Self {
+        Self { address: text.cast(), len: None }
+    }
+
+    /// A zero-terminated name that may be anywhere the next time.
+    ///
+    /// # Safety
+    /// `text` is a zero-terminated string that lives during the call it is passed to.
+    #[inline(always)]
+    pub unsafe fn temporary(text: *const c_char) -> Self {
+        // SAFETY: the caller's promise.
+        Self { address: text.cast(), len: Some(unsafe { libc::strlen(text) }) }
+    }
+
+    /// A name given as text.
+    pub fn text(text: &str) -> Self {
+        Self { address: text.as_ptr(), len: Some(text.len()) }
+    }
+
+    /// Its bytes.
+    ///
+    /// # Safety
+    /// The text it was made of still lives.
+    pub(crate) unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the makers' promises.
+        unsafe {
+            let len = self.len.unwrap_or_else(|| libc::strlen(self.address.cast()));
+            std::slice::from_raw_parts(self.address, len)
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    /// The address of a stable name, or the hash of a temporary one.
+    key: u64,
+    text: *const u8,
+    len: u32,
+    id: u32,
+}
+
+const EMPTY: Slot = Slot { key: 0, text: std::ptr::null(), len: 0, id: 0 };
+
+/// One thread's cache. Two slots a key, so that two names that meet do not evict each other for ever.
+pub(crate) struct NameCache {
+    slots: Box<[Slot; SLOTS]>,
+}
+
+impl NameCache {
+    pub(crate) fn new() -> Self {
+        Self { slots: Box::new([EMPTY; SLOTS]) }
+    }
+
+    /// Forgets everything: ids belong to one capture.
+    pub(crate) fn clear(&mut self) {
+        self.slots.fill(EMPTY);
+    }
+
+    /// The id of `name`, when it is cached.
+    ///
+    /// # Safety
+    /// The text `name` was made of lives.
+    #[inline(always)]
+    pub(crate) unsafe fn find(&self, name: Name) -> Option<u32> {
+        let key = key_of(name);
+        let first = slot_of(key);
+        for at in [first, first ^ 1] {
+            let slot = &self.slots[at];
+            // SAFETY: the text of a slot that is set lives for ever; the name lives by the caller's promise.
+            if slot.key == key && !slot.text.is_null() && unsafe { is_same(slot, name) } {
+                return Some(slot.id);
+            }
+        }
+        None
+    }
+
+    /// Remembers that `name` has `id`; `text` is the table's own copy.
+    pub(crate) fn insert(&mut self, name: Name, text: &'static [u8], id: u32) {
+        let key = key_of(name);
+        let first = slot_of(key);
+        self.slots[first ^ 1] = self.slots[first];
+        self.slots[first] = Slot { key, text: text.as_ptr(), len: text.len() as u32, id };
+    }
+}
+
+#[inline(always)]
+fn key_of(name: Name) -> u64 {
+    match name.len {
+        None => name.address as u64,
+        // SAFETY: a name with a length was made of that many readable bytes.
+        Some(len) => hash(unsafe { std::slice::from_raw_parts(name.address, len) }),
+    }
+}
+
+#[inline(always)]
+fn slot_of(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize & (SLOTS - 1)
+}
+
+#[inline(always)]
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64 | 1 << 63;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default())).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    for byte in chunks.remainder() {
+        hash = (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    hash
+}
+
+/// Compares the texts: all of a temporary name, the first 16 bytes of a stable one (an op that was registered anew at
+/// the address of an old one is noticed).
+#[inline(always)]
+unsafe fn is_same(slot: &Slot, name: Name) -> bool {
+    // SAFETY: the slot's text is `len` bytes and a zero, padded to 16; the name has `len` readable bytes, or a page
+    // boundary is not crossed by reading 16.
+    unsafe {
+        match name.len {
+            Some(len) => len == slot.len as usize && libc::memcmp(name.address.cast(), slot.text.cast(), len) == 0,
+            None => name.address as usize & 4095 > 4096 - 16 || same_head(name.address, slot.text, slot.len as usize + 1),
+        }
+    }
+}
+
+/// Compares the first `len` bytes, at most 16, of which both sides have 16 readable.
+#[inline(always)]
+unsafe fn same_head(left: *const u8, right: *const u8, len: usize) -> bool {
+    // SAFETY: the caller's promise.
+    let (left, right) = unsafe { (left.cast::<u128>().read_unaligned(), right.cast::<u128>().read_unaligned()) };
+    let differing = (left ^ right).to_le();
+    differing.trailing_zeros() as usize >= 8 * len.min(16)
+}
+
+/// The names of one capture.
+#[derive(Default)]
+pub(crate) struct NameTable {
+    ids: HashMap<&'static [u8], u32>,
+}
+
+/// What the table knows of a name.
+pub(crate) enum Interned {
+    /// It had an id already.
+    Known(&'static [u8], u32),
+    /// It has a new id, and must be written to the capture before anybody uses it.
+    New(&'static [u8], u32),
+    /// The table is full.
+    Full,
+}
+
+impl NameTable {
+    /// The id of `text`. The table's copies are never freed: other threads' caches point at them.
+    pub(crate) fn intern(&mut self, text: &[u8]) -> Interned {
+        if let Some((text, id)) = self.ids.get_key_value(text) {
+            return Interned::Known(text, *id);
+        }
+        if self.ids.len() >= MAX_NAMES {
+            return Interned::Full;
+        }
+        let id = self.ids.len() as u32;
+        let mut copy = Vec::with_capacity(text.len() + 16);
+        copy.extend_from_slice(text);
+        copy.resize(text.len() + 16, 0);
+        let copy: &'static [u8] = &Box::leak(copy.into_boxed_slice())[..text.len()];
+        self.ids.insert(copy, id);
+        Interned::New(copy, id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+
+    fn find(cache: &NameCache, name: Name) -> Option<u32> {
+        // SAFETY: the tests' texts live.
+        unsafe { cache.find(name) }
+    }
+
+    #[test]
+    fn temporary_names_are_found_wherever_they_stand() {
+        let (mut table, mut cache) = (NameTable::default(), NameCache::new());
+        let Interned::New(text, id) = table.intern(b"AddmmBackward0") else { panic!("the name is new") };
+        cache.insert(Name::text("AddmmBackward0"), text, id);
+        assert_eq!(find(&cache, Name::text(&String::from("AddmmBackward0"))), Some(id));
+        assert_eq!(find(&cache, Name::text("AddmmBackward1")), None);
+        assert!(matches!(table.intern(b"AddmmBackward0"), Interned::Known(_, known) if known == id));
+    }
+
+    #[test]
+    fn an_address_that_holds_another_op_is_noticed() {
+        let (mut table, mut cache) = (NameTable::default(), NameCache::new());
+        let mut place = *b"aten::mm\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        // SAFETY: `place` is zero-terminated and lives.
+        let name = unsafe { Name::stable(place.as_ptr().cast()) };
+        let Interned::New(text, id) = table.intern(b"aten::mm") else { panic!("the name is new") };
+        cache.insert(name, text, id);
+        assert_eq!(find(&cache, name), Some(id));
+        place[..9].copy_from_slice(b"aten::mul");
+        assert_eq!(find(&cache, std::hint::black_box(name)), None);
+        assert_eq!(CString::new("aten::mul").unwrap().as_bytes(), &place[..9]);
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let mut table = NameTable::default();
+        (0..MAX_NAMES).for_each(|i| assert!(matches!(table.intern(format!("n{i}").as_bytes()), Interned::New(..))));
+        assert!(matches!(table.intern(b"one too many"), Interned::Full));
+        assert!(matches!(table.intern(b"n7"), Interned::Known(_, 7)));
+    }
+}

@@ -1,0 +1,204 @@
+//! The capture of this process: opened, handed to threads by segments, closed, and opened anew in a forked child.
+
+use crate::lock::ForkLock;
+use crate::names::NameTable;
+use crate::{buffer, clock, fork, helper};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use stepscope_capture::layout::{Header, Tag};
+use stepscope_capture::{CaptureFile, NewCapture, ProcessIdentity};
+
+/// Changes whenever buffers must be renewed: a capture was opened or closed, or this is a forked child.
+pub(crate) static EPOCH: AtomicU64 = AtomicU64::new(1);
+/// The header of the open capture, where dropped records are counted; null without one.
+static HEADER: AtomicPtr<Header> = AtomicPtr::new(std::ptr::null_mut());
+pub(crate) static STATE: ForkLock<State> = ForkLock::new(State { session: None, inherited: None, last_error: None });
+
+/// What the process knows about its recording.
+pub(crate) struct State {
+    pub(crate) session: Option<Session>,
+    /// In a forked child: what its capture will be opened with, once it records something.
+    pub(crate) inherited: Option<Plan>,
+    pub(crate) last_error: Option<String>,
+}
+
+/// What a capture is opened with.
+#[derive(Clone)]
+pub(crate) struct Plan {
+    run: PathBuf,
+    facts: BTreeMap<String, String>,
+}
+
+/// An open capture.
+pub(crate) struct Session {
+    pub(crate) file: Arc<CaptureFile>,
+    pub(crate) path: PathBuf,
+    pub(crate) ready: Vec<Segment>,
+    pub(crate) partial: Vec<Segment>,
+    pub(crate) retired: Vec<Segment>,
+    pub(crate) names: NameTable,
+    pub(crate) next_ordinal: u32,
+    pub(crate) helper: Option<helper::Helper>,
+    plan: Plan,
+}
+
+/// The unwritten part of a mapped segment.
+pub(crate) struct Segment {
+    pub(crate) base: NonNull<u8>,
+    pub(crate) cursor: NonNull<u64>,
+}
+
+// SAFETY: a segment belongs to whoever holds this value; nobody else touches its bytes.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    pub(crate) fn unmap(self) {
+        // SAFETY: the value is consumed, so nobody uses the mapping any more.
+        unsafe { CaptureFile::unmap_segment(self.base) };
+    }
+}
+
+/// A capture that was opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// The capture's file.
+    pub path: PathBuf,
+    /// False when a capture was open already; `path` is then that one.
+    pub is_new: bool,
+}
+
+/// Opens this process's capture below the run folder `run`, which must exist, with `facts` about the process.
+///
+/// # Errors
+/// One line that says what could not be created, and why.
+pub fn open(run: &Path, facts: &[(String, String)]) -> Result<Opened, String> {
+    clock::kind();
+    fork::install();
+    let plan = Plan { run: run.into(), facts: facts.iter().cloned().collect() };
+    let path = {
+        let mut state = STATE.lock();
+        if let Some(session) = &state.session {
+            return Ok(Opened { path: session.path.clone(), is_new: false });
+        }
+        state.inherited = None;
+        start(&mut state, plan)?
+    };
+    Ok(Opened { path, is_new: true })
+}
+
+/// True while a capture is open, or will be as soon as this forked child records something.
+pub fn is_open() -> bool {
+    let state = STATE.lock();
+    state.session.is_some() || state.inherited.is_some()
+}
+
+/// The last thing that went wrong where nobody could be told.
+pub fn last_error() -> Option<String> {
+    STATE.lock().last_error.clone()
+}
+
+/// Records a fact about the process; the last value of a key holds. Forked children inherit it.
+pub fn set_fact(key: &str, value: &str) {
+    {
+        let mut state = STATE.lock();
+        let State { session, inherited, .. } = &mut *state;
+        let plan = session.as_mut().map(|session| &mut session.plan).or(inherited.as_mut());
+        plan.map(|plan| plan.facts.insert(key.into(), value.into()));
+    }
+    buffer::append_fact(key, value);
+}
+
+/// Records that a schedule switched recording on or off in `cycle`.
+pub fn set_window(is_on: bool, cycle: u64) {
+    buffer::append(Tag::Window, &[u64::from(is_on), cycle], &[]);
+}
+
+/// Closes the capture, when one is open; what threads record afterwards is dropped.
+pub fn close() {
+    if STATE.lock().session.is_none() {
+        STATE.lock().inherited = None;
+        return;
+    }
+    let helper = STATE.lock().session.as_mut().and_then(|session| session.helper.take());
+    helper.into_iter().for_each(helper::Helper::stop);
+    buffer::append_clock();
+    let mut state = STATE.lock();
+    let Some(session) = state.session.take() else { return };
+    EPOCH.fetch_add(1, Ordering::Release);
+    HEADER.store(std::ptr::null_mut(), Ordering::Release);
+    session.file.header().closed.store(1, Ordering::Release);
+    [session.ready, session.partial, session.retired].into_iter().flatten().for_each(Segment::unmap);
+}
+
+/// Creates the capture file and its helper thread.
+fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
+    let opened = clock::now();
+    let process = ProcessIdentity::of_self();
+    let folder = plan.run.join("raw");
+    let path = folder.join(format!("{}-{}.capture", process.pid, opened.unix_ns));
+    let cannot = |error: std::io::Error| format!("cannot create {}: {error}", folder.display());
+    if !plan.run.is_dir() {
+        return Err(format!("the run folder is gone: {}", plan.run.display()));
+    }
+    std::fs::create_dir_all(&folder).map_err(cannot)?;
+    let parent_pid = u64::from(std::os::unix::process::parent_id());
+    let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened };
+    let file = Arc::new(CaptureFile::create(&path, &new).map_err(|error| error.to_string())?);
+    HEADER.store(std::ptr::from_ref(file.header()).cast_mut(), Ordering::Release);
+    EPOCH.fetch_add(1, Ordering::Release);
+    state.session = Some(Session {
+        helper: helper::Helper::start(Arc::clone(&file)),
+        file,
+        path: path.clone(),
+        ready: Vec::new(),
+        partial: Vec::new(),
+        retired: Vec::new(),
+        names: NameTable::default(),
+        next_ordinal: 0,
+        plan,
+    });
+    Ok(path)
+}
+
+impl State {
+    /// The open session; in a forked child opens the inherited one first.
+    pub(crate) fn session(&mut self) -> Option<&mut Session> {
+        if let Some(plan) = self.inherited.take() {
+            if let Err(error) = start(self, plan) {
+                self.last_error = Some(error);
+            }
+        }
+        self.session.as_mut()
+    }
+
+    /// In a forked child: the parent's capture is not ours to write.
+    pub(crate) fn become_child(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.inherited = Some(session.plan.clone());
+            // The parent's segments and helper thread: the former must not be written, the latter does not exist here.
+            std::mem::forget((session.helper, session.ready, session.partial, session.retired));
+        }
+        EPOCH.fetch_add(1, Ordering::Release);
+        HEADER.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl Session {
+    /// Facts to write at the beginning of the capture.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        self.plan.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+/// Counts a record that cannot be written.
+#[cold]
+pub(crate) fn count_dropped() {
+    let header = HEADER.load(Ordering::Acquire);
+    if !header.is_null() {
+        // SAFETY: headers are never unmapped.
+        unsafe { &*header }.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,209 @@
+//! Records with the real core in processes of its own, and reads the captures back.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use stepscope_capture::{Capture, State, read};
+use stepscope_recorder as recorder;
+
+/// Runs `scenario` of this file in a process of its own, recording below a fresh run folder.
+fn run(scenario: &str) -> (tempfile::TempDir, ExitStatus) {
+    let folder = tempfile::tempdir().unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "scenarios", "--nocapture", "--test-threads=1"])
+        .env("STEPSCOPE_TEST_SCENARIO", scenario)
+        .env("STEPSCOPE_TEST_RUN", folder.path())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    (folder, status)
+}
+
+fn captures(run: &Path) -> Vec<Capture> {
+    let files = std::fs::read_dir(run.join("raw")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    files.iter().map(|path| read(path).unwrap()).collect()
+}
+
+fn count(capture: &Capture, name: &str) -> usize {
+    capture.events.iter().filter(|event| capture.names[event.name as usize] == name).count()
+}
+
+fn labels(name: &str, times: usize) {
+    for _ in 0..times {
+        let token = recorder::begin_label(name);
+        recorder::end_label(token, name);
+    }
+}
+
+/// Not a test of its own: what the processes started by `run` do.
+#[test]
+fn scenarios() {
+    let Ok(scenario) = std::env::var("STEPSCOPE_TEST_SCENARIO") else { return };
+    let run = PathBuf::from(std::env::var_os("STEPSCOPE_TEST_RUN").expect("a run folder"));
+    if scenario == "disk_full" {
+        let limit = libc::rlimit { rlim_cur: 2 << 20, rlim_max: 2 << 20 };
+        // SAFETY: `limit` is readable.
+        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
+    }
+    recorder::open(&run, &[("rank".into(), "3".into())]).expect("the capture opens");
+    match scenario.as_str() {
+        "threads" => {
+            let work = || {
+                recorder::name_thread("worker");
+                labels("work", 50_000);
+            };
+            (0..4).map(|_| std::thread::spawn(work)).collect::<Vec<_>>().into_iter().for_each(|t| t.join().unwrap());
+            recorder::set_fact("rank", "5");
+            recorder::close();
+        }
+        "short_threads" => {
+            for _ in 0..2_000 {
+                std::thread::spawn(|| labels("short", 3)).join().unwrap();
+            }
+            recorder::close();
+        }
+        "kill" => {
+            labels("before", 100_000);
+            recorder::begin_label("open");
+            // SAFETY: plain system calls.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        "fork" => {
+            labels("parent", 10);
+            // SAFETY: the child only records and leaves.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                labels("child", 20);
+                recorder::close();
+                // SAFETY: leaves at once.
+                unsafe { libc::_exit(0) };
+            }
+            // SAFETY: waits for the child above.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            labels("parent", 10);
+            recorder::close();
+        }
+        "disk_full" => {
+            labels("work", 200_000);
+            recorder::close();
+        }
+        "out_of_order" => {
+            let (outer, inner) = (recorder::begin_label("outer"), recorder::begin_label("inner"));
+            recorder::end_label(outer, "outer");
+            labels("between", 1);
+            recorder::end_label(inner, "inner");
+            let deep: Vec<_> = (0..400).map(|_| recorder::begin_label("deep")).collect();
+            deep.into_iter().rev().for_each(|token| recorder::end_label(token, "deep"));
+            recorder::close();
+        }
+        "many_names" => {
+            (0..70_000).for_each(|i| labels(&format!("iteration {i}"), 1));
+            recorder::close();
+        }
+        "twice" => {
+            labels("first", 5);
+            recorder::close();
+            labels("nowhere", 5);
+            recorder::open(&run, &[]).expect("a second capture opens");
+            labels("second", 7);
+            recorder::close();
+        }
+        other => panic!("unknown scenario {other}"),
+    }
+}
+
+#[test]
+fn every_thread_is_seen_and_nothing_is_lost() {
+    let (folder, status) = run("threads");
+    assert!(status.success());
+    let capture = &captures(folder.path())[0];
+    assert_eq!(count(capture, "work"), 200_000);
+    assert_eq!(capture.threads.iter().filter(|thread| thread.name == "worker").count(), 4);
+    assert_eq!((capture.state, capture.dropped, capture.damaged.len()), (State::Closed, 0, 0));
+    assert!(capture.facts.contains(&("rank".into(), "5".into())), "the last value of a fact holds");
+    assert!(capture.events.iter().all(|event| !event.is_unfinished && event.end_ns >= event.start_ns));
+    let span_ns = capture.last_ns - capture.opened_ns;
+    assert!((1_000_000..60_000_000_000).contains(&span_ns), "times are nanoseconds: {span_ns}");
+}
+
+#[test]
+fn segments_of_ended_threads_serve_others() {
+    let (folder, status) = run("short_threads");
+    assert!(status.success());
+    let capture = &captures(folder.path())[0];
+    assert_eq!(count(capture, "short"), 6_000);
+    let file = std::fs::read_dir(folder.path().join("raw")).unwrap().next().unwrap().unwrap();
+    assert!(file.metadata().unwrap().len() < 4 << 20, "2,000 threads share a few segments");
+}
+
+#[test]
+fn a_killed_process_leaves_everything_it_had_recorded() {
+    let (folder, status) = run("kill");
+    assert!(!status.success());
+    let capture = &captures(folder.path())[0];
+    assert_eq!(capture.state, State::Killed);
+    assert_eq!(count(capture, "before"), 100_000);
+    let open: Vec<_> = capture.events.iter().filter(|event| event.is_unfinished).collect();
+    assert_eq!(open.len(), 1);
+    assert_eq!(capture.names[open[0].name as usize], "open");
+}
+
+#[test]
+fn a_forked_child_writes_a_capture_of_its_own() {
+    let (folder, status) = run("fork");
+    assert!(status.success());
+    let mut captures = captures(folder.path());
+    captures.sort_by_key(|capture| capture.opened_ns);
+    let [parent, child] = &captures[..] else { panic!("two captures, not {}", captures.len()) };
+    assert_eq!((count(parent, "parent"), count(parent, "child")), (20, 0));
+    assert_eq!((count(child, "parent"), count(child, "child")), (0, 20));
+    assert_eq!(child.parent_pid, parent.process.pid);
+    assert!(child.facts.contains(&("rank".into(), "3".into())), "children inherit facts");
+    assert_eq!((parent.state, child.state), (State::Closed, State::Closed));
+}
+
+#[test]
+fn a_full_disk_stops_recording_and_says_so() {
+    let (folder, status) = run("disk_full");
+    assert!(status.success(), "the program goes on");
+    let capture = &captures(folder.path())[0];
+    assert!(capture.is_disk_full);
+    let recorded = count(capture, "work");
+    assert!((10_000..200_000).contains(&recorded), "{recorded}");
+    assert!(capture.dropped > 0);
+    assert!(capture.damaged.is_empty(), "{:?}", capture.damaged);
+}
+
+#[test]
+fn ends_in_any_order_find_their_begins() {
+    let (folder, _) = run("out_of_order");
+    let capture = &captures(folder.path())[0];
+    assert!(capture.events.iter().all(|event| !event.is_unfinished));
+    let span = |name: &str| {
+        let event = capture.events.iter().find(|event| capture.names[event.name as usize] == name).unwrap();
+        (event.start_ns, event.end_ns)
+    };
+    let (outer, between, inner) = (span("outer"), span("between"), span("inner"));
+    assert!(outer.1 <= between.0 && between.1 <= inner.1);
+    assert_eq!(count(capture, "deep"), 400);
+}
+
+#[test]
+fn labels_without_end_do_not_fill_the_name_table() {
+    let (folder, _) = run("many_names");
+    let capture = &captures(folder.path())[0];
+    assert_eq!(capture.events.len(), 70_000);
+    assert_eq!((count(capture, "iteration 5"), count(capture, "iteration 69999")), (1, 1));
+}
+
+#[test]
+fn one_process_can_record_twice() {
+    let (folder, _) = run("twice");
+    let mut captures = captures(folder.path());
+    captures.sort_by_key(|capture| capture.opened_ns);
+    let counts: Vec<_> = captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
+    assert_eq!(counts, [(5, 0, 0), (0, 0, 7)]);
+}

@@ -1,0 +1,355 @@
+//! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
+
+use crate::RunError;
+use crate::folder::VERSION;
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, State, StepRange, Thread, Window};
+
+/// The key of a part's metadata.
+const METADATA_KEY: &str = "stepscope";
+const ROWS_PER_BATCH: usize = 1 << 16;
+/// The scope of a label.
+const USER_SCOPE: u8 = 7;
+
+/// A part's metadata: what holds for the whole process.
+#[derive(Serialize, Deserialize)]
+struct ProcessMetadata {
+    version: u32,
+    pid: u64,
+    parent_pid: u64,
+    process_start_ticks: u64,
+    pid_namespace: u64,
+    boot_id: String,
+    is_killed: bool,
+    opened_ns: i64,
+    unix_offset_ns: i64,
+    last_ns: i64,
+    facts: Vec<(String, String)>,
+    threads: Vec<ThreadMetadata>,
+    windows: Vec<(i64, bool, u64)>,
+    dropped: u64,
+    is_disk_full: bool,
+    damaged: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ThreadMetadata {
+    tid: u64,
+    framework_thread: u64,
+    name: String,
+}
+
+/// One row of a part's table.
+struct Row<'a> {
+    start_ns: i64,
+    dur_ns: i64,
+    kind: &'static str,
+    name: &'a str,
+    scope: Option<u8>,
+    thread: u32,
+    step: Option<i64>,
+    sequence_number: Option<i64>,
+    forward_thread: Option<u64>,
+    is_unfinished: bool,
+}
+
+fn schema() -> Schema {
+    let dictionary = || DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    Schema::new(vec![
+        Field::new("start_ns", DataType::Int64, false),
+        Field::new("dur_ns", DataType::Int64, false),
+        Field::new("kind", dictionary(), false),
+        Field::new("name", dictionary(), false),
+        Field::new("scope", DataType::UInt8, true),
+        Field::new("pid", DataType::Int64, false),
+        Field::new("tid", DataType::Int64, false),
+        Field::new("thread", DataType::UInt32, false),
+        Field::new("thread_name", dictionary(), false),
+        Field::new("step", DataType::Int64, true),
+        Field::new("sequence_number", DataType::Int64, true),
+        Field::new("forward_thread", DataType::UInt64, true),
+        Field::new("is_unfinished", DataType::Boolean, false),
+    ])
+}
+
+/// Writes what a process recorded as one Parquet file.
+///
+/// # Errors
+/// When the file cannot be written; what was written is then of no use.
+pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
+    let io = |source| RunError::Io { action: "write the part", source, path: path.into() };
+    let file = File::create(path).map_err(io)?;
+    let failed = |error: parquet::errors::ParquetError| io(std::io::Error::other(error));
+    let metadata = serde_json::to_string(&metadata_of(capture)).map_err(|error| io(error.into()))?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(failed)?))
+        .set_key_value_metadata(Some(vec![KeyValue::new(METADATA_KEY.into(), metadata)]))
+        .set_column_dictionary_enabled("start_ns".into(), false)
+        .set_column_encoding("start_ns".into(), Encoding::DELTA_BINARY_PACKED)
+        .set_column_dictionary_enabled("dur_ns".into(), false)
+        .set_column_encoding("dur_ns".into(), Encoding::DELTA_BINARY_PACKED)
+        .set_column_dictionary_enabled("sequence_number".into(), false)
+        .set_column_encoding("sequence_number".into(), Encoding::DELTA_BINARY_PACKED)
+        .build();
+    let schema = Arc::new(schema());
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
+    let rows: Vec<Row> = rows_of(capture);
+    for rows in rows.chunks(ROWS_PER_BATCH) {
+        let columns = columns_of(rows, capture).map_err(|error| io(std::io::Error::other(error)))?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| io(std::io::Error::other(error)))?;
+        writer.write(&batch).map_err(failed)?;
+    }
+    let file = writer.into_inner().map_err(failed)?;
+    file.sync_all().map_err(io)
+}
+
+fn metadata_of(capture: &Capture) -> ProcessMetadata {
+    let thread = |thread: &Thread| ThreadMetadata {
+        tid: thread.tid,
+        framework_thread: thread.framework_thread,
+        name: thread.name.clone(),
+    };
+    ProcessMetadata {
+        version: VERSION,
+        pid: capture.process.pid,
+        parent_pid: capture.parent_pid,
+        process_start_ticks: capture.process.start_ticks,
+        pid_namespace: capture.process.pid_namespace,
+        boot_id: format!("{:032x}", u128::from_be_bytes(capture.process.boot_id)),
+        is_killed: capture.state != State::Closed,
+        opened_ns: capture.opened_ns,
+        unix_offset_ns: capture.unix_offset_ns,
+        last_ns: capture.last_ns,
+        facts: capture.facts.clone(),
+        threads: capture.threads.iter().map(thread).collect(),
+        windows: capture.windows.iter().map(|window| (window.time_ns, window.is_on, window.cycle)).collect(),
+        dropped: capture.dropped,
+        is_disk_full: capture.is_disk_full,
+        damaged: capture.damaged.clone(),
+    }
+}
+
+/// Events, steps and marks, by (thread, start).
+fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
+    let empty = |thread, time_ns: i64, kind| Row {
+        start_ns: time_ns + capture.unix_offset_ns,
+        dur_ns: 0,
+        kind,
+        name: kind,
+        scope: None,
+        thread,
+        step: None,
+        sequence_number: None,
+        forward_thread: None,
+        is_unfinished: false,
+    };
+    let event = |event: &Event| Row {
+        dur_ns: event.end_ns - event.start_ns,
+        name: capture.names.get(event.name as usize).map_or("", String::as_str),
+        scope: Some(event.scope),
+        sequence_number: event.sequence_number,
+        forward_thread: event.forward_thread,
+        is_unfinished: event.is_unfinished,
+        ..empty(event.thread, event.start_ns, if event.scope == USER_SCOPE { "label" } else { "op" })
+    };
+    let step = |step: &StepRange| Row {
+        dur_ns: step.end_ns - step.start_ns,
+        step: Some(step.number),
+        is_unfinished: step.is_unfinished,
+        ..empty(step.thread, step.start_ns, "step")
+    };
+    let mark = |mark: &Mark| empty(mark.thread, mark.time_ns, "optimizer_step");
+    let mut rows: Vec<Row> = capture.events.iter().map(event).collect();
+    rows.extend(capture.steps.iter().map(step));
+    rows.extend(capture.optimizer_steps.iter().map(mark));
+    rows.sort_by_key(|row| (row.thread, row.start_ns, std::cmp::Reverse(row.dur_ns)));
+    rows
+}
+
+fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
+    let text = |of: &dyn Fn(&Row) -> String| -> Result<ArrayRef, arrow_schema::ArrowError> {
+        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        for row in rows {
+            builder.append(of(row))?;
+        }
+        Ok(Arc::new(builder.finish()))
+    };
+    let thread = |row: &Row| &capture.threads[row.thread as usize];
+    Ok(vec![
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.dur_ns))),
+        text(&|row| row.kind.to_string())?,
+        text(&|row| row.name.to_string())?,
+        Arc::new(UInt8Array::from_iter(rows.iter().map(|row| row.scope))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|_| capture.process.pid as i64))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| thread(row).tid as i64))),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.thread))),
+        text(&|row| thread(row).name.clone())?,
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.step))),
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
+        Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
+        Arc::new(rows.iter().map(|row| Some(row.is_unfinished)).collect::<BooleanArray>()),
+    ])
+}
+
+/// How a part's process ended, and how many rows it has, without reading them.
+pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
+    let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
+    let file = File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
+    let file_metadata = reader.metadata().file_metadata();
+    let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
+    let state = if metadata.is_killed { State::Killed } else { State::Closed };
+    Ok((state, file_metadata.num_rows().max(0) as u64))
+}
+
+fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessMetadata, RunError> {
+    let damaged = |reason: &str| RunError::DamagedPart { reason: reason.into(), path: path.into() };
+    let pair = pairs.into_iter().flatten().find(|pair| pair.key == METADATA_KEY);
+    let text = pair.and_then(|pair| pair.value.as_deref()).ok_or_else(|| damaged("it was not written by stepscope"))?;
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let version = serde_json::from_str::<Version>(text).map_err(|error| damaged(&error.to_string()))?.version;
+    if version > VERSION {
+        return Err(RunError::NewerVersion { found: version, supported: VERSION, path: path.into() });
+    }
+    serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Reads a part back into what [`write_part`] was given.
+///
+/// # Errors
+/// When the file cannot be read, is no part, or is of a newer version.
+pub fn read_part(path: &Path) -> Result<Capture, RunError> {
+    let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
+    let file = File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
+    let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
+    let reader = builder.with_batch_size(ROWS_PER_BATCH).build().map_err(|error| damaged(error.to_string()))?;
+    let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
+    let mut names = HashMap::new();
+    for batch in reader {
+        let batch = batch.map_err(|error| damaged(error.to_string()))?;
+        read_batch(&batch, &mut capture, &mut names).ok_or_else(|| damaged("a column is missing or of another type".into()))?;
+    }
+    capture.steps.sort_by_key(|step| (step.start_ns, step.number));
+    capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    Ok(capture)
+}
+
+fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
+    let thread = |(ordinal, thread): (usize, ThreadMetadata)| Thread {
+        ordinal: ordinal as u32,
+        tid: thread.tid,
+        framework_thread: thread.framework_thread,
+        name: thread.name,
+    };
+    let window = |(time_ns, is_on, cycle)| Window { time_ns, is_on, cycle };
+    Some(Capture {
+        process: ProcessIdentity {
+            pid: metadata.pid,
+            start_ticks: metadata.process_start_ticks,
+            pid_namespace: metadata.pid_namespace,
+            boot_id: u128::from_str_radix(&metadata.boot_id, 16).ok()?.to_be_bytes(),
+        },
+        parent_pid: metadata.parent_pid,
+        state: if metadata.is_killed { State::Killed } else { State::Closed },
+        opened_ns: metadata.opened_ns,
+        unix_offset_ns: metadata.unix_offset_ns,
+        last_ns: metadata.last_ns,
+        facts: metadata.facts,
+        threads: metadata.threads.into_iter().enumerate().map(thread).collect(),
+        names: Vec::new(),
+        events: Vec::new(),
+        steps: Vec::new(),
+        optimizer_steps: Vec::new(),
+        windows: metadata.windows.into_iter().map(window).collect(),
+        dropped: metadata.dropped,
+        is_disk_full: metadata.is_disk_full,
+        damaged: metadata.damaged,
+    })
+}
+
+fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<String, u32>) -> Option<()> {
+    let start = column::<Int64Array>(batch, "start_ns")?;
+    let dur = column::<Int64Array>(batch, "dur_ns")?;
+    let (kind, name) = (Text::of(batch, "kind")?, Text::of(batch, "name")?);
+    let scope = column::<UInt8Array>(batch, "scope")?;
+    let thread = column::<UInt32Array>(batch, "thread")?;
+    let step = column::<Int64Array>(batch, "step")?;
+    let sequence = column::<Int64Array>(batch, "sequence_number")?;
+    let forward = column::<UInt64Array>(batch, "forward_thread")?;
+    let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
+    for row in 0..batch.num_rows() {
+        let start_ns = start.value(row) - capture.unix_offset_ns;
+        let (end_ns, is_unfinished) = (start_ns + dur.value(row), unfinished.value(row));
+        let thread = Some(thread.value(row)).filter(|thread| (*thread as usize) < capture.threads.len())?;
+        match kind.value(row) {
+            "step" => {
+                let number = step.is_valid(row).then(|| step.value(row))?;
+                capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
+            }
+            "optimizer_step" => capture.optimizer_steps.push(Mark { thread, time_ns: start_ns }),
+            _ => {
+                let next = capture.names.len() as u32;
+                let text = name.value(row);
+                let id = match names.get(text) {
+                    Some(id) => *id,
+                    None => {
+                        names.insert(text.into(), next);
+                        capture.names.push(text.into());
+                        next
+                    }
+                };
+                capture.events.push(Event {
+                    thread,
+                    name: id,
+                    scope: scope.value(row),
+                    start_ns,
+                    end_ns,
+                    is_unfinished,
+                    sequence_number: sequence.is_valid(row).then(|| sequence.value(row)),
+                    forward_thread: forward.is_valid(row).then(|| forward.value(row)),
+                });
+            }
+        }
+    }
+    Some(())
+}
+
+fn column<'a, T: 'static>(batch: &'a RecordBatch, name: &str) -> Option<&'a T> {
+    batch.column_by_name(name)?.as_any().downcast_ref::<T>()
+}
+
+/// A dictionary column of texts.
+struct Text<'a> {
+    keys: &'a DictionaryArray<Int32Type>,
+    values: &'a StringArray,
+}
+
+impl<'a> Text<'a> {
+    fn of(batch: &'a RecordBatch, name: &str) -> Option<Self> {
+        let keys = column::<DictionaryArray<Int32Type>>(batch, name)?;
+        Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
+    }
+
+    fn value(&self, row: usize) -> &'a str {
+        self.values.value(self.keys.keys().value(row) as usize)
+    }
+}

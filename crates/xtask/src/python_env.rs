@@ -1,0 +1,115 @@
+//! The Python environment of tests, demo and benches: made once, in the checkout, and used again while what it should
+//! hold stays the same.
+
+use crate::checkout::root;
+use crate::child;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const REQUIREMENTS: &str = "python/requirements-dev.txt";
+const WHEELS: &str = "target/python";
+
+/// Pythons that PyTorch has packages for at the pinned version come first; 3.9 gets an older one.
+const INTERPRETERS: &[&str] = &["python3", "python3.13", "python3.12", "python3.11", "python3.10", "python3.14"];
+const WELL_SERVED: std::ops::RangeInclusive<u32> = 310..=314;
+const OLDEST: u32 = 309;
+
+/// A virtual environment that holds everything in `python/requirements-dev.txt`.
+pub(crate) struct PythonEnv {
+    folder: PathBuf,
+}
+
+impl PythonEnv {
+    /// Makes the environment, or finds the one made earlier: `STEPSCOPE_VENV`, by default `.venv` in the checkout.
+    pub(crate) fn ready() -> Result<Self, String> {
+        let folder = std::env::var_os("STEPSCOPE_VENV").map_or_else(|| root().join(".venv"), PathBuf::from);
+        let environment = Self { folder };
+        let wanted = std::fs::read_to_string(root().join(REQUIREMENTS))
+            .map_err(|error| format!("cannot read {REQUIREMENTS}: {error}"))?;
+        if std::fs::read_to_string(environment.stamp()).is_ok_and(|installed| installed == wanted) {
+            return Ok(environment);
+        }
+        environment.make()?;
+        environment.install_requirements()?;
+        std::fs::write(environment.stamp(), wanted).map_err(|error| format!("cannot write the stamp: {error}"))?;
+        Ok(environment)
+    }
+
+    /// `program` of the environment, to be run in the checkout.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let programs = self.folder.join("bin");
+        let mut command = Command::new(programs.join(program));
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(programs).chain(std::env::split_paths(&inherited));
+        command.current_dir(root()).env("VIRTUAL_ENV", &self.folder).env_remove("PYTHONHOME").env_remove("PYTHONPATH");
+        command.env("PATH", std::env::join_paths(path).expect("the checkout's path has no colon"));
+        command
+    }
+
+    /// Builds the wheel from the checkout and installs it.
+    pub(crate) fn install_stepscope(&self) -> Result<(), String> {
+        // A wheel of another version, left from earlier, would be as good a match.
+        let _ = std::fs::remove_dir_all(root().join(WHEELS));
+        let build = ["wheel", "--verbose", "--no-build-isolation", "--no-deps", "--wheel-dir", WHEELS, "."];
+        child::run(self.pip().args(build))?;
+        let install = ["install", "--no-index", "--no-deps", "--force-reinstall", "--find-links", WHEELS, "stepscope"];
+        child::run(self.pip().args(install))
+    }
+
+    fn pip(&self) -> Command {
+        let mut command = self.command("python");
+        command.args(["-m", "pip", "--disable-pip-version-check"]);
+        command
+    }
+
+    /// Where it is written down what was installed.
+    fn stamp(&self) -> PathBuf {
+        self.folder.join("stepscope-requirements.txt")
+    }
+
+    fn make(&self) -> Result<(), String> {
+        if self.folder.join("bin/python").exists() {
+            return Ok(());
+        }
+        let interpreter = find_interpreter()?;
+        child::run(Command::new(&interpreter).args(["-m", "venv"]).arg(&self.folder)).map_err(|error| {
+            // Half an environment would be taken for a whole one next time. What cannot be removed is seen then.
+            let _ = std::fs::remove_dir_all(&self.folder);
+            format!("{error}\nhint: on Debian and Ubuntu, `apt install python3-venv`")
+        })
+    }
+
+    fn install_requirements(&self) -> Result<(), String> {
+        println!("\nInstalling PyTorch and what else the tests need; the first time, that is a download of a few GB.");
+        child::run(self.pip().args(["install", "--no-compile", "--progress-bar=off", "--requirement", REQUIREMENTS]))
+            .map_err(|error| format!("{error}\nhint: is there a network, and room for 6 GB on the disk?"))
+    }
+}
+
+/// A Python to make the environment with: `PYTHON` when that is set, else the first good one in `PATH`.
+fn find_interpreter() -> Result<PathBuf, String> {
+    if let Some(chosen) = std::env::var_os("PYTHON") {
+        let chosen = PathBuf::from(chosen);
+        return match version(&chosen) {
+            Some(version) if version >= OLDEST => Ok(chosen),
+            Some(_) => Err(format!("Python 3.9 or newer is needed, PYTHON is older: {}", chosen.display())),
+            None => Err(format!("PYTHON does not run: {}", chosen.display())),
+        };
+    }
+    let found: Vec<(PathBuf, u32)> = INTERPRETERS
+        .iter()
+        .map(PathBuf::from)
+        .filter_map(|name| version(&name).map(|version| (name, version)))
+        .collect();
+    let well_served = found.iter().find(|(_, version)| WELL_SERVED.contains(version));
+    let usable = || found.iter().find(|(_, version)| *version >= OLDEST);
+    let best = well_served.or_else(usable).map(|(name, _)| name.clone());
+    best.ok_or_else(|| "no Python 3.9 or newer in PATH\nhint: install one, or name it: PYTHON=/path/to/python3".into())
+}
+
+/// The interpreter's version, 3.11 as 311; `None` when it does not run.
+fn version(interpreter: &Path) -> Option<u32> {
+    let script = "import sys; print(sys.version_info[0] * 100 + sys.version_info[1])";
+    let printed = child::read(Command::new(interpreter).args(["-c", script]))?;
+    String::from_utf8(printed).ok()?.trim().parse().ok()
+}

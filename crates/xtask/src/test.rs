@@ -1,0 +1,112 @@
+//! `cargo xtask test`: every test there is, suite by suite, and what came of it.
+//!
+//! A suite that cannot run (no Python, no network) is a failure where `CI` is set; elsewhere it is named in a box at the
+//! end.
+
+mod counts;
+mod summary;
+
+use crate::checkout::{cargo, root};
+use crate::python_env::PythonEnv;
+use crate::{child, tidy};
+pub(crate) use counts::Counts;
+use counts::{cargo_counts, pytest_counts};
+use std::time::Instant;
+use summary::{Row, State};
+
+/// A set of tests that is run at once.
+struct Suite {
+    name: &'static str,
+    /// Runs it; `Err` when it cannot run here.
+    run: fn() -> Result<Counts, String>,
+}
+
+const SUITES: &[Suite] = &[
+    Suite { name: "tidy", run: tidy::check_checkout },
+    Suite { name: "format", run: format },
+    Suite { name: "clippy", run: clippy },
+    Suite { name: "rust", run: rust },
+    Suite { name: "python", run: python },
+];
+
+/// Runs the suites named in `arguments`, all of them when there is none.
+pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
+    if let Some(unknown) = arguments.iter().find(|name| SUITES.iter().all(|suite| suite.name != **name)) {
+        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+        return Err(format!("no suite is called {unknown:?}; there are: {}", names.join(", ")));
+    }
+    let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+    let is_wanted = |suite: &&Suite| arguments.is_empty() || arguments.iter().any(|name| name == suite.name);
+    let rows: Vec<Row> = SUITES.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
+    print!("{}", summary::text(&rows));
+    Ok(rows.iter().all(|row| row.counts.failed == 0))
+}
+
+fn run_suite(suite: &Suite, is_ci: bool) -> Row {
+    println!("\n== {} ==", suite.name);
+    let start = Instant::now();
+    let (state, counts) = match (suite.run)() {
+        Ok(counts) if counts.failed > 0 => (State::Failed, counts),
+        Ok(counts) => (State::Passed, counts),
+        Err(reason) => {
+            println!("{}: not run: {reason}", suite.name);
+            (State::NotRun(reason), Counts { failed: usize::from(is_ci), ..Counts::default() })
+        }
+    };
+    Row { name: suite.name, state, counts, seconds: start.elapsed().as_secs_f64() }
+}
+
+fn format() -> Result<Counts, String> {
+    Ok(single(child::run(cargo().args(["fmt", "--all", "--check"]))))
+}
+
+fn clippy() -> Result<Counts, String> {
+    let arguments = ["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    Ok(single(child::run(cargo().args(arguments))))
+}
+
+/// One test that passed or failed; a message goes to the terminal.
+fn single(outcome: Result<(), String>) -> Counts {
+    if let Err(message) = &outcome {
+        println!("{message}");
+    }
+    Counts { passed: usize::from(outcome.is_ok()), failed: usize::from(outcome.is_err()), skipped: 0 }
+}
+
+/// The tests are built like the wheel, so that dependencies are compiled once, but with the checks that a release leaves
+/// out: assertions and overflow, in our own crates.
+fn rust() -> Result<Counts, String> {
+    let mut command = cargo();
+    command.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+    for crate_name in crate_names()? {
+        for check in ["debug-assertions", "overflow-checks"] {
+            command.args(["--config", &format!("profile.release.package.{crate_name}.{check}=true")]);
+        }
+    }
+    let (written, succeeded) = child::run_and_read(&mut command)?;
+    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+}
+
+/// The names of the crates of the workspace, sorted.
+fn crate_names() -> Result<Vec<String>, String> {
+    let folders = std::fs::read_dir(root().join("crates")).map_err(|error| format!("cannot list crates: {error}"))?;
+    let manifests =
+        folders.flatten().filter_map(|folder| std::fs::read_to_string(folder.path().join("Cargo.toml")).ok());
+    let name_of = |manifest: String| {
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = "))?;
+        Some(name.trim_matches('"').to_string())
+    };
+    let mut names: Vec<String> = manifests.filter_map(name_of).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn python() -> Result<Counts, String> {
+    let environment = PythonEnv::ready()?;
+    if let Err(message) = environment.install_stepscope() {
+        return Ok(single(Err(message)));
+    }
+    let (written, succeeded) =
+        child::run_and_read(environment.command("python").args(["-m", "pytest", "--color=no", "tests/python"]))?;
+    Ok(pytest_counts(&written).at_least_one_failure_unless(succeeded))
+}

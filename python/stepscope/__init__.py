@@ -1,0 +1,46 @@
+"""Stepscope: where a deep-learning job spends its time.
+
+Record a job from the command line with ``stepscope record -- python train.py``; read what was recorded with
+:func:`stepscope.open`.
+
+Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
+"""
+
+__all__ = ["Run", "open"]
+
+
+def open(path):
+    """Open a run folder, or a trace file of another profiler.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Anything that ``stepscope report`` takes.
+
+    Returns
+    -------
+    Run
+        One method an analysis: ``run.operators()``, ``run.step_breakdown(rank=0)``.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing is at ``path``.
+    ValueError
+        What is there is not a run or a trace.
+    """
+    from stepscope._run import Run
+
+    return Run(path)
+
+
+def __getattr__(name):
+    if name == "Run":
+        from stepscope._run import Run
+
+        return Run
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("stepscope")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

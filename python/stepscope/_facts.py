@@ -1,0 +1,74 @@
+"""What is worth knowing about the process and the machine that a run was recorded on."""
+
+import glob
+import os
+import platform
+import sys
+
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+
+
+def facts_of_process(torch):
+    """Facts about this process, as a dict of strings."""
+    facts = {
+        "process_name": _process_name(),
+        "command": "\0".join(_command()),
+        "host": platform.node(),
+        "os": platform.platform(),
+        "cpu": _cpu_model(),
+        "cpu_count": str(os.cpu_count() or 0),
+        "python_version": platform.python_version(),
+        "torch_version": torch.__version__,
+        "torch_threads": str(torch.get_num_threads()),
+        "cuda_version": torch.version.cuda or "",
+        "gpus": "; ".join(_gpu_models()),
+        "local_rank": os.environ.get("LOCAL_RANK", ""),
+        **rank_facts(),
+    }
+    return {key: value for key, value in facts.items() if value}
+
+
+def rank_facts():
+    """Rank and world size: from torch.distributed when it is initialised, else from the launcher's variables."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return {"rank": str(distributed.get_rank()), "world_size": str(distributed.get_world_size())}
+    return {"rank": _first(_RANK_VARIABLES), "world_size": _first(_WORLD_SIZE_VARIABLES)}
+
+
+def _first(variables):
+    values = (os.environ.get(variable, "") for variable in variables)
+    return next((value for value in values if value.isdigit()), "")
+
+
+def _process_name():
+    script = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return os.path.basename(script) if script not in ("", "-c", "-m") else "python"
+
+
+def _command():
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return file.read().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return [sys.executable, *getattr(sys, "argv", [])]
+
+
+def _cpu_model():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = (line.partition(":") for line in file)
+            return next((value.strip() for key, _, value in lines if key.strip() == "model name"), "")
+    except OSError:
+        return platform.processor()
+
+
+def _gpu_models():
+    """NVIDIA's kernel module lists its devices without waking them."""
+    models = []
+    for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = (line.partition(":") for line in file)
+            models.extend(value.strip() for key, _, value in lines if key.strip() == "Model")
+    return models

@@ -1,0 +1,69 @@
+"""Proves, by running a few known ops, that PyTorch's internals look as the recorder needs them to.
+
+``python -m stepscope._hook`` prints the result as one line of JSON.
+"""
+
+import os
+
+from stepscope import _recorder
+
+_OP = "aten::exp"
+_RANGE = "__stepscope_probe__"
+
+
+class HookRefused(Exception):
+    """Operators cannot be recorded here; the message says why."""
+
+
+def probe(torch):
+    """Find PyTorch's fields; gives their offsets by name.
+
+    Raises
+    ------
+    HookRefused
+        Nothing is certain, so nothing is used.
+    """
+    # Not on a thread of its own: this may run while `import torch` holds its lock, and ops import on first use.
+    try:
+        return _run_known_ops(torch)
+    except Exception as error:
+        raise HookRefused(str(error)) from error
+
+
+def _run_known_ops(torch):
+    library = os.path.join(os.path.dirname(torch.__file__), "lib")
+    next_sequence_number = torch._C._autograd._get_sequence_nr
+    with torch.enable_grad(), torch.inference_mode(False):
+        x = torch.ones(2, requires_grad=True, device="cpu")
+        _recorder.probe_begin(library)
+        numbers = []
+        for i in range(6):
+            if i in (2, 4):
+                x.sin()  # So that numbers do not grow by one alone.
+            numbers.append(next_sequence_number())
+            y = x.exp()
+            with torch.autograd.profiler.record_function(_RANGE):
+                pass
+        # The node itself, not a backward pass: that would start autograd's threads.
+        y.grad_fn(torch.ones(2, device="cpu"))
+    return _recorder.probe_end(_OP, numbers, _RANGE, torch.__version__)
+
+
+def main():
+    """Print what the probe finds."""
+    import json
+
+    found = {"is_usable": False}
+    try:
+        import torch
+
+        found["torch_version"] = torch.__version__
+        found["offsets"] = probe(torch)
+        found["is_usable"] = True
+    except Exception as error:
+        found["reason"] = str(error)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

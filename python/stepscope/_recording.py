@@ -1,0 +1,165 @@
+"""Opens and closes the capture of this process, and hooks PyTorch: shared by ``stepscope record`` and the API."""
+
+import atexit
+import os
+import sys
+import threading
+
+from stepscope import _facts, _recorder
+from stepscope._hook import HookRefused, probe
+
+_state = {"torch": None, "is_prepared": False, "is_probed": False, "knows_rank": False}
+
+
+def open_capture(run, torch):
+    """Open this process's capture below the run folder; True when it was not open before."""
+    _path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch))
+    _state["torch"] = torch
+    if is_new and not _state["is_prepared"]:
+        _state["is_prepared"] = True
+        _prepare_process(torch)
+    return is_new
+
+
+def torch():
+    """The torch module that the capture was opened with."""
+    return _state["torch"]
+
+
+def start_hook(torch):
+    """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so, and record the rest."""
+    try:
+        if not _state["is_probed"]:
+            probe(torch)
+            _state["is_probed"] = True
+        _recorder.hook()
+    except HookRefused as refusal:
+        _recorder.set_fact("hook_refused", str(refusal))
+        print(f"stepscope: not recording operators of process {os.getpid()}: {refusal}", file=sys.stderr)
+        print("stepscope: the program runs on; `stepscope doctor` says what can be recorded here", file=sys.stderr)
+
+
+def stop_hook():
+    """Record ops no longer."""
+    _recorder.unhook()
+
+
+def close_capture():
+    """Close this process's capture; what is recorded afterwards is lost."""
+    if _recorder.is_open():
+        _learn_rank()
+        stop_hook()
+        _recorder.close()
+
+
+def _prepare_process(torch):
+    """What is set up once a process, whatever is recorded later."""
+    atexit.register(close_capture)
+    _watch_children()
+    _name_threads()
+    _mark_steps()
+    _name_workers()
+
+
+def _watch_children():
+    """Forked children of multiprocessing leave without ``atexit``: close their captures when they finish."""
+    from multiprocessing import process, util
+
+    def after_fork(_):
+        _recorder.set_fact("process_name", process.current_process().name)
+        util.Finalize(None, close_capture, exitpriority=-100)
+
+    _state["fork_watcher"] = _Watcher()
+    util.register_after_fork(_state["fork_watcher"], after_fork)
+
+
+class _Watcher:
+    """Something to hang a callback on."""
+
+
+def _name_threads():
+    """Tell the recorder the names that Python gives its threads, in the thread itself."""
+    _recorder.name_thread(threading.current_thread().name)
+    set_native_id = getattr(threading.Thread, "_set_native_id", None)
+    if set_native_id is None:
+        return
+
+    def set_native_id_and_name(thread):
+        set_native_id(thread)
+        _recorder.name_thread(thread.name)
+
+    threading.Thread._set_native_id = set_native_id_and_name
+
+
+def _mark_steps():
+    """A step of the training loop ends with the optimizer's: of several optimizers, the first one that stepped."""
+    import weakref
+
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    steps = {"primary": lambda: None, "others": 0}
+
+    def after_step(optimizer, _args, _kwargs):
+        if not _recorder.is_open():
+            return
+        if not _state["knows_rank"]:
+            _learn_rank()
+        if steps["primary"]() is None or steps["others"] > 100:
+            steps["primary"] = weakref.ref(optimizer)
+        is_primary = steps["primary"]() is optimizer
+        steps["others"] = 0 if is_primary else steps["others"] + 1
+        if is_primary:
+            _recorder.mark_optimizer_step()
+
+    register_optimizer_step_post_hook(after_step)
+
+
+def _learn_rank():
+    """The rank may only be known once torch.distributed is initialised."""
+    for key, value in _facts.rank_facts().items():
+        if value:
+            _recorder.set_fact(key, value)
+    _state["knows_rank"] = True
+
+
+def _name_workers():
+    """DataLoader workers say which one they are, and label the batches they prepare."""
+    import functools
+
+    from torch.utils.data import _utils
+
+    worker_loop = _utils.worker._worker_loop
+
+    @functools.wraps(worker_loop)
+    def named_worker_loop(*args, **kwargs):
+        worker = _worker_id(worker_loop, args, kwargs)
+        _recorder.set_fact("process_name", f"DataLoader worker {worker}")
+        _recorder.name_thread(f"DataLoader worker {worker}")
+        return worker_loop(*args, **kwargs)
+
+    _utils.worker._worker_loop = named_worker_loop
+    for fetcher in (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher):
+        fetcher.fetch = _labelled(fetcher.fetch)
+
+
+def _worker_id(worker_loop, args, kwargs):
+    import inspect
+
+    try:
+        return inspect.signature(worker_loop).bind(*args, **kwargs).arguments["worker_id"]
+    except (TypeError, KeyError):
+        return "?"
+
+
+def _labelled(fetch):
+    import functools
+
+    @functools.wraps(fetch)
+    def labelled_fetch(self, possibly_batched_index):
+        token = _recorder.begin_label("DataLoader.fetch")
+        try:
+            return fetch(self, possibly_batched_index)
+        finally:
+            _recorder.end_label(token, "DataLoader.fetch")
+
+    return labelled_fetch

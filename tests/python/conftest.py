@@ -1,0 +1,41 @@
+"""What the Python tests share: the installed package, run as a user runs it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def checkout():
+    """The checkout's root folder."""
+    return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def stepscope(tmp_path):
+    """The installed command: ``stepscope("report", run)`` runs it in a new folder and returns what came of it.
+
+    A test that expects another exit code than 0 says so: ``code=2``.
+    """
+    return command_in(tmp_path, str(Path(sys.executable).with_name("stepscope")))
+
+
+@pytest.fixture
+def python(tmp_path):
+    """This Python: ``python("-c", "print(1)")``, run like :func:`stepscope`."""
+    return command_in(tmp_path, sys.executable)
+
+
+def command_in(folder, program):
+    def run(*arguments, code=0, timeout=300, **options):
+        command = [program, *map(str, arguments)]
+        options = {"cwd": folder, "capture_output": True, "text": True, "timeout": timeout, **options}
+        result = subprocess.run(command, **options)
+        assert result.returncode == code, (
+            f"{' '.join(command)}: exit code {result.returncode}, expected {code}\n{result.stdout}\n{result.stderr}"
+        )
+        return result
+
+    return run
