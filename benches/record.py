@@ -26,7 +26,9 @@ import time
 import warnings
 from pathlib import Path
 
-import torch
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler would print a line at each start and stop.
+
+import torch  # noqa: E402
 
 cpu_ns = time.process_time_ns
 

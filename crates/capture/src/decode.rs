@@ -2,7 +2,7 @@
 
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, padded};
+use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, padded};
 use std::collections::{BTreeMap, HashMap};
 
 /// An op or a label.
@@ -172,8 +172,8 @@ fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let len = match tag {
         Tag::End | Tag::OptimizerStep => 0,
         Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd => 8,
-        Tag::BeginSequence | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
-        Tag::BeginBackward | Tag::Thread => 24,
+        Tag::BeginSequence | Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
+        Tag::Thread => 24,
         Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
         Tag::Name => 8 + padded(high(word()?)),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
@@ -256,19 +256,20 @@ impl Decoded {
 
     fn begin(&mut self, thread: u32, record: &Record) {
         let word = record.word(0);
-        let name = match record.tag {
-            Tag::BeginText => self.name_of_text(record.text(8, word as u32 as usize)),
-            _ => self.known_name(word as u32),
+        let packed = BeginWord::unpack(word);
+        let (name, scope, sequence_number) = match record.tag {
+            Tag::BeginText => (self.name_of_text(record.text(8, word as u32 as usize)), (word >> 32) as u8, None),
+            Tag::BeginSequence => (self.known_name(packed.name), packed.scope, Some(record.word(1))),
+            _ => (self.known_name(packed.name), packed.scope, packed.sequence_number),
         };
-        let has_sequence = matches!(record.tag, Tag::BeginSequence | Tag::BeginBackward);
         self.events.push(RawEvent {
             thread,
             name,
-            scope: (word >> 32) as u8,
+            scope,
             start: record.ticks,
             end: None,
-            sequence_number: has_sequence.then(|| record.word(1) as i64),
-            forward_thread: (record.tag == Tag::BeginBackward).then(|| record.word(2)),
+            sequence_number: sequence_number.map(|number| number as i64),
+            forward_thread: (record.tag == Tag::BeginBackward).then(|| record.word(1)),
         });
     }
 

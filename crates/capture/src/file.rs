@@ -79,12 +79,7 @@ impl CaptureFile {
         let segment = segment.inspect_err(|_| {
             self.header().stopped.fetch_or(STOPPED_DISK_FULL, Ordering::Relaxed);
         })?;
-        let mut at = 0;
-        while at < SEGMENT_BYTES {
-            // SAFETY: inside the mapping, which nobody else writes. Touching each page keeps faults off the hot path.
-            unsafe { segment.add(at).write_volatile(0) };
-            at += 4096;
-        }
+        touch(segment);
         // SAFETY: the mapping is page-aligned and at least 16 bytes long.
         unsafe { segment.cast::<u64>().write(u64::from(SEGMENT_MAGIC) << 32 | index) };
         const { assert!(SEGMENT_HEADER_BYTES == 16) };
@@ -155,6 +150,16 @@ fn write_zeros(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes the page faults of a new segment here, and not where records are written.
+fn touch(segment: NonNull<u8>) {
+    // SAFETY: a mapping of our own; older kernels refuse the advice.
+    let is_done = unsafe { libc::madvise(segment.as_ptr().cast(), SEGMENT_BYTES, libc::MADV_POPULATE_WRITE) == 0 };
+    for page in (0..SEGMENT_BYTES).step_by(4096).filter(|_| !is_done) {
+        // SAFETY: inside the mapping, which nobody else writes yet.
+        unsafe { segment.add(page).write_volatile(0) };
+    }
 }
 
 fn map(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {

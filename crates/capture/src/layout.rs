@@ -100,11 +100,11 @@ macro_rules! tags {
 }
 
 tags! {
-    /// An op or label begins: word 1 = name id | scope << 32.
+    /// An op or label begins: word 1 as [`BeginWord`] packs it.
     Begin = 1;
-    /// The same with a sequence number in word 2.
+    /// The same with a sequence number that word 1 has no room for, in word 2.
     BeginSequence = 2;
-    /// The same with a sequence number in word 2 and the forward op's framework thread in word 3.
+    /// The same as `Begin` with the forward op's framework thread in word 2.
     BeginBackward = 3;
     /// A label begins whose name stands in the record: word 1 = byte length | scope << 32, then the text.
     BeginText = 4;
@@ -136,6 +136,38 @@ tags! {
     Window = 16;
 }
 
+/// Word 1 of a begin: name id in bits 0..20, scope in 20..24, sequence number + 1 in 24..64 (0: none).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BeginWord {
+    /// The name's id.
+    pub name: u32,
+    /// The framework's scope.
+    pub scope: u8,
+    /// Autograd's sequence number.
+    pub sequence_number: Option<u64>,
+}
+
+impl BeginWord {
+    /// Name ids are smaller than this.
+    pub const NAMES: u32 = 1 << 20;
+    /// Scopes are smaller than this.
+    pub const SCOPES: u8 = 1 << 4;
+    /// Sequence numbers smaller than this have room.
+    pub const SEQUENCE_NUMBERS: u64 = (1 << 40) - 1;
+
+    /// The word.
+    #[inline(always)]
+    pub const fn pack(name: u32, scope: u8, sequence_number_and_one: u64) -> u64 {
+        name as u64 | (scope as u64) << 20 | sequence_number_and_one << 24
+    }
+
+    /// What the word holds.
+    pub const fn unpack(word: u64) -> Self {
+        let sequence_number = (word >> 24).checked_sub(1);
+        Self { name: word as u32 & (Self::NAMES - 1), scope: (word >> 20) as u8 & (Self::SCOPES - 1), sequence_number }
+    }
+}
+
 /// Bytes that a text of `len` bytes takes in a record.
 pub const fn padded(len: usize) -> usize {
     len.next_multiple_of(8)
@@ -144,4 +176,17 @@ pub const fn padded(len: usize) -> usize {
 /// The first word of a record.
 pub const fn first_word(ticks: u64, tag: Tag) -> u64 {
     ticks << 8 | tag as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begin_word_holds_what_was_put_in() {
+        for (name, scope, sequence_number) in [(0, 0, None), (77, 7, Some(0)), (BeginWord::NAMES - 1, 15, Some(BeginWord::SEQUENCE_NUMBERS - 1))] {
+            let word = BeginWord::pack(name, scope, sequence_number.map_or(0, |number| number + 1));
+            assert_eq!(BeginWord::unpack(word), BeginWord { name, scope, sequence_number });
+        }
+    }
 }

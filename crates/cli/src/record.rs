@@ -97,42 +97,6 @@ fn summarise(path: &Path) {
         );
         lines.push(format!("{DIM}stepscope: next:{DIM:#} {HINT}stepscope report {}{HINT:#}", to_type(path)));
     }
-    lines.extend(notes(path).into_iter().map(|note| format!("{DIM}stepscope: note:{DIM:#} {note}")));
     // The job's own ending must not depend on whether somebody reads this.
     let _ = anstream::stderr().write_all((lines.join("\n") + "\n").as_bytes());
-}
-
-/// What recorded processes had to say for people: the lines of `notes/*.txt` in the run, each once, in order of file.
-pub(crate) fn notes(run: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(run.join("notes")).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-    files.sort();
-    let texts = files.iter().filter_map(|path| std::fs::read(path).ok());
-    let mut notes: Vec<String> = Vec::new();
-    for text in texts {
-        for line in String::from_utf8_lossy(&text).lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let line = stepscope_engine::printable(line);
-            if !notes.contains(&line) {
-                notes.push(line);
-            }
-        }
-    }
-    notes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_are_told_once_and_in_order() {
-        let run = tempfile::tempdir().unwrap();
-        std::fs::create_dir(run.path().join("notes")).unwrap();
-        std::fs::write(run.path().join("notes/2.txt"), "torch is too old\n").unwrap();
-        std::fs::write(run.path().join("notes/1.txt"), "no torch\n\ntorch is too old\n").unwrap();
-        std::fs::write(run.path().join("notes/3.log"), "not a note").unwrap();
-        assert_eq!(notes(run.path()), ["no torch", "torch is too old"]);
-        assert_eq!(notes(Path::new("not there")), Vec::<String>::new());
-    }
 }

@@ -4,7 +4,6 @@ use crate::Ending;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::plural::plural;
-use crate::record::notes;
 use clap::Args;
 use std::path::PathBuf;
 use stepscope_base::units::format_bytes;
@@ -31,7 +30,6 @@ pub(crate) fn recover(arguments: &RecoverArguments) -> Ending {
     let recovered = stepscope_run::recover(run).map_err(|error| Failure::run(&error, run))?;
     let mut text = format!("{}\n", sum(&recovered));
     troubles(&recovered).iter().for_each(|trouble| text.push_str(&format!("{trouble}\n")));
-    notes(run).iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
     print(&text)?;
     Ok(0)
 }

@@ -25,20 +25,28 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     for unreadable in run.unreadable {
         builder.findings.add(FindingCode::DamagedSegment, || unreadable);
     }
-    builder.facts = facts_of_run(&run.captures);
-    let offsets = host_offsets(&run.captures);
-    let pids: Vec<u64> = run.captures.iter().map(|capture| capture.process.pid).collect();
-    for capture in &run.captures {
+    let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
+    builder.facts = facts_of_run(&captures);
+    let offsets = host_offsets(&captures);
+    let pids: Vec<u64> = captures.iter().map(|capture| capture.process.pid).collect();
+    for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
         Placed { capture, offset_ns }.add_to(&mut builder, &pids);
     }
     Ok(builder.finish())
 }
 
+/// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
+fn has_something_to_say(capture: &Capture) -> bool {
+    let is_empty = capture.events.is_empty() && capture.steps.is_empty();
+    let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
+    !is_empty || !is_in_order || fact(capture, "hook_refused").is_some()
+}
+
 /// Unix time minus monotonic clock, one for each boot of a host: that of its first capture.
-fn host_offsets(captures: &[Capture]) -> HashMap<[u8; 16], i64> {
+fn host_offsets(captures: &[&Capture]) -> HashMap<[u8; 16], i64> {
     let mut first: HashMap<[u8; 16], &Capture> = HashMap::new();
-    for capture in captures {
+    for &capture in captures {
         let known = first.entry(capture.process.boot_id).or_insert(capture);
         if capture.opened_ns < known.opened_ns {
             *known = capture;
@@ -47,9 +55,10 @@ fn host_offsets(captures: &[Capture]) -> HashMap<[u8; 16], i64> {
     first.into_iter().map(|(boot, capture)| (boot, capture.unix_offset_ns)).collect()
 }
 
-/// The facts of the first process: the one that everything else belongs to.
-fn facts_of_run(captures: &[Capture]) -> Vec<(String, String)> {
-    let facts = captures.first().map(|capture| capture.facts.as_slice()).unwrap_or_default();
+/// The facts of the process that recorded most: the one that everything else belongs to.
+fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
+    let most = captures.iter().rev().max_by_key(|capture| capture.events.len());
+    let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
     let is_of_run = |fact: &&(String, String)| !FACTS_OF_A_PROCESS.contains(&fact.0.as_str());
     // A command's words are kept apart by zeros.
     facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect()

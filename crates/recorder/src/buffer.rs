@@ -7,7 +7,7 @@ use crate::session::{EPOCH, STATE, Segment, Session, count_dropped};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use stepscope_capture::layout::{SEGMENT_BYTES, Tag, first_word, padded};
+use stepscope_capture::layout::{BeginWord, SEGMENT_BYTES, Tag, first_word, padded};
 
 /// What names an open op between its begin and its end: an address or a token, unique while the op is open.
 pub type OpenOp = usize;
@@ -118,20 +118,18 @@ pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread:
             return unsafe { buffer.begin_with_text(name, scope, op) };
         };
         let Some(at) = buffer.reserve(LONGEST_FIXED) else { return };
-        let has_sequence = sequence_number >= 0 || forward_thread != 0;
-        let (tag, words) = match (forward_thread != 0, has_sequence) {
-            (true, _) => (Tag::BeginBackward, 4),
-            (false, true) => (Tag::BeginSequence, 3),
-            (false, false) => (Tag::Begin, 2),
+        let number_and_one = (sequence_number + 1).max(0) as u64;
+        let has_room = number_and_one <= BeginWord::SEQUENCE_NUMBERS;
+        let (tag, words) = match (forward_thread != 0, has_room) {
+            (false, true) => (Tag::Begin, 2),
+            (true, true) => (Tag::BeginBackward, 3),
+            (_, false) => (Tag::BeginSequence, 3),
         };
         // SAFETY: `reserve` gave room for the longest of these records.
         unsafe {
-            at.add(1).write(u64::from(id) | u64::from(scope) << 32);
+            at.add(1).write(BeginWord::pack(id, scope & (BeginWord::SCOPES - 1), if has_room { number_and_one } else { 0 }));
             if words > 2 {
-                at.add(2).write(sequence_number as u64);
-            }
-            if words > 3 {
-                at.add(3).write(forward_thread);
+                at.add(2).write(if has_room { forward_thread } else { sequence_number as u64 });
             }
             buffer.open(op);
             buffer.publish(at, tag, words);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_char;
+use stepscope_capture::layout::BeginWord;
 
 /// Names beyond this many are written in full where they are used, so that a job that puts numbers into its labels
 /// cannot fill memory.
@@ -9,6 +10,7 @@ const MAX_NAMES: usize = 1 << 16;
 /// Longest name that is kept whole.
 pub(crate) const MAX_NAME_BYTES: usize = 4096;
 const SLOTS: usize = 1024;
+const _: () = assert!(MAX_NAMES <= BeginWord::NAMES as usize);
 
 /// A name as a hook finds it.
 #[derive(Clone, Copy, Debug)]

@@ -53,19 +53,21 @@ fn step(trace: &Trace, process: ProcessId, number: i64, span: Span, source: Step
 }
 
 /// Consecutive steps that end with the optimizer's slice around each mark. The first begins with the first wait for
-/// data on that thread, or else with the thread's first op.
+/// data on that thread; without one, nobody knows where: it is cut, and reaches back to the thread's first op.
 fn optimizer_steps(trace: &Trace, process: ProcessId, mut marks: Vec<(TrackId, i64)>, is_cut: bool) -> Vec<Step> {
     marks.sort_unstable_by_key(|(_, time_ns)| *time_ns);
-    let track = marks[0].0;
-    let mut start_ns = first_start(trace, track, SliceKind::DataLoader, marks[0].1)
-        .or_else(|| first_start(trace, track, SliceKind::Op, marks[0].1))
-        .unwrap_or(marks[0].1);
+    let (track, first_mark_ns) = marks[0];
+    let first_data_ns = first_start(trace, track, SliceKind::DataLoader, first_mark_ns);
+    let first_op_ns = first_start(trace, track, SliceKind::Op, first_mark_ns);
+    let mut start_ns = first_data_ns.or(first_op_ns).unwrap_or(first_mark_ns);
+    let mut is_start_known = first_data_ns.is_some();
     let mut steps = Vec::new();
     for (track, time_ns) in marks {
-        let (end_ns, is_complete) = optimizer_end(trace, track, time_ns);
+        let (end_ns, is_end_known) = optimizer_end(trace, track, time_ns);
         let number = steps.len() as i64;
+        let is_complete = is_start_known && is_end_known;
         steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, is_complete));
-        start_ns = end_ns;
+        (start_ns, is_start_known) = (end_ns, is_end_known);
     }
     let last_ns = trace.tracks[track.index()].slice_ids().map(|id| trace.slices.span(id).end_ns).max();
     if let Some(end_ns) = last_ns.filter(|end_ns| is_cut && *end_ns > start_ns) {
@@ -150,8 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn without_a_wait_for_data_nobody_knows_where_the_first_step_began() {
+        let rows = [(Op, 0, 5), (Optimizer, 6, 9), (Op, 10, 14), (Optimizer, 15, 17)];
+        check(&rows, &[8, 16], false, &["0 0..9 cut", "1 9..17"]);
+    }
+
+    #[test]
     fn a_killed_process_leaves_a_cut_step() {
-        let rows = [(Op, 0, 5), (Optimizer, 6, 9), (Op, 10, 14)];
+        let rows = [(DataLoader, 0, 5), (Optimizer, 6, 9), (Op, 10, 14)];
         let trace = check(&rows, &[8], true, &["0 0..9", "1 9..14 cut"]);
         assert_eq!(trace.findings.count(FindingCode::IncompleteStep), 1);
     }

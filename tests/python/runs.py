@@ -1,0 +1,129 @@
+"""Runs, as the tests make and read them: recorded by the installed command, read back as rows of plain dicts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+
+COMMAND = str(Path(sys.executable).with_name("stepscope"))
+PROGRAMS = Path(__file__).with_name("programs")
+
+
+def environment(**changes):
+    """This environment without what would change a recording; a change of None takes a variable away."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
+    variables.pop("PYTHONPATH", None)
+    # Two cores and many processes: more threads in each would only wait for each other.
+    variables.update({"OMP_NUM_THREADS": "1", "STEPSCOPE_PACKAGE": str(package())})
+    variables.update({name: str(value) for name, value in changes.items() if value is not None})
+    return {name: value for name, value in variables.items() if changes.get(name, "") is not None}
+
+
+def package():
+    """The folder of the installed package."""
+    import stepscope
+
+    return Path(stepscope.__file__).parent
+
+
+def execute(*command, code=0, timeout=120, **options):
+    """Run a command, by default with its output captured; its exit code must be ``code``."""
+    command = [str(word) for word in command]
+    options = {"capture_output": True, "text": True, "env": environment(), "timeout": timeout, **options}
+    result = subprocess.run(command, **options)
+    assert result.returncode == code, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
+def stepscope(*arguments, **options):
+    """Run the ``stepscope`` command."""
+    return execute(COMMAND, *arguments, **options)
+
+
+def program(name, *arguments):
+    """The command that runs one of the tests' programs."""
+    return [sys.executable, PROGRAMS / name, *arguments]
+
+
+def script(text, *arguments):
+    """The command that runs a few lines of Python."""
+    return [sys.executable, "-c", text, *arguments]
+
+
+def record(run, command, **options):
+    """Record a command into the folder ``run``."""
+    return stepscope("record", "-o", run, "--", *command, **options)
+
+
+def report(run, *arguments):
+    """What ``stepscope report`` prints."""
+    return stepscope("report", run, *arguments).stdout
+
+
+def analyze(name, run, *arguments):
+    """The envelope that an analysis prints as JSON."""
+    return json.loads(stepscope("analyze", name, run, "--json", *arguments).stdout)
+
+
+def counts_of_operators(run):
+    """How often each operator and label was called, as the command line has it."""
+    return {row["name"]: row["count"] for row in analyze("operators", run)["results"]}
+
+
+def findings(run):
+    """The findings of a run: their texts by code."""
+    return {finding["code"]: finding for finding in json.loads(report(run, "--json"))["findings"]}
+
+
+def parts(run):
+    """The Parquet files of a run; whatever is not compacted yet is, first."""
+    stepscope("recover", run)
+    return sorted(Path(run).glob("rank=*/*.parquet"))
+
+
+def metadata(part):
+    """What a part says about its process."""
+    found = json.loads(pyarrow.parquet.read_metadata(part).metadata[b"stepscope"])
+    found["facts"] = dict(found["facts"])
+    found["rank"] = int(part.parent.name.removeprefix("rank="))
+    return found
+
+
+def rows(run):
+    """Every row of a run with its process's name, in order of process, thread and start."""
+    found = []
+    for part in parts(run):
+        name = metadata(part)["facts"].get("process_name")
+        table = pyarrow.parquet.read_table(part, partitioning=None).to_pylist()
+        found += [{**row, "process_name": name} for row in table]
+    return sorted(found, key=lambda row: (row["pid"], row["thread"], row["start_ns"], -row["dur_ns"]))
+
+
+def ops(run):
+    """The rows that are operators or labels."""
+    return [row for row in rows(run) if row["kind"] in ("op", "label")]
+
+
+def named(found, name):
+    """The rows with a name."""
+    return [row for row in found if row["name"] == name]
+
+
+def with_parents(found):
+    """(parent row or None, row) for each op of ``rows``: the parent is the op around it on its thread."""
+    pairs, stack = [], []
+    for row in found:
+        while stack and not contains(stack[-1], row):
+            stack.pop()
+        pairs.append((stack[-1] if stack else None, row))
+        stack.append(row)
+    return pairs
+
+
+def contains(outer, inner):
+    """True when one row lies inside another on the same thread."""
+    is_same_thread = (outer["pid"], outer["thread"]) == (inner["pid"], inner["thread"])
+    return is_same_thread and inner["start_ns"] + inner["dur_ns"] <= outer["start_ns"] + outer["dur_ns"]
