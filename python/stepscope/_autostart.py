@@ -1,6 +1,5 @@
 """Records a process that ``stepscope record`` started, from the moment it has imported PyTorch."""
 
-import importlib.machinery
 import os
 import sys
 
@@ -25,28 +24,40 @@ def start(torch):
 
 
 class _TorchFinder:
-    """Finds ``torch`` as everybody else would, and notices when it is loaded."""
+    """Finds ``torch`` as everybody else would, and notices when it is loaded.
+
+    Stays until then: libraries ask for the module's spec, only to know whether it is there.
+    """
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _NoticingLoader(spec.loader)
-        return spec
+        for finder in sys.meta_path:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec(name, path, target) if find_spec and finder is not self else None
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _NoticingLoader(spec.loader, self)
+                return spec
+        return None
 
 
 class _NoticingLoader:
-    """Loads as ``loader`` does, then starts to record. The module never sees this class."""
+    """Loads as ``loader`` does, then starts to record. The loaded module never sees this class."""
 
-    def __init__(self, loader):
+    def __init__(self, loader, finder):
         self._loader = loader
+        self._finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
 
     def create_module(self, spec):
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         self._loader.exec_module(module)
         start(module)

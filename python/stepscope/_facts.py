@@ -43,6 +43,10 @@ def _first(variables):
 
 
 def _process_name():
+    """What multiprocessing calls this process, else the program's own name."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        return multiprocessing.current_process().name
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     return os.path.basename(script) if script not in ("", "-c", "-m") else "python"
 

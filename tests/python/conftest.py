@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import runs
 
 
 @pytest.fixture(scope="session")
@@ -38,4 +39,13 @@ def command_in(folder, program):
         )
         return result
 
+    return run
+
+
+@pytest.fixture(scope="session")
+def training(tmp_path_factory):
+    """The run of ``programs/training.py``, recorded once as rank 3 of 8."""
+    run = tmp_path_factory.mktemp("training") / "run"
+    recorded = runs.record(run, runs.program("training.py"), env=runs.environment(RANK=3, WORLD_SIZE=8))
+    assert recorded.stdout == "done\n"
     return run

@@ -26,7 +26,8 @@ impl TickClock {
     /// only; so does a capture that was killed before its second.
     pub fn new(first: ClockPoint, more: impl IntoIterator<Item = ClockPoint>) -> Self {
         let mut clock = Self { points: vec![(0, first.monotonic_ns)], origin_ticks: first.ticks };
-        let mut points: Vec<_> = more.into_iter().map(|point| (clock.relative(point.ticks), point.monotonic_ns)).collect();
+        let mut points: Vec<_> =
+            more.into_iter().map(|point| (clock.relative(point.ticks), point.monotonic_ns)).collect();
         points.sort_unstable();
         for (ticks, ns) in points {
             let (last_ticks, last_ns) = clock.points[clock.points.len() - 1];

@@ -165,9 +165,8 @@ fn touch(segment: NonNull<u8>) {
 fn map(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh shared mapping of a range that `allocate` made part of the file.
-    let address = unsafe {
-        libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as i64)
-    };
+    let address =
+        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as i64) };
     if address == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }

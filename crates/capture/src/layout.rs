@@ -184,7 +184,9 @@ mod tests {
 
     #[test]
     fn a_begin_word_holds_what_was_put_in() {
-        for (name, scope, sequence_number) in [(0, 0, None), (77, 7, Some(0)), (BeginWord::NAMES - 1, 15, Some(BeginWord::SEQUENCE_NUMBERS - 1))] {
+        for (name, scope, sequence_number) in
+            [(0, 0, None), (77, 7, Some(0)), (BeginWord::NAMES - 1, 15, Some(BeginWord::SEQUENCE_NUMBERS - 1))]
+        {
             let word = BeginWord::pack(name, scope, sequence_number.map_or(0, |number| number + 1));
             assert_eq!(BeginWord::unpack(word), BeginWord { name, scope, sequence_number });
         }

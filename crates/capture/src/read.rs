@@ -74,7 +74,8 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
         (false, false) => State::Killed,
     };
     let decoded = decode_segments(&bytes[HEADER_BYTES..], header.segment_bytes);
-    let clock_points = if header.clock_kind == ClockKind::TimeStampCounter { decoded.clock_points.clone() } else { vec![] };
+    let clock_points =
+        if header.clock_kind == ClockKind::TimeStampCounter { decoded.clock_points.clone() } else { vec![] };
     let clock = TickClock::new(header.opened, clock_points);
     let (events, last_ns) = decoded.events_in_ns(&clock, header.opened.monotonic_ns);
     Ok(Capture {
@@ -113,7 +114,8 @@ struct HeaderFields {
 impl HeaderFields {
     fn read(bytes: &[u8], path: &Path) -> Result<Self, CaptureError> {
         let not_a_capture = || CaptureError::NotACapture { path: path.into() };
-        let u64_at = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        let u64_at =
+            |at: usize| bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
         let u32_at = |at: usize| u64_at(at & !7).map(|word| (word >> ((at & 4) * 8)) as u32);
         if bytes.len() < HEADER_BYTES || bytes[..8] != MAGIC {
             return Err(not_a_capture());

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use stepscope_base::StringId;
 use stepscope_capture::{Capture, Event, State};
-use stepscope_trace::{FindingCode, OpInfo, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind};
+use stepscope_trace::{
+    FindingCode, OpInfo, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
+};
 
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
@@ -83,7 +85,8 @@ impl Placed<'_> {
         }
         report(capture, builder);
         let tracks = add_tracks(capture, process, builder);
-        let names: Vec<(StringId, SliceKind)> = capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
+        let names: Vec<(StringId, SliceKind)> =
+            capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
         for event in &capture.events {
             self.add_event(event, &tracks, &names, builder);
         }
@@ -186,7 +189,9 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
     if let Some(reason) = fact(capture, "hook_refused") {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
     }
-    for option in fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty()) {
+    for option in
+        fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
+    {
         findings.add(FindingCode::OptionNotRecorded, || option.to_string());
     }
     let is_unfinished = capture.events.iter().filter(|event| event.is_unfinished);

@@ -127,7 +127,11 @@ pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread:
         };
         // SAFETY: `reserve` gave room for the longest of these records.
         unsafe {
-            at.add(1).write(BeginWord::pack(id, scope & (BeginWord::SCOPES - 1), if has_room { number_and_one } else { 0 }));
+            at.add(1).write(BeginWord::pack(
+                id,
+                scope & (BeginWord::SCOPES - 1),
+                if has_room { number_and_one } else { 0 },
+            ));
             if words > 2 {
                 at.add(2).write(if has_room { forward_thread } else { sequence_number as u64 });
             }

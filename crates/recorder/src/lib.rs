@@ -18,8 +18,8 @@ mod names;
 mod session;
 
 pub use buffer::{
-    OpenOp, begin, begin_label, end, end_label, mark_optimizer_step, name_thread, reintroduce_thread, set_framework_thread, step_begin,
-    step_end,
+    OpenOp, begin, begin_label, end, end_label, mark_optimizer_step, name_thread, reintroduce_thread,
+    set_framework_thread, step_begin, step_end,
 };
 pub use names::Name;
 pub use session::{Opened, close, is_open, last_error, open, set_fact, set_window};

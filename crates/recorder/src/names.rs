@@ -24,6 +24,7 @@ impl Name {
     ///
     /// # Safety
     /// `text` is a zero-terminated string that lives during the call it is passed to.
+    #[inline(always)]
     pub unsafe fn stable(text: *const c_char) -> Self {
         Self { address: text.cast(), len: None }
     }
@@ -128,7 +129,8 @@ fn hash(bytes: &[u8]) -> u64 {
     let mut hash = bytes.len() as u64 | 1 << 63;
     let mut chunks = bytes.chunks_exact(8);
     for chunk in &mut chunks {
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default())).wrapping_mul(0x517c_c1b7_2722_0a95);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default()))
+            .wrapping_mul(0x517c_c1b7_2722_0a95);
     }
     for byte in chunks.remainder() {
         hash = (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x517c_c1b7_2722_0a95);
@@ -145,7 +147,9 @@ unsafe fn is_same(slot: &Slot, name: Name) -> bool {
     unsafe {
         match name.len {
             Some(len) => len == slot.len as usize && libc::memcmp(name.address.cast(), slot.text.cast(), len) == 0,
-            None => name.address as usize & 4095 > 4096 - 16 || same_head(name.address, slot.text, slot.len as usize + 1),
+            None => {
+                name.address as usize & 4095 > 4096 - 16 || same_head(name.address, slot.text, slot.len as usize + 1)
+            }
         }
     }
 }

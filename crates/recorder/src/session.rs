@@ -166,10 +166,9 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
 impl State {
     /// The open session; in a forked child opens the inherited one first.
     pub(crate) fn session(&mut self) -> Option<&mut Session> {
-        if let Some(plan) = self.inherited.take() {
-            if let Err(error) = start(self, plan) {
-                self.last_error = Some(error);
-            }
+        let started = self.inherited.take().map(|plan| start(self, plan));
+        if let Some(Err(error)) = started {
+            self.last_error = Some(error);
         }
         self.session.as_mut()
     }

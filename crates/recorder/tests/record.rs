@@ -204,6 +204,7 @@ fn one_process_can_record_twice() {
     let (folder, _) = run("twice");
     let mut captures = captures(folder.path());
     captures.sort_by_key(|capture| capture.opened_ns);
-    let counts: Vec<_> = captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
+    let counts: Vec<_> =
+        captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
     assert_eq!(counts, [(5, 0, 0), (0, 0, 7)]);
 }

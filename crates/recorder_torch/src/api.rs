@@ -50,7 +50,8 @@ impl Api {
             return Err(Refusal::UnsupportedPlatform);
         }
         let path = folder.join("libtorch_cpu.so");
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| Refusal::LibraryNotLoaded { path: path.clone() })?;
+        let name =
+            CString::new(path.as_os_str().as_bytes()).map_err(|_| Refusal::LibraryNotLoaded { path: path.clone() })?;
         // SAFETY: a terminated path; nothing is loaded that is not there already.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         if library.is_null() {

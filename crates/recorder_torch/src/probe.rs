@@ -65,12 +65,11 @@ fn tid() -> i64 {
 unsafe extern "C" fn see_start(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
     // SAFETY: PyTorch passes room for its pointer; null is a `unique_ptr` that owns nothing.
     unsafe { *context = std::ptr::null_mut() };
-    if let Some(probe) = &mut *PROBE.lock().unwrap_or_else(PoisonError::into_inner) {
-        if probe.tid == tid() {
-            // SAFETY: PyTorch passes a live object.
-            let seen = unsafe { see(probe, function) };
-            probe.seen.extend(seen);
-        }
+    let mut probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(probe) = probe.as_mut().filter(|probe| probe.tid == tid()) {
+        // SAFETY: PyTorch passes a live object.
+        let seen = unsafe { see(probe, function) };
+        probe.seen.extend(seen);
     }
     context
 }

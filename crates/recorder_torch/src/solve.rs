@@ -128,24 +128,41 @@ pub(crate) fn solve(seen: &[Seen], expected: &Expected) -> Result<(Layout, Optio
     if times < 2 || ops.len() != times || ranges.len() != times || nodes.is_empty() {
         return Err(Refusal::ProbeIncomplete { seen: [ops.len(), ranges.len(), nodes.len()] });
     }
-    let sequence_number = only("sequence number", words().filter(|at| {
-        let are_counted = ops.iter().zip(expected.sequence_numbers).all(|(op, number)| op.word(*at) as i64 == *number);
-        are_counted && ranges.iter().all(|range| range.word(*at) as i64 == -1)
-    }))?;
-    let scope = only("scope", words().filter(|at| {
-        let is = |seen: &[&Seen], scope: u8| seen.iter().all(|seen| seen.bytes[*at] == scope);
-        let follows_thread = |seen: &Seen| *at >= 8 && seen.word(*at - 8) == seen.thread;
-        is(&ops, 0) && is(&nodes, 1) && is(&ranges, 7) && ops.iter().all(|op| follows_thread(op))
-    }))?;
-    let forward_thread = only("forward thread", words().filter(|at| {
-        let is_zero = |seen: &[&Seen]| seen.iter().all(|seen| seen.word(*at) == 0);
-        *at > sequence_number && nodes.iter().all(|node| node.word(*at) == node.thread) && is_zero(&ops) && is_zero(&ranges)
-    }))?;
+    let sequence_number = only(
+        "sequence number",
+        words().filter(|at| {
+            let are_counted =
+                ops.iter().zip(expected.sequence_numbers).all(|(op, number)| op.word(*at) as i64 == *number);
+            are_counted && ranges.iter().all(|range| range.word(*at) as i64 == -1)
+        }),
+    )?;
+    let scope = only(
+        "scope",
+        words().filter(|at| {
+            let is = |seen: &[&Seen], scope: u8| seen.iter().all(|seen| seen.bytes[*at] == scope);
+            let follows_thread = |seen: &Seen| *at >= 8 && seen.word(*at - 8) == seen.thread;
+            is(&ops, 0) && is(&nodes, 1) && is(&ranges, 7) && ops.iter().all(|op| follows_thread(op))
+        }),
+    )?;
+    let forward_thread = only(
+        "forward thread",
+        words().filter(|at| {
+            let is_zero = |seen: &[&Seen]| seen.iter().all(|seen| seen.word(*at) == 0);
+            *at > sequence_number
+                && nodes.iter().all(|node| node.word(*at) == node.thread)
+                && is_zero(&ops)
+                && is_zero(&ranges)
+        }),
+    )?;
     // Other pairs of words can look like the inputs; in every release they follow the sequence number.
-    let inputs = only("inputs", std::iter::once(sequence_number + 8).filter(|at| {
-        let is_slice = |op: &&Seen| op.num_inputs > 0 && op.word(at + 8) as usize == op.num_inputs && op.word(*at) > 4096;
-        at + 16 <= SEEN_BYTES && ops.iter().all(is_slice)
-    }))?;
+    let inputs = only(
+        "inputs",
+        std::iter::once(sequence_number + 8).filter(|at| {
+            let is_slice =
+                |op: &&Seen| op.num_inputs > 0 && op.word(at + 8) as usize == op.num_inputs && op.word(*at) > 4096;
+            at + 16 <= SEEN_BYTES && ops.iter().all(is_slice)
+        }),
+    )?;
     let layout = Layout { sequence_number, scope, thread: scope - 8, forward_thread, inputs };
     if let Some(known) = known_layout(expected.release).filter(|known| *known != layout) {
         return Err(Refusal::UnexpectedLayout { release: expected.release.into(), found: layout, known });
@@ -168,7 +185,8 @@ fn only(field: &'static str, candidates: impl Iterator<Item = usize>) -> Result<
 /// User ranges have no schema and share one empty overload name; ops never have that address.
 fn no_overload(ops: &[&Seen], ranges: &[&Seen]) -> Option<usize> {
     let shared = ranges.first()?.overload_name;
-    let is_told_apart = ranges.iter().all(|range| range.overload_name == shared) && ops.iter().all(|op| op.overload_name != shared);
+    let is_told_apart =
+        ranges.iter().all(|range| range.overload_name == shared) && ops.iter().all(|op| op.overload_name != shared);
     (shared != 0 && is_told_apart).then_some(shared)
 }
 

@@ -1,9 +1,9 @@
 //! Raw captures of processes that ended become Parquet parts. Safe to run twice, and at the same time: a part is
 //! written beside and renamed, and only then is its raw capture removed.
 
+use crate::RunError;
 use crate::folder::{check, rank_of};
 use crate::part::{part_summary, write_part};
-use crate::RunError;
 use std::path::{Path, PathBuf};
 use stepscope_capture::{Capture, CaptureError, State};
 

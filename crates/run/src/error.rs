@@ -61,10 +61,14 @@ impl RunError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Empty { .. } => "only Python processes that import PyTorch are recorded; `stepscope doctor` says what is possible here",
+            Self::Empty { .. } => {
+                "only Python processes that import PyTorch are recorded; `stepscope doctor` says what is possible here"
+            }
             Self::NotARun { .. } => "give the folder that `stepscope record -o` named, or a trace file",
             Self::Occupied { .. } => "choose another folder with -o, or remove this one",
-            Self::NewerVersion { .. } | Self::Capture(CaptureError::NewerVersion { .. }) => "upgrade stepscope to read it",
+            Self::NewerVersion { .. } | Self::Capture(CaptureError::NewerVersion { .. }) => {
+                "upgrade stepscope to read it"
+            }
             Self::DamagedPart { .. } => "remove the part to read the rest of the run",
             Self::Io { .. } | Self::Capture(_) => return None,
         };

@@ -121,11 +121,9 @@ pub(crate) fn check(path: &Path) -> Result<Option<Manifest>, RunError> {
     let text = std::fs::read_to_string(path.join("run.json")).unwrap_or_default();
     let manifest: Option<Manifest> = serde_json::from_str(&text).ok();
     match manifest {
-        Some(manifest) if manifest.version > VERSION => Err(RunError::NewerVersion {
-            found: manifest.version,
-            supported: VERSION,
-            path: path.join("run.json"),
-        }),
+        Some(manifest) if manifest.version > VERSION => {
+            Err(RunError::NewerVersion { found: manifest.version, supported: VERSION, path: path.join("run.json") })
+        }
         manifest => Ok(manifest),
     }
 }

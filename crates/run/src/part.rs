@@ -4,7 +4,10 @@ use crate::RunError;
 use crate::folder::VERSION;
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array,
+    UInt64Array,
+};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -110,7 +113,8 @@ pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
     let rows: Vec<Row> = rows_of(capture);
     for rows in rows.chunks(ROWS_PER_BATCH) {
         let columns = columns_of(rows, capture).map_err(|error| io(std::io::Error::other(error)))?;
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| io(std::io::Error::other(error)))?;
+        let batch =
+            RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| io(std::io::Error::other(error)))?;
         writer.write(&batch).map_err(failed)?;
     }
     let file = writer.into_inner().map_err(failed)?;
@@ -209,7 +213,8 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
 /// How a part's process ended, and how many rows it has, without reading them.
 pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
-    let file = File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let file =
+        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
     let file_metadata = reader.metadata().file_metadata();
     let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
@@ -238,7 +243,8 @@ fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessM
 /// When the file cannot be read, is no part, or is of a newer version.
 pub fn read_part(path: &Path) -> Result<Capture, RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
-    let file = File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let file =
+        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
     let reader = builder.with_batch_size(ROWS_PER_BATCH).build().map_err(|error| damaged(error.to_string()))?;
@@ -246,7 +252,8 @@ pub fn read_part(path: &Path) -> Result<Capture, RunError> {
     let mut names = HashMap::new();
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
-        read_batch(&batch, &mut capture, &mut names).ok_or_else(|| damaged("a column is missing or of another type".into()))?;
+        read_batch(&batch, &mut capture, &mut names)
+            .ok_or_else(|| damaged("a column is missing or of another type".into()))?;
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
     capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
