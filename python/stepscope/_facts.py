@@ -24,16 +24,21 @@ def facts_of_process(torch):
         "cuda_version": torch.version.cuda or "",
         "gpus": "; ".join(_gpu_models()),
         "local_rank": os.environ.get("LOCAL_RANK", ""),
-        **rank_facts(),
+        **(rank_facts_of_torch() or rank_facts_of_launcher()),
     }
     return {key: value for key, value in facts.items() if value}
 
 
-def rank_facts():
-    """Rank and world size: from torch.distributed when it is initialised, else from the launcher's variables."""
+def rank_facts_of_torch():
+    """Rank and world size as torch.distributed has them; empty while it is not initialised."""
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return {"rank": str(distributed.get_rank()), "world_size": str(distributed.get_world_size())}
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return {}
+    return {"rank": str(distributed.get_rank()), "world_size": str(distributed.get_world_size())}
+
+
+def rank_facts_of_launcher():
+    """Rank and world size from the launcher's variables; empty texts when it set none."""
     return {"rank": _first(_RANK_VARIABLES), "world_size": _first(_WORLD_SIZE_VARIABLES)}
 
 
@@ -45,7 +50,8 @@ def _first(variables):
 def _process_name():
     """What multiprocessing calls this process, else the program's own name."""
     multiprocessing = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+    # Spawned processes have their name before they import anything of the program; who their parent is, only after.
+    if multiprocessing is not None and multiprocessing.current_process().name != "MainProcess":
         return multiprocessing.current_process().name
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     return os.path.basename(script) if script not in ("", "-c", "-m") else "python"

@@ -8,7 +8,7 @@ import threading
 from stepscope import _facts, _recorder
 from stepscope._hook import HookRefused, probe
 
-_state = {"torch": None, "is_prepared": False, "is_probed": False, "knows_rank": False}
+_state = {"torch": None, "is_prepared": False, "is_on": False, "refusal": None, "is_probed": False, "knows_rank": False}
 
 
 def open_capture(run, torch):
@@ -26,21 +26,31 @@ def torch():
     return _state["torch"]
 
 
+def is_on():
+    """True while a schedule, or ``stepscope record``, wants things recorded."""
+    return _state["is_on"]
+
+
 def start_hook(torch):
-    """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so, and record the rest."""
-    try:
-        if not _state["is_probed"]:
+    """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
+    _state["is_on"] = True
+    if not _state["is_probed"]:
+        _state["is_probed"] = True
+        try:
             probe(torch)
-            _state["is_probed"] = True
+        except HookRefused as refusal:
+            _state["refusal"] = refusal
+            print(f"stepscope: not recording operators of process {os.getpid()}: {refusal}", file=sys.stderr)
+            print("stepscope: the program runs on; `stepscope doctor` says what can be recorded here", file=sys.stderr)
+    if _state["refusal"] is None:
         _recorder.hook()
-    except HookRefused as refusal:
-        _recorder.set_fact("hook_refused", str(refusal))
-        print(f"stepscope: not recording operators of process {os.getpid()}: {refusal}", file=sys.stderr)
-        print("stepscope: the program runs on; `stepscope doctor` says what can be recorded here", file=sys.stderr)
+    else:
+        _recorder.set_fact("hook_refused", str(_state["refusal"]))
 
 
 def stop_hook():
     """Record ops no longer."""
+    _state["is_on"] = False
     _recorder.unhook()
 
 
@@ -115,11 +125,11 @@ def _mark_steps():
 
 
 def _learn_rank():
-    """The rank may only be known once torch.distributed is initialised."""
-    for key, value in _facts.rank_facts().items():
-        if value:
-            _recorder.set_fact(key, value)
-    _state["knows_rank"] = True
+    """The rank may only be known once torch.distributed is initialised; what it says stays when it is destroyed."""
+    facts = _facts.rank_facts_of_torch()
+    for key, value in facts.items():
+        _recorder.set_fact(key, value)
+    _state["knows_rank"] = bool(facts)
 
 
 def _name_workers():

@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 
-from stepscope import _recorder
+from stepscope import _recorder, _recording
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule"]
 
@@ -116,7 +116,7 @@ class record_function:
 
     def __enter__(self):
         # A stack, so that one object can be entered again inside itself.
-        self._tokens.append(_recorder.begin_label(self.name) if _recorder.is_hooked() else None)
+        self._tokens.append(_recorder.begin_label(self.name) if _recording.is_on() else None)
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
@@ -189,8 +189,8 @@ class profile:
             "with_modules": with_modules,
         }
         self._not_recorded = [name for name, is_wanted in options.items() if is_wanted]
-        others = {ProfilerActivity(getattr(activity, "value", activity)) for activity in activities or ()}
-        self._not_recorded += sorted(activity.name for activity in others - {ProfilerActivity.CPU})
+        # By name: those of torch.profiler have other numbers from release to release.
+        self._not_recorded += sorted({activity.name for activity in activities or ()} - {"CPU"})
         if self._not_recorded:
             warnings.warn(f"stepscope does not record {', '.join(self._not_recorded)} yet", stacklevel=2)
 
@@ -204,8 +204,6 @@ class profile:
     def start(self):
         """Begin: step 0 runs now."""
         import torch
-
-        from stepscope import _recording
 
         if self._is_started:
             raise RuntimeError("this profiler is started already")
@@ -237,8 +235,6 @@ class profile:
 
     def stop(self):
         """End: what was recorded is complete on disk."""
-        from stepscope import _recording
-
         if not self._is_started:
             return
         self._end_step()
@@ -255,8 +251,6 @@ class profile:
         return self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
     def _change_action(self, action):
-        from stepscope import _recording
-
         was_recording = self._is_recording()
         self._action = action
         if self._is_recording() and not was_recording:
@@ -274,8 +268,6 @@ class profile:
             self.on_trace_ready(self)
 
     def _stop_window(self):
-        from stepscope import _recording
-
         _recorder.set_window(False, self._cycle)
         if self._is_owner:
             _recording.stop_hook()

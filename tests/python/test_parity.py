@@ -46,7 +46,7 @@ def test_the_same_scopes(parity):
 def test_the_same_sequence_numbers(parity):
     """Autograd counts on between two recordings: numbers are compared from the smallest one on."""
     theirs = [{**row, "sequence_number": none_below_0(row["sequence_number"])} for row in parity.before["rows"]]
-    assert numbers_by_name(parity.rows) == numbers_by_name(theirs)
+    assert numbers_by_name(parity.rows) == numbers_by_name(without_copies(theirs))
 
 
 def test_backward_nodes_have_the_sequence_number_of_their_forward_op(parity):
@@ -61,8 +61,8 @@ def test_backward_nodes_have_the_sequence_number_of_their_forward_op(parity):
 
 
 def test_forward_threads_are_known_where_the_oracle_knows_them(parity):
-    ours = Counter(row["name"] for row in parity.rows if row["forward_thread"])
-    assert ours == Counter(row["name"] for row in parity.before["rows"] if row["forward_thread"])
+    ours = {row["name"] for row in parity.rows if row["forward_thread"] and row["sequence_number"] is not None}
+    assert ours == {row["name"] for row in without_copies(parity.before["rows"]) if row["forward_thread"]}
 
 
 def test_durations_are_of_the_same_size(parity):
@@ -87,6 +87,12 @@ def test_backward_on_another_thread_points_to_the_thread_of_its_forward(parity):
 
 def none_below_0(number):
     return None if number < 0 else number
+
+
+def without_copies(rows):
+    """torch.profiler copies a node's number and forward thread to the slice around it, which has none of its own."""
+    nothing = {"sequence_number": None, "forward_thread": 0}
+    return [{**row, **nothing} if row["name"].startswith("autograd::engine::") else row for row in rows]
 
 
 def numbers_by_name(rows):

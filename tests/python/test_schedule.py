@@ -226,7 +226,7 @@ def test_deep_nesting(tmp_path):
 
 
 def test_options_that_are_not_recorded_warn_and_are_a_finding(tmp_path):
-    with pytest.warns(UserWarning, match="does not record record_shapes, with_stack, CUDA"):
+    with pytest.warns(UserWarning, match="does not record record_shapes, with_stack, CUDA yet"):
         prof = profile(
             activities=[ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA],
             record_shapes=True,

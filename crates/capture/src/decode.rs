@@ -172,8 +172,8 @@ fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let len = match tag {
         Tag::End | Tag::OptimizerStep => 0,
         Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd => 8,
-        Tag::BeginSequence | Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
-        Tag::Thread => 24,
+        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
+        Tag::BeginSequence | Tag::Thread => 24,
         Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
         Tag::Name => 8 + padded(high(word()?)),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
@@ -262,6 +262,11 @@ impl Decoded {
             Tag::BeginSequence => (self.known_name(packed.name), packed.scope, Some(record.word(1))),
             _ => (self.known_name(packed.name), packed.scope, packed.sequence_number),
         };
+        let forward_thread = match record.tag {
+            Tag::BeginBackward => Some(record.word(1)),
+            Tag::BeginSequence => Some(record.word(2)).filter(|thread| *thread != 0),
+            _ => None,
+        };
         self.events.push(RawEvent {
             thread,
             name,
@@ -269,7 +274,7 @@ impl Decoded {
             start: record.ticks,
             end: None,
             sequence_number: sequence_number.map(|number| number as i64),
-            forward_thread: (record.tag == Tag::BeginBackward).then(|| record.word(1)),
+            forward_thread,
         });
     }
 

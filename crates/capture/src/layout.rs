@@ -102,7 +102,8 @@ macro_rules! tags {
 tags! {
     /// An op or label begins: word 1 as [`BeginWord`] packs it.
     Begin = 1;
-    /// The same with a sequence number that word 1 has no room for, in word 2.
+    /// The same with a sequence number that word 1 has no room for, in word 2, and the forward op's framework thread
+    /// (0: none) in word 3.
     BeginSequence = 2;
     /// The same as `Begin` with the forward op's framework thread in word 2.
     BeginBackward = 3;

@@ -118,22 +118,24 @@ pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread:
             return unsafe { buffer.begin_with_text(name, scope, op) };
         };
         let Some(at) = buffer.reserve(LONGEST_FIXED) else { return };
-        let number_and_one = (sequence_number + 1).max(0) as u64;
+        let number_and_one = sequence_number.wrapping_add(1).max(0) as u64;
         let has_room = number_and_one <= BeginWord::SEQUENCE_NUMBERS;
         let (tag, words) = match (forward_thread != 0, has_room) {
             (false, true) => (Tag::Begin, 2),
             (true, true) => (Tag::BeginBackward, 3),
-            (_, false) => (Tag::BeginSequence, 3),
+            (_, false) => (Tag::BeginSequence, 4),
         };
+        let packed_number = if has_room { number_and_one } else { 0 };
         // SAFETY: `reserve` gave room for the longest of these records.
         unsafe {
-            at.add(1).write(BeginWord::pack(
-                id,
-                scope & (BeginWord::SCOPES - 1),
-                if has_room { number_and_one } else { 0 },
-            ));
-            if words > 2 {
-                at.add(2).write(if has_room { forward_thread } else { sequence_number as u64 });
+            at.add(1).write(BeginWord::pack(id, scope & (BeginWord::SCOPES - 1), packed_number));
+            match words {
+                2 => {}
+                3 => at.add(2).write(forward_thread),
+                _ => {
+                    at.add(2).write(sequence_number as u64);
+                    at.add(3).write(forward_thread);
+                }
             }
             buffer.open(op);
             buffer.publish(at, tag, words);

@@ -38,6 +38,10 @@ fn labels(name: &str, times: usize) {
     }
 }
 
+/// Sequence numbers and forward threads at the limits of each kind of record.
+const NUMBERS: [(i64, u64); 7] =
+    [(-1, 0), (0, 0), (5, 2), ((1 << 40) - 2, 0), ((1 << 40) - 1, 0), (1 << 41, 3), (i64::MAX - 1, u64::MAX)];
+
 /// Not a test of its own: what the processes started by `run` do.
 #[test]
 fn scenarios() {
@@ -97,6 +101,16 @@ fn scenarios() {
             recorder::end_label(inner, "inner");
             let deep: Vec<_> = (0..400).map(|_| recorder::begin_label("deep")).collect();
             deep.into_iter().rev().for_each(|token| recorder::end_label(token, "deep"));
+            recorder::close();
+        }
+        "numbers" => {
+            for (op, (number, forward_thread)) in NUMBERS.into_iter().enumerate() {
+                let name = recorder::Name::text("op");
+                // SAFETY: the name is a constant.
+                unsafe { recorder::begin(name, 1, number, forward_thread, op * 8) };
+                // SAFETY: as above.
+                unsafe { recorder::end(op * 8, || name, || 0) };
+            }
             recorder::close();
         }
         "many_names" => {
@@ -189,6 +203,15 @@ fn ends_in_any_order_find_their_begins() {
     let (outer, between, inner) = (span("outer"), span("between"), span("inner"));
     assert!(outer.1 <= between.0 && between.1 <= inner.1);
     assert_eq!(count(capture, "deep"), 400);
+}
+
+#[test]
+fn numbers_of_any_size_come_back() {
+    let (folder, _) = run("numbers");
+    let capture = &captures(folder.path())[0];
+    let read: Vec<_> =
+        capture.events.iter().map(|e| (e.sequence_number.unwrap_or(-1), e.forward_thread.unwrap_or(0))).collect();
+    assert_eq!(read, NUMBERS);
 }
 
 #[test]

@@ -12,8 +12,8 @@ const LITTLE_SPACE: u64 = 2 << 30;
 pub(super) fn platform() -> Check {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     match (os, arch) {
-        ("linux", "x86_64" | "aarch64") => Check::good("system", format!("{os} {arch}")),
-        _ => Check::missing("system", format!("{os} {arch}: recording needs Linux on x86-64 or AArch64"))
+        ("linux", "x86_64") => Check::good("system", format!("{os} {arch}")),
+        _ => Check::missing("system", format!("{os} {arch}: recording needs Linux on x86-64"))
             .hint("traces that were recorded elsewhere can be read here"),
     }
 }
