@@ -3,24 +3,26 @@
 import os
 import sys
 
+from stepscope._say import say
+
 
 def record_when_torch_is_imported():
     """Record now when PyTorch is imported already, else as soon as it is."""
     if "torch" in sys.modules:
         start(sys.modules["torch"])
-    else:
+    elif not any(isinstance(finder, _TorchFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _TorchFinder())
 
 
 def start(torch):
     """Open this process's capture and hook PyTorch; on trouble print one line and leave the program alone."""
-    from stepscope import _recording
-
     try:
+        from stepscope import _recording
+
         _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch)
         _recording.start_hook(torch)
     except Exception as error:
-        print(f"stepscope: not recording process {os.getpid()}: {error}", file=sys.stderr)
+        say(f"not recording process {os.getpid()}: {error}")
 
 
 class _TorchFinder:
@@ -29,17 +31,26 @@ class _TorchFinder:
     Stays until then: libraries ask for the module's spec, only to know whether it is there.
     """
 
+    def __init__(self):
+        self._is_asking = False
+
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        # Another finder may ask everybody as this one does: the question must not go round for ever.
+        if name != "torch" or self._is_asking:
             return None
-        for finder in sys.meta_path:
-            find_spec = getattr(finder, "find_spec", None)
-            spec = find_spec(name, path, target) if find_spec and finder is not self else None
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _NoticingLoader(spec.loader, self)
-                return spec
-        return None
+        self._is_asking = True
+        try:
+            spec = self._ask_others(name, path, target)
+        finally:
+            self._is_asking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _NoticingLoader(spec.loader, self)
+        return spec
+
+    def _ask_others(self, name, path, target):
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        return next((spec for spec in specs if spec is not None), None)
 
 
 class _NoticingLoader:
@@ -57,7 +68,8 @@ class _NoticingLoader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        # Only now: an import that fails may be tried again.
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
-        self._loader.exec_module(module)
         start(module)

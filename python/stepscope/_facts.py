@@ -26,7 +26,8 @@ def facts_of_process(torch):
         "local_rank": os.environ.get("LOCAL_RANK", ""),
         **(rank_facts_of_torch() or rank_facts_of_launcher()),
     }
-    return {key: value for key, value in facts.items() if value}
+    # Names of files may hold bytes that are no text.
+    return {key: value.encode(errors="replace").decode() for key, value in facts.items() if value}
 
 
 def rank_facts_of_torch():

@@ -36,17 +36,20 @@ def _run_known_ops(torch):
     with torch.enable_grad(), torch.inference_mode(False):
         x = torch.ones(2, requires_grad=True, device="cpu")
         _recorder.probe_begin(library)
-        numbers = []
-        for i in range(6):
-            if i in (2, 4):
-                x.sin()  # So that numbers do not grow by one alone.
-            numbers.append(next_sequence_number())
-            y = x.exp()
-            with torch.autograd.profiler.record_function(_RANGE):
-                pass
-        # The node itself, not a backward pass: that would start autograd's threads.
-        y.grad_fn(torch.ones(2, device="cpu"))
-    return _recorder.probe_end(_OP, numbers, _RANGE, torch.__version__)
+        try:
+            numbers = []
+            for i in range(6):
+                if i in (2, 4):
+                    x.sin()  # So that numbers do not grow by one alone.
+                numbers.append(next_sequence_number())
+                y = x.exp()
+                with torch.autograd.profiler.record_function(_RANGE):
+                    pass
+            # The node itself, not a backward pass: that would start autograd's threads.
+            y.grad_fn(torch.ones(2, device="cpu"))
+            return _recorder.probe_end(_OP, numbers, _RANGE, torch.__version__)
+        finally:
+            _recorder.probe_cancel()
 
 
 def main():

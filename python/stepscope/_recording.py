@@ -2,11 +2,11 @@
 
 import atexit
 import os
-import sys
 import threading
 
 from stepscope import _facts, _recorder
 from stepscope._hook import HookRefused, probe
+from stepscope._say import say
 
 _state = {"torch": None, "is_prepared": False, "is_on": False, "refusal": None, "is_probed": False, "knows_rank": False}
 
@@ -36,12 +36,14 @@ def start_hook(torch):
     _state["is_on"] = True
     if not _state["is_probed"]:
         _state["is_probed"] = True
+        _state["refusal"] = HookRefused("the probe was interrupted")
         try:
             probe(torch)
+            _state["refusal"] = None
         except HookRefused as refusal:
             _state["refusal"] = refusal
-            print(f"stepscope: not recording operators of process {os.getpid()}: {refusal}", file=sys.stderr)
-            print("stepscope: the program runs on; `stepscope doctor` says what can be recorded here", file=sys.stderr)
+            say(f"not recording operators of process {os.getpid()}: {refusal}")
+            say("the program runs on; `stepscope doctor` says what can be recorded here")
     if _state["refusal"] is None:
         _recorder.hook()
     else:
@@ -75,10 +77,15 @@ def _watch_children():
     """Forked children of multiprocessing leave without ``atexit``: close their captures when they finish."""
     from multiprocessing import process, util
 
-    def after_fork(_):
-        _recorder.set_fact("process_name", process.current_process().name)
+    def close_at_end():
         util.Finalize(None, close_capture, exitpriority=-100)
 
+    def after_fork(_):
+        _recorder.set_fact("process_name", process.current_process().name)
+        close_at_end()
+
+    # This may be such a child already: one that imported PyTorch after the fork.
+    close_at_end()
     _state["fork_watcher"] = _Watcher()
     util.register_after_fork(_state["fork_watcher"], after_fork)
 
@@ -96,7 +103,10 @@ def _name_threads():
 
     def set_native_id_and_name(thread):
         set_native_id(thread)
-        _recorder.name_thread(thread.name)
+        try:
+            _recorder.name_thread(thread.name)
+        except Exception:
+            pass  # A thread that cannot be named must still start.
 
     threading.Thread._set_native_id = set_native_id_and_name
 
@@ -107,10 +117,11 @@ def _mark_steps():
 
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
+    is_compiling = _state["torch"].compiler.is_compiling
     steps = {"primary": lambda: None, "others": 0}
 
     def after_step(optimizer, _args, _kwargs):
-        if not _recorder.is_open():
+        if is_compiling() or not _recorder.is_open():
             return
         if not _state["knows_rank"]:
             _learn_rank()

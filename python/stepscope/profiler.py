@@ -94,6 +94,12 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action
 
 
+def _is_compiling():
+    """True while torch.compile traces the caller: it cannot trace the recorder."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
+
+
 def _always(_step):
     return ProfilerAction.RECORD
 
@@ -115,11 +121,15 @@ class record_function:
         self._tokens = []
 
     def __enter__(self):
+        if _is_compiling():
+            return self
         # A stack, so that one object can be entered again inside itself.
         self._tokens.append(_recorder.begin_label(self.name) if _recording.is_on() else None)
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
+        if _is_compiling():
+            return
         token = self._tokens.pop()
         if token is not None:
             _recorder.end_label(token, self.name)
@@ -207,12 +217,16 @@ class profile:
 
         if self._is_started:
             raise RuntimeError("this profiler is started already")
-        self._is_started = True
         recorded_run = os.environ.get("STEPSCOPE_RUN")
         self.run = recorded_run or self.run or _default_run()
-        _create_run(self.run)
-        # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
-        self._is_owner = _recording.open_capture(self.run, torch)
+        try:
+            _create_run(self.run)
+            # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
+            self._is_owner = _recording.open_capture(self.run, torch)
+        except OSError as error:
+            warnings.warn(f"stepscope does not record: {error}", stacklevel=2)
+            return
+        self._is_started = True
         if self._not_recorded:
             _recorder.set_fact("options_not_recorded", " ".join(self._not_recorded))
         if self._is_owner:
@@ -221,9 +235,9 @@ class profile:
         self._begin_step()
 
     def step(self):
-        """Say that a step ended and the next begins."""
+        """Say that a step ended and the next begins; nothing happens while the profiler is not started."""
         if not self._is_started:
-            raise RuntimeError("the profiler must be started before step() is called")
+            return
         self._end_step()
         next_action = self._schedule(self.step_num + 1)
         is_saved = self._action is ProfilerAction.RECORD_AND_SAVE
@@ -237,15 +251,17 @@ class profile:
         """End: what was recorded is complete on disk."""
         if not self._is_started:
             return
-        self._end_step()
-        if self._is_recording():
-            self._finish_cycle()
-        self._change_action(ProfilerAction.NONE)
         self._is_started = False
-        if self._is_owner:
-            self._restore_environment()
-            _recording.close_capture()
-            _compact_in_background(self.run)
+        try:
+            self._end_step()
+            if self._is_recording():
+                self._finish_cycle()
+        finally:
+            self._change_action(ProfilerAction.NONE)
+            if self._is_owner:
+                self._restore_environment()
+                _recording.close_capture()
+                _compact_in_background(self.run)
 
     def _is_recording(self):
         return self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -287,15 +303,17 @@ class profile:
         inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_inject")
         path = os.environ.get("PYTHONPATH")
         values = {"STEPSCOPE_RUN": self.run, "PYTHONPATH": inject + (os.pathsep + path if path else "")}
-        self._environment = {name: os.environ.get(name) for name in values}
+        self._environment = {name: (os.environ.get(name), value) for name, value in values.items()}
         os.environ.update(values)
 
     def _restore_environment(self):
-        for name, value in self._environment.items():
-            if value is None:
-                os.environ.pop(name, None)
+        for name, (before, ours) in self._environment.items():
+            if os.environ.get(name) != ours:
+                continue  # The program has changed it: it is the program's now.
+            if before is None:
+                del os.environ[name]
             else:
-                os.environ[name] = value
+                os.environ[name] = before
         self._environment = {}
 
 
@@ -319,14 +337,11 @@ def _create_run(run):
 
 
 def _compact_in_background(run):
-    """Turn the capture into Parquet in a process of its own, which nobody waits for."""
+    """Turn the capture into Parquet in a process that nobody waits for, and that is nobody's child."""
+    command = [sys.executable or "python3", "-m", "stepscope", "recover", run]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
-        subprocess.Popen(
-            [sys.executable, "-m", "stepscope", "recover", run],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError:
+        # The shell ends at once, so that the program never meets a child that it did not start.
+        subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", *command], start_new_session=True, check=False, **quiet)
+    except Exception:
         pass  # Whoever reads the run compacts it.

@@ -68,9 +68,9 @@ def analyze(name, run, *arguments):
     return json.loads(stepscope("analyze", name, run, "--json", *arguments).stdout)
 
 
-def counts_of_operators(run):
-    """How often each operator and label was called, as the command line has it."""
-    return {row["name"]: row["count"] for row in analyze("operators", run)["results"]}
+def counts_of_operators(run, *arguments):
+    """How often each operator was called, as the command line has it."""
+    return {row["name"]: row["count"] for row in analyze("operators", run, *arguments)["results"]}
 
 
 def findings(run):

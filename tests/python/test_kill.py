@@ -101,7 +101,8 @@ def test_the_report_says_that_the_process_was_killed(killed):
 def test_the_step_that_was_cut_is_left_out_of_averages(killed):
     for one in killed[:3]:
         steps = [step for step in runs.analyze("step_breakdown", one.run)["results"] if step["step"] is not None]
-        cut = [step["step"] for step in steps if not step["is_complete"]]
+        # Nobody knows where step 0 began: the program waits for no data.
+        cut = [step["step"] for step in steps[1:] if not step["is_complete"]]
         # Between two steps nothing is cut.
         assert cut in ([], [steps[-1]["step"]])
         assert len(steps) - len(cut) >= one.steps_read

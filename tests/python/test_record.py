@@ -1,6 +1,7 @@
 """``stepscope record``: an unmodified program, all its threads and processes."""
 
 import json
+import sys
 from collections import Counter
 
 import pytest
@@ -132,6 +133,15 @@ distributed.destroy_process_group()
     (part,) = runs.parts(run)
     process = runs.metadata(part)
     assert (process["rank"], process["facts"]["rank"], process["facts"]["world_size"]) == (0, "0", "1")
+
+
+def test_ranks_that_torchrun_starts_share_a_run(tmp_path):
+    run = tmp_path / "run"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    runs.record(run, [*launcher, runs.PROGRAMS / "ranks.py"])
+    assert runs.analyze("operators", run)["run"]["ranks"] == [0, 1]
+    for rank, calls in ((0, 1), (1, 2)):
+        assert runs.counts_of_operators(run, "--rank", rank)["aten::erfinv"] == calls
 
 
 def test_a_program_that_never_imports_torch_is_left_alone(tmp_path):

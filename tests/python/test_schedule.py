@@ -99,7 +99,8 @@ def test_nothing_is_recorded_before_start_and_after_stop(tmp_path):
 
 def test_stopped_before_the_first_active_step(tmp_path):
     saved = []
-    with profile(schedule=schedule(wait=9, warmup=1, active=1), on_trace_ready=saved.append, run=tmp_path / "run") as prof:
+    late = schedule(wait=9, warmup=1, active=1)
+    with profile(schedule=late, on_trace_ready=saved.append, run=tmp_path / "run") as prof:
         loop(prof, 2)
     assert saved == []
     runs.stepscope("recover", prof.run)
@@ -330,7 +331,8 @@ def test_below_stepscope_record_it_marks_steps_of_that_run(tmp_path):
 import torch
 from stepscope.profiler import profile, schedule, record_function
 saved = []
-with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=1), run="elsewhere", on_trace_ready=saved.append) as prof:
+two = schedule(wait=1, warmup=1, active=2, repeat=1)
+with profile(schedule=two, run="elsewhere", on_trace_ready=saved.append) as prof:
     for step in range(6):
         with record_function(f"label {step}"):
             torch.erfinv(torch.zeros(4))

@@ -42,12 +42,14 @@ impl TickClock {
     pub fn monotonic_ns(&self, ticks: u64) -> i64 {
         let at = self.relative(ticks);
         if self.points.len() == 1 {
-            return self.points[0].1 + at;
+            return self.points[0].1.saturating_add(at);
         }
         let after = self.points.partition_point(|(ticks, _)| *ticks <= at).clamp(1, self.points.len() - 1);
         let ((t0, n0), (t1, n1)) = (self.points[after - 1], self.points[after]);
-        let scaled = i128::from(at - t0) * i128::from(n1 - n0);
-        n0 + scaled.div_euclid(i128::from(t1 - t0)) as i64
+        // Wide, since a damaged capture may hold any numbers.
+        let (t0, n0, t1, n1) = (i128::from(t0), i128::from(n0), i128::from(t1), i128::from(n1));
+        let ns = n0 + ((i128::from(at) - t0) * (n1 - n0)).div_euclid(t1 - t0);
+        ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
     /// Ticks since the origin, negative before it, although only 56 bits are kept.

@@ -187,9 +187,8 @@ impl Decoded {
         let (low, high) = (record.word(0) as u32, (record.word(0) >> 32) as u32);
         match record.tag {
             Tag::Name => {
-                // A damaged id must not make the table grow without bound: real ids are dense.
                 let id = low as usize;
-                if id < self.names.len() + (1 << 20) {
+                if id < BeginWord::NAMES as usize {
                     self.names.resize(self.names.len().max(id + 1), String::new());
                     self.names[id] = record.text(8, high as usize);
                 }
@@ -232,7 +231,7 @@ impl Decoded {
                 }
                 Tag::End => self.end(open.pop(), ticks),
                 Tag::EndOuter => {
-                    let at = open.len().checked_sub(1 + record.word(0) as usize);
+                    let at = open.len().checked_sub((record.word(0) as usize).saturating_add(1));
                     let event = at.and_then(|at| open.drain(at..).next());
                     self.end(event, ticks);
                 }
@@ -304,15 +303,23 @@ impl Decoded {
 
     /// Ends ops that another thread ended: the last one begun, of that name, on that thread, that is still open.
     fn finish_elsewhere(&mut self) {
-        for (name, framework_thread, ticks) in std::mem::take(&mut self.ends_elsewhere) {
-            let threads = &self.threads;
-            let is_it = |event: &&mut RawEvent| {
-                let thread = threads[event.thread as usize].framework_thread;
-                event.end.is_none() && event.name == name && thread == framework_thread && event.start <= ticks
-            };
+        let mut ends = std::mem::take(&mut self.ends_elsewhere);
+        if ends.is_empty() {
+            return;
+        }
+        ends.sort_unstable_by_key(|(_, _, ticks)| *ticks);
+        let mut open: HashMap<(u32, u64), Vec<(u64, usize)>> = HashMap::new();
+        for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.end.is_none()) {
+            let thread = self.threads[event.thread as usize].framework_thread;
+            open.entry((event.name, thread)).or_default().push((event.start, at));
+        }
+        open.values_mut().for_each(|begins| begins.sort_unstable());
+        for (name, thread, ticks) in ends {
             // Without a begin it belongs to an op from before this capture: there is nothing to keep.
-            if let Some(event) = self.events.iter_mut().filter(is_it).max_by_key(|event| event.start) {
-                event.end = Some(ticks);
+            let Some(begins) = open.get_mut(&(name, thread)) else { continue };
+            if let Some(last) = begins.partition_point(|(start, _)| *start <= ticks).checked_sub(1) {
+                let (_, event) = begins.remove(last);
+                self.events[event].end = Some(ticks);
             }
         }
     }

@@ -55,7 +55,11 @@ impl CaptureFile {
         // SAFETY: `fd` was just opened and belongs to nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let opened = allocate(&fd, 0, HEADER_BYTES).and_then(|()| map(&fd, 0, HEADER_BYTES));
-        let header = opened.map_err(|error| io("create", error))?.cast::<Header>();
+        let header = opened.map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            io("create", error)
+        })?;
+        let header = header.cast::<Header>();
         // SAFETY: the page is mapped for reading and writing, zeroed, aligned, and nobody else knows it yet.
         unsafe { header.write(first_header(new)) };
         Ok(Self { fd, header })
@@ -73,13 +77,20 @@ impl CaptureFile {
     /// # Errors
     /// When there is no room: the capture is then marked as stopped for a full disk.
     pub fn map_segment(&self) -> std::io::Result<NonNull<u8>> {
+        if self.header().stopped.load(Ordering::Relaxed) & STOPPED_DISK_FULL != 0 {
+            return Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
+        }
         let index = self.header().segments.fetch_add(1, Ordering::Relaxed);
         let offset = HEADER_BYTES + index as usize * SEGMENT_BYTES;
         let segment = allocate(&self.fd, offset, SEGMENT_BYTES).and_then(|()| map(&self.fd, offset, SEGMENT_BYTES));
         let segment = segment.inspect_err(|_| {
             self.header().stopped.fetch_or(STOPPED_DISK_FULL, Ordering::Relaxed);
         })?;
-        touch(segment);
+        touch(segment).inspect_err(|_| {
+            self.header().stopped.fetch_or(STOPPED_DISK_FULL, Ordering::Relaxed);
+            // SAFETY: mapped just now; nobody else knows it.
+            unsafe { Self::unmap_segment(segment) };
+        })?;
         // SAFETY: the mapping is page-aligned and at least 16 bytes long.
         unsafe { segment.cast::<u64>().write(u64::from(SEGMENT_MAGIC) << 32 | index) };
         const { assert!(SEGMENT_HEADER_BYTES == 16) };
@@ -119,47 +130,53 @@ fn first_header(new: &NewCapture) -> Header {
     }
 }
 
-/// Reserves disk space, so that writing to the mapping can never fail for want of it.
+/// Writes zeros, so that the range has disk space and writing to its mapping can never fail for want of it. The pages
+/// are then in memory already: mapping them costs half of what it would after reserving blocks alone.
 fn allocate(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
-    // SAFETY: plain system calls on an owned descriptor; `limit` is filled by the first.
-    unsafe {
+    static ZEROS: [u8; SEGMENT_BYTES] = [0; SEGMENT_BYTES];
+    // SAFETY: `limit` is filled by the call.
+    let limit = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 && (offset + len) as u64 > limit.rlim_cur {
-            return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
-        }
-        if libc::fallocate(fd.as_raw_fd(), 0, offset as i64, len as i64) == 0 {
-            return Ok(());
-        }
+        if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 { limit.rlim_cur } else { libc::RLIM_INFINITY }
+    };
+    // Writing beyond the limit would send a signal to the job.
+    if (offset + len) as u64 > limit {
+        return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
     }
-    match std::io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeros(fd, offset, len),
-        error => Err(error),
-    }
-}
-
-/// The same on file systems that cannot reserve.
-fn write_zeros(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<()> {
-    let zeros = [0u8; 4096];
-    for at in (offset..offset + len).step_by(zeros.len()) {
-        // SAFETY: `zeros` is readable for its length.
-        let written = unsafe { libc::pwrite(fd.as_raw_fd(), zeros.as_ptr().cast(), zeros.len(), at as i64) };
-        match written {
-            n if n == zeros.len() as isize => {}
-            n if n < 0 => return Err(std::io::Error::last_os_error()),
-            _ => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+    let mut done = 0;
+    while done < len {
+        let rest = &ZEROS[..(len - done).min(SEGMENT_BYTES)];
+        // SAFETY: `rest` is readable for its length.
+        let written =
+            unsafe { libc::pwrite(fd.as_raw_fd(), rest.as_ptr().cast(), rest.len(), (offset + done) as libc::off_t) };
+        match usize::try_from(written) {
+            Ok(0) => return Err(std::io::Error::from_raw_os_error(libc::ENOSPC)),
+            Ok(written) => done += written,
+            Err(_) => match std::io::Error::last_os_error() {
+                error if error.kind() == std::io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
         }
     }
     Ok(())
 }
 
 /// Takes the page faults of a new segment here, and not where records are written.
-fn touch(segment: NonNull<u8>) {
-    // SAFETY: a mapping of our own; older kernels refuse the advice.
-    let is_done = unsafe { libc::madvise(segment.as_ptr().cast(), SEGMENT_BYTES, libc::MADV_POPULATE_WRITE) == 0 };
-    for page in (0..SEGMENT_BYTES).step_by(4096).filter(|_| !is_done) {
+fn touch(segment: NonNull<u8>) -> std::io::Result<()> {
+    // SAFETY: a mapping of our own.
+    if unsafe { libc::madvise(segment.as_ptr().cast(), SEGMENT_BYTES, libc::MADV_POPULATE_WRITE) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    // Kernels before 5.14 do not know the advice. Any other failure would be a fatal fault when written by hand.
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        return Err(error);
+    }
+    for page in (0..SEGMENT_BYTES).step_by(4096) {
         // SAFETY: inside the mapping, which nobody else writes yet.
         unsafe { segment.add(page).write_volatile(0) };
     }
+    Ok(())
 }
 
 fn map(fd: &OwnedFd, offset: usize, len: usize) -> std::io::Result<NonNull<u8>> {

@@ -83,7 +83,7 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
         parent_pid: header.parent_pid,
         state,
         opened_ns: header.opened.monotonic_ns,
-        unix_offset_ns: header.opened.unix_ns - header.opened.monotonic_ns,
+        unix_offset_ns: header.opened.unix_ns.saturating_sub(header.opened.monotonic_ns),
         last_ns,
         steps: decoded.steps_in_ns(&clock, last_ns),
         optimizer_steps: decoded.marks_in_ns(&clock),
@@ -146,7 +146,8 @@ impl HeaderFields {
         if version > VERSION {
             return Err(CaptureError::NewerVersion { found: version, supported: VERSION, path: path.into() });
         }
-        read().filter(|header| header.segment_bytes > SEGMENT_HEADER_BYTES).ok_or_else(not_a_capture)
+        let is_sane = |header: &Self| header.segment_bytes > SEGMENT_HEADER_BYTES && header.segment_bytes % 4096 == 0;
+        read().filter(is_sane).ok_or_else(not_a_capture)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
     builder.facts = facts_of_run(&captures);
     let offsets = host_offsets(&captures);
-    let pids: Vec<u64> = captures.iter().map(|capture| capture.process.pid).collect();
+    let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
         Placed { capture, offset_ns }.add_to(&mut builder, &pids);
@@ -77,7 +77,7 @@ struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[u64]) {
+    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid]) {
         let capture = self.capture;
         let process = builder.add_process(process_of(capture, pids_of_run));
         if capture.state != State::Closed {
@@ -92,16 +92,24 @@ impl Placed<'_> {
         }
         for step in &capture.steps {
             let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
-            let (start_ns, dur_ns) = (step.start_ns + self.offset_ns, step.end_ns - step.start_ns);
-            let slice = builder.add_slice(tracks[&step.thread], SliceKind::Step, name, start_ns, dur_ns.max(0));
+            let (start_ns, dur_ns) = self.place(step.start_ns, step.end_ns);
+            let slice = builder.add_slice(tracks[&step.thread], SliceKind::Step, name, start_ns, dur_ns);
             builder.add_step_label(slice, step.number);
             if step.is_unfinished {
                 builder.set_unfinished(slice);
             }
         }
         for mark in &capture.optimizer_steps {
-            builder.add_step_mark(tracks[&mark.thread], mark.time_ns + self.offset_ns);
+            builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0);
         }
+    }
+
+    /// Start in Unix time, and duration; numbers that only damage can explain are cut to what arithmetic can bear.
+    fn place(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
+        const FARTHEST_NS: i64 = 1 << 61;
+        let start_ns = start_ns.saturating_add(self.offset_ns).clamp(-FARTHEST_NS, FARTHEST_NS);
+        let end_ns = end_ns.saturating_add(self.offset_ns).clamp(start_ns, FARTHEST_NS);
+        (start_ns, end_ns - start_ns)
     }
 
     fn add_event(
@@ -113,7 +121,7 @@ impl Placed<'_> {
     ) {
         let (name, label) = names[event.name as usize];
         let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
-        let (start_ns, dur_ns) = (event.start_ns + self.offset_ns, event.end_ns - event.start_ns);
+        let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
             builder.set_unfinished(slice);
@@ -137,12 +145,20 @@ fn kind_of_label(name: &str) -> SliceKind {
     }
 }
 
-fn process_of(capture: &Capture, pids_of_run: &[u64]) -> Process {
+/// What tells a pid from the same number on another host or in another container.
+type PlaceAndPid = ([u8; 16], u64, u64);
+
+fn place_and_pid(capture: &Capture, pid: u64) -> PlaceAndPid {
+    (capture.process.boot_id, capture.process.pid_namespace, pid)
+}
+
+fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
+    let parent = place_and_pid(capture, capture.parent_pid);
     Process {
         rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
         world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
         pid: Some(capture.process.pid as i64),
-        parent_pid: pids_of_run.contains(&capture.parent_pid).then_some(capture.parent_pid as i64),
+        parent_pid: pids_of_run.contains(&parent).then_some(capture.parent_pid as i64),
         host: fact(capture, "host").map(str::to_string),
         name: fact(capture, "process_name").unwrap_or("process").to_string(),
     }

@@ -6,6 +6,7 @@ use crate::names::{Interned, MAX_NAME_BYTES, Name, NameCache};
 use crate::session::{EPOCH, STATE, Segment, Session, count_dropped};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use stepscope_capture::layout::{BeginWord, SEGMENT_BYTES, Tag, first_word, padded};
 
@@ -117,7 +118,12 @@ pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread:
             // SAFETY: as above.
             return unsafe { buffer.begin_with_text(name, scope, op) };
         };
+        let epoch = buffer.epoch;
         let Some(at) = buffer.reserve(LONGEST_FIXED) else { return };
+        if buffer.epoch != epoch {
+            // The id belongs to the capture before.
+            return count_dropped();
+        }
         let number_and_one = sequence_number.wrapping_add(1).max(0) as u64;
         let has_room = number_and_one <= BeginWord::SEQUENCE_NUMBERS;
         let (tag, words) = match (forward_thread != 0, has_room) {
@@ -157,8 +163,9 @@ pub unsafe fn end(op: OpenOp, name: impl FnOnce() -> Name, origin: impl FnOnce()
             && buffer.open_len > 0
             && buffer.open[(buffer.open_len - 1) % MAX_OPEN] == op
         {
-            let Some(at) = buffer.reserve(1) else { return };
+            // First: another capture, which `reserve` may move to, has an empty stack of its own.
             buffer.open_len -= 1;
+            let Some(at) = buffer.reserve(1) else { return };
             // SAFETY: `reserve` gave room for one word.
             unsafe { buffer.publish_at(at, first_word(at_ticks, Tag::End), 1) };
         } else {
@@ -211,6 +218,7 @@ pub fn reintroduce_thread() {
 
 /// Names the calling thread, now and in captures opened later.
 pub fn name_thread(name: &str) {
+    let name = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
     let _ = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.name = Some(name.into())));
     if !BUFFER.get().is_null() {
         append(Tag::ThreadName, &[name.len() as u64], name.as_bytes());
@@ -250,8 +258,7 @@ impl ThreadBuffer {
     /// Room for `words` words, in the capture that is open now; `None` when there is nothing to write to.
     #[inline(always)]
     fn reserve(&mut self, words: usize) -> Option<*mut u64> {
-        let has_room = (self.end as usize) - (self.cursor as usize) >= words * 8;
-        if self.epoch == EPOCH.load(Ordering::Relaxed) && has_room {
+        if self.epoch == EPOCH.load(Ordering::Relaxed) && self.has_room(words) {
             return Some(self.cursor);
         }
         self.renew(words)
@@ -304,17 +311,39 @@ impl ThreadBuffer {
                 }
             }
             // SAFETY: the caller's promise about `name`.
-            None => match unsafe { self.name_id(name) } {
-                Some(id) => self.append(ticks(), Tag::EndElsewhere, &[u64::from(id), origin], &[]),
-                None => count_dropped(),
-            },
+            None => unsafe { self.end_elsewhere(name, origin) },
         }
     }
 
+    /// An end whose op is not on this thread's stack.
+    unsafe fn end_elsewhere(&mut self, name: Name, origin: u64) {
+        // SAFETY: the caller's promise.
+        let Some(id) = (unsafe { self.name_id(name) }) else { return count_dropped() };
+        let epoch = self.epoch;
+        if self.reserve(LONGEST_FIXED).is_none() {
+            return;
+        }
+        if self.epoch != epoch {
+            return count_dropped();
+        }
+        self.write(ticks(), Tag::EndElsewhere, &[u64::from(id), origin], &[]);
+    }
+
+    /// Writes any record but those of the hot path, into the capture that is open now.
     fn append(&mut self, at_ticks: u64, tag: Tag, words: &[u64], text: &[u8]) {
+        if self.reserve(1 + words.len() + padded(text.len()) / 8).is_some() {
+            self.write(at_ticks, tag, words, text);
+        }
+    }
+
+    /// Writes a record into the segment at hand; counts it as dropped when there is no room.
+    fn write(&mut self, at_ticks: u64, tag: Tag, words: &[u64], text: &[u8]) {
         let len = 1 + words.len() + padded(text.len()) / 8;
-        let Some(at) = self.reserve(len) else { return };
-        // SAFETY: `reserve` gave room for all words; the padding behind the text is zero, as all unwritten bytes are.
+        if !self.has_room(len) {
+            return count_dropped();
+        }
+        let at = self.cursor;
+        // SAFETY: there is room for all words; the padding behind the text is zero, as all unwritten bytes are.
         unsafe {
             std::ptr::copy_nonoverlapping(words.as_ptr(), at.add(1), words.len());
             std::ptr::copy_nonoverlapping(text.as_ptr(), at.add(1 + words.len()).cast(), text.len());
@@ -322,10 +351,14 @@ impl ThreadBuffer {
         }
     }
 
+    #[inline(always)]
+    fn has_room(&self, words: usize) -> bool {
+        (self.end as usize) - (self.cursor as usize) >= words * 8
+    }
+
     fn append_fact(&mut self, key: &str, value: &str) {
-        let value = &value.as_bytes()[..value.len().min(MAX_FACT_BYTES)];
-        let text = [key.as_bytes(), value].concat();
-        self.append(ticks(), Tag::Fact, &[key.len() as u64 | (value.len() as u64) << 32], &text);
+        let (words, text) = fact_record(key, value);
+        self.append(ticks(), Tag::Fact, &words, &text);
     }
 
     fn append_clock(&mut self, now: stepscope_capture::ClockPoint) {
@@ -360,7 +393,7 @@ impl ThreadBuffer {
             Interned::Known(text, id) => (text, id),
             Interned::New(text, id) => {
                 // Still under the lock: another thread that gets this id must find the name before its own records.
-                self.append(ticks(), Tag::Name, &[u64::from(id) | (text.len() as u64) << 32], text);
+                self.write(ticks(), Tag::Name, &[u64::from(id) | (text.len() as u64) << 32], text);
                 (text, id)
             }
             Interned::Full => return None,
@@ -391,36 +424,46 @@ impl ThreadBuffer {
         }
         let old = self.take_segment();
         let mut state = STATE.lock();
-        let session = state.session();
-        // Read under the lock: opening the inherited capture of a forked child moves the epoch.
+        state.open_inherited();
+        // Read under the lock, after a forked child has opened its own capture.
         let epoch = EPOCH.load(Ordering::Acquire);
         let is_new_epoch = self.epoch != epoch;
         if is_new_epoch {
             self.enter(epoch);
         }
-        let got = session.and_then(|session| {
-            match old {
-                Some(segment) if !is_new_epoch => session.retired.push(segment),
-                Some(segment) => segment.unmap(),
-                None => {}
-            }
-            if is_new_epoch {
-                (self.ordinal, session.next_ordinal) = (session.next_ordinal, session.next_ordinal + 1);
-            }
-            let segment = next_segment(session, is_new_epoch)?;
-            let facts = if self.ordinal == 0 && self.part == 0 { session.facts() } else { Vec::new() };
-            Some((segment, facts))
-        });
-        drop(state);
-        let Some((segment, facts)) = got else {
-            self.is_dry = true;
-            count_dropped();
-            return None;
+        let Some(session) = &mut state.session else {
+            drop(state);
+            old.into_iter().for_each(Segment::unmap);
+            return self.run_dry();
         };
+        match old {
+            Some(segment) if !is_new_epoch => session.retired.push(segment),
+            Some(segment) => segment.unmap(),
+            None => {}
+        }
+        if is_new_epoch {
+            (self.ordinal, session.next_ordinal) = (session.next_ordinal, session.next_ordinal + 1);
+        }
+        let facts = if self.ordinal == 0 && self.part == 0 { session.facts() } else { Vec::new() };
+        let stocked = stocked_segment(session, is_new_epoch);
+        let file = Arc::clone(&session.file);
+        drop(state);
+        // Mapping is slow, and nobody should wait for it.
+        let Some(segment) = stocked.or_else(|| file.map_segment().ok().map(fresh)) else { return self.run_dry() };
         self.use_segment(segment);
         self.introduce(is_new_epoch, &facts);
-        let has_room = (self.end as usize) - (self.cursor as usize) >= words * 8;
-        has_room.then_some(self.cursor)
+        if !self.has_room(words) {
+            count_dropped();
+            return None;
+        }
+        Some(self.cursor)
+    }
+
+    /// This epoch has nothing to write to.
+    fn run_dry(&mut self) -> Option<*mut u64> {
+        self.is_dry = true;
+        count_dropped();
+        None
     }
 
     fn enter(&mut self, epoch: u64) {
@@ -435,12 +478,16 @@ impl ThreadBuffer {
         let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u64;
         let who = u64::from(self.ordinal) | u64::from(self.part) << 32;
         self.part += 1;
-        self.append(ticks(), Tag::Thread, &[who, tid, framework_thread()], &[]);
+        // Written into the segment at hand: asking for room could move to another capture, where the ordinal is another.
+        self.write(ticks(), Tag::Thread, &[who, tid, framework_thread()], &[]);
         if is_new_epoch {
             let name = thread_name();
-            self.append(ticks(), Tag::ThreadName, &[name.len() as u64], name.as_bytes());
+            self.write(ticks(), Tag::ThreadName, &[name.len() as u64], name.as_bytes());
         }
-        facts.iter().for_each(|(key, value)| self.append_fact(key, value));
+        for (key, value) in facts {
+            let (words, text) = fact_record(key, value);
+            self.write(ticks(), Tag::Fact, &words, &text);
+        }
     }
 
     fn use_segment(&mut self, segment: Segment) {
@@ -473,14 +520,20 @@ impl ThreadBuffer {
     }
 }
 
-/// A segment for a thread: what an ended thread left for a new one, else one that is ready, else one mapped here.
-fn next_segment(session: &mut Session, is_new_thread: bool) -> Option<Segment> {
+/// A segment for a thread: what an ended thread left for a new one, else one that is ready.
+fn stocked_segment(session: &mut Session, is_new_thread: bool) -> Option<Segment> {
     if let Some(segment) = is_new_thread.then(|| session.partial.pop()).flatten() {
         return Some(segment);
     }
-    let ready = session.ready.pop();
     session.helper.iter().for_each(|helper| helper.thread().unpark());
-    ready.or_else(|| session.file.map_segment().ok().map(fresh)).or_else(|| session.partial.pop())
+    session.ready.pop()
+}
+
+/// The words and the text of a fact's record.
+fn fact_record(key: &str, value: &str) -> ([u64; 1], Vec<u8>) {
+    let key = &key.as_bytes()[..key.len().min(MAX_FACT_BYTES)];
+    let value = &value.as_bytes()[..value.len().min(MAX_FACT_BYTES)];
+    ([key.len() as u64 | (value.len() as u64) << 32], [key, value].concat())
 }
 
 fn truncated(text: &[u8]) -> &[u8] {

@@ -60,7 +60,7 @@ fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-fn run(file: &CaptureFile, is_stopping: &AtomicBool) {
+fn run(file: &Arc<CaptureFile>, is_stopping: &AtomicBool) {
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
     while !is_stopping.load(Ordering::Acquire) {
@@ -77,12 +77,14 @@ fn run(file: &CaptureFile, is_stopping: &AtomicBool) {
 }
 
 /// Maps what is missing and unmaps what is full, both outside the lock.
-fn tend_segments(file: &CaptureFile) {
+fn tend_segments(file: &Arc<CaptureFile>) {
     let (missing, retired) = {
         let mut state = STATE.lock();
         match &mut state.session {
-            Some(session) => (READY.saturating_sub(session.ready.len()), std::mem::take(&mut session.retired)),
-            None => return,
+            Some(session) if Arc::ptr_eq(&session.file, file) => {
+                (READY.saturating_sub(session.ready.len()), std::mem::take(&mut session.retired))
+            }
+            _ => return,
         }
     };
     retired.into_iter().for_each(Segment::unmap);
@@ -90,8 +92,8 @@ fn tend_segments(file: &CaptureFile) {
         let Ok(base) = file.map_segment() else { return };
         let segment = fresh(base);
         match &mut STATE.lock().session {
-            Some(session) => session.ready.push(segment),
-            None => return segment.unmap(),
+            Some(session) if Arc::ptr_eq(&session.file, file) => session.ready.push(segment),
+            _ => return segment.unmap(),
         }
     }
 }

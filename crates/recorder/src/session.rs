@@ -122,13 +122,17 @@ pub fn close() {
         STATE.lock().inherited = None;
         return;
     }
-    let helper = STATE.lock().session.as_mut().and_then(|session| session.helper.take());
-    helper.into_iter().for_each(helper::Helper::stop);
     buffer::append_clock();
-    let mut state = STATE.lock();
-    let Some(session) = state.session.take() else { return };
-    EPOCH.fetch_add(1, Ordering::Release);
-    HEADER.store(std::ptr::null_mut(), Ordering::Release);
+    let closed = {
+        let mut state = STATE.lock();
+        let closed = state.session.take();
+        EPOCH.fetch_add(1, Ordering::Release);
+        HEADER.store(std::ptr::null_mut(), Ordering::Release);
+        closed
+    };
+    // Somebody else may have closed it meanwhile.
+    let Some(session) = closed else { return };
+    session.helper.into_iter().for_each(helper::Helper::stop);
     session.file.header().closed.store(1, Ordering::Release);
     [session.ready, session.partial, session.retired].into_iter().flatten().for_each(Segment::unmap);
 }
@@ -164,13 +168,12 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
 }
 
 impl State {
-    /// The open session; in a forked child opens the inherited one first.
-    pub(crate) fn session(&mut self) -> Option<&mut Session> {
-        let started = self.inherited.take().map(|plan| start(self, plan));
-        if let Some(Err(error)) = started {
+    /// In a forked child: opens the capture that it inherited the plan of.
+    pub(crate) fn open_inherited(&mut self) {
+        let opened = self.inherited.take().map(|plan| start(self, plan));
+        if let Some(Err(error)) = opened {
             self.last_error = Some(error);
         }
-        self.session.as_mut()
     }
 
     /// In a forked child: the parent's capture is not ours to write.

@@ -7,6 +7,8 @@
 mod _recorder {
     use pyo3::exceptions::{PyOSError, PyRuntimeError};
     use pyo3::prelude::*;
+    use pyo3::types::PyString;
+    use std::borrow::Cow;
     use std::collections::HashMap;
     use std::path::PathBuf;
     use stepscope_recorder as recorder;
@@ -40,26 +42,26 @@ mod _recorder {
 
     /// Records a fact about the process.
     #[pyfunction]
-    fn set_fact(key: &str, value: &str) {
-        recorder::set_fact(key, value);
+    fn set_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
+        recorder::set_fact(&text(key), &text(value));
     }
 
     /// Names the calling thread.
     #[pyfunction]
-    fn name_thread(name: &str) {
-        recorder::name_thread(name);
+    fn name_thread(name: &Bound<'_, PyAny>) {
+        recorder::name_thread(&text(name));
     }
 
     /// A label begins; gives the token that ends it.
     #[pyfunction]
-    fn begin_label(name: &str) -> usize {
-        recorder::begin_label(name)
+    fn begin_label(name: &Bound<'_, PyAny>) -> usize {
+        recorder::begin_label(&text(name))
     }
 
     /// A label ends.
     #[pyfunction]
-    fn end_label(token: usize, name: &str) {
-        recorder::end_label(token, name);
+    fn end_label(token: usize, name: &Bound<'_, PyAny>) {
+        recorder::end_label(token, &text(name));
     }
 
     /// A step begins on the calling thread.
@@ -110,6 +112,12 @@ mod _recorder {
         ]))
     }
 
+    /// Ends a watch whose ops did not run to the end.
+    #[pyfunction]
+    fn probe_cancel() {
+        torch::probe_cancel();
+    }
+
     /// Records ops from now on, on all threads.
     #[pyfunction]
     fn hook() -> PyResult<()> {
@@ -126,6 +134,12 @@ mod _recorder {
     #[pyfunction]
     fn is_hooked() -> bool {
         torch::is_hooked()
+    }
+
+    /// Text as Python has it: halves of surrogate pairs (undecodable file names) are replaced, anything but text is
+    /// empty. Names must never raise into the program.
+    fn text<'a>(object: &'a Bound<'_, PyAny>) -> Cow<'a, str> {
+        object.cast::<PyString>().map_or(Cow::Borrowed(""), |text| text.to_string_lossy())
     }
 
     fn refused(refusal: torch::Refusal) -> PyErr {

@@ -16,5 +16,5 @@ mod probe;
 mod solve;
 
 pub use hook::{hook, is_hooked, unhook};
-pub use probe::{probe_begin, probe_end};
+pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};

@@ -22,6 +22,9 @@ struct Probe {
     seen: Vec<Seen>,
 }
 
+/// The known ops are far fewer.
+const MOST_SEEN: usize = 256;
+
 static PROBE: Mutex<Option<Probe>> = Mutex::new(None);
 
 /// Begins to watch the calling thread's ops, in the PyTorch whose libraries lie in `folder`.
@@ -57,6 +60,15 @@ pub fn probe_end(op: &str, sequence_numbers: &[i64], range: &str, release: &str)
     Ok(layout)
 }
 
+/// Ends a watch whose ops did not run to the end; nothing happens without one.
+pub fn probe_cancel() {
+    let probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(probe) = probe {
+        // SAFETY: the handle that `add` gave.
+        unsafe { (probe.api.remove_callback)(probe.handle) };
+    }
+}
+
 fn tid() -> i64 {
     // SAFETY: a plain system call.
     unsafe { libc::syscall(libc::SYS_gettid) }
@@ -65,8 +77,10 @@ fn tid() -> i64 {
 unsafe extern "C" fn see_start(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
     // SAFETY: PyTorch passes room for its pointer; null is a `unique_ptr` that owns nothing.
     unsafe { *context = std::ptr::null_mut() };
-    let mut probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(probe) = probe.as_mut().filter(|probe| probe.tid == tid()) {
+    // Other threads' ops must not wait, least of all in a child that was forked while this thread held the lock.
+    let Ok(mut probe) = PROBE.try_lock() else { return context };
+    let is_wanted = |probe: &&mut Probe| probe.tid == tid() && probe.seen.len() < MOST_SEEN;
+    if let Some(probe) = probe.as_mut().filter(is_wanted) {
         // SAFETY: PyTorch passes a live object.
         let seen = unsafe { see(probe, function) };
         probe.seen.extend(seen);

@@ -88,8 +88,9 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
     for (file, capture) in raw {
         let is_compacted = parts.iter().any(|part| stem(part) == stem(&file));
         match capture {
-            _ if is_compacted || !file.exists() => {}
+            _ if is_compacted => {}
             Ok(capture) => captures.push(capture),
+            Err(_) if !file.exists() => {}
             Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
             Err(error) => unreadable.push(error.to_string()),
         }

@@ -150,7 +150,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
 /// Events, steps and marks, by (thread, start).
 fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
     let empty = |thread, time_ns: i64, kind| Row {
-        start_ns: time_ns + capture.unix_offset_ns,
+        start_ns: time_ns.saturating_add(capture.unix_offset_ns),
         dur_ns: 0,
         kind,
         name: kind,
@@ -162,7 +162,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         is_unfinished: false,
     };
     let event = |event: &Event| Row {
-        dur_ns: event.end_ns - event.start_ns,
+        dur_ns: event.end_ns.saturating_sub(event.start_ns).max(0),
         name: capture.names.get(event.name as usize).map_or("", String::as_str),
         scope: Some(event.scope),
         sequence_number: event.sequence_number,
@@ -171,7 +171,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         ..empty(event.thread, event.start_ns, if event.scope == USER_SCOPE { "label" } else { "op" })
     };
     let step = |step: &StepRange| Row {
-        dur_ns: step.end_ns - step.start_ns,
+        dur_ns: step.end_ns.saturating_sub(step.start_ns).max(0),
         step: Some(step.number),
         is_unfinished: step.is_unfinished,
         ..empty(step.thread, step.start_ns, "step")
@@ -212,6 +212,10 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
 
 /// How a part's process ended, and how many rows it has, without reading them.
 pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
+    guarded(path, || read_summary(path))
+}
+
+fn read_summary(path: &Path) -> Result<(State, u64), RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
     let file =
         File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
@@ -242,6 +246,17 @@ fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessM
 /// # Errors
 /// When the file cannot be read, is no part, or is of a newer version.
 pub fn read_part(path: &Path) -> Result<Capture, RunError> {
+    guarded(path, || read_table(path))
+}
+
+/// Runs `read` with damage that makes the Parquet library panic turned into an error.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(RunError::DamagedPart { reason: "the Parquet library gave up on it".into(), path: path.into() })
+    })
+}
+
+fn read_table(path: &Path) -> Result<Capture, RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
     let file =
         File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
@@ -304,10 +319,10 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     for row in 0..batch.num_rows() {
-        let start_ns = start.value(row) - capture.unix_offset_ns;
-        let (end_ns, is_unfinished) = (start_ns + dur.value(row), unfinished.value(row));
+        let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
+        let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
         let thread = Some(thread.value(row)).filter(|thread| (*thread as usize) < capture.threads.len())?;
-        match kind.value(row) {
+        match kind.value(row)? {
             "step" => {
                 let number = step.is_valid(row).then(|| step.value(row))?;
                 capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
@@ -315,7 +330,7 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
             "optimizer_step" => capture.optimizer_steps.push(Mark { thread, time_ns: start_ns }),
             _ => {
                 let next = capture.names.len() as u32;
-                let text = name.value(row);
+                let text = name.value(row)?;
                 let id = match names.get(text) {
                     Some(id) => *id,
                     None => {
@@ -356,7 +371,8 @@ impl<'a> Text<'a> {
         Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
     }
 
-    fn value(&self, row: usize) -> &'a str {
-        self.values.value(self.keys.keys().value(row) as usize)
+    fn value(&self, row: usize) -> Option<&'a str> {
+        let key = self.keys.is_valid(row).then(|| self.keys.keys().value(row) as usize)?;
+        (key < self.values.len()).then(|| self.values.value(key))
     }
 }
