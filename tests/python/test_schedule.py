@@ -115,10 +115,24 @@ def test_starting_twice_is_an_error(tmp_path):
     prof.stop()
 
 
-def test_a_step_before_start_is_an_error(tmp_path):
-    with pytest.raises(RuntimeError, match="started before"):
-        profile(run=tmp_path / "run").step()
+def test_a_step_while_not_started_does_nothing(tmp_path):
+    prof = profile(run=tmp_path / "run")
+    prof.step()
+    prof.stop()
+    assert prof.step_num == 0
     assert not (tmp_path / "run").exists()
+
+
+def test_an_exception_in_on_trace_ready_passes_and_the_run_is_closed(tmp_path):
+    def fail(_prof):
+        raise ZeroDivisionError
+
+    prof = profile(on_trace_ready=fail, run=tmp_path / "run")
+    with pytest.raises(ZeroDivisionError), prof:
+        torch.erfinv(X)
+    torch.digamma(X)
+    assert names_of(prof.run) == ["aten::erfinv"]
+    assert "capture.process_killed" not in runs.findings(prof.run)
 
 
 def test_an_exception_in_the_loop_closes_the_run_and_passes(tmp_path):

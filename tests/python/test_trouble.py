@@ -98,9 +98,14 @@ print("done")
     assert not run.exists()
 
 
-def test_a_folder_that_may_not_be_written(tmp_path):
-    with pytest.raises(OSError):
-        profile(run="/proc/stepscope").start()
+def test_a_folder_that_may_not_be_written():
+    """The loop runs as without us; only a warning says that nothing is recorded."""
+    prof = profile(run="/proc/stepscope")
+    with pytest.warns(UserWarning, match="stepscope does not record: .*/proc/stepscope"):
+        prof.start()
+    with record_function("label"):
+        prof.step()
+    prof.stop()
 
 
 @pytest.fixture(scope="module")
