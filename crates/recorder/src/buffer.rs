@@ -5,6 +5,7 @@ use crate::helper::fresh;
 use crate::names::{Interned, MAX_NAME_BYTES, Name, NameCache};
 use crate::session::{EPOCH, STATE, Segment, Session, count_dropped};
 use std::cell::{Cell, RefCell};
+use std::ffi::c_char;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +20,9 @@ const MAX_OPEN: usize = 256;
 const MIN_PARTIAL_BYTES: usize = 16 << 10;
 /// Longest value of a fact that is kept whole.
 const MAX_FACT_BYTES: usize = 8 << 10;
+/// How far ahead of the cursor memory is fetched for writing: the helper thread zeroed it on another processor, whose
+/// cache still holds it.
+const PREFETCH_WORDS: usize = 40;
 /// Words of the longest record of fixed length.
 const LONGEST_FIXED: usize = 4;
 
@@ -105,18 +109,35 @@ fn first_use(found: *mut ThreadBuffer) -> Option<*mut ThreadBuffer> {
     Some(buffer)
 }
 
-/// An op or label begins on the calling thread. `forward_thread` is 0 for all but backward nodes, `sequence_number`
-/// negative where there is none.
+/// An op or label begins on the calling thread. `text` is its name as the hook finds it; only when that address is not
+/// known yet is `name` asked what it is. `forward_thread` is 0 for all but backward nodes, `sequence_number` negative
+/// where there is none.
 ///
 /// # Safety
-/// The text `name` was made of lives during the call.
+/// `text` is a zero-terminated string, and like the text that `name` gives it lives during the call.
 #[inline(always)]
-pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread: u64, op: OpenOp) {
+pub unsafe fn begin(
+    text: *const c_char,
+    name: impl FnOnce() -> Name,
+    scope: u8,
+    sequence_number: i64,
+    forward_thread: u64,
+    op: OpenOp,
+) {
     with_buffer(|buffer| {
         // SAFETY: the caller's promise.
-        let Some(id) = (unsafe { buffer.name_id(name) }) else {
-            // SAFETY: as above.
-            return unsafe { buffer.begin_with_text(name, scope, op) };
+        let known = unsafe { buffer.known_name_id(Name::stable(text)) };
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let name = name();
+                // SAFETY: as above.
+                match unsafe { buffer.name_id(name) } {
+                    Some(id) => id,
+                    // SAFETY: as above.
+                    None => return unsafe { buffer.begin_with_text(name, scope, op) },
+                }
+            }
         };
         let epoch = buffer.epoch;
         let Some(at) = buffer.reserve(LONGEST_FIXED) else { return };
@@ -145,6 +166,7 @@ pub unsafe fn begin(name: Name, scope: u8, sequence_number: i64, forward_thread:
             }
             buffer.open(op);
             buffer.publish(at, tag, words);
+            prefetch_for_write(at.wrapping_add(PREFETCH_WORDS));
         }
     });
 }
@@ -181,8 +203,8 @@ pub fn begin_label(name: &str) -> OpenOp {
     const USER_SCOPE: u8 = 7;
     // Odd, so that it never equals the address of an op.
     let token = NEXT.fetch_add(2, Ordering::Relaxed);
-    // SAFETY: `name` lives.
-    unsafe { begin(Name::text(name), USER_SCOPE, -1, 0, token) };
+    // SAFETY: `name` lives; no name is known by the address of the empty one.
+    unsafe { begin(c"".as_ptr(), || Name::text(name), USER_SCOPE, -1, 0, token) };
     token
 }
 
@@ -368,14 +390,16 @@ impl ThreadBuffer {
     /// The id of `name`, written to the capture before it is used; `None` when the table is full.
     #[inline(always)]
     unsafe fn name_id(&mut self, name: Name) -> Option<u32> {
-        if self.epoch == EPOCH.load(Ordering::Relaxed) {
-            // SAFETY: the caller's promise.
-            if let Some(id) = unsafe { self.names.find(name) } {
-                return Some(id);
-            }
-        }
-        // SAFETY: as above.
-        unsafe { self.intern(name) }
+        // SAFETY: the caller's promise.
+        unsafe { self.known_name_id(name).or_else(|| self.intern(name)) }
+    }
+
+    /// The id of `name`, when this thread has met it in this capture.
+    #[inline(always)]
+    unsafe fn known_name_id(&self, name: Name) -> Option<u32> {
+        let is_current = self.epoch == EPOCH.load(Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        if is_current { unsafe { self.names.find(name) } } else { None }
     }
 
     #[cold]
@@ -534,6 +558,16 @@ fn fact_record(key: &str, value: &str) -> ([u64; 1], Vec<u8>) {
     let key = &key.as_bytes()[..key.len().min(MAX_FACT_BYTES)];
     let value = &value.as_bytes()[..value.len().min(MAX_FACT_BYTES)];
     ([key.len() as u64 | (value.len() as u64) << 32], [key, value].concat())
+}
+
+/// Asks for the cache line at `address`, which need not be mapped.
+#[inline(always)]
+fn prefetch_for_write(address: *const u64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it never faults.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_ET0 }>(address.cast());
+    }
 }
 
 fn truncated(text: &[u8]) -> &[u8] {

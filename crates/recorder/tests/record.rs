@@ -107,7 +107,7 @@ fn scenarios() {
             for (op, (number, forward_thread)) in NUMBERS.into_iter().enumerate() {
                 let name = recorder::Name::text("op");
                 // SAFETY: the name is a constant.
-                unsafe { recorder::begin(name, 1, number, forward_thread, op * 8) };
+                unsafe { recorder::begin(c"op".as_ptr(), || name, 1, number, forward_thread, op * 8) };
                 // SAFETY: as above.
                 unsafe { recorder::end(op * 8, || name, || 0) };
             }

@@ -67,11 +67,11 @@ unsafe extern "C" fn on_start(context: *mut *mut c_void, function: *const u8) ->
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
         let text = (hook.api.name)(function);
-        let name = if hook.has_schema(function) { Name::stable(text) } else { Name::temporary(text) };
+        let name = || if hook.has_schema(function) { Name::stable(text) } else { Name::temporary(text) };
         let scope = *function.add(hook.layout.scope);
         let sequence_number = *function.add(hook.layout.sequence_number).cast::<i64>();
         let forward_thread = *function.add(hook.layout.forward_thread).cast::<u64>();
-        recorder::begin(name, scope, sequence_number, forward_thread, function as usize);
+        recorder::begin(text, name, scope, sequence_number, forward_thread, function as usize);
     }
     context
 }
