@@ -146,7 +146,8 @@ impl HeaderFields {
         if version > VERSION {
             return Err(CaptureError::NewerVersion { found: version, supported: VERSION, path: path.into() });
         }
-        let is_sane = |header: &Self| header.segment_bytes > SEGMENT_HEADER_BYTES && header.segment_bytes % 4096 == 0;
+        let is_sane =
+            |header: &Self| header.segment_bytes > SEGMENT_HEADER_BYTES && header.segment_bytes.is_multiple_of(4096);
         read().filter(is_sane).ok_or_else(not_a_capture)
     }
 }

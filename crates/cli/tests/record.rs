@@ -106,15 +106,13 @@ fn the_program_is_told_where_its_run_is() {
 #[test]
 fn a_run_in_which_nothing_was_recorded_says_why() {
     let place = Workplace::new();
-    let script = "mkdir $STEPSCOPE_RUN/notes && echo 'torch was not imported' > $STEPSCOPE_RUN/notes/1.txt";
-    let ended = place.record(&["-o", "run", "--", "sh", "-c", script]);
+    let ended = place.record(&["-o", "run", "--", "true"]);
     assert_eq!(ended.code, 0);
     assert_eq!(
         ended.stderr.lines().collect::<Vec<_>>(),
         [
             "stepscope: nothing was recorded in run",
             "stepscope: no Python process with PyTorch reached the recorder; `stepscope doctor` tells what works here",
-            "stepscope: note: torch was not imported",
         ]
     );
 }

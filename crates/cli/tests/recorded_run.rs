@@ -47,7 +47,8 @@ fn every_step_is_there_and_its_parts_sum() {
 fn the_report_names_the_training_and_its_workers() {
     let ended = run(&mut stepscope(&["report", &recorded_run()]));
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    for text in ["3 processes: train.py", "2 workers", "A step takes 179 ms (mean of 12)", "aten::mm", "PyTorch 2.13.0"] {
+    for text in ["3 processes: train.py", "2 workers", "A step takes 179 ms (mean of 12)", "aten::mm", "PyTorch 2.13.0"]
+    {
         assert!(ended.stdout.contains(text), "{text:?} is missing in\n{}", ended.stdout);
     }
 }

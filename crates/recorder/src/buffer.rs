@@ -49,7 +49,7 @@ thread_local! {
 
 /// Frees the buffer when its thread ends. Apart from [`BUFFER`], so that the hot path needs no destructor check.
 struct Owner {
-    name: Option<Box<str>>,
+    name: Option<Box<[u8]>>,
     is_owning: bool,
 }
 
@@ -240,10 +240,10 @@ pub fn reintroduce_thread() {
 
 /// Names the calling thread, now and in captures opened later.
 pub fn name_thread(name: &str) {
-    let name = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
+    let name = truncated(name.as_bytes());
     let _ = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.name = Some(name.into())));
     if !BUFFER.get().is_null() {
-        append(Tag::ThreadName, &[name.len() as u64], name.as_bytes());
+        append(Tag::ThreadName, &[name.len() as u64], name);
     }
 }
 
@@ -506,7 +506,7 @@ impl ThreadBuffer {
         self.write(ticks(), Tag::Thread, &[who, tid, framework_thread()], &[]);
         if is_new_epoch {
             let name = thread_name();
-            self.write(ticks(), Tag::ThreadName, &[name.len() as u64], name.as_bytes());
+            self.write(ticks(), Tag::ThreadName, &[name.len() as u64], &name);
         }
         for (key, value) in facts {
             let (words, text) = fact_record(key, value);
@@ -575,7 +575,7 @@ fn truncated(text: &[u8]) -> &[u8] {
 }
 
 /// The name given by `name_thread`, else the system's.
-fn thread_name() -> String {
+fn thread_name() -> Vec<u8> {
     let given = OWNER.try_with(|owner| owner.try_borrow().ok().and_then(|owner| owner.name.clone())).ok().flatten();
     if let Some(name) = given {
         return name.into();
@@ -584,5 +584,5 @@ fn thread_name() -> String {
     // SAFETY: the call writes at most 16 bytes, zero-terminated.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..len]).into_owned()
+    name[..len].to_vec()
 }
