@@ -253,7 +253,10 @@ class profile:
             return
         self._is_started = False
         try:
-            self._end_step()
+            if self._has_schedule:
+                self._end_step()
+            # Without one, what ran since the last step() is no whole step: left open, it counts as cut.
+            self._is_in_step = False
             if self._is_recording():
                 self._finish_cycle()
         finally:
@@ -289,7 +292,8 @@ class profile:
             _recording.stop_hook()
 
     def _begin_step(self):
-        if self._has_schedule and self._is_recording():
+        # Without a schedule only a first step() shows that the program marks steps at all.
+        if self._is_recording() and (self._has_schedule or self.step_num > 0):
             _recorder.step_begin(self.step_num)
             self._is_in_step = True
 

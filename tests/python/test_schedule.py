@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 import runs
+import stepscope
 import torch
 from stepscope.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 
@@ -75,6 +76,16 @@ def test_without_a_schedule_everything_is_recorded(tmp_path):
         loop(prof, 3)
         torch.digamma(X)
     assert names_of(prof.run) == ["aten::erfinv"] * 3 + ["aten::digamma"]
+
+
+def test_without_a_schedule_steps_are_marked_from_the_first_call_on(tmp_path):
+    with profile(run=tmp_path / "run") as prof:
+        loop(prof, 4)
+    breakdown = stepscope.open(prof.run).step_breakdown()["results"]
+    complete = [row["step"] for row in breakdown if row["step"] is not None and row["is_complete"]]
+    cut = [row["step"] for row in breakdown if row["step"] is not None and not row["is_complete"]]
+    assert complete == [1, 2, 3], "what ran before the first step() is not known to be a step"
+    assert cut == [4], "what ran after the last step() is not a whole one"
 
 
 def test_a_schedule_may_be_any_function(tmp_path):
