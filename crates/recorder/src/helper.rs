@@ -1,7 +1,7 @@
 //! The one thread of our own: it has segments ready before they are asked for, reads the clocks, and says that we live.
 
 use crate::session::{STATE, Segment};
-use crate::{buffer, clock};
+use crate::{clock, labels};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ fn run(file: &Arc<CaptureFile>, is_stopping: &AtomicBool) {
         tend_segments(file);
         let now = std::time::Instant::now();
         if now >= next_clock {
-            buffer::append_clock();
+            labels::append_clock();
             file.header().heartbeat_unix_ns.store(clock::now().unix_ns as u64, Ordering::Relaxed);
             next_clock = now + period;
             period = (period * 10).min(CLOCK_PERIOD);

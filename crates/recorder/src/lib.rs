@@ -13,13 +13,12 @@ mod buffer;
 mod clock;
 mod fork;
 mod helper;
+mod labels;
 mod lock;
 mod names;
 mod session;
 
-pub use buffer::{
-    OpenOp, begin, begin_label, end, end_label, mark_optimizer_step, name_thread, reintroduce_thread,
-    set_framework_thread, step_begin, step_end,
-};
+pub use buffer::{OpenOp, begin, end, set_framework_thread};
+pub use labels::{begin_label, end_label, mark_optimizer_step, name_thread, reintroduce_thread, step_begin, step_end};
 pub use names::Name;
 pub use session::{Opened, close, is_open, last_error, open, set_fact, set_window};

@@ -2,7 +2,7 @@
 
 use crate::lock::ForkLock;
 use crate::names::NameTable;
-use crate::{buffer, clock, fork, helper};
+use crate::{clock, fork, helper, labels};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -108,12 +108,12 @@ pub fn set_fact(key: &str, value: &str) {
         let plan = session.as_mut().map(|session| &mut session.plan).or(inherited.as_mut());
         plan.map(|plan| plan.facts.insert(key.into(), value.into()));
     }
-    buffer::append_fact(key, value);
+    labels::append_fact(key, value);
 }
 
 /// Records that a schedule switched recording on or off in `cycle`.
 pub fn set_window(is_on: bool, cycle: u64) {
-    buffer::append(Tag::Window, &[u64::from(is_on), cycle], &[]);
+    labels::append(Tag::Window, &[u64::from(is_on), cycle], &[]);
 }
 
 /// Closes the capture, when one is open; what threads record afterwards is dropped.
@@ -122,7 +122,7 @@ pub fn close() {
         STATE.lock().inherited = None;
         return;
     }
-    buffer::append_clock();
+    labels::append_clock();
     let closed = {
         let mut state = STATE.lock();
         let closed = state.session.take();

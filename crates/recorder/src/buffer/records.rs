@@ -1,0 +1,130 @@
+//! Records that are rare or of any length: written off the hot path, into the same segment.
+
+use super::{LONGEST_FIXED, ThreadBuffer};
+use crate::buffer::OpenOp;
+use crate::clock::ticks;
+use crate::names::{Interned, MAX_NAME_BYTES, Name};
+use crate::session::{EPOCH, STATE, count_dropped};
+use std::sync::atomic::Ordering;
+use stepscope_capture::layout::{Tag, first_word, padded};
+
+/// Longest value of a fact that is kept whole.
+const MAX_FACT_BYTES: usize = 8 << 10;
+
+impl ThreadBuffer {
+    /// An end whose op is not the innermost of this thread.
+    #[cold]
+    pub(crate) unsafe fn end_out_of_order(&mut self, op: OpenOp, name: Name, origin: u64) {
+        if self.reserve(LONGEST_FIXED).is_none() {
+            return;
+        }
+        if self.unlisted > 0 {
+            self.unlisted -= 1;
+            return self.append(ticks(), Tag::End, &[], &[]);
+        }
+        match self.open[..self.open_len].iter().rposition(|open| *open == op) {
+            Some(at) => {
+                let inside = self.open_len - 1 - at;
+                self.open_len = at;
+                match inside {
+                    0 => self.append(ticks(), Tag::End, &[], &[]),
+                    _ => self.append(ticks(), Tag::EndOuter, &[inside as u64], &[]),
+                }
+            }
+            // SAFETY: the caller's promise about `name`.
+            None => unsafe { self.end_elsewhere(name, origin) },
+        }
+    }
+
+    /// An end whose op is not on this thread's stack.
+    pub(crate) unsafe fn end_elsewhere(&mut self, name: Name, origin: u64) {
+        // SAFETY: the caller's promise.
+        let Some(id) = (unsafe { self.name_id(name) }) else { return count_dropped() };
+        let epoch = self.epoch;
+        if self.reserve(LONGEST_FIXED).is_none() {
+            return;
+        }
+        if self.epoch != epoch {
+            return count_dropped();
+        }
+        self.write(ticks(), Tag::EndElsewhere, &[u64::from(id), origin], &[]);
+    }
+
+    /// Writes any record but those of the hot path, into the capture that is open now.
+    pub(crate) fn append(&mut self, at_ticks: u64, tag: Tag, words: &[u64], text: &[u8]) {
+        if self.reserve(1 + words.len() + padded(text.len()) / 8).is_some() {
+            self.write(at_ticks, tag, words, text);
+        }
+    }
+
+    /// Writes a record into the segment at hand; counts it as dropped when there is no room.
+    pub(crate) fn write(&mut self, at_ticks: u64, tag: Tag, words: &[u64], text: &[u8]) {
+        let len = 1 + words.len() + padded(text.len()) / 8;
+        if !self.has_room(len) {
+            return count_dropped();
+        }
+        let at = self.cursor;
+        // SAFETY: there is room for all words; the padding behind the text is zero, as all unwritten bytes are.
+        unsafe {
+            std::ptr::copy_nonoverlapping(words.as_ptr(), at.add(1), words.len());
+            std::ptr::copy_nonoverlapping(text.as_ptr(), at.add(1 + words.len()).cast(), text.len());
+            self.publish_at(at, first_word(at_ticks, tag), len);
+        }
+    }
+
+    pub(crate) fn append_fact(&mut self, key: &str, value: &str) {
+        let (words, text) = fact_record(key, value);
+        self.append(ticks(), Tag::Fact, &words, &text);
+    }
+
+    pub(crate) fn append_clock(&mut self, now: stepscope_capture::ClockPoint) {
+        self.append(now.ticks, Tag::Clock, &[now.monotonic_ns as u64, now.unix_ns as u64], &[]);
+    }
+
+    #[cold]
+    pub(crate) unsafe fn intern(&mut self, name: Name) -> Option<u32> {
+        // SAFETY: the caller's promise.
+        let text = truncated(unsafe { name.bytes() });
+        // Room first: it cannot be asked for under the lock. It also brings the buffer into the current epoch.
+        self.reserve(2 + padded(text.len()) / 8)?;
+        let mut state = STATE.lock();
+        if self.epoch != EPOCH.load(Ordering::Acquire) {
+            return None;
+        }
+        let interned = state.session.as_mut()?.names.intern(text);
+        let (text, id) = match interned {
+            Interned::Known(text, id) => (text, id),
+            Interned::New(text, id) => {
+                // Still under the lock: another thread that gets this id must find the name before its own records.
+                self.write(ticks(), Tag::Name, &[u64::from(id) | (text.len() as u64) << 32], text);
+                (text, id)
+            }
+            Interned::Full => return None,
+        };
+        drop(state);
+        self.names.insert(name, text, id);
+        Some(id)
+    }
+
+    /// A begin whose name has no room in the table.
+    #[cold]
+    pub(crate) unsafe fn begin_with_text(&mut self, name: Name, scope: u8, op: OpenOp) {
+        // SAFETY: the caller's promise.
+        let text = truncated(unsafe { name.bytes() });
+        if self.reserve(2 + padded(text.len()) / 8).is_some() {
+            self.append(ticks(), Tag::BeginText, &[text.len() as u64 | u64::from(scope) << 32], text);
+            self.open(op);
+        }
+    }
+}
+
+/// The words and the text of a fact's record.
+pub(crate) fn fact_record(key: &str, value: &str) -> ([u64; 1], Vec<u8>) {
+    let key = &key.as_bytes()[..key.len().min(MAX_FACT_BYTES)];
+    let value = &value.as_bytes()[..value.len().min(MAX_FACT_BYTES)];
+    ([key.len() as u64 | (value.len() as u64) << 32], [key, value].concat())
+}
+
+pub(crate) fn truncated(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(MAX_NAME_BYTES)]
+}

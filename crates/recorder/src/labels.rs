@@ -1,0 +1,70 @@
+//! What the program itself says: labels, steps, names, facts.
+
+use crate::buffer::{LONGEST_FIXED, OWNER, OpenOp, begin, end, framework_thread, has_buffer, truncated, with_buffer};
+use crate::clock::{self, ticks};
+use crate::names::Name;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use stepscope_capture::layout::Tag;
+
+/// A label begins on the calling thread; gives the token that ends it.
+pub fn begin_label(name: &str) -> OpenOp {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    const USER_SCOPE: u8 = 7;
+    // Odd, so that it never equals the address of an op.
+    let token = NEXT.fetch_add(2, Ordering::Relaxed);
+    // SAFETY: `name` lives; no name is known by the address of the empty one.
+    unsafe { begin(c"".as_ptr(), || Name::text(name), USER_SCOPE, -1, 0, token) };
+    token
+}
+
+/// The label with this token ends.
+pub fn end_label(token: OpenOp, name: &str) {
+    // SAFETY: `name` lives.
+    unsafe { end(token, || Name::text(name), framework_thread) }
+}
+
+/// Step `number` begins on the calling thread.
+pub fn step_begin(number: i64) {
+    append(Tag::StepBegin, &[number as u64], &[]);
+}
+
+/// Step `number` ends on the calling thread.
+pub fn step_end(number: i64) {
+    append(Tag::StepEnd, &[number as u64], &[]);
+}
+
+/// An optimizer has just stepped on the calling thread.
+pub fn mark_optimizer_step() {
+    append(Tag::OptimizerStep, &[], &[]);
+}
+
+/// Writes again who the calling thread is: a hook that came later may know its framework id.
+pub fn reintroduce_thread() {
+    with_buffer(|buffer| {
+        if buffer.reserve(LONGEST_FIXED).is_some() {
+            buffer.introduce(false, &[]);
+        }
+    });
+}
+
+/// Names the calling thread, now and in captures opened later.
+pub fn name_thread(name: &str) {
+    let name = truncated(name.as_bytes());
+    let _ = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.name = Some(name.into())));
+    if has_buffer() {
+        append(Tag::ThreadName, &[name.len() as u64], name);
+    }
+}
+
+pub(crate) fn append_fact(key: &str, value: &str) {
+    with_buffer(|buffer| buffer.append_fact(key, value));
+}
+
+pub(crate) fn append_clock() {
+    with_buffer(|buffer| buffer.append_clock(clock::now()));
+}
+
+/// Writes any record but those of the hot path.
+pub(crate) fn append(tag: Tag, words: &[u64], text: &[u8]) {
+    with_buffer(|buffer| buffer.append(ticks(), tag, words, text));
+}
