@@ -231,3 +231,30 @@ fn one_process_can_record_twice() {
         captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
     assert_eq!(counts, [(5, 0, 0), (0, 0, 7)]);
 }
+
+#[test]
+fn a_damaged_capture_gives_what_can_be_read_or_an_error() {
+    let (folder, _) = run("out_of_order");
+    let file = std::fs::read_dir(folder.path().join("raw")).unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&file).unwrap();
+    let whole = read(&file).unwrap().events.len();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut noticed = 0;
+    for at in (0..120).chain((4096..used).step_by(97)) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xa5;
+        std::fs::write(&file, &damaged).unwrap();
+        match read(&file) {
+            Ok(capture) => {
+                assert!(capture.events.iter().all(|event| event.end_ns >= event.start_ns), "damaged at {at}");
+                noticed += usize::from(!capture.damaged.is_empty() || capture.events.len() != whole);
+            }
+            Err(_) => noticed += 1,
+        }
+    }
+    assert!(noticed > 0, "some damage is noticed");
+    for len in [0, 8, 4095, 4096, 4200, bytes.len() / 2] {
+        std::fs::write(&file, &bytes[..len]).unwrap();
+        assert_eq!(read(&file).is_ok(), len >= 4096, "cut at {len}");
+    }
+}
