@@ -3,6 +3,7 @@
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, padded};
+use crate::short::{Begin, Reference};
 use std::collections::{BTreeMap, HashMap};
 
 /// An op or a label.
@@ -98,18 +99,31 @@ struct Part<'a> {
     records: Vec<Record<'a>>,
 }
 
-/// One record: its tag, ticks, and the bytes after its first word.
+/// One record: its tag, ticks, the bytes after its first word, and of a begin what it says.
 #[derive(Clone, Copy)]
 struct Record<'a> {
     tag: Tag,
     ticks: u64,
     body: &'a [u8],
+    begin: Option<Begin>,
 }
 
 impl Record<'_> {
     fn word(&self, index: usize) -> u64 {
-        let bytes = self.body.get(index * 8..index * 8 + 8);
-        bytes.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+        word_at(self.body, index * 8).unwrap_or(0)
+    }
+
+    /// What a long begin with a name's id says.
+    fn long_begin(&self) -> Option<Begin> {
+        let (sequence_number, forward_thread) = match self.tag {
+            Tag::Begin => (None, 0),
+            Tag::BeginBackward => (None, self.word(1)),
+            Tag::BeginSequence => (Some(self.word(1)), self.word(2)),
+            _ => return None,
+        };
+        let packed = BeginWord::unpack(self.word(0));
+        let sequence_number = sequence_number.or(packed.sequence_number).map_or(-1, |number| number as i64);
+        Some(Begin { name: packed.name, scope: packed.scope, sequence_number, forward_thread })
     }
 
     /// The text of `len` bytes that begins `at` bytes into the body.
@@ -138,36 +152,71 @@ pub(crate) fn decode_segments(bytes: &[u8], segment_bytes: usize) -> Decoded {
 
 /// Splits a segment into the parts of the threads that used it.
 fn read_segment<'a>(segment: &'a [u8], index: usize, decoded: &mut Decoded, parts: &mut Vec<Part<'a>>) {
-    let word = |at: usize| segment.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    match word(0) {
+    match word_at(segment, 0) {
         Some(0) | None => return,
         Some(first) if first == u64::from(SEGMENT_MAGIC) << 32 | index as u64 => {}
         Some(_) => return decoded.damaged.push(format!("segment {index} has a damaged header")),
     }
     let mut at = SEGMENT_HEADER_BYTES;
-    let mut has_thread = false;
-    while let Some(first) = word(at).filter(|first| *first != 0) {
-        let rest = &segment[at + 8..];
-        let Some((tag, len)) = Tag::from_byte(first as u8).and_then(|tag| Some((tag, body_len(tag, rest)?))) else {
+    let mut reference = None;
+    while half_at(segment, at).is_some_and(|half| half != 0) {
+        let Some((record, len)) = read_record(segment, at, reference.as_ref()) else {
             return decoded.damaged.push(format!("segment {index} cannot be decoded from byte {at}"));
         };
-        let record = Record { tag, ticks: first >> 8, body: &rest[..len] };
-        at += 8 + len;
-        if tag == Tag::Thread {
-            has_thread = true;
+        at += len;
+        if record.tag == Tag::Thread {
+            reference = Some(Reference::at_thread(record.ticks));
             let (ordinal, part) = (record.word(0) as u32, (record.word(0) >> 32) as u32);
             parts.push(Part { ordinal, part, records: Vec::new() });
         }
-        match parts.last_mut() {
-            Some(part) if has_thread => part.records.push(record),
+        match (parts.last_mut(), &mut reference) {
+            (Some(part), Some(reference)) => {
+                reference.ticks = record.ticks;
+                record.begin.iter().for_each(|begin| reference.note(begin));
+                part.records.push(record);
+            }
             _ => return decoded.damaged.push(format!("segment {index} does not begin with a thread")),
         }
     }
 }
 
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}
+
+fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).map(|half| u32::from_le_bytes(half.try_into().unwrap_or_default()))
+}
+
+/// The record at `at` and its length; `None` when there is none, or a short one has nothing to count from.
+fn read_record<'a>(segment: &'a [u8], at: usize, reference: Option<&Reference>) -> Option<(Record<'a>, usize)> {
+    let half = half_at(segment, at)?;
+    let tag = Tag::from_byte(half as u8)?;
+    let short_len = match tag {
+        Tag::ShortBegin | Tag::ShortBeginBackward => 8,
+        Tag::ShortEnd | Tag::Pad => 4,
+        _ => 0,
+    };
+    if short_len == 0 {
+        let rest = segment.get(at + 8..)?;
+        let body = &rest[..body_len(tag, rest)?];
+        let mut record = Record { tag, ticks: word_at(segment, at)? >> 8, body, begin: None };
+        record.begin = record.long_begin();
+        return at.is_multiple_of(8).then_some((record, 8 + body.len()));
+    }
+    let reference = reference?;
+    let (tag, begin) = match tag {
+        Tag::Pad => (Tag::Pad, None),
+        Tag::ShortEnd => (Tag::End, None),
+        _ => (Tag::Begin, Some(reference.begin_of(tag, half_at(segment, at + 4)?))),
+    };
+    let ticks = if tag == Tag::Pad { reference.ticks } else { reference.ticks_of(half) };
+    Some((Record { tag, ticks, body: &[], begin }, short_len))
+}
+
 /// Bytes that follow a record's first word; `None` when they are not all there.
 fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
-    let word = || rest.get(..8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let word = || word_at(rest, 0);
     let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
     let len = match tag {
         Tag::End | Tag::OptimizerStep => 0,
@@ -177,6 +226,7 @@ fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
         Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
         Tag::Name => 8 + padded(high(word()?)),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
+        Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::Pad => return None,
     };
     (len <= rest.len()).then_some(len)
 }
@@ -225,11 +275,16 @@ impl Decoded {
                     known.framework_thread = known.framework_thread.max(record.word(2));
                 }
                 Tag::ThreadName => self.threads[thread as usize].name = record.text(8, record.word(0) as u32 as usize),
-                Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => {
+                Tag::Begin
+                | Tag::BeginSequence
+                | Tag::BeginBackward
+                | Tag::BeginText
+                | Tag::ShortBegin
+                | Tag::ShortBeginBackward => {
                     open.push(self.events.len());
                     self.begin(thread, record);
                 }
-                Tag::End => self.end(open.pop(), ticks),
+                Tag::End | Tag::ShortEnd => self.end(open.pop(), ticks),
                 Tag::EndOuter => {
                     let at = open.len().checked_sub((record.word(0) as usize).saturating_add(1));
                     let event = at.and_then(|at| open.drain(at..).next());
@@ -246,7 +301,7 @@ impl Decoded {
                     }
                 }
                 Tag::OptimizerStep => self.marks.push((thread, ticks)),
-                Tag::Name | Tag::Fact | Tag::Clock | Tag::Window => continue,
+                Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => continue,
             }
             self.last_ticks.resize(thread as usize + 1, ticks);
             self.last_ticks[thread as usize] = ticks;
@@ -254,26 +309,22 @@ impl Decoded {
     }
 
     fn begin(&mut self, thread: u32, record: &Record) {
-        let word = record.word(0);
-        let packed = BeginWord::unpack(word);
-        let (name, scope, sequence_number) = match record.tag {
-            Tag::BeginText => (self.name_of_text(record.text(8, word as u32 as usize)), (word >> 32) as u8, None),
-            Tag::BeginSequence => (self.known_name(packed.name), packed.scope, Some(record.word(1))),
-            _ => (self.known_name(packed.name), packed.scope, packed.sequence_number),
-        };
-        let forward_thread = match record.tag {
-            Tag::BeginBackward => Some(record.word(1)),
-            Tag::BeginSequence => Some(record.word(2)).filter(|thread| *thread != 0),
-            _ => None,
+        let (name, begin) = match record.begin {
+            Some(begin) => (self.known_name(begin.name), begin),
+            None => {
+                let (len, scope) = (record.word(0) as u32 as usize, (record.word(0) >> 32) as u8);
+                let begin = Begin { name: 0, scope, sequence_number: -1, forward_thread: 0 };
+                (self.name_of_text(record.text(8, len)), begin)
+            }
         };
         self.events.push(RawEvent {
             thread,
             name,
-            scope,
+            scope: begin.scope,
             start: record.ticks,
             end: None,
-            sequence_number: sequence_number.map(|number| number as i64),
-            forward_thread,
+            sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
+            forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
         });
     }
 

@@ -1,4 +1,4 @@
-//! The bytes of a capture, version 1. Everything is little-endian and 8-byte aligned.
+//! The bytes of a capture, version 2. Everything is little-endian.
 //!
 //! ```text
 //! 0        4096              4096 + S           4096 + 2S
@@ -6,8 +6,10 @@
 //!          │ 16 B│ records …0│                  │
 //! ```
 //!
-//! A segment begins with its own 16-byte header; then records follow without gaps until a zero word or the segment's
-//! end. The first word of a record is `ticks << 8 | tag` and is written last, so that a reader never sees half a record.
+//! A segment begins with its own 16-byte header; then records follow without gaps until a zero or the segment's end. The
+//! first word of a record is `ticks << 8 | tag` and is written last, so that a reader never sees half a record. Records
+//! are 8-byte aligned but for the short ones, which are 4-byte aligned and say what changed since the record before (see
+//! [`crate::short`]).
 //! A segment's first record is a [`Tag::Thread`]; a later one hands the rest of the segment to another thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -15,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of every capture.
 pub const MAGIC: [u8; 8] = *b"STEPSCP\x01";
 /// The format version this code writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first segment.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of a segment as written here; a reader takes the header's word for it.
@@ -135,6 +137,14 @@ tags! {
     Fact = 15;
     /// Recording is switched: word 1 = 1 on, 0 off; word 2 = cycle.
     Window = 16;
+    /// Eight bytes: an op or label begins.
+    ShortBegin = 17;
+    /// Eight bytes: a backward node begins whose forward thread is that of the one before.
+    ShortBeginBackward = 18;
+    /// Four bytes: the innermost open op or label of this thread ends.
+    ShortEnd = 19;
+    /// Four bytes without meaning: what follows is 8-byte aligned again.
+    Pad = 20;
 }
 
 /// Word 1 of a begin: name id in bits 0..20, scope in 20..24, sequence number + 1 in 24..64 (0: none).

@@ -12,6 +12,7 @@ mod file;
 pub mod layout;
 mod liveness;
 mod read;
+pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
 pub use decode::{Event, Mark, StepRange, Window};

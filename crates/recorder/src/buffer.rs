@@ -11,8 +11,9 @@ use crate::session::{EPOCH, count_dropped};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_char;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use stepscope_capture::layout::{BeginWord, Tag, first_word};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use stepscope_capture::layout::{BeginWord, Tag};
+use stepscope_capture::short::{Begin, Reference};
 
 /// What names an open op between its begin and its end: an address or a token, unique while the op is open.
 pub type OpenOp = usize;
@@ -21,14 +22,19 @@ pub type OpenOp = usize;
 const MAX_OPEN: usize = 256;
 /// How far ahead of the cursor memory is fetched for writing: the helper thread zeroed it on another processor, whose
 /// cache still holds it.
-const PREFETCH_WORDS: usize = 40;
+const PREFETCH_BYTES: usize = 320;
 /// Words of the longest record of fixed length.
 pub(crate) const LONGEST_FIXED: usize = 4;
+/// Bytes that may be lost before a record that is 8-byte aligned.
+const PAD_BYTES: usize = 4;
 
 /// The buffer of a thread that records.
 pub(crate) struct ThreadBuffer {
-    cursor: *mut u64,
-    end: *mut u64,
+    /// Where the next record goes; 4-byte aligned.
+    cursor: *mut u32,
+    end: *mut u32,
+    /// What a short record counts from.
+    reference: Reference,
     epoch: u64,
     open_len: usize,
     open: [OpenOp; MAX_OPEN],
@@ -145,34 +151,15 @@ pub unsafe fn begin(
             }
         };
         let epoch = buffer.epoch;
-        let Some(at) = buffer.reserve(LONGEST_FIXED) else { return };
+        if !buffer.reserve(LONGEST_FIXED) {
+            return;
+        }
         if buffer.epoch != epoch {
             // The id belongs to the capture before.
             return count_dropped();
         }
-        let number_and_one = sequence_number.wrapping_add(1).max(0) as u64;
-        let has_room = number_and_one <= BeginWord::SEQUENCE_NUMBERS;
-        let (tag, words) = match (forward_thread != 0, has_room) {
-            (false, true) => (Tag::Begin, 2),
-            (true, true) => (Tag::BeginBackward, 3),
-            (_, false) => (Tag::BeginSequence, 4),
-        };
-        let packed_number = if has_room { number_and_one } else { 0 };
-        // SAFETY: `reserve` gave room for the longest of these records.
-        unsafe {
-            at.add(1).write(BeginWord::pack(id, scope & (BeginWord::SCOPES - 1), packed_number));
-            match words {
-                2 => {}
-                3 => at.add(2).write(forward_thread),
-                _ => {
-                    at.add(2).write(sequence_number as u64);
-                    at.add(3).write(forward_thread);
-                }
-            }
-            buffer.open(op);
-            buffer.publish(at, tag, words);
-            prefetch_for_write(at.wrapping_add(PREFETCH_WORDS));
-        }
+        buffer.open(op);
+        buffer.write_begin(&Begin { name: id, scope, sequence_number, forward_thread });
     });
 }
 
@@ -192,9 +179,9 @@ pub unsafe fn end(op: OpenOp, name: impl FnOnce() -> Name, origin: impl FnOnce()
         {
             // First: another capture, which `reserve` may move to, has an empty stack of its own.
             buffer.open_len -= 1;
-            let Some(at) = buffer.reserve(1) else { return };
-            // SAFETY: `reserve` gave room for one word.
-            unsafe { buffer.publish_at(at, first_word(at_ticks, Tag::End), 1) };
+            if buffer.reserve(1) {
+                buffer.write_end(at_ticks);
+            }
         } else {
             // SAFETY: the caller's promise.
             unsafe { buffer.end_out_of_order(op, name(), origin()) };
@@ -207,6 +194,7 @@ impl ThreadBuffer {
         Self {
             cursor: std::ptr::null_mut(),
             end: std::ptr::null_mut(),
+            reference: Reference::default(),
             epoch: 0,
             open_len: 0,
             open: [0; MAX_OPEN],
@@ -219,29 +207,63 @@ impl ThreadBuffer {
         }
     }
 
-    /// Room for `words` words, in the capture that is open now; `None` when there is nothing to write to.
+    /// Makes room for `words` words, in the capture that is open now; false when there is nothing to write to.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, words: usize) -> Option<*mut u64> {
-        if self.epoch == EPOCH.load(Ordering::Relaxed) && self.has_room(words) {
-            return Some(self.cursor);
+    pub(crate) fn reserve(&mut self, words: usize) -> bool {
+        (self.epoch == EPOCH.load(Ordering::Relaxed) && self.has_room(words)) || self.renew(words)
+    }
+
+    /// Writes a begin, as a short record when it fits one; the caller reserved [`LONGEST_FIXED`].
+    #[inline(always)]
+    fn write_begin(&mut self, begin: &Begin) {
+        let short = self.reference.short_begin(begin);
+        let at_ticks = ticks();
+        let word = short.and_then(|(tag, second)| Some((self.reference.short_word(at_ticks, tag)?, second)));
+        match word {
+            Some((first, second)) => {
+                let at = self.cursor;
+                // SAFETY: `reserve` gave room for a longer record.
+                unsafe {
+                    at.add(1).write(second);
+                    publish_half(at, first);
+                    self.cursor = at.add(2);
+                }
+                self.reference.ticks = at_ticks;
+                prefetch_for_write(self.cursor.wrapping_byte_add(PREFETCH_BYTES));
+            }
+            None => self.write_long_begin(at_ticks, begin),
         }
-        self.renew(words)
+        self.reference.note(begin);
     }
 
-    /// Writes the first word, which makes the record visible to a reader, and moves on.
-    #[inline(always)]
-    unsafe fn publish(&mut self, at: *mut u64, tag: Tag, words: usize) {
-        // SAFETY: the caller reserved `words` at `at`.
-        unsafe { self.publish_at(at, first_word(ticks(), tag), words) };
+    #[cold]
+    fn write_long_begin(&mut self, at_ticks: u64, begin: &Begin) {
+        let number_and_one = begin.sequence_number.wrapping_add(1).max(0) as u64;
+        let has_room = number_and_one <= BeginWord::SEQUENCE_NUMBERS;
+        let scope = begin.scope & (BeginWord::SCOPES - 1);
+        let packed = BeginWord::pack(begin.name, scope, if has_room { number_and_one } else { 0 });
+        match (has_room, begin.forward_thread) {
+            (true, 0) => self.write(at_ticks, Tag::Begin, &[packed], &[]),
+            (true, thread) => self.write(at_ticks, Tag::BeginBackward, &[packed, thread], &[]),
+            (false, thread) => {
+                self.write(at_ticks, Tag::BeginSequence, &[packed, begin.sequence_number as u64, thread], &[]);
+            }
+        }
     }
 
+    /// Writes an end; the caller reserved a word.
     #[inline(always)]
-    unsafe fn publish_at(&mut self, at: *mut u64, first: u64, words: usize) {
-        // SAFETY: the caller reserved `words` at `at`, aligned to 8 bytes. The release keeps the record's other words
-        // ahead of the first: whoever sees the first sees all.
-        unsafe {
-            (*at.cast::<AtomicU64>()).store(first, Ordering::Release);
-            self.cursor = at.add(words);
+    fn write_end(&mut self, at_ticks: u64) {
+        match self.reference.short_word(at_ticks, Tag::ShortEnd) {
+            Some(first) => {
+                // SAFETY: `reserve` gave room for a longer record.
+                unsafe {
+                    publish_half(self.cursor, first);
+                    self.cursor = self.cursor.add(1);
+                }
+                self.reference.ticks = at_ticks;
+            }
+            None => self.write(at_ticks, Tag::End, &[], &[]),
         }
     }
 
@@ -257,7 +279,7 @@ impl ThreadBuffer {
 
     #[inline(always)]
     fn has_room(&self, words: usize) -> bool {
-        (self.end as usize) - (self.cursor as usize) >= words * 8
+        (self.end as usize) - (self.cursor as usize) >= words * 8 + PAD_BYTES
     }
 
     /// The id of `name`, written to the capture before it is used; `None` when the table is full.
@@ -276,9 +298,23 @@ impl ThreadBuffer {
     }
 }
 
+/// Writes the first half of a short record. The release keeps its other half ahead: whoever sees the first sees both.
+#[inline(always)]
+unsafe fn publish_half(at: *mut u32, first: u32) {
+    // SAFETY: the caller's memory, aligned to 4 bytes.
+    unsafe { (*at.cast::<AtomicU32>()).store(first, Ordering::Release) };
+}
+
+/// Writes the first word of a record in the same way.
+#[inline(always)]
+unsafe fn publish_word(at: *mut u64, first: u64) {
+    // SAFETY: the caller's memory, aligned to 8 bytes.
+    unsafe { (*at.cast::<AtomicU64>()).store(first, Ordering::Release) };
+}
+
 /// Asks for the cache line at `address`, which need not be mapped.
 #[inline(always)]
-fn prefetch_for_write(address: *const u64) {
+fn prefetch_for_write(address: *const u32) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint; it never faults.
     unsafe {

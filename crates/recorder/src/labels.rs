@@ -41,7 +41,7 @@ pub fn mark_optimizer_step() {
 /// Writes again who the calling thread is: a hook that came later may know its framework id.
 pub fn reintroduce_thread() {
     with_buffer(|buffer| {
-        if buffer.reserve(LONGEST_FIXED).is_some() {
+        if buffer.reserve(LONGEST_FIXED) {
             buffer.introduce(false, &[]);
         }
     });

@@ -48,7 +48,7 @@ pub(crate) struct Session {
 /// The unwritten part of a mapped segment.
 pub(crate) struct Segment {
     pub(crate) base: NonNull<u8>,
-    pub(crate) cursor: NonNull<u64>,
+    pub(crate) cursor: NonNull<u32>,
 }
 
 // SAFETY: a segment belongs to whoever holds this value; nobody else touches its bytes.

@@ -38,9 +38,27 @@ fn labels(name: &str, times: usize) {
     }
 }
 
-/// Sequence numbers and forward threads at the limits of each kind of record.
-const NUMBERS: [(i64, u64); 7] =
-    [(-1, 0), (0, 0), (5, 2), ((1 << 40) - 2, 0), ((1 << 40) - 1, 0), (1 << 41, 3), (i64::MAX - 1, u64::MAX)];
+/// Sequence numbers and forward threads at the limits of each kind of record, and as a backward pass counts them down.
+const NUMBERS: [(i64, u64); 15] = [
+    (-1, 0),
+    (0, 0),
+    (5, 2),
+    (4, 2),
+    (-1, 0),
+    (3, 2),
+    (12_289, 0),
+    (24_576, 0),
+    (20_480, 2),
+    (16_383, 2),
+    ((1 << 40) - 2, 0),
+    ((1 << 40) - 1, 0),
+    (1 << 41, 3),
+    (i64::MAX - 1, u64::MAX),
+    (7, u64::MAX),
+];
+
+/// Pauses around the longest that a short record can tell.
+const PAUSES_MS: [u64; 6] = [0, 20, 1, 0, 40, 0];
 
 /// Not a test of its own: what the processes started by `run` do.
 #[test]
@@ -110,6 +128,14 @@ fn scenarios() {
                 unsafe { recorder::begin(c"op".as_ptr(), || name, 1, number, forward_thread, op * 8) };
                 // SAFETY: as above.
                 unsafe { recorder::end(op * 8, || name, || 0) };
+            }
+            recorder::close();
+        }
+        "pauses" => {
+            for pause in PAUSES_MS {
+                let token = recorder::begin_label("pause");
+                std::thread::sleep(std::time::Duration::from_millis(pause));
+                recorder::end_label(token, "pause");
             }
             recorder::close();
         }
@@ -212,6 +238,18 @@ fn numbers_of_any_size_come_back() {
     let read: Vec<_> =
         capture.events.iter().map(|e| (e.sequence_number.unwrap_or(-1), e.forward_thread.unwrap_or(0))).collect();
     assert_eq!(read, NUMBERS);
+}
+
+#[test]
+fn pauses_of_any_length_come_back() {
+    let (folder, _) = run("pauses");
+    let capture = &captures(folder.path())[0];
+    let durations: Vec<i64> = capture.events.iter().map(|event| event.end_ns - event.start_ns).collect();
+    assert_eq!(durations.len(), PAUSES_MS.len());
+    for (duration_ns, pause_ms) in durations.into_iter().zip(PAUSES_MS) {
+        assert!(duration_ns >= pause_ms as i64 * 1_000_000 - 10_000, "{duration_ns} ns of {pause_ms} ms");
+    }
+    assert!(capture.events.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Records that are rare or of any length: written off the hot path, into the same segment.
 
-use super::{LONGEST_FIXED, ThreadBuffer};
+use super::{LONGEST_FIXED, ThreadBuffer, publish_half, publish_word};
 use crate::buffer::OpenOp;
 use crate::clock::ticks;
 use crate::names::{Interned, MAX_NAME_BYTES, Name};
@@ -15,7 +15,7 @@ impl ThreadBuffer {
     /// An end whose op is not the innermost of this thread.
     #[cold]
     pub(crate) unsafe fn end_out_of_order(&mut self, op: OpenOp, name: Name, origin: u64) {
-        if self.reserve(LONGEST_FIXED).is_none() {
+        if !self.reserve(LONGEST_FIXED) {
             return;
         }
         if self.unlisted > 0 {
@@ -41,7 +41,7 @@ impl ThreadBuffer {
         // SAFETY: the caller's promise.
         let Some(id) = (unsafe { self.name_id(name) }) else { return count_dropped() };
         let epoch = self.epoch;
-        if self.reserve(LONGEST_FIXED).is_none() {
+        if !self.reserve(LONGEST_FIXED) {
             return;
         }
         if self.epoch != epoch {
@@ -52,7 +52,7 @@ impl ThreadBuffer {
 
     /// Writes any record but those of the hot path, into the capture that is open now.
     pub(crate) fn append(&mut self, at_ticks: u64, tag: Tag, words: &[u64], text: &[u8]) {
-        if self.reserve(1 + words.len() + padded(text.len()) / 8).is_some() {
+        if self.reserve(1 + words.len() + padded(text.len()) / 8) {
             self.write(at_ticks, tag, words, text);
         }
     }
@@ -63,13 +63,20 @@ impl ThreadBuffer {
         if !self.has_room(len) {
             return count_dropped();
         }
-        let at = self.cursor;
-        // SAFETY: there is room for all words; the padding behind the text is zero, as all unwritten bytes are.
+        // SAFETY: there is room for all words and the pad; the padding behind the text is zero, as all unwritten bytes
+        // are.
         unsafe {
+            if !(self.cursor as usize).is_multiple_of(8) {
+                publish_half(self.cursor, Tag::Pad as u32);
+                self.cursor = self.cursor.add(1);
+            }
+            let at = self.cursor.cast::<u64>();
             std::ptr::copy_nonoverlapping(words.as_ptr(), at.add(1), words.len());
             std::ptr::copy_nonoverlapping(text.as_ptr(), at.add(1 + words.len()).cast(), text.len());
-            self.publish_at(at, first_word(at_ticks, tag), len);
+            publish_word(at, first_word(at_ticks, tag));
+            self.cursor = at.add(len).cast();
         }
+        self.reference.ticks = at_ticks;
     }
 
     pub(crate) fn append_fact(&mut self, key: &str, value: &str) {
@@ -86,7 +93,9 @@ impl ThreadBuffer {
         // SAFETY: the caller's promise.
         let text = truncated(unsafe { name.bytes() });
         // Room first: it cannot be asked for under the lock. It also brings the buffer into the current epoch.
-        self.reserve(2 + padded(text.len()) / 8)?;
+        if !self.reserve(2 + padded(text.len()) / 8) {
+            return None;
+        }
         let mut state = STATE.lock();
         if self.epoch != EPOCH.load(Ordering::Acquire) {
             return None;
@@ -111,7 +120,7 @@ impl ThreadBuffer {
     pub(crate) unsafe fn begin_with_text(&mut self, name: Name, scope: u8, op: OpenOp) {
         // SAFETY: the caller's promise.
         let text = truncated(unsafe { name.bytes() });
-        if self.reserve(2 + padded(text.len()) / 8).is_some() {
+        if self.reserve(2 + padded(text.len()) / 8) {
             self.append(ticks(), Tag::BeginText, &[text.len() as u64 | u64::from(scope) << 32], text);
             self.open(op);
         }

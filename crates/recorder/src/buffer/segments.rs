@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stepscope_capture::layout::{SEGMENT_BYTES, Tag};
+use stepscope_capture::short::Reference;
 
 /// A segment handed to another thread must have room for its introduction and some records.
 const MIN_PARTIAL_BYTES: usize = 16 << 10;
@@ -17,10 +18,10 @@ impl ThreadBuffer {
     /// The slow path of `reserve`: another capture, or another segment of this one.
     #[cold]
     #[inline(never)]
-    pub(crate) fn renew(&mut self, words: usize) -> Option<*mut u64> {
+    pub(crate) fn renew(&mut self, words: usize) -> bool {
         if self.is_dry && self.epoch == EPOCH.load(Ordering::Acquire) {
             count_dropped();
-            return None;
+            return false;
         }
         let old = self.take_segment();
         let mut state = STATE.lock();
@@ -54,16 +55,15 @@ impl ThreadBuffer {
         self.introduce(is_new_epoch, &facts);
         if !self.has_room(words) {
             count_dropped();
-            return None;
         }
-        Some(self.cursor)
+        self.has_room(words)
     }
 
     /// This epoch has nothing to write to.
-    pub(crate) fn run_dry(&mut self) -> Option<*mut u64> {
+    pub(crate) fn run_dry(&mut self) -> bool {
         self.is_dry = true;
         count_dropped();
-        None
+        false
     }
 
     pub(crate) fn enter(&mut self, epoch: u64) {
@@ -79,7 +79,9 @@ impl ThreadBuffer {
         let who = u64::from(self.ordinal) | u64::from(self.part) << 32;
         self.part += 1;
         // Written into the segment at hand: asking for room could move to another capture, where the ordinal is another.
-        self.write(ticks(), Tag::Thread, &[who, tid, framework_thread()], &[]);
+        let at_ticks = ticks();
+        self.write(at_ticks, Tag::Thread, &[who, tid, framework_thread()], &[]);
+        self.reference = Reference::at_thread(at_ticks);
         if is_new_epoch {
             let name = thread_name();
             self.write(ticks(), Tag::ThreadName, &[name.len() as u64], &name);
