@@ -19,7 +19,7 @@ class Run:
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
         self._trace = _engine.open(self._path)
 
-    def analyze(self, name, *, rank=None, step=None):
+    def analyze(self, name, *, rank=None, step=None, group_by=None, compat=None, bucket_ms=None):
         """Run one analysis.
 
         Parameters
@@ -30,6 +30,13 @@ class Run:
             Only this rank; all by default.
         step : int, optional
             Only the steps with this number; all by default.
+        group_by : str, optional
+            What a row stands for: ``"name"``, ``"shapes"``, ``"stack"``, ``"module"``, ``"category"`` or
+            ``"properties"``, where the analysis accepts it.
+        compat : str, optional
+            Use the definition of ``"tb"`` or ``"hta"``, where the analysis knows it.
+        bucket_ms : float, optional
+            Width of a curve's buckets in milliseconds, where the analysis has a curve.
 
         Returns
         -------
@@ -40,9 +47,11 @@ class Run:
         Raises
         ------
         ValueError
-            There is no such analysis, rank or step.
+            There is no such analysis, rank or step, or it does not accept an option.
         """
-        return json.loads(self._trace.analyze(name, rank=rank, step=step))
+        bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
+        options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
+        return json.loads(self._trace.analyze(name, rank=rank, step=step, **options))
 
     def __getattr__(self, name):
         if name in _engine.analyses():

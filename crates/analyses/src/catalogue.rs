@@ -1,6 +1,6 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
-use crate::{Selection, Table};
+use crate::{Compat, GroupBy, Selection, Table};
 use stepscope_trace::{DeviceEvent, Findings, Trace};
 
 /// What a result rests on.
@@ -45,7 +45,23 @@ pub struct Analysis {
     pub run: fn(&Trace, &Selection) -> Outcome,
 }
 
+/// What an analysis can be asked for beside rank and step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accepts {
+    /// What its rows can stand for; the first is what they stand for unasked.
+    pub group_by: &'static [GroupBy],
+    /// Whose definitions it knows beside its own.
+    pub compat: &'static [Compat],
+    /// True when it has a curve, whose buckets can be of any width.
+    pub bucket: bool,
+}
+
 impl Analysis {
+    /// What it can be asked for.
+    pub fn accepts(&self) -> Accepts {
+        accepts(self.name)
+    }
+
     /// The text under a heading of the file's comment: `Definition`, `Units`, `Source`, `Edge cases`.
     pub fn section(&self, heading: &str) -> String {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
@@ -79,6 +95,13 @@ pub fn catalogue() -> &'static [Analysis] {
     catalogue_of![step_breakdown, temporal_breakdown, operators, kernels, findings]
 }
 
+fn accepts(name: &str) -> Accepts {
+    match name {
+        "operators" | "kernels" => Accepts { group_by: &[GroupBy::Name], ..Accepts::default() },
+        _ => Accepts::default(),
+    }
+}
+
 /// The analysis called `name`; `-` and `_` are the same.
 pub fn find(name: &str) -> Option<&'static Analysis> {
     let name = name.replace('-', "_");
@@ -105,6 +128,19 @@ mod tests {
     fn names_are_found_with_dashes_too() {
         assert_eq!(find("temporal-breakdown").map(|analysis| analysis.name), Some("temporal_breakdown"));
         assert!(find("nothing").is_none());
+    }
+
+    #[test]
+    fn every_choice_that_is_accepted_makes_a_table() {
+        for analysis in catalogue() {
+            let accepts = analysis.accepts();
+            let groups = accepts.group_by.iter().map(|group_by| (Some(*group_by), None));
+            let choices = groups.chain(accepts.compat.iter().map(|compat| (None, Some(*compat))));
+            for (group_by, compat) in choices {
+                let selection = Selection { group_by, compat, ..Selection::default() };
+                assert!(!(analysis.run)(&Trace::default(), &selection).table.columns.is_empty(), "{}", analysis.name);
+            }
+        }
     }
 
     #[test]

@@ -150,7 +150,7 @@ mod tests {
             "rank 0 step     0011
              rank 0 launch 1 A.B.
              rank 0 stream 7 ...ABC",
-            Selection { rank: None, step: Some(1) },
+            Selection { step: Some(1), ..Selection::default() },
             &["B compute x1: 1000 1000 1000 1000 1000 1000"],
         );
     }

@@ -7,11 +7,13 @@ mod catalogue;
 pub mod findings;
 pub mod kernels;
 pub mod operators;
+mod options;
 mod selection;
 pub mod step_breakdown;
 mod table;
 pub mod temporal_breakdown;
 
-pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
+pub use catalogue::{Accepts, Analysis, Coverage, Outcome, catalogue, find};
+pub use options::{Compat, GroupBy};
 pub use selection::Selection;
 pub use table::{Column, Table, Unit, Values};

@@ -198,10 +198,10 @@ mod tests {
                        rank 0 stream 7 ....K.";
         check(
             drawing,
-            Selection { rank: None, step: Some(0) },
+            Selection { step: Some(0), ..Selection::default() },
             &["b x1: host 2/2, device 1/1/1", "a x1: host 1/1, device 0/0/0"],
         );
-        check(drawing, Selection { rank: Some(1), step: None }, &[]);
+        check(drawing, Selection { rank: Some(1), ..Selection::default() }, &[]);
     }
 
     proptest! {

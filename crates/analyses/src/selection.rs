@@ -1,15 +1,22 @@
-//! What part of a trace an analysis is asked about.
+//! What part of a trace an analysis is asked about, and how it is to answer.
 
+use crate::{Compat, GroupBy};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceEvent, SliceId, Step, Trace};
 
-/// The part of the trace a person asked for; the default is all of it.
+/// What a person asked for; the default is all of the trace, by each analysis's own definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     /// Only this rank.
     pub rank: Option<u32>,
     /// Only the steps with this number.
     pub step: Option<i64>,
+    /// What a row stands for, of those that the analysis accepts.
+    pub group_by: Option<GroupBy>,
+    /// Whose definition is used, of those that the analysis accepts.
+    pub compat: Option<Compat>,
+    /// Width of a curve's buckets in ns, above 0, for analyses that have a curve.
+    pub bucket_ns: Option<i64>,
 }
 
 impl Selection {

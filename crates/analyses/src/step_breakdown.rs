@@ -167,7 +167,7 @@ impl Busy {
         let mut host: FxHashMap<(ProcessId, usize), Vec<Span>> = FxHashMap::default();
         for id in trace.slices.ids() {
             let class = match trace.slices.kind(id) {
-                SliceKind::Runtime | SliceKind::Driver => 4,
+                kind if kind.is_api_call() => 4,
                 SliceKind::DataLoader => 5,
                 SliceKind::Op => 6,
                 _ => continue,
@@ -238,7 +238,7 @@ mod tests {
              rank 0 stream 8 NN.......
              rank 0 stream 9 HHH......
              rank 0 stream 6 ZZZZ.....",
-            Selection { rank: None, step: Some(0) },
+            Selection { step: Some(0), ..Selection::default() },
             &["0/0: 9 = 1 kernel + 1 comm + 1 memcpy + 1 memset + 2 runtime + 1 dataloader + 1 cpu + 1 other"],
         );
     }

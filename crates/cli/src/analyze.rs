@@ -10,7 +10,7 @@ use clap::Args;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{
-    self as engine, EngineError, Envelope, FindingRow, Table, Values, finding_rows, text_table, to_csv,
+    self as engine, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table, to_csv,
 };
 
 /// Run one analysis on a run or a trace file; without a name, list the analyses
@@ -29,6 +29,15 @@ pub(crate) struct AnalyzeArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
+    /// What a row stands for: name, shapes, stack, module, category or properties, where the analysis accepts it
+    #[arg(long, value_name = "WHAT")]
+    group_by: Option<String>,
+    /// Use another tool's definition, tb or hta, where the analysis knows it
+    #[arg(long, value_name = "TOOL")]
+    compat: Option<String>,
+    /// Width of a curve's buckets in milliseconds
+    #[arg(long, value_name = "MS")]
+    bucket: Option<String>,
     /// Order by this column: the largest numbers first, texts from A to Z
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
@@ -52,9 +61,15 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         deliver(&list_text(line_width()), arguments.output.as_deref())?;
         return Ok(0);
     };
-    engine::find_analysis(name).map_err(|error| about_name(error, name))?;
+    let analysis = engine::find_analysis(name).map_err(|error| about_name(error, name))?;
+    let texts = OptionTexts {
+        group_by: arguments.group_by.clone(),
+        compat: arguments.compat.clone(),
+        bucket_ms: arguments.bucket.clone(),
+    };
+    let selection = engine::with_options(analysis, arguments.part.selection(), &texts)?;
     let trace = engine::open_run(&arguments.runs)?;
-    let mut envelope = engine::analyze(&trace, name, &arguments.part.selection())?;
+    let mut envelope = engine::analyze(&trace, name, &selection)?;
     if let Some(column) = &arguments.sort {
         envelope.results = engine::sorted(&envelope.results, column, envelope.analysis)?;
     }

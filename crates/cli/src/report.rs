@@ -46,7 +46,7 @@ pub(crate) struct PartArguments {
 impl PartArguments {
     /// The selection that it spells.
     pub(crate) fn selection(&self) -> Selection {
-        Selection { rank: self.rank, step: self.step }
+        Selection { rank: self.rank, step: self.step, ..Selection::default() }
     }
 }
 

@@ -51,6 +51,18 @@ pub enum EngineError {
         /// The columns there are.
         columns: Vec<&'static str>,
     },
+    /// The analysis does not accept an option, or not this value of it.
+    #[error("{analysis} does not accept {option} {value:?}")]
+    NotAccepted {
+        /// The analysis.
+        analysis: &'static str,
+        /// The option: `group-by`, `compat`, `bucket`.
+        option: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What it accepts.
+        accepted: Vec<&'static str>,
+    },
     /// The run has no such rank.
     #[error("rank {rank} is not in this run")]
     UnknownRank {
@@ -77,7 +89,7 @@ impl EngineError {
     /// Where it happened: an input or the name of a run, as a person typed or knows it.
     pub fn place(&self) -> Option<String> {
         match self {
-            Self::NoInput | Self::UnknownAnalysis { .. } => None,
+            Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } => None,
             Self::SeveralInputs { second, .. } => Some(second.display().to_string()),
             Self::NotFound { path } | Self::Import { path, .. } => Some(path.display().to_string()),
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
@@ -98,6 +110,10 @@ impl EngineError {
             Self::Import { hint, .. } => hint.clone(),
             Self::UnknownAnalysis { nearest: Some(name), .. } => Some(format!("did you mean {name:?}?")),
             Self::UnknownAnalysis { nearest: None, .. } => Some("`stepscope analyze` lists them".into()),
+            Self::NotAccepted { accepted, option, .. } => Some(match accepted.as_slice() {
+                [] => format!("leave --{option} out: it has no meaning there"),
+                accepted => format!("it accepts {}", accepted.join(", ")),
+            }),
             Self::UnknownColumn { columns, .. } => Some(format!("its columns are {}", columns.join(", "))),
             Self::UnknownRank { ranks, .. } => Some(format!("its ranks are {}", few(ranks))),
             Self::UnknownStep { limits: Some((first, last)), .. } if first == last => {

@@ -9,6 +9,7 @@ mod envelope;
 mod error;
 mod findings;
 mod open;
+mod options;
 mod order;
 mod printable;
 pub mod report;
@@ -21,6 +22,7 @@ pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, find_analysis, list_a
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
 pub use open::{check_selection, open_run, split_place};
+pub use options::{OptionTexts, with_options};
 pub use order::{limited, sorted};
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_rank_or_step_that_is_not_there_is_an_error_that_names_those_that_are() {
         let trace = drawn("rank 2 step 333444");
-        let ask = |rank, step| check_selection(&trace, &Selection { rank, step });
+        let ask = |rank, step| check_selection(&trace, &Selection { rank, step, ..Selection::default() });
         assert_eq!(ask(Some(2), Some(4)), Ok(()));
         assert_eq!(ask(Some(0), None).unwrap_err().hint().unwrap(), "its ranks are 2");
         assert_eq!(ask(None, Some(9)).unwrap_err().hint().unwrap(), "its steps reach from 3 to 4");

@@ -128,7 +128,7 @@ impl Placed<'_> {
         }
         if kind == SliceKind::Op {
             let (sequence_number, forward_thread) = (event.sequence_number, event.forward_thread);
-            builder.add_op(slice, OpInfo { sequence_number, forward_thread, scope: event.scope });
+            builder.add_op(slice, OpInfo { sequence_number, forward_thread, scope: event.scope, ..OpInfo::default() });
         }
         if let (SliceKind::Step, Label::Step(number)) = (kind, label_kind(builder.strings.get(name))) {
             builder.add_step_label(slice, number);

@@ -8,6 +8,7 @@ mod arrows;
 mod categories;
 mod document;
 mod event;
+mod facts;
 mod metadata;
 mod numbers;
 mod rows;

@@ -5,11 +5,11 @@
 //! [`ImportError`].
 
 mod capture;
-mod communication;
 mod error;
 mod gzip;
 mod kineto;
 mod labels;
+mod name_tables;
 
 pub use error::ImportError;
 

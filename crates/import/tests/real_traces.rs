@@ -202,7 +202,7 @@ fn step_time_equals_an_independent_sweep_to_the_nanosecond() {
     let Some(folder) = folder() else { return };
     let row = |file: &str, step| {
         let trace = open(folder.join("kineto").join(file)).expect("a trace");
-        let row = step_breakdown(&trace, &Selection { rank: None, step: Some(step) }).remove(0);
+        let row = step_breakdown(&trace, &Selection { step: Some(step), ..Selection::default() }).remove(0);
         let device = [row.kernel_ns, row.comm_ns, row.memcpy_ns, row.memset_ns];
         (row.total_ns, device, [row.runtime_ns, row.dataloader_ns, row.cpu_ns, row.other_ns])
     };

@@ -8,7 +8,7 @@ mod _engine {
     use std::ffi::OsString;
     use std::io::Write;
     use std::path::PathBuf;
-    use stepscope_engine::{EngineError, Selection, list_analyses, open_run};
+    use stepscope_engine::{EngineError, OptionTexts, Selection, find_analysis, list_analyses, open_run, with_options};
 
     /// Runs the command line with `arguments`, the first of which is the program's name, and returns its exit code.
     #[pyfunction]
@@ -41,10 +41,25 @@ mod _engine {
     #[pymethods]
     impl Trace {
         /// Runs the analysis `name`; the result envelope as JSON. ValueError when there is no such analysis, rank or
-        /// step.
-        #[pyo3(signature = (name, rank=None, step=None))]
-        fn analyze(&self, py: Python<'_>, name: &str, rank: Option<u32>, step: Option<i64>) -> PyResult<String> {
-            let analyze = || stepscope_engine::analyze(&self.0, name, &Selection { rank, step });
+        /// step, or the analysis does not accept an option.
+        #[pyo3(signature = (name, rank=None, step=None, group_by=None, compat=None, bucket_ms=None))]
+        #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+        fn analyze(
+            &self,
+            py: Python<'_>,
+            name: &str,
+            rank: Option<u32>,
+            step: Option<i64>,
+            group_by: Option<String>,
+            compat: Option<String>,
+            bucket_ms: Option<String>,
+        ) -> PyResult<String> {
+            let texts = OptionTexts { group_by, compat, bucket_ms };
+            let analyze = || {
+                let selection = Selection { rank, step, ..Selection::default() };
+                let selection = with_options(find_analysis(name)?, selection, &texts)?;
+                stepscope_engine::analyze(&self.0, name, &selection)
+            };
             py.detach(|| analyze().map(|envelope| envelope.to_json())).map_err(to_exception)
         }
     }

@@ -8,9 +8,11 @@ mod links;
 mod nesting;
 mod step_limits;
 
+use crate::ops::InputsTable;
 use crate::{
-    Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind, Instants, OpInfo, Ops, Process, ProcessId,
-    SliceId, SliceKind, Trace, Track, TrackId,
+    Collective, Counter, Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind, Instants, IoEvent,
+    MemoryEvent, OpInfo, OpInputs, OpInputsId, Ops, Process, ProcessId, SliceId, SliceKind, Synchronization, Trace,
+    Track, TrackId,
 };
 use stepscope_base::{StringId, StringTable};
 
@@ -54,6 +56,12 @@ pub struct TraceBuilder {
     slices: Vec<RawSlice>,
     instants: Vec<(i64, TrackId, StringId)>,
     ops: Vec<(SliceId, OpInfo)>,
+    inputs: InputsTable,
+    synchronizations: Vec<(Synchronization, Option<i64>)>,
+    collectives: Vec<Collective>,
+    memory: Vec<MemoryEvent>,
+    io: Vec<IoEvent>,
+    counters: Vec<Counter>,
     device_events: Vec<DeviceEvent>,
     correlations: Vec<(LaunchKey, SliceId)>,
     launch_links: Vec<(SliceId, SliceId)>,
@@ -147,6 +155,37 @@ impl TraceBuilder {
         self.ops.push((slice, info));
     }
 
+    /// The id of an op's inputs, for [`OpInfo::inputs`].
+    pub fn intern_inputs(&mut self, inputs: OpInputs) -> OpInputsId {
+        self.inputs.intern(inputs)
+    }
+
+    /// Adds a wait; `call` and `event_record` are resolved by the builder: the call by the correlation id of the wait's
+    /// slice, the record by `event_correlation`, that of the API call that recorded the event.
+    pub fn add_synchronization(&mut self, synchronization: Synchronization, event_correlation: Option<i64>) {
+        self.synchronizations.push((synchronization, event_correlation));
+    }
+
+    /// Adds what a slice says of a collective.
+    pub fn add_collective(&mut self, collective: Collective) {
+        self.collectives.push(collective);
+    }
+
+    /// Adds an allocation or a free; `op` is resolved by the builder.
+    pub fn add_memory_event(&mut self, event: MemoryEvent) {
+        self.memory.push(event);
+    }
+
+    /// Adds a call that uses a file.
+    pub fn add_io_event(&mut self, event: IoEvent) {
+        self.io.push(event);
+    }
+
+    /// Adds a sampled quantity, its samples in any order.
+    pub fn add_counter(&mut self, counter: Counter) {
+        self.counters.push(counter);
+    }
+
     /// Adds a device event; `launch` and `op` are resolved by the builder.
     pub fn add_device_event(&mut self, event: DeviceEvent) {
         self.device_events.push(event);
@@ -205,6 +244,7 @@ impl TraceBuilder {
         self.order_devices();
         let nested = nesting::nest(&self.tracks, &self.slices, &mut self.findings);
         let new_slice = |old: SliceId| nested.slice_of[old.index()];
+        sort_samples(&mut self.counters);
         let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
         ops.sort_unstable_by_key(|(id, _)| *id);
         let (slice, info) = ops.into_iter().unzip();
@@ -212,6 +252,12 @@ impl TraceBuilder {
         device_events.iter_mut().for_each(|event| event.slice = new_slice(event.slice));
         device_events.sort_unstable_by_key(|event| (nested.slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
+        let mut collectives = self.collectives;
+        collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
+        collectives.sort_unstable_by_key(|row| row.slice);
+        let mut io = self.io;
+        io.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
+        io.sort_unstable_by_key(|row| row.slice);
         let mut instants: Vec<_> =
             self.instants.iter().map(|(t, id, name)| (*t, nested.track_of[id.index()], *name)).collect();
         instants.sort_unstable();
@@ -229,14 +275,23 @@ impl TraceBuilder {
                 track: instants.iter().map(|row| row.1).collect(),
                 name: instants.iter().map(|row| row.2).collect(),
             },
-            ops: Ops { slice, info },
+            ops: Ops { slice, info, inputs: self.inputs.rows },
             device_events: DeviceEvents::default(),
+            synchronizations: Vec::new(),
+            collectives,
+            memory: Vec::new(),
+            io,
+            counters: self.counters,
             flows: self.flows.iter().map(renamed).collect(),
             steps: Vec::new(),
             findings: self.findings,
             facts: self.facts,
         };
-        let correlations = self.correlations.iter().map(|(key, id)| (*key, new_slice(*id))).collect();
+        let correlations: Vec<_> = self.correlations.iter().map(|(key, id)| (*key, new_slice(*id))).collect();
+        let waits = self.synchronizations.into_iter();
+        let waits =
+            waits.map(|(row, correlation)| (Synchronization { slice: new_slice(row.slice), ..row }, correlation));
+        trace.synchronizations = links::link_synchronizations(&trace, waits.collect(), &correlations);
         let mut launch_links = arrows::resolve(&mut trace, &self.arrows, |track| nested.track_of[track.index()]);
         launch_links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
         links::link_device_events(&mut trace, &mut device_events, correlations, launch_links);
@@ -244,6 +299,13 @@ impl TraceBuilder {
         links::classify_by_launch(&trace, &mut device_events, &communication_calls);
         trace.device_events = DeviceEvents::from_rows(device_events);
         links::link_forward_backward(&mut trace);
+        let mut memory = self.memory;
+        memory.sort_by_key(|event| event.time_ns);
+        for event in &mut memory {
+            event.track = nested.track_of[event.track.index()];
+            event.op = trace.innermost_op(event.track, event.time_ns);
+        }
+        trace.memory = memory;
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
@@ -255,9 +317,13 @@ impl TraceBuilder {
     /// Moves every time so that the earliest is 0; returns the former earliest.
     fn shift_to_zero(&mut self) -> i64 {
         let slice_starts = self.slices.iter().map(|slice| slice.start_ns);
-        let start_ns = slice_starts.chain(self.instants.iter().map(|row| row.0)).min().unwrap_or(0);
+        let instants = self.instants.iter().map(|row| row.0).chain(self.memory.iter().map(|event| event.time_ns));
+        let samples = self.counters.iter().flat_map(|counter| counter.time_ns.iter().copied());
+        let start_ns = slice_starts.chain(instants).chain(samples).min().unwrap_or(0);
         self.slices.iter_mut().for_each(|slice| slice.start_ns -= start_ns);
         self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
+        self.memory.iter_mut().for_each(|event| event.time_ns -= start_ns);
+        self.counters.iter_mut().flat_map(|counter| &mut counter.time_ns).for_each(|time_ns| *time_ns -= start_ns);
         self.step_marks.iter_mut().for_each(|row| row.1 -= start_ns);
         for arrow in &mut self.arrows {
             arrow.from.1 -= start_ns;
@@ -274,6 +340,17 @@ impl TraceBuilder {
         order.iter().enumerate().for_each(|(new, old)| new_id[*old] = DeviceId::from_index(new));
         self.devices = order.iter().map(|old| self.devices[*old].clone()).collect();
         self.device_events.iter_mut().for_each(|event| event.device = new_id[event.device.index()]);
+        self.synchronizations.iter_mut().for_each(|(row, _)| row.device = new_id[row.device.index()]);
+        self.memory.iter_mut().for_each(|event| event.device = event.device.map(|id| new_id[id.index()]));
+        self.counters.iter_mut().for_each(|counter| counter.device = counter.device.map(|id| new_id[id.index()]));
         self.tracks.iter_mut().for_each(|track| track.device = track.device.map(|id| new_id[id.index()]));
+    }
+}
+
+fn sort_samples(counters: &mut [Counter]) {
+    for counter in counters.iter_mut().filter(|counter| !counter.time_ns.is_sorted()) {
+        let mut samples: Vec<(i64, f64)> = counter.time_ns.iter().copied().zip(counter.value.iter().copied()).collect();
+        samples.sort_by_key(|(time_ns, _)| *time_ns);
+        (counter.time_ns, counter.value) = samples.into_iter().unzip();
     }
 }

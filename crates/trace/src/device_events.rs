@@ -78,6 +78,12 @@ pub struct DeviceEvent {
     pub bytes: Option<i64>,
     /// The CUDA graph it belongs to.
     pub graph: Option<i64>,
+    /// Its node in that graph.
+    pub graph_node: Option<i64>,
+    /// Whether it uses tensor cores, by the table of kernel names; always false for copies and fills.
+    pub uses_tensor_cores: bool,
+    /// Whether the host memory of a copy is pageable; `None` when not told.
+    pub is_pageable: Option<bool>,
 }
 
 impl DeviceEvent {
@@ -98,6 +104,9 @@ impl DeviceEvent {
             occupancy_ratio: None,
             bytes: None,
             graph: None,
+            graph_node: None,
+            uses_tensor_cores: false,
+            is_pageable: None,
         }
     }
 }

@@ -5,24 +5,34 @@
 //! no thread. Time is integer nanoseconds since the start of the trace.
 
 mod builder;
+mod collectives;
+mod counters;
 mod device_events;
 pub mod drawn;
 mod findings;
 mod flows;
 mod instants;
+mod io;
+mod memory;
 mod ops;
 mod slices;
 mod steps;
+mod synchronizations;
 mod tracks;
 
 pub use builder::{LaunchKey, TraceBuilder};
+pub use collectives::Collective;
+pub use counters::Counter;
 pub use device_events::{CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents};
 pub use findings::{Finding, FindingCode, Findings, Severity};
 pub use flows::{Flow, FlowKind};
 pub use instants::Instants;
-pub use ops::{OpInfo, Ops};
+pub use io::{IoAction, IoEvent, IoLayer};
+pub use memory::MemoryEvent;
+pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use slices::{SliceId, SliceKind, Slices};
 pub use steps::{Step, StepSource};
+pub use synchronizations::{SyncKind, Synchronization};
 pub use tracks::{Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
 
 use stepscope_base::{Span, StringTable};
@@ -52,6 +62,16 @@ pub struct Trace {
     pub ops: Ops,
     /// Kernels, copies and memsets, ordered by start.
     pub device_events: DeviceEvents,
+    /// Waits between host, streams and events, ordered by slice.
+    pub synchronizations: Vec<Synchronization>,
+    /// What ops and kernels say of collectives, ordered by slice.
+    pub collectives: Vec<Collective>,
+    /// Allocations and frees, ordered by time.
+    pub memory: Vec<MemoryEvent>,
+    /// Calls that use files, ordered by slice.
+    pub io: Vec<IoEvent>,
+    /// Values sampled over time.
+    pub counters: Vec<Counter>,
     /// Resolved edges between slices.
     pub flows: Vec<Flow>,
     /// Steps, ordered by (rank, start).
@@ -72,7 +92,42 @@ impl Trace {
     pub fn span(&self) -> Option<Span> {
         let slices = (0..self.slices.len()).map(|i| self.slices.span(SliceId::from_index(i)));
         let instants = self.instants.time_ns.iter().map(|at_ns| Span::new(*at_ns, *at_ns));
-        slices.chain(instants).reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))
+        let memory = self.memory.iter().map(|event| Span::new(event.time_ns, event.time_ns));
+        slices
+            .chain(instants)
+            .chain(memory)
+            .reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))
+    }
+
+    /// What is open at `at_ns` on a track, in any of its lanes; within a lane the innermost first. An empty slice is
+    /// open where it starts.
+    pub fn open_slices(&self, track: TrackId, at_ns: i64) -> impl Iterator<Item = SliceId> + '_ {
+        let last_started = move |track: TrackId| {
+            let rows = &self.tracks[track.index()].slices;
+            let starts = &self.slices.start_ns[rows.start as usize..rows.end as usize];
+            let last = starts.partition_point(|start_ns| *start_ns <= at_ns).checked_sub(1)?;
+            Some(SliceId(rows.start + last as u32))
+        };
+        let is_open = move |id: &SliceId| {
+            let span = self.slices.span(*id);
+            span.start_ns == at_ns || span.contains(at_ns)
+        };
+        let last = self.lanes(track).filter_map(last_started);
+        last.flat_map(|id| self.slices.with_ancestors(id)).filter(is_open)
+    }
+
+    /// The innermost op open at `at_ns` on a track, in any of its lanes.
+    pub fn innermost_op(&self, track: TrackId, at_ns: i64) -> Option<SliceId> {
+        self.open_slices(track, at_ns)
+            .filter(|id| self.slices.kind(*id) == SliceKind::Op)
+            .max_by_key(|id| (self.slices.start_ns[id.index()], self.slices.depth[id.index()]))
+    }
+
+    /// A track together with the overflow lanes it belongs with.
+    pub fn lanes(&self, track: TrackId) -> impl Iterator<Item = TrackId> + use<> {
+        let first = track.index() - self.tracks[track.index()].lane as usize;
+        let more = self.tracks[first + 1..].iter().take_while(|other| other.lane > 0).count();
+        (first..=first + more).map(TrackId::from_index)
     }
 
     /// The rank that a track belongs to.

@@ -26,10 +26,16 @@ pub enum SliceKind {
     Optimizer,
     /// A Python call.
     PythonFunction,
+    /// A call of a module (`nn.Module`); its name is the module's, such as `Linear_0`.
+    Module,
     /// A call of the device's runtime API on the host (`cudaLaunchKernel`).
     Runtime,
     /// A call of the device's driver API on the host (`cuLaunchKernel`).
     Driver,
+    /// A call of either API in which the host waits for the device (`cudaDeviceSynchronize`).
+    HostSync,
+    /// A call that reads, writes or manages a file.
+    Io,
     /// A synchronisation as the device's profiler reports it, on a device track.
     Synchronization,
     /// A device function.
@@ -50,6 +56,11 @@ impl SliceKind {
         matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
     }
 
+    /// True for calls of a device's API on the host: runtime, driver, synchronisation.
+    pub fn is_api_call(self) -> bool {
+        matches!(self, Self::Runtime | Self::Driver | Self::HostSync)
+    }
+
     /// The kind's name in files and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,8 +71,11 @@ impl SliceKind {
             Self::DataLoader => "dataloader",
             Self::Optimizer => "optimizer",
             Self::PythonFunction => "python_function",
+            Self::Module => "module",
             Self::Runtime => "runtime",
             Self::Driver => "driver",
+            Self::HostSync => "host_sync",
+            Self::Io => "io",
             Self::Synchronization => "synchronization",
             Self::Kernel => "kernel",
             Self::Memcpy => "memcpy",

@@ -52,6 +52,10 @@ pub struct Device {
     pub max_threads_per_sm: Option<u32>,
     /// Threads in a warp (wavefront).
     pub warp_size: Option<u32>,
+    /// Registers of one multiprocessor.
+    pub registers_per_sm: Option<u32>,
+    /// Bytes of shared memory of one multiprocessor.
+    pub shared_bytes_per_sm: Option<i64>,
 }
 
 /// What a track's slices are.

@@ -84,7 +84,7 @@ fn a_slow_step_is_worth_a_look() {
 
 #[test]
 fn a_part_that_is_not_there_is_an_error() {
-    let asked = Selection { rank: Some(3), step: None };
+    let asked = Selection { rank: Some(3), ..Selection::default() };
     let error = report(&drawn("rank 0 step 0011"), &asked, "RUN").unwrap_err();
     assert_eq!(error.to_string(), "rank 3 is not in this run");
 }

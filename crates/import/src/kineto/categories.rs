@@ -7,6 +7,8 @@ pub(super) enum Category {
     Op,
     /// A Python call.
     PythonFunction,
+    /// A call of a module: a Python call by its name.
+    Module,
     /// A label on a host thread.
     Annotation,
     /// A label projected onto a device.
@@ -79,7 +81,7 @@ impl Category {
 
     /// True for what happens on a host thread.
     pub(super) fn is_on_thread(self) -> bool {
-        matches!(self, Self::Op | Self::PythonFunction | Self::Annotation | Self::Runtime | Self::Driver)
+        matches!(self, Self::Op | Self::PythonFunction | Self::Module | Self::Annotation | Self::Runtime | Self::Driver)
     }
 }
 

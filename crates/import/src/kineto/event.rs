@@ -64,8 +64,61 @@ pub(super) struct Args<'a> {
     pub(super) bytes: Option<i64>,
     pub(super) copy_kind: Option<&'a [u8]>,
     pub(super) graph: Option<i64>,
-    /// The source itself says that this is a part of a collective.
-    pub(super) is_collective: bool,
+    pub(super) graph_node: Option<i64>,
+    /// An op's inputs as written, lists of JSON.
+    pub(super) inputs: InputTexts<'a>,
+    pub(super) call_stack: Option<&'a [u8]>,
+    pub(super) memory: MemoryArgs,
+    pub(super) sync: SyncArgs<'a>,
+    pub(super) collective: CollectiveArgs<'a>,
+}
+
+/// An op's inputs.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct InputTexts<'a> {
+    pub(super) dims: &'a [u8],
+    pub(super) types: &'a [u8],
+    pub(super) strides: &'a [u8],
+    pub(super) concrete: &'a [u8],
+}
+
+/// An allocation or a free.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct MemoryArgs {
+    pub(super) address: Option<i64>,
+    pub(super) device_type: Option<i64>,
+    pub(super) device_id: Option<i64>,
+    pub(super) total_allocated: Option<i64>,
+    pub(super) total_reserved: Option<i64>,
+}
+
+/// A wait.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct SyncArgs<'a> {
+    pub(super) kind: Option<&'a [u8]>,
+    pub(super) event_stream: Option<i64>,
+    pub(super) event_correlation: Option<i64>,
+}
+
+/// A part of a collective.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct CollectiveArgs<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) dtype: &'a [u8],
+    pub(super) input_elements: Option<i64>,
+    pub(super) output_elements: Option<i64>,
+    pub(super) group: &'a [u8],
+    pub(super) group_description: &'a [u8],
+    pub(super) group_ranks: &'a [u8],
+    pub(super) group_size: Option<i64>,
+    pub(super) sequence_number: Option<i64>,
+}
+
+impl CollectiveArgs<'_> {
+    /// True when the source itself says that this is a part of a collective.
+    pub(super) fn is_given(&self) -> bool {
+        !self.name.is_empty() || !self.group.is_empty()
+    }
 }
 
 impl<'a> Event<'a> {
@@ -104,7 +157,7 @@ impl<'a> Event<'a> {
 
 impl<'a> Args<'a> {
     fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        let mut lower = [0; 32];
+        let mut lower = [0; 40];
         let Some(lower) = lower.get_mut(..key.len()) else { return scanner.skip_value().map(drop) };
         lower.copy_from_slice(key);
         lower.make_ascii_lowercase();
@@ -114,8 +167,15 @@ impl<'a> Args<'a> {
             *(if key == b"grid" { &mut self.grid } else { &mut self.block }) = size;
             return Ok(());
         }
+        scanner.peek()?;
+        let from = scanner.at();
         let value = scanner.skip_value()?;
+        let whole = &scanner.bytes()[from..scanner.at()];
         let integer = || written(value).and_then(numbers::integer);
+        let said = || match value {
+            Value::Text(text) if !text.eq_ignore_ascii_case(b"N/A") => text,
+            _ => b"",
+        };
         let fraction = || written(value).and_then(numbers::fraction);
         match key {
             b"name" => self.name = written(value),
@@ -131,7 +191,29 @@ impl<'a> Args<'a> {
             b"bytes" => self.bytes = integer(),
             b"copy kind" | b"kind" => self.copy_kind = written(value),
             b"graph id" => self.graph = integer().filter(|id| *id != 0),
-            b"collective name" | b"process group name" => self.is_collective |= is_said(value),
+            b"graph node id" => self.graph_node = integer().filter(|id| *id != 0),
+            b"input dims" => self.inputs.dims = whole,
+            b"input type" => self.inputs.types = whole,
+            b"input strides" => self.inputs.strides = whole,
+            b"concrete inputs" => self.inputs.concrete = whole,
+            b"call stack" => self.call_stack = written(value),
+            b"addr" => self.memory.address = integer(),
+            b"device type" => self.memory.device_type = integer(),
+            b"device id" => self.memory.device_id = integer(),
+            b"total allocated" => self.memory.total_allocated = integer(),
+            b"total reserved" => self.memory.total_reserved = integer(),
+            b"cuda_sync_kind" => self.sync.kind = written(value),
+            b"wait_on_stream" => self.sync.event_stream = integer(),
+            b"wait_on_cuda_event_record_corr_id" => self.sync.event_correlation = integer().filter(|id| *id > 0),
+            b"collective name" => self.collective.name = said(),
+            b"dtype" => self.collective.dtype = said(),
+            b"in msg nelems" => self.collective.input_elements = integer(),
+            b"out msg nelems" => self.collective.output_elements = integer(),
+            b"process group name" => self.collective.group = said(),
+            b"process group description" => self.collective.group_description = said(),
+            b"process group ranks" => self.collective.group_ranks = said(),
+            b"group size" => self.collective.group_size = integer(),
+            b"seq" => self.collective.sequence_number = integer(),
             _ => {}
         }
         Ok(())
@@ -145,10 +227,6 @@ pub(super) fn written(value: Value<'_>) -> Option<&[u8]> {
         Value::Bare(b"null") | Value::Missing | Value::Container => None,
         Value::Bare(bytes) => Some(bytes),
     }
-}
-
-fn is_said(value: Value<'_>) -> bool {
-    matches!(value, Value::Text(text) if !text.is_empty() && !text.eq_ignore_ascii_case(b"N/A"))
 }
 
 fn row_id(value: Value<'_>) -> RowId<'_> {
@@ -201,7 +279,7 @@ mod tests {
         assert_eq!((args.stream, args.correlation), (Some(7), Some(9_007_199_254_740_993)));
         assert_eq!((args.grid, args.block), (Some([4, 2, 1]), None));
         assert_eq!((args.occupancy_percent, args.blocks_per_sm, args.shared_bytes), (Some(75.0), None, Some(400)));
-        assert!(args.is_collective);
+        assert!(args.collective.is_given());
     }
 
     #[test]
@@ -213,6 +291,6 @@ mod tests {
         let event =
             read(r#"{"args": {"Fwd Thread Id": 1, "sequence number": 4, "Copy Kind": "HtoD", "Collective name": ""}}"#);
         assert_eq!((event.args.forward_thread, event.args.sequence_number), (Some(1), Some(4)));
-        assert_eq!((event.args.copy_kind, event.args.is_collective), (Some(&b"HtoD"[..]), false));
+        assert_eq!((event.args.copy_kind, event.args.collective.is_given()), (Some(&b"HtoD"[..]), false));
     }
 }

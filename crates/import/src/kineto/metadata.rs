@@ -94,6 +94,8 @@ impl Metadata {
                 b"numSms" => device.sm_count = small().filter(|count| *count > 0),
                 b"maxThreadsPerMultiprocessor" => device.max_threads_per_sm = small(),
                 b"warpSize" => device.warp_size = small(),
+                b"regsPerMultiprocessor" => device.registers_per_sm = small(),
+                b"sharedMemPerMultiprocessor" => device.shared_bytes_per_sm = integer(),
                 _ => {}
             }
             Ok(())

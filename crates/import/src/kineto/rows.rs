@@ -3,16 +3,17 @@
 use super::arrows::Arrows;
 use super::categories::{Category, category};
 use super::event::{Args, Event, Quantity};
+use super::facts;
 use super::metadata::Metadata;
 use super::text;
 use super::tracks::{Row, Tracks};
-use crate::communication::{is_communication_call, is_communication_kernel};
 use crate::labels::{Label, label_kind};
+use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, OpInfo, SliceId, SliceKind, Trace,
-    TraceBuilder, TrackKind,
+    CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, SliceId, SliceKind, Trace, TraceBuilder,
+    TrackKind,
 };
 
 /// Everything read so far.
@@ -24,6 +25,9 @@ pub(super) struct Rows {
     open: FxHashMap<Row, Vec<(SliceId, i64, usize)>>,
     /// What a name says about communication, asked once a name.
     communicates: FxHashMap<(StringId, bool), bool>,
+    /// Whether a call waits for the device, or a kernel uses tensor cores, asked once a name.
+    waits: FxHashMap<StringId, bool>,
+    tensor_cores: FxHashMap<StringId, bool>,
     has_device_events: bool,
     last_ns: i64,
     /// Number of events that carry a phase.
@@ -40,6 +44,8 @@ impl Rows {
             arrows: Arrows::default(),
             open: FxHashMap::default(),
             communicates: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            tensor_cores: FxHashMap::default(),
             has_device_events: false,
             last_ns: i64::MIN,
             phase_count: 0,
@@ -161,6 +167,9 @@ impl Rows {
     }
 
     fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
+        if event.category == b"cpu_instant_event" && event.args.memory.address.is_some() {
+            return self.add_memory_event(event, time_ns);
+        }
         let name = self.name(event);
         let row = Tracks::row(&mut self.builder, event);
         let track = match self.tracks.known_thread(row) {
@@ -172,9 +181,26 @@ impl Rows {
         self.last_ns = self.last_ns.max(time_ns);
     }
 
+    fn add_memory_event(&mut self, event: &Event<'_>, time_ns: i64) {
+        let row = Tracks::row(&mut self.builder, event);
+        let track = self.tracks.thread(&mut self.builder, row);
+        let memory = event.args.memory;
+        // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.
+        let is_device = memory.device_type.is_some_and(|kind| kind != 0);
+        let ordinal = memory.device_id.unwrap_or(0).max(0);
+        let device = is_device.then(|| self.tracks.device(&mut self.builder, ordinal));
+        self.builder.add_memory_event(facts::memory_event(&event.args, time_ns, track, device));
+        self.last_ns = self.last_ns.max(time_ns);
+    }
+
     fn add_slice(&mut self, event: &Event<'_>, category: Category, time_ns: i64, dur_ns: i64) -> SliceId {
         self.last_ns = self.last_ns.max(time_ns + dur_ns);
-        let name = self.name(event);
+        let (category, name) = match event.name.strip_prefix(b"nn.Module: ") {
+            Some(module) if category == Category::PythonFunction => {
+                (Category::Module, self.name(&Event { name: module, ..*event }))
+            }
+            _ => (category, self.name(event)),
+        };
         if category.is_on_device() {
             return self.add_device_row(event, category, name, time_ns, dur_ns);
         }
@@ -189,7 +215,12 @@ impl Rows {
             Category::Op | Category::Annotation => label_kind(builder.strings.get(name)),
             _ => Label::Annotation,
         };
-        let slice = builder.add_slice(track, host_kind(category, label), name, time_ns, dur_ns);
+        let mut kind = host_kind(category, label);
+        if matches!(category, Category::Runtime | Category::Driver) {
+            let ask = || is_host_sync_call(builder.strings.get(name));
+            kind = if *self.waits.entry(name).or_insert_with(ask) { SliceKind::HostSync } else { kind };
+        }
+        let slice = builder.add_slice(track, kind, name, time_ns, dur_ns);
         if let Label::Step(number) = label {
             builder.add_step_label(slice, number);
         }
@@ -204,8 +235,9 @@ impl Rows {
                 if self.communicates(name, false) {
                     self.builder.add_communication_call(slice);
                 }
+                self.add_collective(event, slice);
                 if category == Category::Op
-                    && let Some(info) = op_info(&event.args)
+                    && let Some(info) = facts::op_info(&event.args, &mut self.builder)
                 {
                     self.builder.add_op(slice, info);
                 }
@@ -236,10 +268,29 @@ impl Rows {
             self.has_device_events = true;
             self.correlate(event, slice);
             let class = self.device_class(kind, name, &event.args);
-            let sized = with_launch_size(DeviceEvent::new(slice, device, class), &event.args);
-            self.builder.add_device_event(DeviceEvent { stream, ..sized });
+            let sized = facts::with_launch_size(DeviceEvent::new(slice, device, class), &event.args);
+            let uses_tensor_cores = class == DeviceEventClass::Compute && self.uses_tensor_cores(name);
+            let is_pageable = facts::is_pageable(class, event.name);
+            self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..sized });
+            self.add_collective(event, slice);
+        } else if track_kind == TrackKind::StreamSync {
+            self.correlate(event, slice);
+            let wait = facts::synchronization(event, slice, device, stream);
+            self.builder.add_synchronization(wait, event.args.sync.event_correlation);
         }
         slice
+    }
+
+    fn add_collective(&mut self, event: &Event<'_>, slice: SliceId) {
+        if event.args.collective.is_given() {
+            let collective = facts::collective(&event.args.collective, slice, &mut self.builder);
+            self.builder.add_collective(collective);
+        }
+    }
+
+    fn uses_tensor_cores(&mut self, name: StringId) -> bool {
+        let text = self.builder.strings.get(name);
+        *self.tensor_cores.entry(name).or_insert_with(|| uses_tensor_cores(text))
     }
 
     fn correlate(&mut self, event: &Event<'_>, slice: SliceId) {
@@ -252,12 +303,12 @@ impl Rows {
     fn device_class(&mut self, kind: SliceKind, name: StringId, args: &Args<'_>) -> DeviceEventClass {
         match kind {
             SliceKind::Memcpy => {
-                let by_kind = args.copy_kind.map_or(CopyDirection::Unknown, copy_direction);
-                let by_name = || copy_direction(self.builder.strings.get(name).as_bytes());
+                let by_kind = args.copy_kind.map_or(CopyDirection::Unknown, facts::copy_direction);
+                let by_name = || facts::copy_direction(self.builder.strings.get(name).as_bytes());
                 DeviceEventClass::Memcpy(if by_kind == CopyDirection::Unknown { by_name() } else { by_kind })
             }
             SliceKind::Memset => DeviceEventClass::Memset,
-            _ if args.is_collective || self.communicates(name, true) => DeviceEventClass::Communication,
+            _ if args.collective.is_given() || self.communicates(name, true) => DeviceEventClass::Communication,
             _ => DeviceEventClass::Compute,
         }
     }
@@ -278,42 +329,11 @@ fn host_kind(category: Category, label: Label) -> SliceKind {
         (Category::Op, _) => SliceKind::Op,
         (Category::Annotation, _) => SliceKind::Annotation,
         (Category::PythonFunction, _) => SliceKind::PythonFunction,
+        (Category::Module, _) => SliceKind::Module,
         (Category::Runtime, _) => SliceKind::Runtime,
         (Category::Driver, _) => SliceKind::Driver,
         (Category::Overhead, _) => SliceKind::Overhead,
         _ => SliceKind::Other,
-    }
-}
-
-fn op_info(args: &Args<'_>) -> Option<OpInfo> {
-    let sequence_number = args.sequence_number.filter(|number| *number >= 0)?;
-    let forward_thread = args.forward_thread.filter(|thread| *thread != 0).map(|thread| thread as u64);
-    // Only backward nodes name the thread of their forward op.
-    Some(OpInfo { sequence_number: Some(sequence_number), forward_thread, scope: u8::from(forward_thread.is_some()) })
-}
-
-fn with_launch_size(event: DeviceEvent, args: &Args<'_>) -> DeviceEvent {
-    DeviceEvent {
-        grid: args.grid,
-        block: args.block,
-        registers: args.registers.and_then(|count| u32::try_from(count).ok()),
-        shared_bytes: args.shared_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
-        blocks_per_sm: args.blocks_per_sm.filter(|blocks| *blocks >= 0.0).map(|blocks| blocks as f32),
-        occupancy_ratio: args.occupancy_percent.filter(|p| (0.0..=100.0).contains(p)).map(|p| (p / 100.0) as f32),
-        bytes: args.bytes.filter(|bytes| *bytes >= 0),
-        graph: args.graph,
-        ..event
-    }
-}
-
-fn copy_direction(text: &[u8]) -> CopyDirection {
-    let has = |word: &str| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()));
-    match () {
-        () if has("HtoD") || has("HostToDevice") => CopyDirection::HostToDevice,
-        () if has("DtoH") || has("DeviceToHost") => CopyDirection::DeviceToHost,
-        () if has("DtoD") || has("DeviceToDevice") => CopyDirection::DeviceToDevice,
-        () if has("PtoP") || has("PeerToPeer") => CopyDirection::PeerToPeer,
-        () => CopyDirection::Unknown,
     }
 }
 

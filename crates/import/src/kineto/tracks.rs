@@ -184,7 +184,8 @@ impl Tracks {
         process
     }
 
-    fn device(&mut self, builder: &mut TraceBuilder, ordinal: i64) -> DeviceId {
+    /// The device with this number.
+    pub(super) fn device(&mut self, builder: &mut TraceBuilder, ordinal: i64) -> DeviceId {
         *self.devices.entry(ordinal).or_insert_with(|| builder.add_device(Device { ordinal, ..Device::default() }))
     }
 }

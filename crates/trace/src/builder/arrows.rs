@@ -1,6 +1,5 @@
 //! Edges that a source gives as two points (a track and a time each), resolved to slices.
 
-use super::links::open_slices;
 use crate::{FindingCode, Flow, FlowKind, SliceId, SliceKind, Trace, TrackId};
 
 /// An edge between two points.
@@ -22,7 +21,7 @@ pub(super) fn resolve(
     let mut launches = Vec::new();
     for arrow in arrows {
         let at = |(track, at_ns): (TrackId, i64)| (track_of(track), at_ns);
-        let is_api = |kind: SliceKind| matches!(kind, SliceKind::Runtime | SliceKind::Driver);
+        let is_api = SliceKind::is_api_call;
         let is_op = |kind: SliceKind| kind == SliceKind::Op;
         let ends = match arrow.kind {
             FlowKind::Launch => {
@@ -46,6 +45,6 @@ pub(super) fn resolve(
 
 /// The slice of a fitting kind that is open at a point and started last.
 fn innermost(trace: &Trace, (track, at_ns): (TrackId, i64), is_fitting: impl Fn(SliceKind) -> bool) -> Option<SliceId> {
-    let fitting = open_slices(trace, track, at_ns).filter(|id| is_fitting(trace.slices.kind(*id)));
+    let fitting = trace.open_slices(track, at_ns).filter(|id| is_fitting(trace.slices.kind(*id)));
     fitting.max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
 }

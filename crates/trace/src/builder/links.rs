@@ -1,7 +1,7 @@
 //! From a device event to its launch and its op, and from a forward op to its backward node.
 
 use super::LaunchKey;
-use crate::{DeviceEvent, DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Trace, TrackId};
+use crate::{DeviceEvent, DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Synchronization, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Resolves `launch` and `op` of every device event and adds the launch flows.
@@ -14,9 +14,10 @@ pub(super) fn link_device_events(
     let mut launches: FxHashMap<LaunchKey, Vec<SliceId>> = FxHashMap::default();
     let mut key_of: FxHashMap<SliceId, LaunchKey> = FxHashMap::default();
     for (key, slice) in correlations {
-        if trace.slices.kind(slice).is_device_event() {
+        let kind = trace.slices.kind(slice);
+        if kind.is_device_event() {
             key_of.insert(slice, key);
-        } else {
+        } else if kind != SliceKind::Synchronization {
             launches.entry(key).or_default().push(slice);
         }
     }
@@ -32,7 +33,9 @@ pub(super) fn link_device_events(
         let candidates = key_of.get(&event.slice).and_then(|key| launches.get(key));
         let by_correlation = candidates.map(|candidates| pick_launch(trace, candidates, start_ns));
         event.launch = by_correlation.or_else(|| direct.get(&event.slice).copied());
-        event.op = event.launch.and_then(|launch| innermost_op(trace, launch));
+        event.op = event.launch.and_then(|launch| {
+            trace.innermost_op(trace.slices.track[launch.index()], trace.slices.start_ns[launch.index()])
+        });
         match event.launch {
             Some(from) => trace.flows.push(Flow { from, to: event.slice, kind: FlowKind::Launch }),
             None => trace.findings.add(FindingCode::UnlinkedDeviceEvent, || {
@@ -43,6 +46,30 @@ pub(super) fn link_device_events(
     }
 }
 
+/// Resolves the API calls of waits: the one that waits, and the one that recorded the event waited for.
+pub(super) fn link_synchronizations(
+    trace: &Trace,
+    waits: Vec<(Synchronization, Option<i64>)>,
+    correlations: &[(LaunchKey, SliceId)],
+) -> Vec<Synchronization> {
+    if waits.is_empty() {
+        return Vec::new();
+    }
+    let key_of: FxHashMap<SliceId, LaunchKey> = correlations.iter().map(|(key, slice)| (*slice, *key)).collect();
+    let calls = correlations.iter().filter(|(_, slice)| trace.slices.kind(*slice).is_api_call());
+    let call_of: FxHashMap<LaunchKey, SliceId> = calls.copied().collect();
+    let resolve = |(row, event_correlation): (Synchronization, Option<i64>)| {
+        let key = key_of.get(&row.slice).copied();
+        let process = trace.tracks[trace.slices.track[row.slice.index()].index()].process;
+        let record = event_correlation.map(|correlation| LaunchKey { process, correlation });
+        let call_at = |key: Option<LaunchKey>| key.and_then(|key| call_of.get(&key)).copied();
+        Synchronization { call: call_at(key), event_record: call_at(record), ..row }
+    };
+    let mut rows: Vec<Synchronization> = waits.into_iter().map(resolve).collect();
+    rows.sort_unstable_by_key(|row| row.slice);
+    rows
+}
+
 /// Makes computing kernels that were launched within one of `communication_calls` communication.
 pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], communication_calls: &FxHashSet<SliceId>) {
     if communication_calls.is_empty() {
@@ -51,7 +78,7 @@ pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], comm
     for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(launch) = event.launch else { continue };
         let (track, at_ns) = (trace.slices.track[launch.index()], trace.slices.start_ns[launch.index()]);
-        if open_slices(trace, track, at_ns).any(|id| communication_calls.contains(&id)) {
+        if trace.open_slices(track, at_ns).any(|id| communication_calls.contains(&id)) {
             event.class = DeviceEventClass::Communication;
         }
     }
@@ -66,38 +93,6 @@ fn pick_launch(trace: &Trace, candidates: &[SliceId], event_start_ns: i64) -> Sl
     let before = candidates.partition_point(|id| trace.slices.start_ns[id.index()] <= event_start_ns);
     let picked = candidates[before.saturating_sub(1)];
     trace.slices.with_ancestors(picked).filter(|id| candidates.contains(id)).last().unwrap_or(picked)
-}
-
-/// The innermost op open on the launching thread, in any of its lanes, when the launch starts.
-fn innermost_op(trace: &Trace, launch: SliceId) -> Option<SliceId> {
-    let at_ns = trace.slices.start_ns[launch.index()];
-    let open = open_slices(trace, trace.slices.track[launch.index()], at_ns);
-    open.filter(|id| trace.slices.kind(*id) == SliceKind::Op)
-        .max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
-}
-
-/// What is open at `at_ns` on a track, in any of its lanes; within a lane the innermost first. An empty slice is open
-/// where it starts.
-pub(super) fn open_slices(trace: &Trace, track: TrackId, at_ns: i64) -> impl Iterator<Item = SliceId> + '_ {
-    let last_started = move |track: TrackId| {
-        let rows = &trace.tracks[track.index()].slices;
-        let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
-        let last = starts.partition_point(|start_ns| *start_ns <= at_ns).checked_sub(1)?;
-        Some(SliceId(rows.start + last as u32))
-    };
-    let is_open = move |id: &SliceId| {
-        let span = trace.slices.span(*id);
-        span.start_ns == at_ns || span.contains(at_ns)
-    };
-    let last = lanes_of(trace, track).filter_map(last_started);
-    last.flat_map(|id| trace.slices.with_ancestors(id)).filter(is_open)
-}
-
-/// A track together with the overflow lanes it belongs with.
-fn lanes_of(trace: &Trace, track: TrackId) -> impl Iterator<Item = TrackId> {
-    let first = track.index() - trace.tracks[track.index()].lane as usize;
-    let more = trace.tracks[first + 1..].iter().take_while(|other| other.lane > 0).count();
-    (first..=first + more).map(TrackId::from_index)
 }
 
 /// Adds an edge from each forward op to the backward nodes with its sequence number, where the source told both the
@@ -129,7 +124,7 @@ pub(super) fn link_forward_backward(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, OpInfo, Process, TraceBuilder, Track, TrackKind};
+    use crate::{Device, OpInfo, Process, TraceBuilder, Track, TrackId, TrackKind};
 
     struct Fixture {
         builder: TraceBuilder,
@@ -284,7 +279,9 @@ mod tests {
         let mut fixture = Fixture::new();
         let op = |fixture: &mut Fixture, name, start, end, number, forward_thread| {
             let slice = fixture.host(SliceKind::Op, name, start, end, None);
-            fixture.builder.add_op(slice, OpInfo { sequence_number: Some(number), forward_thread, scope: 0 });
+            fixture
+                .builder
+                .add_op(slice, OpInfo { sequence_number: Some(number), forward_thread, ..OpInfo::default() });
         };
         op(&mut fixture, "linear", 0, 10, 4, None);
         op(&mut fixture, "addmm", 1, 5, 4, None);

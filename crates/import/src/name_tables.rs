@@ -1,12 +1,24 @@
-//! Which kernels communicate between ranks, by name: the last resort, after what the source itself says. The names are
-//! a table kept as data.
+//! What a name alone says: the last resort, after what the source itself says. The names are tables kept as data.
+//!
+//! A row of a table is a pattern, a tab, and one real name that it is there for.
 
-/// One pattern a line, a tab, one real name that it is there for.
-const TABLE: &str = include_str!("../data/communication_kernels.txt");
+const COMMUNICATION_KERNELS: &str = include_str!("../data/communication_kernels.txt");
+const TENSOR_CORE_KERNELS: &str = include_str!("../data/tensor_core_kernels.txt");
+const HOST_SYNC_CALLS: &str = include_str!("../data/host_sync_calls.txt");
 
-/// True when the table of names knows the kernel as communication.
+/// True for a kernel that communicates between ranks.
 pub(crate) fn is_communication_kernel(name: &str) -> bool {
-    rows().any(|(pattern, _)| matches_pattern(pattern.as_bytes(), name.as_bytes()))
+    is_in(COMMUNICATION_KERNELS, name)
+}
+
+/// True for a kernel that uses tensor cores.
+pub(crate) fn uses_tensor_cores(name: &str) -> bool {
+    is_in(TENSOR_CORE_KERNELS, name)
+}
+
+/// True for an API call in which the host waits for the device.
+pub(crate) fn is_host_sync_call(name: &str) -> bool {
+    is_in(HOST_SYNC_CALLS, name)
 }
 
 /// True for a slice on a host thread that is a call into a communication library: what it launches communicates.
@@ -14,8 +26,12 @@ pub(crate) fn is_communication_call(name: &str) -> bool {
     name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
 }
 
-fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+fn is_in(table: &'static str, name: &str) -> bool {
+    rows(table).any(|(pattern, _)| matches_pattern(pattern.as_bytes(), name.as_bytes()))
+}
+
+fn rows(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once('\t').unwrap_or((line, "")))
 }
 
@@ -51,10 +67,13 @@ mod tests {
 
     #[test]
     fn every_row_has_a_name_that_no_other_row_knows() {
-        for (pattern, example) in rows() {
-            let knowing: Vec<&str> =
-                rows().map(|row| row.0).filter(|other| matches_pattern(other.as_bytes(), example.as_bytes())).collect();
-            assert_eq!(knowing, [pattern], "rows that match {example:?}");
+        for table in [COMMUNICATION_KERNELS, TENSOR_CORE_KERNELS, HOST_SYNC_CALLS] {
+            for (pattern, example) in rows(table) {
+                let patterns = rows(table).map(|row| row.0);
+                let knowing: Vec<&str> =
+                    patterns.filter(|other| matches_pattern(other.as_bytes(), example.as_bytes())).collect();
+                assert_eq!(knowing, [pattern], "rows that match {example:?}");
+            }
         }
     }
 
@@ -64,6 +83,20 @@ mod tests {
             ["hipMemcpyAsync", "void gemm_kernel<float>()", "Memcpy DtoD (Device -> Device)", "sm90_xmma_gemm", ""]
         {
             assert!(!is_communication_kernel(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn single_precision_and_copies_use_no_tensor_cores() {
+        for name in ["volta_sgemm_64x64_nt", "ampere_sgemm_128x64_nn", "Cijk_Ailk_Bljk_SB_MT64x64x8_SE_K1", ""] {
+            assert!(!uses_tensor_cores(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_only_enqueues_is_no_synchronisation() {
+        for name in ["cudaMemcpyAsync", "cudaStreamWaitEvent", "cudaLaunchKernel", "cudaEventRecord"] {
+            assert!(!is_host_sync_call(name), "{name}");
         }
     }
 

@@ -1,0 +1,65 @@
+//! How an analysis is asked to answer: what a row stands for, whose definition, how fine.
+
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// Every choice.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// How a person writes it.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            /// The choice that a person writes so; `-` and `_` are the same.
+            pub fn from_name(name: &str) -> Option<Self> {
+                let name = name.replace('-', "_");
+                Self::ALL.iter().copied().find(|choice| choice.as_str() == name)
+            }
+        }
+    };
+}
+
+choices! {
+    /// What a row stands for.
+    GroupBy {
+        /// All calls of one name.
+        Name = "name",
+        /// All calls of one name with equal input shapes.
+        Shapes = "shapes",
+        /// All calls of one name from one place in the program.
+        Stack = "stack",
+        /// All calls of one name inside one module.
+        Module = "module",
+        /// All calls of one category.
+        Category = "category",
+        /// All launches of one kernel with equal launch properties.
+        Properties = "properties",
+    }
+}
+
+choices! {
+    /// Another tool whose definition is to be used.
+    Compat {
+        /// The TensorBoard plugin of PyTorch's profiler.
+        Tb = "tb",
+        /// Holistic Trace Analysis.
+        Hta = "hta",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_found_by_the_names_they_print() {
+        GroupBy::ALL.iter().for_each(|choice| assert_eq!(GroupBy::from_name(choice.as_str()), Some(*choice)));
+        assert_eq!(Compat::from_name("hta"), Some(Compat::Hta));
+        assert_eq!(Compat::from_name("tensorboard"), None);
+    }
+}

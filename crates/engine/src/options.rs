@@ -1,0 +1,80 @@
+//! Options of an analysis as a person writes them, checked against what it accepts.
+
+use crate::EngineError;
+use stepscope_analyses::{Analysis, Compat, GroupBy, Selection};
+
+/// `--group-by`, `--compat` and `--bucket` as written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OptionTexts {
+    /// What a row stands for: `module`.
+    pub group_by: Option<String>,
+    /// Whose definition is used: `tb`.
+    pub compat: Option<String>,
+    /// Width of a curve's buckets in ms, with an optional fraction: `0.5`.
+    pub bucket_ms: Option<String>,
+}
+
+/// `selection` with the options in `texts`.
+///
+/// # Errors
+/// [`EngineError::NotAccepted`] when `analysis` does not accept one of them.
+pub fn with_options(analysis: &Analysis, selection: Selection, texts: &OptionTexts) -> Result<Selection, EngineError> {
+    let accepts = analysis.accepts();
+    let refuse = |option: &'static str, value: &str, accepted: Vec<&'static str>| {
+        Err(EngineError::NotAccepted { analysis: analysis.name, option, value: value.into(), accepted })
+    };
+    let mut selection = selection;
+    if let Some(text) = &texts.group_by {
+        selection.group_by = GroupBy::from_name(text).filter(|choice| accepts.group_by.contains(choice));
+        if selection.group_by.is_none() {
+            return refuse("group-by", text, accepts.group_by.iter().map(|choice| choice.as_str()).collect());
+        }
+    }
+    if let Some(text) = &texts.compat {
+        selection.compat = Compat::from_name(text).filter(|choice| accepts.compat.contains(choice));
+        if selection.compat.is_none() {
+            return refuse("compat", text, accepts.compat.iter().map(|choice| choice.as_str()).collect());
+        }
+    }
+    if let Some(text) = &texts.bucket_ms {
+        selection.bucket_ns = ns_of_ms(text).filter(|_| accepts.bucket);
+        if selection.bucket_ns.is_none() {
+            return refuse("bucket", text, if accepts.bucket { vec!["milliseconds above 0"] } else { vec![] });
+        }
+    }
+    Ok(selection)
+}
+
+/// Whole nanoseconds, above 0, of decimal milliseconds.
+fn ns_of_ms(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || whole.len() > 9 || fraction.len() > 6 || !is_digits(whole) || !is_digits(fraction) {
+        return None;
+    }
+    format!("{whole}{fraction:0<6}").parse().ok().filter(|ns| *ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_become_whole_nanoseconds() {
+        assert_eq!(ns_of_ms("10"), Some(10_000_000));
+        assert_eq!(ns_of_ms("0.5"), Some(500_000));
+        assert_eq!(ns_of_ms("0.000001"), Some(1));
+        for text in ["", "0", "-1", "1e3", ".5", "1.0000001", "9999999999"] {
+            assert_eq!(ns_of_ms(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_an_analysis_does_not_accept_is_refused() {
+        let analysis = stepscope_analyses::find("findings").expect("in the catalogue");
+        let texts = OptionTexts { group_by: Some("module".into()), ..OptionTexts::default() };
+        let error = with_options(analysis, Selection::default(), &texts).unwrap_err();
+        assert_eq!(error.to_string(), "findings does not accept group-by \"module\"");
+        assert!(error.hint().is_some());
+    }
+}
