@@ -13,5 +13,13 @@ def open(path: Union[str, PathLike[str]]) -> Trace:
 class Trace:
     """An opened run, in memory."""
 
-    def analyze(self, name: str, rank: Optional[int] = None, step: Optional[int] = None) -> str:
+    def analyze(
+        self,
+        name: str,
+        rank: Optional[int] = None,
+        step: Optional[int] = None,
+        group_by: Optional[str] = None,
+        compat: Optional[str] = None,
+        bucket_ms: Optional[str] = None,
+    ) -> str:
         """Run one analysis; the result envelope as JSON. ValueError when there is no such analysis, rank or step."""

@@ -6,5 +6,14 @@ class _Analysis(Protocol):
 
 class Run:
     def __init__(self, path: Union[str, PathLike[str]]) -> None: ...
-    def analyze(self, name: str, *, rank: Optional[int] = None, step: Optional[int] = None) -> Dict[str, Any]: ...
+    def analyze(
+        self,
+        name: str,
+        *,
+        rank: Optional[int] = None,
+        step: Optional[int] = None,
+        group_by: Optional[str] = None,
+        compat: Optional[str] = None,
+        bucket_ms: Optional[float] = None,
+    ) -> Dict[str, Any]: ...
     def __getattr__(self, name: str) -> _Analysis: ...
