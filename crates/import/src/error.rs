@@ -19,9 +19,9 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
-    /// Compressed data of which nothing can be unpacked.
-    #[error("expected gzip data, found damage in its first block ({message}): {path}")]
-    DamagedGzip {
+    /// Packed data of which nothing can be unpacked.
+    #[error("expected packed data, found damage in its first block ({message}): {path}")]
+    Damaged {
         /// The file.
         path: PathBuf,
         /// What the decoder said.
@@ -45,7 +45,7 @@ pub enum ImportError {
         /// What stands there.
         found: String,
         /// Where, counted in unpacked bytes from 0.
-        at_byte: usize,
+        at_byte: u64,
     },
     /// JSON in which there are no trace events.
     #[error("expected a trace (JSON with traceEvents, or a list of events), found {found} at byte {at_byte}: {path}")]
@@ -55,7 +55,7 @@ pub enum ImportError {
         /// What it holds instead.
         found: String,
         /// Where that was certain, counted in unpacked bytes from 0.
-        at_byte: usize,
+        at_byte: u64,
     },
     /// A run folder that cannot be read.
     #[error(transparent)]
@@ -83,9 +83,9 @@ impl ImportError {
             }
             Self::Read { .. } => None,
             Self::Empty { .. } => Some("the job may have ended before its profiler wrote anything"),
-            Self::DamagedGzip { .. } => Some("copy the file again: it was damaged on its way"),
+            Self::Damaged { .. } => Some("copy the file again: it was damaged on its way"),
             Self::UnknownFormat { .. } => {
-                Some("unpack or convert it; JSON and gzipped JSON of PyTorch's profiler are read")
+                Some("unpack or convert it; JSON of PyTorch's profiler is read, plain or packed with gzip, zstd or zip")
             }
             Self::NotJson { .. } | Self::NotATrace { .. } => {
                 Some("PyTorch's profiler writes such a file with prof.export_chrome_trace(\"trace.json.gz\")")

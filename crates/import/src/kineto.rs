@@ -1,29 +1,45 @@
 //! Kineto's and other Chrome JSON traces: an object with `traceEvents` and metadata in any order, or a bare list of
 //! events.
 //!
-//! The text goes through these stages: [`scanner`] (tokens), [`document`] (where events are, going on after broken
-//! places), [`event`] and [`metadata`] (typed members), [`rows`] (what each event is), [`tracks`] and [`arrows`].
+//! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after the
+//! other, going on after broken places; long lists on all processors), [`event`] and [`metadata`] (typed members),
+//! [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
 
 mod arrows;
 mod categories;
+mod chunk;
+mod cursor;
 mod document;
 mod event;
 mod facts;
 mod metadata;
-mod numbers;
+mod names;
+mod parallel;
 mod rows;
-mod scanner;
 #[cfg(test)]
 mod tests;
-mod text;
 mod tracks;
 
 use crate::ImportError;
+use crate::input::SharedFile;
+use crate::json::scanner::Stop;
+use crate::window::Blocks;
 use document::Document;
 use rows::Rows;
-use scanner::Stop;
 use std::path::Path;
 use stepscope_trace::{FindingCode, Trace, TraceBuilder};
+
+/// A list of events is read in parts of this size, each by one thread.
+#[cfg(not(test))]
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Small enough that the tests' texts have several.
+#[cfg(test)]
+const CHUNK_BYTES: u64 = 1 << 10;
+
+/// Where the part that holds `place` ends, of a list of events that begins at `from`.
+fn chunk_limit(from: u64, place: u64) -> u64 {
+    from + ((place - from) / CHUNK_BYTES + 1) * CHUNK_BYTES
+}
 
 /// What a text is read into, and where it comes from.
 pub(crate) struct Source<'a> {
@@ -31,51 +47,64 @@ pub(crate) struct Source<'a> {
     pub(crate) path: &'a Path,
     /// What a person calls the trace.
     pub(crate) name: String,
-    /// What stopped unpacking it, when it was packed and damaged.
-    pub(crate) trouble: Option<String>,
+    /// How it was packed: `gzip`.
+    pub(crate) packing: Option<&'static str>,
+    /// The text as a file, when it is one.
+    pub(crate) file: Option<SharedFile>,
 }
 
 /// Reads a text.
 ///
 /// # Errors
 /// When it is not JSON, or JSON without trace events. Whatever is broken within is a finding of the trace.
-pub(crate) fn read(source: Source<'_>, bytes: &[u8]) -> Result<Trace, ImportError> {
+pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<Trace, ImportError> {
     let mut builder = TraceBuilder::new(source.name);
     builder.sources = vec![source.path.display().to_string()];
-    let mut document = Document::new(bytes, Rows::new(builder));
-    document.scanner.go_to(if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 });
-    let is_list = match document.scanner.peek() {
+    let mut document = Document::new(blocks, source.file, Rows::new(builder));
+    document.cursor.skip_mark();
+    let is_list = match document.cursor.peek() {
         Ok(b'{') => false,
         Ok(b'[') => true,
-        Ok(_) => return Err(not_json(source.path, bytes, document.scanner.at(), "'{' or '['")),
-        Err(_) => return Err(ImportError::Empty { path: source.path.into() }),
+        Ok(_) => return Err(not_json(source.path, &mut document, "'{' or '['")),
+        Err(_) => {
+            return Err(match (document.cursor.window.trouble(), source.packing) {
+                (Some(trouble), Some(_)) => {
+                    ImportError::Damaged { path: source.path.into(), message: trouble.to_string() }
+                }
+                (Some(trouble), None) => {
+                    ImportError::Read { path: source.path.into(), source: std::io::Error::other(trouble.to_string()) }
+                }
+                (None, _) => ImportError::Empty { path: source.path.into() },
+            });
+        }
     };
     let result = if is_list { document.read_events() } else { document.read_object() };
-    let at_byte = document.scanner.at();
+    let at_byte = document.cursor.place();
     let not_a_trace = |found: &str| ImportError::NotATrace { path: source.path.into(), found: found.into(), at_byte };
     match result {
-        Err(Stop::Unexpected { expected, at }) => return Err(not_json(source.path, bytes, at, expected)),
+        Err(Stop::Unexpected { expected, .. }) => return Err(not_json(source.path, &mut document, expected)),
         Err(Stop::End) if !document.has_events_list => return Err(not_a_trace("the end of the text before any event")),
         Ok(()) if !document.has_events_list => return Err(not_a_trace("an object without a list traceEvents")),
         _ if is_list && document.rows.phase_count() == 0 => return Err(not_a_trace("a list without an event")),
         _ => {}
     }
-    if result.is_ok() && document.scanner.peek().is_ok() {
-        document.unreadable(document.scanner.at());
+    if result.is_ok() && document.cursor.peek().is_ok() {
+        document.unreadable(document.cursor.place());
     }
+    let end = document.cursor.end();
     let findings = &mut document.rows.builder.findings;
-    match source.trouble {
-        Some(trouble) => findings.add(FindingCode::TruncatedInput, || format!("{trouble} after {} bytes", bytes.len())),
-        None if result.is_err() => findings.add(FindingCode::TruncatedInput, || format!("at byte {}", bytes.len())),
+    match document.cursor.window.trouble() {
+        Some(trouble) => findings.add(FindingCode::TruncatedInput, || format!("{trouble} after {end} bytes")),
+        None if result.is_err() => findings.add(FindingCode::TruncatedInput, || format!("at byte {end}")),
         None => {}
     }
-    findings.add_count(FindingCode::RepairedNumber, document.scanner.missing_numbers());
     Ok(document.rows.finish(document.metadata))
 }
 
-fn not_json(path: &Path, bytes: &[u8], at_byte: usize, expected: &'static str) -> ImportError {
-    let found = match bytes.get(at_byte) {
-        Some(byte) if byte.is_ascii_graphic() => format!("{:?}", *byte as char),
+fn not_json(path: &Path, document: &mut Document<'_>, expected: &'static str) -> ImportError {
+    let (at_byte, byte) = document.broken_at.unwrap_or((document.cursor.place(), document.cursor.byte()));
+    let found = match byte {
+        Some(byte) if byte.is_ascii_graphic() => format!("{:?}", byte as char),
         Some(byte) => format!("byte 0x{byte:02x}"),
         None => "the end of the text".into(),
     };

@@ -6,28 +6,32 @@
 
 mod capture;
 mod error;
-mod gzip;
+mod input;
+mod json;
 mod kineto;
 mod labels;
 mod name_tables;
+mod window;
 
 pub use error::ImportError;
 
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
+use window::Blocks;
 
-/// Opens a run folder of our own recorder, or a trace file: JSON of PyTorch's profiler or another Chrome trace, gzipped
-/// or not.
+/// Opens a run folder of our own recorder, or a trace file: JSON of PyTorch's profiler or another Chrome trace, plain or
+/// packed with gzip, zstd or zip. `-` is standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
 pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
     let path = path.as_ref();
     let failed = |source| ImportError::Read { path: path.into(), source };
-    if std::fs::metadata(path).map_err(failed)?.is_dir() {
+    if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
         return capture::open_run(path);
     }
-    open_bytes(path, &std::fs::read(path).map_err(failed)?)
+    let input = input::open(path)?;
+    read_text(path, input.packing, input.file, input.blocks)
 }
 
 /// Opens a trace whose bytes are in memory; `path` is what it is called in messages and results.
@@ -36,35 +40,29 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
 /// When the bytes are no trace.
 pub fn open_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Trace, ImportError> {
     let path = path.as_ref();
-    if bytes.is_empty() {
-        return Err(ImportError::Empty { path: path.into() });
+    let input = input::in_memory(bytes, path)?;
+    read_text(path, input.packing, None, input.blocks)
+}
+
+fn read_text(
+    path: &Path,
+    packing: Option<&'static str>,
+    file: Option<input::SharedFile>,
+    mut blocks: Box<dyn Blocks + '_>,
+) -> Result<Trace, ImportError> {
+    let mut head = Vec::new();
+    let trouble = blocks.append(&mut head, window::BLOCK_BYTES).err();
+    if let Some(found) = foreign_format(&head) {
+        return Err(ImportError::UnknownFormat { path: path.into(), found });
     }
-    let mut source = kineto::Source { path, name: trace_name(path), trouble: None };
-    if gzip::is_gzip(bytes) {
-        let unpacked = gzip::unpack(bytes);
-        match unpacked.trouble {
-            Some(message) if unpacked.bytes.is_empty() => {
-                return Err(ImportError::DamagedGzip { path: path.into(), message });
-            }
-            trouble => source.trouble = trouble,
-        }
-        return kineto::read(source, &unpacked.bytes);
-    }
-    match foreign_format(bytes) {
-        Some(found) => Err(ImportError::UnknownFormat { path: path.into(), found }),
-        None => kineto::read(source, bytes),
-    }
+    let source = kineto::Source { path, name: trace_name(path), packing, file };
+    kineto::read(source, Box::new(window::Begun { head, trouble, rest: blocks }))
 }
 
 /// What a file without a reader is, by its first bytes.
 fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
-    const FORMATS: [(&[u8], &str); 5] = [
-        (b"\x28\xb5\x2f\xfd", "zstd data"),
-        (b"PK\x03\x04", "a zip archive"),
-        (b"PAR1", "a Parquet file"),
-        (b"SQLite format 3\0", "an SQLite database"),
-        (b"BZh", "bzip2 data"),
-    ];
+    const FORMATS: [(&[u8], &str); 3] =
+        [(b"PAR1", "a Parquet file"), (b"SQLite format 3\0", "an SQLite database"), (b"BZh", "bzip2 data")];
     FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, found)| *found)
 }
 
@@ -72,7 +70,7 @@ fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
 fn trace_name(path: &Path) -> String {
     let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from).display().to_string();
     let mut stem = name.as_str();
-    for ending in [".gz", ".json", ".trace", ".pt"] {
+    for ending in [".gz", ".zst", ".zip", ".json", ".trace", ".pt"] {
         stem = stem.strip_suffix(ending).filter(|rest| !rest.is_empty()).unwrap_or(stem);
     }
     stem.to_string()
@@ -95,12 +93,12 @@ mod tests {
         assert_eq!(message(b""), "expected a trace, found an empty file: f");
         assert_eq!(message(b"  \n"), "expected a trace, found an empty file: f");
         assert_eq!(message(b"hello"), "expected JSON ('{' or '['), found 'h' at byte 0: f");
-        assert_eq!(message(b"PK\x03\x04..."), "expected a trace, found a zip archive: f");
+        assert_eq!(message(b"PAR1..."), "expected a trace, found a Parquet file: f");
         assert!(message(b"{\"a\": 1}").contains("found an object without a list traceEvents at byte 8"));
         assert!(message(b"{\"a\": ").contains("found the end of the text before any event"));
         assert!(message(b"[1, 2]").contains("found a list without an event"));
         assert!(message(b"{\"a\" 1}").contains("expected JSON (':' after a key), found '1' at byte 5"));
-        assert!(message(b"\x1f\x8b\x08junk").contains("expected gzip data"));
+        assert!(message(b"\x1f\x8b\x08junk").contains("expected packed data"));
     }
 
     #[test]

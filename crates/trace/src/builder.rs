@@ -66,6 +66,8 @@ pub struct TraceBuilder {
     correlations: Vec<(LaunchKey, SliceId)>,
     launch_links: Vec<(SliceId, SliceId)>,
     communication_calls: Vec<SliceId>,
+    communicating: Vec<SliceId>,
+    source_places: Vec<u64>,
     flows: Vec<Flow>,
     arrows: Vec<arrows::Arrow>,
     step_labels: Vec<(SliceId, i64)>,
@@ -206,6 +208,20 @@ impl TraceBuilder {
         self.communication_calls.push(slice);
     }
 
+    /// Says that a kernel's own row calls it a part of a collective.
+    pub fn set_communicates(&mut self, slice: SliceId) {
+        self.communicating.push(slice);
+    }
+
+    /// Says where in its source a slice stands, in bytes of unpacked text.
+    pub fn set_source_place(&mut self, slice: SliceId, place: u64) {
+        let at = slice.index();
+        if self.source_places.len() <= at {
+            self.source_places.resize(at + 1, u64::MAX);
+        }
+        self.source_places[at] = place;
+    }
+
     /// Adds an edge that the source gives as two points, each a track and a time: they are resolved to the innermost
     /// fitting slices there. A launch arrow counts only where no correlation id does. One that touches no fitting slice is
     /// a finding, unless it is a launch arrow.
@@ -245,12 +261,14 @@ impl TraceBuilder {
         let nested = nesting::nest(&self.tracks, &self.slices, &mut self.findings);
         let new_slice = |old: SliceId| nested.slice_of[old.index()];
         sort_samples(&mut self.counters);
+        let mut slices = nested.slices;
+        slices.source_place = nesting::in_new_order(&self.source_places, &nested.slice_of);
         let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
         ops.sort_unstable_by_key(|(id, _)| *id);
         let (slice, info) = ops.into_iter().unzip();
         let mut device_events = self.device_events;
         device_events.iter_mut().for_each(|event| event.slice = new_slice(event.slice));
-        device_events.sort_unstable_by_key(|event| (nested.slices.start_ns[event.slice.index()], event.slice));
+        device_events.sort_unstable_by_key(|event| (slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
         let mut collectives = self.collectives;
         collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
@@ -269,7 +287,7 @@ impl TraceBuilder {
             processes: self.processes,
             devices: self.devices,
             tracks: nested.tracks,
-            slices: nested.slices,
+            slices,
             instants: Instants {
                 time_ns: instants.iter().map(|row| row.0).collect(),
                 track: instants.iter().map(|row| row.1).collect(),
@@ -296,6 +314,8 @@ impl TraceBuilder {
         launch_links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
         links::link_device_events(&mut trace, &mut device_events, correlations, launch_links);
         let communication_calls = self.communication_calls.iter().map(|id| new_slice(*id)).collect();
+        let communicating = self.communicating.iter().map(|id| new_slice(*id)).collect();
+        links::classify_by_statement(&mut device_events, &communicating);
         links::classify_by_launch(&trace, &mut device_events, &communication_calls);
         trace.device_events = DeviceEvents::from_rows(device_events);
         links::link_forward_backward(&mut trace);

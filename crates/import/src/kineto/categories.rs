@@ -5,10 +5,8 @@
 pub(super) enum Category {
     /// An operator; in old files also labels.
     Op,
-    /// A Python call.
+    /// A Python call; by its name also of a module.
     PythonFunction,
-    /// A call of a module: a Python call by its name.
-    Module,
     /// A label on a host thread.
     Annotation,
     /// A label projected onto a device.
@@ -81,7 +79,7 @@ impl Category {
 
     /// True for what happens on a host thread.
     pub(super) fn is_on_thread(self) -> bool {
-        matches!(self, Self::Op | Self::PythonFunction | Self::Module | Self::Annotation | Self::Runtime | Self::Driver)
+        matches!(self, Self::Op | Self::PythonFunction | Self::Annotation | Self::Runtime | Self::Driver)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One row of `traceEvents`, its known members typed, everything else passed over.
 
-use super::numbers;
-use super::scanner::{Scanner, Stop, Value};
+use crate::json::numbers;
+use crate::json::scanner::{Scanner, Stop, Value};
 
 /// A `pid` or `tid`: numbers, or names such as `stream 7`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -48,6 +48,8 @@ pub(super) struct Event<'a> {
 /// The arguments that mean something here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Args<'a> {
+    /// All of it as written.
+    pub(super) whole: &'a [u8],
     /// For rows of phase `M`: the name given.
     pub(super) name: Option<&'a [u8]>,
     pub(super) stream: Option<i64>,
@@ -123,100 +125,268 @@ impl CollectiveArgs<'_> {
 
 impl<'a> Event<'a> {
     /// Reads the object that begins here.
+    #[inline(always)]
     pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Stop> {
         let mut event = Event::default();
         scanner.object(|scanner, key| event.read_member(scanner, key))?;
         Ok(event)
     }
 
+    #[inline(always)]
     fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        if key == b"args" {
-            return match scanner.value()? {
-                Value::Container if scanner.peek()? == b'{' => {
-                    scanner.object(|scanner, key| self.args.read_member(scanner, key))
-                }
-                Value::Container => scanner.skip_value().map(drop),
-                _ => Ok(()),
-            };
-        }
-        let value = scanner.skip_value()?;
+        let next = scanner.peek()?;
         match key {
-            b"ph" => self.phase = written(value).unwrap_or_default(),
-            b"cat" => self.category = written(value).unwrap_or_default(),
-            b"name" => self.name = written(value).unwrap_or_default(),
-            b"pid" => self.pid = row_id(value),
-            b"tid" => self.tid = row_id(value),
-            b"ts" => self.time = quantity(value, numbers::time_ns),
-            b"dur" => self.duration = quantity(value, numbers::duration_ns),
-            b"id" => self.id = written(value).and_then(numbers::integer),
-            _ => {}
+            b"args" if next == b'{' => {
+                let from = scanner.at();
+                scanner.object(|scanner, key| self.args.read_member(scanner, key))?;
+                self.args.whole = &scanner.bytes()[from..scanner.at()];
+            }
+            b"ts" => self.time = read_quantity(scanner, numbers::TIME_RANGE_NS.end - 1, numbers::time_ns)?,
+            b"dur" => self.duration = read_quantity(scanner, numbers::MAX_DURATION_NS, numbers::duration_ns)?,
+            b"pid" => self.pid = read_row_id(scanner)?,
+            b"tid" => self.tid = read_row_id(scanner)?,
+            b"id" => self.id = read_integer(scanner)?,
+            _ => {
+                let value = scanner.skip_value()?;
+                match key {
+                    b"ph" => self.phase = written(value).unwrap_or_default(),
+                    b"cat" => self.category = written(value).unwrap_or_default(),
+                    b"name" => self.name = written(value).unwrap_or_default(),
+                    _ => {}
+                }
+            }
         }
         Ok(())
     }
 }
 
-impl<'a> Args<'a> {
-    fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        let mut lower = [0; 40];
-        let Some(lower) = lower.get_mut(..key.len()) else { return scanner.skip_value().map(drop) };
-        lower.copy_from_slice(key);
-        lower.make_ascii_lowercase();
-        let key: &[u8] = lower;
-        if matches!(key, b"grid" | b"block") && scanner.peek()? == b'[' {
-            let size = read_size(scanner)?;
-            *(if key == b"grid" { &mut self.grid } else { &mut self.block }) = size;
-            return Ok(());
+/// The arguments that mean something here, in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Arg {
+    Name,
+    Stream,
+    Device,
+    Correlation,
+    SequenceNumber,
+    ForwardThread,
+    Grid,
+    Block,
+    Registers,
+    SharedMemory,
+    BlocksPerSm,
+    Occupancy,
+    Bytes,
+    CopyKind,
+    Graph,
+    GraphNode,
+    InputDims,
+    InputType,
+    InputStrides,
+    ConcreteInputs,
+    CallStack,
+    Address,
+    DeviceType,
+    DeviceId,
+    TotalAllocated,
+    TotalReserved,
+    SyncKind,
+    WaitOnStream,
+    WaitOnRecord,
+    CollectiveName,
+    Dtype,
+    InElements,
+    OutElements,
+    Group,
+    GroupDescription,
+    GroupRanks,
+    GroupSize,
+    Seq,
+}
+
+const ARGS: &[(&str, Arg)] = &[
+    ("name", Arg::Name),
+    ("stream", Arg::Stream),
+    ("device", Arg::Device),
+    ("correlation", Arg::Correlation),
+    ("sequence number", Arg::SequenceNumber),
+    ("fwd thread id", Arg::ForwardThread),
+    ("grid", Arg::Grid),
+    ("block", Arg::Block),
+    ("registers per thread", Arg::Registers),
+    ("shared memory", Arg::SharedMemory),
+    ("blocks per sm", Arg::BlocksPerSm),
+    ("est. achieved occupancy %", Arg::Occupancy),
+    ("bytes", Arg::Bytes),
+    ("copy kind", Arg::CopyKind),
+    ("kind", Arg::CopyKind),
+    ("graph id", Arg::Graph),
+    ("graph node id", Arg::GraphNode),
+    ("input dims", Arg::InputDims),
+    ("input type", Arg::InputType),
+    ("input strides", Arg::InputStrides),
+    ("concrete inputs", Arg::ConcreteInputs),
+    ("call stack", Arg::CallStack),
+    ("addr", Arg::Address),
+    ("device type", Arg::DeviceType),
+    ("device id", Arg::DeviceId),
+    ("total allocated", Arg::TotalAllocated),
+    ("total reserved", Arg::TotalReserved),
+    ("cuda_sync_kind", Arg::SyncKind),
+    ("wait_on_stream", Arg::WaitOnStream),
+    ("wait_on_cuda_event_record_corr_id", Arg::WaitOnRecord),
+    ("collective name", Arg::CollectiveName),
+    ("dtype", Arg::Dtype),
+    ("in msg nelems", Arg::InElements),
+    ("out msg nelems", Arg::OutElements),
+    ("process group name", Arg::Group),
+    ("process group description", Arg::GroupDescription),
+    ("process group ranks", Arg::GroupRanks),
+    ("group size", Arg::GroupSize),
+    ("seq", Arg::Seq),
+];
+
+const LONGEST_ARG: usize = 40;
+
+/// [`ARGS`] by the length of the name: where the names of a length begin and end in [`ARGS_BY_LEN`].
+const fn args_by_len() -> ([u8; ARGS.len()], [(u8, u8); LONGEST_ARG]) {
+    let (mut order, mut limits) = ([0; ARGS.len()], [(0, 0); LONGEST_ARG]);
+    let (mut len, mut filled) = (0, 0);
+    while len < LONGEST_ARG {
+        limits[len].0 = filled as u8;
+        let mut at = 0;
+        while at < ARGS.len() {
+            if ARGS[at].0.len() == len {
+                order[filled] = at as u8;
+                filled += 1;
+            }
+            at += 1;
         }
-        scanner.peek()?;
-        let from = scanner.at();
-        let value = scanner.skip_value()?;
-        let whole = &scanner.bytes()[from..scanner.at()];
-        let integer = || written(value).and_then(numbers::integer);
-        let said = || match value {
-            Value::Text(text) if !text.eq_ignore_ascii_case(b"N/A") => text,
-            _ => b"",
-        };
-        let fraction = || written(value).and_then(numbers::fraction);
-        match key {
-            b"name" => self.name = written(value),
-            b"stream" => self.stream = integer(),
-            b"device" => self.device = integer(),
-            b"correlation" => self.correlation = integer().filter(|id| *id != 0),
-            b"sequence number" => self.sequence_number = integer(),
-            b"fwd thread id" => self.forward_thread = integer(),
-            b"registers per thread" => self.registers = integer(),
-            b"shared memory" => self.shared_bytes = integer(),
-            b"blocks per sm" => self.blocks_per_sm = fraction(),
-            b"est. achieved occupancy %" => self.occupancy_percent = fraction(),
-            b"bytes" => self.bytes = integer(),
-            b"copy kind" | b"kind" => self.copy_kind = written(value),
-            b"graph id" => self.graph = integer().filter(|id| *id != 0),
-            b"graph node id" => self.graph_node = integer().filter(|id| *id != 0),
-            b"input dims" => self.inputs.dims = whole,
-            b"input type" => self.inputs.types = whole,
-            b"input strides" => self.inputs.strides = whole,
-            b"concrete inputs" => self.inputs.concrete = whole,
-            b"call stack" => self.call_stack = written(value),
-            b"addr" => self.memory.address = integer(),
-            b"device type" => self.memory.device_type = integer(),
-            b"device id" => self.memory.device_id = integer(),
-            b"total allocated" => self.memory.total_allocated = integer(),
-            b"total reserved" => self.memory.total_reserved = integer(),
-            b"cuda_sync_kind" => self.sync.kind = written(value),
-            b"wait_on_stream" => self.sync.event_stream = integer(),
-            b"wait_on_cuda_event_record_corr_id" => self.sync.event_correlation = integer().filter(|id| *id > 0),
-            b"collective name" => self.collective.name = said(),
-            b"dtype" => self.collective.dtype = said(),
-            b"in msg nelems" => self.collective.input_elements = integer(),
-            b"out msg nelems" => self.collective.output_elements = integer(),
-            b"process group name" => self.collective.group = said(),
-            b"process group description" => self.collective.group_description = said(),
-            b"process group ranks" => self.collective.group_ranks = said(),
-            b"group size" => self.collective.group_size = integer(),
-            b"seq" => self.collective.sequence_number = integer(),
-            _ => {}
+        limits[len].1 = filled as u8;
+        len += 1;
+    }
+    assert!(filled == ARGS.len(), "every name is shorter than LONGEST_ARG");
+    (order, limits)
+}
+
+static ARGS_BY_LEN: ([u8; ARGS.len()], [(u8, u8); LONGEST_ARG]) = args_by_len();
+
+/// Which argument `key` is; upper and lower case are the same.
+#[inline(always)]
+fn arg(key: &[u8]) -> Option<Arg> {
+    let (from, to) = *ARGS_BY_LEN.1.get(key.len())?;
+    let candidates = &ARGS_BY_LEN.0[from as usize..to as usize];
+    let known =
+        candidates.iter().map(|at| &ARGS[*at as usize]).find(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes()));
+    known.map(|(_, arg)| *arg)
+}
+
+impl<'a> Args<'a> {
+    #[inline(always)]
+    fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
+        let Some(arg) = arg(key) else { return scanner.skip_value().map(drop) };
+        match arg {
+            Arg::Stream => self.stream = read_integer(scanner)?,
+            Arg::Device => self.device = read_integer(scanner)?,
+            Arg::Correlation => self.correlation = read_integer(scanner)?.filter(|id| *id != 0),
+            Arg::SequenceNumber => self.sequence_number = read_integer(scanner)?,
+            Arg::ForwardThread => self.forward_thread = read_integer(scanner)?,
+            Arg::Grid => self.grid = read_size(scanner)?,
+            Arg::Block => self.block = read_size(scanner)?,
+            Arg::Registers => self.registers = read_integer(scanner)?,
+            Arg::SharedMemory => self.shared_bytes = read_integer(scanner)?,
+            Arg::BlocksPerSm => self.blocks_per_sm = read_fraction(scanner)?,
+            Arg::Occupancy => self.occupancy_percent = read_fraction(scanner)?,
+            Arg::Bytes => self.bytes = read_integer(scanner)?,
+            Arg::Graph => self.graph = read_integer(scanner)?.filter(|id| *id != 0),
+            Arg::GraphNode => self.graph_node = read_integer(scanner)?.filter(|id| *id != 0),
+            Arg::InputDims => self.inputs.dims = read_whole(scanner)?,
+            Arg::InputType => self.inputs.types = read_whole(scanner)?,
+            Arg::InputStrides => self.inputs.strides = read_whole(scanner)?,
+            Arg::ConcreteInputs => self.inputs.concrete = read_whole(scanner)?,
+            Arg::Address => self.memory.address = read_integer(scanner)?,
+            Arg::DeviceType => self.memory.device_type = read_integer(scanner)?,
+            Arg::DeviceId => self.memory.device_id = read_integer(scanner)?,
+            Arg::TotalAllocated => self.memory.total_allocated = read_integer(scanner)?,
+            Arg::TotalReserved => self.memory.total_reserved = read_integer(scanner)?,
+            Arg::WaitOnStream => self.sync.event_stream = read_integer(scanner)?,
+            Arg::WaitOnRecord => self.sync.event_correlation = read_integer(scanner)?.filter(|id| *id > 0),
+            Arg::InElements => self.collective.input_elements = read_integer(scanner)?,
+            Arg::OutElements => self.collective.output_elements = read_integer(scanner)?,
+            Arg::GroupSize => self.collective.group_size = read_integer(scanner)?,
+            Arg::Seq => self.collective.sequence_number = read_integer(scanner)?,
+            Arg::Name => self.name = written(scanner.skip_value()?),
+            Arg::CopyKind => self.copy_kind = written(scanner.skip_value()?),
+            Arg::CallStack => self.call_stack = written(scanner.skip_value()?),
+            Arg::SyncKind => self.sync.kind = written(scanner.skip_value()?),
+            Arg::CollectiveName => self.collective.name = said(scanner.skip_value()?),
+            Arg::Dtype => self.collective.dtype = said(scanner.skip_value()?),
+            Arg::Group => self.collective.group = said(scanner.skip_value()?),
+            Arg::GroupDescription => self.collective.group_description = said(scanner.skip_value()?),
+            Arg::GroupRanks => self.collective.group_ranks = said(scanner.skip_value()?),
         }
         Ok(())
+    }
+}
+
+/// The members of an object as written that are finite numbers, by key.
+pub(super) fn numbers_of_object(whole: &[u8]) -> Vec<(&[u8], f64)> {
+    let mut numbers = Vec::new();
+    let _ = Scanner::new(whole).object(|scanner, key| {
+        if let Some(number) = read_fraction(scanner)? {
+            numbers.push((key, number));
+        }
+        Ok(())
+    });
+    numbers
+}
+
+/// A text that says something.
+fn said(value: Value<'_>) -> &[u8] {
+    match value {
+        Value::Text(text) if !text.eq_ignore_ascii_case(b"N/A") => text,
+        _ => b"",
+    }
+}
+
+/// Reads a value whatever it is; gives all of it as written.
+#[inline(always)]
+fn read_whole<'a>(scanner: &mut Scanner<'a>) -> Result<&'a [u8], Stop> {
+    scanner.peek()?;
+    let from = scanner.at();
+    scanner.skip_value()?;
+    Ok(&scanner.bytes()[from..scanner.at()])
+}
+
+#[inline(always)]
+fn read_integer(scanner: &mut Scanner<'_>) -> Result<Option<i64>, Stop> {
+    scanner.peek()?;
+    match scanner.plain_integer() {
+        Some(number) => Ok(Some(number)),
+        None => Ok(written(scanner.skip_value()?).and_then(numbers::integer)),
+    }
+}
+
+fn read_fraction(scanner: &mut Scanner<'_>) -> Result<Option<f64>, Stop> {
+    Ok(written(scanner.skip_value()?).and_then(numbers::fraction))
+}
+
+#[inline(always)]
+fn read_row_id<'a>(scanner: &mut Scanner<'a>) -> Result<RowId<'a>, Stop> {
+    scanner.peek()?;
+    match scanner.plain_integer() {
+        Some(number) => Ok(RowId::Number(number)),
+        None => Ok(row_id(scanner.skip_value()?)),
+    }
+}
+
+/// Reads decimal microseconds that are at most `max_ns`.
+#[inline(always)]
+fn read_quantity(scanner: &mut Scanner<'_>, max_ns: i64, read: fn(&[u8]) -> Option<i64>) -> Result<Quantity, Stop> {
+    scanner.peek()?;
+    match scanner.plain_us() {
+        Some(ns) if ns <= max_ns => Ok(Quantity::Ns(ns)),
+        Some(_) => Ok(Quantity::Unreadable),
+        None => Ok(quantity(scanner.skip_value()?, read)),
     }
 }
 
@@ -245,9 +415,12 @@ fn quantity(value: Value<'_>, read: fn(&[u8]) -> Option<i64>) -> Quantity {
 
 /// Reads `[x, y, z]`; `None` when it is anything else.
 fn read_size(scanner: &mut Scanner<'_>) -> Result<Option<[u32; 3]>, Stop> {
+    if scanner.peek()? != b'[' {
+        return scanner.skip_value().map(|_| None);
+    }
     let (mut size, mut len) = ([0; 3], 0);
     scanner.list(|scanner| {
-        let number = written(scanner.skip_value()?).and_then(numbers::integer).and_then(|n| u32::try_from(n).ok());
+        let number = read_integer(scanner)?.and_then(|number| u32::try_from(number).ok());
         if let (Some(place), Some(number)) = (size.get_mut(len), number) {
             *place = number;
             len += 1;

@@ -1,40 +1,15 @@
-//! From an event's arguments to what the trace keeps of them.
+//! From what an event says to what the trace keeps of it.
 
-use super::event::{Args, CollectiveArgs, Event};
-use super::text;
+use super::chunk::{ChunkCollective, DeviceArgs};
+use super::names::NameFacts;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    Collective, CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, MemoryEvent, OpInfo, OpInputs, SliceId,
-    SyncKind, Synchronization, TraceBuilder, TrackId,
+    Collective, CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, SliceId, SliceKind, SyncKind, Synchronization,
 };
 
-/// What is known of an op; `None` when nothing is.
-pub(super) fn op_info(args: &Args<'_>, builder: &mut TraceBuilder) -> Option<OpInfo> {
-    let sequence_number = args.sequence_number.filter(|number| *number >= 0);
-    let has_facts = sequence_number.is_some() || args.call_stack.is_some() || args.inputs != Default::default();
-    if !has_facts {
-        return None;
-    }
-    let forward_thread = args.forward_thread.filter(|thread| *thread != 0).map(|thread| thread as u64);
-    let inputs = OpInputs {
-        dims: compact(args.inputs.dims, &mut builder.strings),
-        types: compact(args.inputs.types, &mut builder.strings),
-        strides: compact(args.inputs.strides, &mut builder.strings),
-        concrete: compact(args.inputs.concrete, &mut builder.strings),
-    };
-    Some(OpInfo {
-        sequence_number,
-        forward_thread: forward_thread.filter(|_| sequence_number.is_some()),
-        // Only backward nodes name the thread of their forward op.
-        scope: u8::from(forward_thread.is_some() && sequence_number.is_some()),
-        inputs: builder.intern_inputs(inputs),
-        stack: args.call_stack.map_or(StringTable::EMPTY, |stack| builder.strings.intern(&text::decode(stack).text)),
-    })
-}
-
 /// A JSON text without the white space between its values.
-fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
+pub(super) fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
     let (mut in_string, mut is_escaped) = (false, false);
     let has_space = written.iter().any(u8::is_ascii_whitespace);
     let kept: Cow<'_, [u8]> = if has_space {
@@ -52,18 +27,31 @@ fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
 }
 
 /// A kernel's launch, a copy's size.
-pub(super) fn with_launch_size(event: DeviceEvent, args: &Args<'_>) -> DeviceEvent {
+pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceEvent {
     DeviceEvent {
         grid: args.grid,
         block: args.block,
-        registers: args.registers.and_then(|count| u32::try_from(count).ok()),
-        shared_bytes: args.shared_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
-        blocks_per_sm: args.blocks_per_sm.filter(|blocks| *blocks >= 0.0).map(|blocks| blocks as f32),
-        occupancy_ratio: args.occupancy_percent.filter(|p| (0.0..=100.0).contains(p)).map(|p| (p / 100.0) as f32),
-        bytes: args.bytes.filter(|bytes| *bytes >= 0),
+        registers: args.registers,
+        shared_bytes: args.shared_bytes,
+        blocks_per_sm: args.blocks_per_sm,
+        occupancy_ratio: args.occupancy_ratio,
+        bytes: args.bytes,
         graph: args.graph,
         graph_node: args.graph_node,
         ..event
+    }
+}
+
+/// By name; the builder adds what the source itself calls a part of a collective, or was launched within one.
+pub(super) fn device_class(kind: SliceKind, name: &NameFacts, copy_kind: &[u8]) -> DeviceEventClass {
+    match kind {
+        SliceKind::Memcpy => {
+            let said = copy_direction(copy_kind);
+            DeviceEventClass::Memcpy(if said == CopyDirection::Unknown { name.direction } else { said })
+        }
+        SliceKind::Memset => DeviceEventClass::Memset,
+        _ if name.is_communication_kernel => DeviceEventClass::Communication,
+        _ => DeviceEventClass::Compute,
     }
 }
 
@@ -79,8 +67,7 @@ pub(super) fn copy_direction(text: &[u8]) -> CopyDirection {
 }
 
 /// Whether the host's side of a copy is pageable: `Memcpy HtoD (Pageable -> Device)`.
-pub(super) fn is_pageable(class: DeviceEventClass, name: &[u8]) -> Option<bool> {
-    let DeviceEventClass::Memcpy(_) = class else { return None };
+pub(super) fn is_pageable(name: &[u8]) -> Option<bool> {
     match () {
         () if has(name, "pageable") => Some(true),
         () if has(name, "pinned") => Some(false),
@@ -92,28 +79,14 @@ fn has(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// An allocation or a free.
-pub(super) fn memory_event(args: &Args<'_>, time_ns: i64, track: TrackId, device: Option<DeviceId>) -> MemoryEvent {
-    MemoryEvent {
-        time_ns,
-        track,
-        device,
-        address: args.memory.address.unwrap_or(0) as u64,
-        bytes: args.bytes.unwrap_or(0),
-        allocated_bytes: args.memory.total_allocated,
-        reserved_bytes: args.memory.total_reserved,
-        op: None,
-    }
-}
-
-/// A wait on a device's track.
+/// A wait on a device's track; `said` is what the source calls it.
 pub(super) fn synchronization(
-    event: &Event<'_>,
+    said: &[u8],
+    args: &DeviceArgs,
     slice: SliceId,
     device: DeviceId,
     stream: Option<i64>,
 ) -> Synchronization {
-    let said = event.args.sync.kind.unwrap_or(event.name);
     let kind = match () {
         () if has(said, "wait event") => SyncKind::StreamWaitEvent,
         () if has(said, "context sync") || has(said, "device sync") => SyncKind::Device,
@@ -121,24 +94,24 @@ pub(super) fn synchronization(
         () if has(said, "event sync") => SyncKind::Event,
         () => SyncKind::Unknown,
     };
-    let event_stream = event.args.sync.event_stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
+    let event_stream = args.event_stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
     Synchronization { slice, kind, device, stream, event_stream, call: None, event_record: None }
 }
 
 /// What a row says of a collective.
-pub(super) fn collective(args: &CollectiveArgs<'_>, slice: SliceId, builder: &mut TraceBuilder) -> Collective {
-    let mut text = |written: &[u8]| builder.strings.intern(&text::decode(written).text);
+pub(super) fn collective(said: &ChunkCollective, texts: [StringId; 5], slice: SliceId) -> Collective {
+    let [name, dtype, group, group_description, group_ranks] = texts;
     Collective {
         slice,
-        name: text(args.name),
-        dtype: text(args.dtype),
-        input_elements: args.input_elements,
-        output_elements: args.output_elements,
-        group: text(args.group),
-        group_description: text(args.group_description),
-        group_size: args.group_size,
-        group_ranks: text(args.group_ranks),
-        sequence_number: args.sequence_number,
+        name,
+        dtype,
+        input_elements: said.input_elements,
+        output_elements: said.output_elements,
+        group,
+        group_description,
+        group_size: said.group_size,
+        group_ranks,
+        sequence_number: said.sequence_number,
     }
 }
 
@@ -160,10 +133,9 @@ mod tests {
 
     #[test]
     fn copies_say_where_they_go_and_from_what() {
-        let copy = DeviceEventClass::Memcpy(CopyDirection::Unknown);
         assert_eq!(copy_direction(b"Memcpy HtoD (Pageable -> Device)"), CopyDirection::HostToDevice);
-        assert_eq!(is_pageable(copy, b"Memcpy HtoD (Pageable -> Device)"), Some(true));
-        assert_eq!(is_pageable(copy, b"Memcpy DtoH (Device -> Pinned)"), Some(false));
-        assert_eq!(is_pageable(copy, b"Memcpy DtoD (Device -> Device)"), None);
+        assert_eq!(is_pageable(b"Memcpy HtoD (Pageable -> Device)"), Some(true));
+        assert_eq!(is_pageable(b"Memcpy DtoH (Device -> Pinned)"), Some(false));
+        assert_eq!(is_pageable(b"Memcpy DtoD (Device -> Device)"), None);
     }
 }

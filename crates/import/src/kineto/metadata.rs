@@ -1,9 +1,9 @@
 //! What stands beside the events: devices, the rank, and facts about the environment.
 
 use super::event::written;
-use super::numbers;
-use super::scanner::{Scanner, Stop, Value};
-use super::text;
+use crate::json::numbers;
+use crate::json::scanner::{Scanner, Stop, Value};
+use crate::json::text;
 use stepscope_trace::Device;
 
 /// More facts than this, or longer ones, are somebody's data, not facts.
@@ -26,7 +26,7 @@ pub(super) struct Metadata {
 
 impl Metadata {
     /// Reads the value of the top-level member `key`.
-    pub(super) fn read_member<'a>(&mut self, scanner: &mut Scanner<'a>, key: &'a [u8]) -> Result<(), Stop> {
+    pub(super) fn read_member(&mut self, scanner: &mut Scanner<'_>, key: &[u8]) -> Result<(), Stop> {
         let value = scanner.value()?;
         let is_object = value == Value::Container && scanner.peek()? == b'{';
         match key {

@@ -1,19 +1,20 @@
-//! From events to rows of the trace: what each one is, where it lies, what is doubtful about it.
+//! From chunks to rows of the trace: what each one is, where it lies, what is doubtful about it.
 
 use super::arrows::Arrows;
-use super::categories::{Category, category};
-use super::event::{Args, Event, Quantity};
+use super::categories::Category;
+use super::chunk::{Chunk, ChunkDeviceRow, ChunkRowId, ChunkSlice};
 use super::facts;
 use super::metadata::Metadata;
-use super::text;
-use super::tracks::{Row, Tracks};
-use crate::labels::{Label, label_kind};
-use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
+use super::names::NameFacts;
+use super::tracks::{Row, RowKey, Tracks};
+use crate::json::text;
+use crate::json::texts::TextId;
+use crate::labels::Label;
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, SliceId, SliceKind, Trace, TraceBuilder,
-    TrackKind,
+    Counter, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, MemoryEvent, OpInfo, OpInputs, OpInputsId, SliceId,
+    SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
 /// Everything read so far.
@@ -22,16 +23,28 @@ pub(super) struct Rows {
     tracks: Tracks,
     arrows: Arrows,
     /// Begins whose end is still to come: slice, start, byte.
-    open: FxHashMap<Row, Vec<(SliceId, i64, usize)>>,
-    /// What a name says about communication, asked once a name.
-    communicates: FxHashMap<(StringId, bool), bool>,
-    /// Whether a call waits for the device, or a kernel uses tensor cores, asked once a name.
-    waits: FxHashMap<StringId, bool>,
-    tensor_cores: FxHashMap<StringId, bool>,
+    open: FxHashMap<Row, Vec<(SliceId, i64, u64)>>,
+    /// Row, name, time, and whether it is on a thread.
+    instants: Vec<(Row, StringId, i64, bool)>,
+    counters: FxHashMap<(Row, StringId), Counter>,
+    counter_order: Vec<(Row, StringId)>,
+    /// What names say, by the bytes as written.
+    names: FxHashMap<Box<[u8]>, NameFacts>,
     has_device_events: bool,
     last_ns: i64,
     /// Number of events that carry a phase.
-    phase_count: usize,
+    phase_count: u64,
+}
+
+/// A chunk's numbers for rows, names and inputs, as the trace's.
+struct Translation<'a> {
+    chunk: &'a Chunk,
+    rows: Vec<Row>,
+    names: Vec<Option<NameFacts>>,
+    texts: Vec<Option<StringId>>,
+    /// The thread of each row, once it was asked for.
+    threads: Vec<Option<TrackId>>,
+    first_slice: usize,
 }
 
 impl Rows {
@@ -43,9 +56,10 @@ impl Rows {
             tracks,
             arrows: Arrows::default(),
             open: FxHashMap::default(),
-            communicates: FxHashMap::default(),
-            waits: FxHashMap::default(),
-            tensor_cores: FxHashMap::default(),
+            instants: Vec::new(),
+            counters: FxHashMap::default(),
+            counter_order: Vec::new(),
+            names: FxHashMap::default(),
             has_device_events: false,
             last_ns: i64::MIN,
             phase_count: 0,
@@ -53,41 +67,45 @@ impl Rows {
     }
 
     /// Number of events so far that look like trace events.
-    pub(super) fn phase_count(&self) -> usize {
+    pub(super) fn phase_count(&self) -> u64 {
         self.phase_count
     }
 
-    /// Adds the event that stands at `at_byte`.
-    pub(super) fn add(&mut self, event: &Event<'_>, at_byte: usize) {
-        self.phase_count += usize::from(!event.phase.is_empty());
-        let category = category(event.category);
-        match event.phase {
-            b"" => return self.leave_out(FindingCode::UnreadableEvent, event, at_byte),
-            b"M" => return self.add_name(event),
-            b"C" | b"P" | b"b" | b"n" | b"e" | b"S" | b"T" | b"F" | b"p" | b"N" | b"O" | b"D" | b"v" | b"V" | b"c" => {
-                return self.leave_out(FindingCode::UnsupportedEvent, event, at_byte);
-            }
-            b"X" | b"B" | b"E" | b"i" | b"I" | b"R" | b"s" | b"t" | b"f" => {}
-            _ => return self.leave_out(FindingCode::UnknownPhase, event, at_byte),
-        }
-        let Quantity::Ns(time_ns) = event.time else {
-            return self.leave_out(FindingCode::UnreadableEvent, event, at_byte);
+    /// Adds the events of a chunk; chunks come in the order of the text.
+    pub(super) fn add(&mut self, mut chunk: Chunk) {
+        self.phase_count += chunk.phase_count;
+        self.builder.findings.extend(&chunk.findings);
+        let slices = std::mem::take(&mut chunk.slices);
+        let mut translation = Translation {
+            rows: chunk.rows.iter().map(|row| self.row(&chunk, *row)).collect(),
+            names: vec![None; chunk.texts.len()],
+            texts: vec![None; chunk.texts.len()],
+            threads: vec![None; chunk.rows.len()],
+            first_slice: self.builder.slice_count(),
+            chunk: &chunk,
         };
-        match event.phase {
-            b"X" => self.add_complete(event, category, time_ns, at_byte),
-            b"B" => self.add_begin(event, category, time_ns, at_byte),
-            b"E" => self.add_end(event, time_ns, at_byte),
-            b"i" | b"I" | b"R" => self.add_instant(event, time_ns),
-            _ => {
-                let row = Tracks::row(&mut self.builder, event);
-                self.arrows.add(event.phase == b"s", category, event.id, (row, time_ns), &mut self.builder.findings);
+        let mut device_rows = chunk.device_rows.iter();
+        for slice in &slices {
+            self.last_ns = self.last_ns.max(slice.time_ns + slice.dur_ns);
+            if slice.category.is_on_device() {
+                let Some(row) = device_rows.next() else { break };
+                self.add_device_row(slice, row, &mut translation);
+            } else {
+                self.add_host_row(slice, &mut translation);
             }
         }
+        self.add_facts(&mut translation);
+        self.add_moments(&mut translation);
+        self.add_borders(&mut translation);
     }
 
     /// Closes what is open, links, and builds the trace.
     pub(super) fn finish(mut self, mut metadata: Metadata) -> Trace {
         self.close_begins();
+        self.place_instants();
+        for key in &self.counter_order {
+            self.counters.remove(key).into_iter().for_each(|counter| self.builder.add_counter(counter));
+        }
         self.arrows.finish(&mut self.builder, &self.tracks);
         self.tracks.finish(&mut self.builder, &mut metadata);
         self.builder.clock_zero_unix_ns = metadata.clock_zero_unix_ns;
@@ -98,64 +116,246 @@ impl Rows {
         self.builder.finish()
     }
 
-    fn leave_out(&mut self, code: FindingCode, event: &Event<'_>, at_byte: usize) {
-        let phase = text::decode(event.phase).text;
-        self.builder.findings.add(code, || format!("{:?} (phase {phase:?}) at byte {at_byte}", shown_name(event)));
+    fn row(&mut self, chunk: &Chunk, (pid, tid): (ChunkRowId, ChunkRowId)) -> Row {
+        let mut key = |id| match id {
+            ChunkRowId::Missing => RowKey::Missing,
+            ChunkRowId::Number(number) => RowKey::Number(number),
+            ChunkRowId::Name(name) => {
+                RowKey::Name(self.builder.strings.intern(&text::decode(chunk.texts.get(TextId(name))).text))
+            }
+        };
+        Row { pid: key(pid), tid: key(tid) }
     }
 
-    fn name(&mut self, event: &Event<'_>) -> StringId {
-        let decoded = text::decode(event.name);
-        if decoded.is_repaired {
-            self.builder.findings.add(FindingCode::RepairedText, || shown_name(event));
+    /// What a name says.
+    #[inline]
+    fn name(&mut self, translation: &mut Translation<'_>, name: TextId) -> NameFacts {
+        if let Some(facts) = translation.names[name.0 as usize] {
+            return facts;
         }
-        self.builder.strings.intern(&decoded.text)
+        let written = translation.chunk.texts.get(name);
+        let facts = match self.names.get(written) {
+            Some(facts) => *facts,
+            None => {
+                let facts = NameFacts::of(written, &mut self.builder.strings);
+                self.names.insert(written.into(), facts);
+                facts
+            }
+        };
+        translation.names[name.0 as usize] = Some(facts);
+        facts
     }
 
-    fn add_name(&mut self, event: &Event<'_>) {
-        let Some(name) = event.args.name else { return };
-        let name = text::decode(name).text.trim().to_string();
-        let row = Tracks::row(&mut self.builder, event);
-        match event.name {
-            b"thread_name" => self.tracks.name_row(row, name),
-            b"process_name" => self.tracks.name_process(row, name),
+    fn text(&mut self, translation: &mut Translation<'_>, id: TextId) -> StringId {
+        *translation.texts[id.0 as usize]
+            .get_or_insert_with(|| self.builder.strings.intern(&text::decode(translation.chunk.texts.get(id)).text))
+    }
+
+    fn report_repair(&mut self, facts: &NameFacts) {
+        let strings = &self.builder.strings;
+        let shown = || strings.get(facts.name).chars().take(80).collect();
+        self.builder.findings.add(FindingCode::RepairedText, shown);
+    }
+
+    fn thread(&mut self, translation: &mut Translation<'_>, row: u32) -> TrackId {
+        match translation.threads[row as usize] {
+            Some(track) => track,
+            None => {
+                let track = self.tracks.thread(&mut self.builder, translation.rows[row as usize]);
+                translation.threads[row as usize] = Some(track);
+                track
+            }
+        }
+    }
+
+    #[inline]
+    fn add_host_row(&mut self, slice: &ChunkSlice, translation: &mut Translation<'_>) {
+        let facts = self.name(translation, slice.name);
+        if facts.is_repaired {
+            self.report_repair(&facts);
+        }
+        let track = if slice.category.is_on_thread() {
+            self.thread(translation, slice.row)
+        } else {
+            let name = (slice.category == Category::Overhead).then_some("profiler overhead");
+            self.tracks.other(&mut self.builder, translation.rows[slice.row as usize], name)
+        };
+        let kind = host_kind(slice.category, &facts);
+        let name = if kind == SliceKind::Module { facts.module.unwrap_or(facts.name) } else { facts.name };
+        let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
+        self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
+        if matches!(slice.category, Category::Op | Category::Annotation) {
+            if let (Label::Step(number), SliceKind::Step) = (facts.label, kind) {
+                self.builder.add_step_label(id, number);
+            }
+            if facts.is_communication_call {
+                self.builder.add_communication_call(id);
+            }
+        }
+    }
+
+    fn add_device_row(&mut self, slice: &ChunkSlice, row: &ChunkDeviceRow, translation: &mut Translation<'_>) {
+        let facts = self.name(translation, slice.name);
+        if facts.is_repaired {
+            self.report_repair(&facts);
+        }
+        let (track_kind, kind) = match slice.category {
+            Category::Synchronization => (TrackKind::StreamSync, SliceKind::Synchronization),
+            Category::Memcpy => (TrackKind::Stream, SliceKind::Memcpy),
+            Category::Memset => (TrackKind::Stream, SliceKind::Memset),
+            Category::Kernel => (TrackKind::Stream, SliceKind::Kernel),
+            _ => (TrackKind::Projection, SliceKind::DeviceAnnotation),
+        };
+        let place = translation.rows[slice.row as usize];
+        let (track, device, stream) =
+            self.tracks.device_track(&mut self.builder, track_kind, place, row.args.device, row.args.stream);
+        let id = self.builder.add_slice(track, kind, facts.name, slice.time_ns, slice.dur_ns);
+        self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
+        match track_kind {
+            TrackKind::Stream => {
+                self.has_device_events = true;
+                self.correlate(row.args.correlation, id);
+                let copy_kind = translation.chunk.texts.get(row.copy_kind);
+                let class = facts::device_class(kind, &facts, copy_kind);
+                let event = facts::with_launch_size(DeviceEvent::new(id, device, class), &row.args);
+                let uses_tensor_cores = class == DeviceEventClass::Compute && facts.uses_tensor_cores;
+                let is_pageable = facts.is_pageable.filter(|_| kind == SliceKind::Memcpy);
+                self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..event });
+            }
+            TrackKind::StreamSync => {
+                self.correlate(row.args.correlation, id);
+                let said = Some(translation.chunk.texts.get(row.sync_kind)).filter(|kind| !kind.is_empty());
+                let said = said.unwrap_or(translation.chunk.texts.get(slice.name));
+                let wait = facts::synchronization(said, &row.args, id, device, stream);
+                self.builder.add_synchronization(wait, row.args.event_correlation);
+            }
             _ => {}
         }
     }
 
-    fn add_complete(&mut self, event: &Event<'_>, category: Category, time_ns: i64, at_byte: usize) {
-        let dur_ns = match event.duration {
-            Quantity::Ns(dur_ns) if dur_ns >= 0 => dur_ns,
-            Quantity::Unreadable => return self.leave_out(FindingCode::UnreadableEvent, event, at_byte),
-            doubtful => {
-                let is_missing = doubtful == Quantity::Missing;
-                let code = if is_missing { FindingCode::MissingDuration } else { FindingCode::NegativeDuration };
-                self.builder.findings.add(code, || format!("{:?} at byte {at_byte}", shown_name(event)));
-                0
-            }
-        };
-        self.add_slice(event, category, time_ns, dur_ns);
-    }
-
-    fn add_begin(&mut self, event: &Event<'_>, category: Category, time_ns: i64, at_byte: usize) {
-        let slice = self.add_slice(event, category, time_ns, 0);
-        let row = Tracks::row(&mut self.builder, event);
-        self.open.entry(row).or_default().push((slice, time_ns, at_byte));
-    }
-
-    fn add_end(&mut self, event: &Event<'_>, time_ns: i64, at_byte: usize) {
-        let row = Tracks::row(&mut self.builder, event);
-        let Some((slice, start_ns, _)) = self.open.get_mut(&row).and_then(Vec::pop) else {
-            return self.leave_out(FindingCode::UnmatchedBegin, event, at_byte);
-        };
-        if time_ns < start_ns {
-            self.builder.findings.add(FindingCode::NegativeDuration, || format!("end at byte {at_byte}"));
+    fn correlate(&mut self, correlation: Option<i64>, slice: SliceId) {
+        if let Some(correlation) = correlation {
+            self.builder.set_correlation(slice, LaunchKey { process: self.tracks.main(), correlation });
         }
-        self.builder.set_duration(slice, (time_ns - start_ns).max(0));
-        self.last_ns = self.last_ns.max(time_ns);
+    }
+
+    /// What belongs to slices: correlation ids of calls, facts about ops, collectives.
+    fn add_facts(&mut self, translation: &mut Translation<'_>) {
+        let chunk = translation.chunk;
+        let slice_of = |slice: u32, first: usize| SliceId::from_index(first + slice as usize);
+        for (slice, correlation) in &chunk.calls {
+            self.correlate(Some(*correlation), slice_of(*slice, translation.first_slice));
+        }
+        let inputs: Vec<OpInputsId> = chunk.inputs.iter().map(|texts| self.inputs(chunk, texts)).collect();
+        for op in &chunk.ops {
+            let has_number = op.sequence_number >= 0;
+            let forward_thread = Some(op.forward_thread).filter(|thread| *thread != 0 && has_number);
+            let info = OpInfo {
+                sequence_number: has_number.then_some(op.sequence_number),
+                forward_thread,
+                // Only backward nodes name the thread of their forward op.
+                scope: u8::from(forward_thread.is_some()),
+                inputs: inputs[op.inputs as usize],
+                stack: self.text(translation, op.stack),
+            };
+            self.builder.add_op(slice_of(op.slice, translation.first_slice), info);
+        }
+        for said in &chunk.collectives {
+            let texts = said.texts.map(|text| self.text(translation, text));
+            let slice = slice_of(said.slice, translation.first_slice);
+            let collective = facts::collective(said, texts, slice);
+            self.builder.add_collective(collective);
+            self.builder.set_communicates(slice);
+        }
+    }
+
+    fn inputs(&mut self, chunk: &Chunk, texts: &[TextId; 4]) -> OpInputsId {
+        let [dims, types, strides, concrete] =
+            texts.map(|text| facts::compact(chunk.texts.get(text), &mut self.builder.strings));
+        self.builder.intern_inputs(OpInputs { dims, types, strides, concrete })
+    }
+
+    /// What has no duration: names of rows, arrows, instants, memory, counters.
+    fn add_moments(&mut self, translation: &mut Translation<'_>) {
+        let chunk = translation.chunk;
+        for named in &chunk.row_names {
+            let name = text::decode(chunk.texts.get(named.name)).text.trim().to_string();
+            let row = translation.rows[named.row as usize];
+            match named.is_of_process {
+                true => self.tracks.name_process(row, name),
+                false => self.tracks.name_row(row, name),
+            }
+        }
+        for arrow in &chunk.arrows {
+            let point = (translation.rows[arrow.row as usize], arrow.time_ns);
+            self.arrows.add(arrow.is_start, arrow.category, arrow.id, point, &mut self.builder.findings);
+        }
+        for event in &chunk.memory {
+            let track = self.thread(translation, event.row);
+            let device = event.device.map(|ordinal| self.tracks.device(&mut self.builder, ordinal));
+            self.last_ns = self.last_ns.max(event.time_ns);
+            self.builder.add_memory_event(MemoryEvent {
+                time_ns: event.time_ns,
+                track,
+                device,
+                address: event.address,
+                bytes: event.bytes,
+                allocated_bytes: event.allocated_bytes,
+                reserved_bytes: event.reserved_bytes,
+                op: None,
+            });
+        }
+        for instant in &chunk.instants {
+            let facts = self.name(translation, instant.name);
+            if facts.is_repaired {
+                self.report_repair(&facts);
+            }
+            self.last_ns = self.last_ns.max(instant.time_ns);
+            let row = translation.rows[instant.row as usize];
+            self.instants.push((row, facts.name, instant.time_ns, instant.is_on_thread));
+        }
+        for sample in &chunk.samples {
+            let (name, series) = (self.text(translation, sample.name), self.text(translation, sample.series));
+            let row = translation.rows[sample.row as usize];
+            let strings = &mut self.builder.strings;
+            let whole = format!("{} {}", strings.get(name), strings.get(series));
+            let key = (row, strings.intern(whole.trim()));
+            let process = self.tracks.process_of_row(&mut self.builder, row);
+            let counter = self.counters.entry(key).or_insert_with(|| {
+                self.counter_order.push(key);
+                Counter { name: key.1, process, device: None, time_ns: Vec::new(), value: Vec::new() }
+            });
+            counter.time_ns.push(sample.time_ns);
+            counter.value.push(sample.value);
+        }
+    }
+
+    /// Pairs begins with ends.
+    fn add_borders(&mut self, translation: &mut Translation<'_>) {
+        for border in &translation.chunk.borders {
+            let row = translation.rows[border.row as usize];
+            if let Some(slice) = border.begun {
+                let slice = SliceId::from_index(translation.first_slice + slice as usize);
+                self.open.entry(row).or_default().push((slice, border.time_ns, border.at));
+                continue;
+            }
+            let Some((slice, start_ns, _)) = self.open.get_mut(&row).and_then(Vec::pop) else {
+                let name = text::decode(translation.chunk.texts.get(border.name)).text;
+                let shown: String = name.chars().take(80).collect();
+                let example = || format!("{shown:?} (phase \"E\") at byte {}", border.at);
+                self.builder.findings.add(FindingCode::UnmatchedBegin, example);
+                continue;
+            };
+            if border.time_ns < start_ns {
+                self.builder.findings.add(FindingCode::NegativeDuration, || format!("end at byte {}", border.at));
+            }
+            self.builder.set_duration(slice, (border.time_ns - start_ns).max(0));
+            self.last_ns = self.last_ns.max(border.time_ns);
+        }
     }
 
     fn close_begins(&mut self) {
-        let mut open: Vec<(SliceId, i64, usize)> = self.open.values().flatten().copied().collect();
+        let mut open: Vec<(SliceId, i64, u64)> = self.open.values().flatten().copied().collect();
         open.sort_unstable();
         for (slice, start_ns, at_byte) in open {
             self.builder
@@ -166,178 +366,34 @@ impl Rows {
         }
     }
 
-    fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
-        if event.category == b"cpu_instant_event" && event.args.memory.address.is_some() {
-            return self.add_memory_event(event, time_ns);
+    /// Instants lie on the thread of their row when there is one: only known once all slices are.
+    fn place_instants(&mut self) {
+        for (row, name, time_ns, is_on_thread) in std::mem::take(&mut self.instants) {
+            let track = match self.tracks.known_thread(row) {
+                Some(thread) => thread,
+                None if is_on_thread => self.tracks.thread(&mut self.builder, row),
+                None => self.tracks.other(&mut self.builder, row, None),
+            };
+            self.builder.add_instant(track, name, time_ns);
         }
-        let name = self.name(event);
-        let row = Tracks::row(&mut self.builder, event);
-        let track = match self.tracks.known_thread(row) {
-            Some(thread) => thread,
-            None if event.category == b"cpu_instant_event" => self.tracks.thread(&mut self.builder, row),
-            None => self.tracks.other(&mut self.builder, row, None),
-        };
-        self.builder.add_instant(track, name, time_ns);
-        self.last_ns = self.last_ns.max(time_ns);
-    }
-
-    fn add_memory_event(&mut self, event: &Event<'_>, time_ns: i64) {
-        let row = Tracks::row(&mut self.builder, event);
-        let track = self.tracks.thread(&mut self.builder, row);
-        let memory = event.args.memory;
-        // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.
-        let is_device = memory.device_type.is_some_and(|kind| kind != 0);
-        let ordinal = memory.device_id.unwrap_or(0).max(0);
-        let device = is_device.then(|| self.tracks.device(&mut self.builder, ordinal));
-        self.builder.add_memory_event(facts::memory_event(&event.args, time_ns, track, device));
-        self.last_ns = self.last_ns.max(time_ns);
-    }
-
-    fn add_slice(&mut self, event: &Event<'_>, category: Category, time_ns: i64, dur_ns: i64) -> SliceId {
-        self.last_ns = self.last_ns.max(time_ns + dur_ns);
-        let (category, name) = match event.name.strip_prefix(b"nn.Module: ") {
-            Some(module) if category == Category::PythonFunction => {
-                (Category::Module, self.name(&Event { name: module, ..*event }))
-            }
-            _ => (category, self.name(event)),
-        };
-        if category.is_on_device() {
-            return self.add_device_row(event, category, name, time_ns, dur_ns);
-        }
-        let row = Tracks::row(&mut self.builder, event);
-        let builder = &mut self.builder;
-        let track = match category {
-            _ if category.is_on_thread() => self.tracks.thread(builder, row),
-            Category::Overhead => self.tracks.other(builder, row, Some("profiler overhead")),
-            _ => self.tracks.other(builder, row, None),
-        };
-        let label = match category {
-            Category::Op | Category::Annotation => label_kind(builder.strings.get(name)),
-            _ => Label::Annotation,
-        };
-        let mut kind = host_kind(category, label);
-        if matches!(category, Category::Runtime | Category::Driver) {
-            let ask = || is_host_sync_call(builder.strings.get(name));
-            kind = if *self.waits.entry(name).or_insert_with(ask) { SliceKind::HostSync } else { kind };
-        }
-        let slice = builder.add_slice(track, kind, name, time_ns, dur_ns);
-        if let Label::Step(number) = label {
-            builder.add_step_label(slice, number);
-        }
-        self.add_host_facts(event, category, name, slice);
-        slice
-    }
-
-    fn add_host_facts(&mut self, event: &Event<'_>, category: Category, name: StringId, slice: SliceId) {
-        match category {
-            Category::Runtime | Category::Driver => self.correlate(event, slice),
-            Category::Op | Category::Annotation => {
-                if self.communicates(name, false) {
-                    self.builder.add_communication_call(slice);
-                }
-                self.add_collective(event, slice);
-                if category == Category::Op
-                    && let Some(info) = facts::op_info(&event.args, &mut self.builder)
-                {
-                    self.builder.add_op(slice, info);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn add_device_row(
-        &mut self,
-        event: &Event<'_>,
-        category: Category,
-        name: StringId,
-        time_ns: i64,
-        dur_ns: i64,
-    ) -> SliceId {
-        let (track_kind, kind) = match category {
-            Category::Synchronization => (TrackKind::StreamSync, SliceKind::Synchronization),
-            Category::Memcpy => (TrackKind::Stream, SliceKind::Memcpy),
-            Category::Memset => (TrackKind::Stream, SliceKind::Memset),
-            Category::Kernel => (TrackKind::Stream, SliceKind::Kernel),
-            _ => (TrackKind::Projection, SliceKind::DeviceAnnotation),
-        };
-        let row = Tracks::row(&mut self.builder, event);
-        let (track, device, stream) = self.tracks.device_track(&mut self.builder, track_kind, row, event);
-        let slice = self.builder.add_slice(track, kind, name, time_ns, dur_ns);
-        if track_kind == TrackKind::Stream {
-            self.has_device_events = true;
-            self.correlate(event, slice);
-            let class = self.device_class(kind, name, &event.args);
-            let sized = facts::with_launch_size(DeviceEvent::new(slice, device, class), &event.args);
-            let uses_tensor_cores = class == DeviceEventClass::Compute && self.uses_tensor_cores(name);
-            let is_pageable = facts::is_pageable(class, event.name);
-            self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..sized });
-            self.add_collective(event, slice);
-        } else if track_kind == TrackKind::StreamSync {
-            self.correlate(event, slice);
-            let wait = facts::synchronization(event, slice, device, stream);
-            self.builder.add_synchronization(wait, event.args.sync.event_correlation);
-        }
-        slice
-    }
-
-    fn add_collective(&mut self, event: &Event<'_>, slice: SliceId) {
-        if event.args.collective.is_given() {
-            let collective = facts::collective(&event.args.collective, slice, &mut self.builder);
-            self.builder.add_collective(collective);
-        }
-    }
-
-    fn uses_tensor_cores(&mut self, name: StringId) -> bool {
-        let text = self.builder.strings.get(name);
-        *self.tensor_cores.entry(name).or_insert_with(|| uses_tensor_cores(text))
-    }
-
-    fn correlate(&mut self, event: &Event<'_>, slice: SliceId) {
-        if let Some(correlation) = event.args.correlation {
-            self.builder.set_correlation(slice, LaunchKey { process: self.tracks.main(), correlation });
-        }
-    }
-
-    /// What the source says first, then the table of names; the builder adds what was launched within a collective.
-    fn device_class(&mut self, kind: SliceKind, name: StringId, args: &Args<'_>) -> DeviceEventClass {
-        match kind {
-            SliceKind::Memcpy => {
-                let by_kind = args.copy_kind.map_or(CopyDirection::Unknown, facts::copy_direction);
-                let by_name = || facts::copy_direction(self.builder.strings.get(name).as_bytes());
-                DeviceEventClass::Memcpy(if by_kind == CopyDirection::Unknown { by_name() } else { by_kind })
-            }
-            SliceKind::Memset => DeviceEventClass::Memset,
-            _ if args.collective.is_given() || self.communicates(name, true) => DeviceEventClass::Communication,
-            _ => DeviceEventClass::Compute,
-        }
-    }
-
-    fn communicates(&mut self, name: StringId, is_kernel: bool) -> bool {
-        let text = self.builder.strings.get(name);
-        let ask = || if is_kernel { is_communication_kernel(text) } else { is_communication_call(text) };
-        *self.communicates.entry((name, is_kernel)).or_insert_with(ask)
     }
 }
 
 /// What a row on the host is. Old files have no category for labels: of their operators, those with a label's name are.
-fn host_kind(category: Category, label: Label) -> SliceKind {
-    match (category, label) {
+#[inline]
+fn host_kind(category: Category, facts: &NameFacts) -> SliceKind {
+    match (category, facts.label) {
         (Category::Op | Category::Annotation, Label::Step(_)) => SliceKind::Step,
         (Category::Op | Category::Annotation, Label::DataLoader) => SliceKind::DataLoader,
         (Category::Op | Category::Annotation, Label::Optimizer) => SliceKind::Optimizer,
         (Category::Op, _) => SliceKind::Op,
         (Category::Annotation, _) => SliceKind::Annotation,
+        (Category::PythonFunction, _) if facts.module.is_some() => SliceKind::Module,
         (Category::PythonFunction, _) => SliceKind::PythonFunction,
-        (Category::Module, _) => SliceKind::Module,
+        (Category::Runtime | Category::Driver, _) if facts.is_host_sync_call => SliceKind::HostSync,
         (Category::Runtime, _) => SliceKind::Runtime,
         (Category::Driver, _) => SliceKind::Driver,
         (Category::Overhead, _) => SliceKind::Overhead,
         _ => SliceKind::Other,
     }
-}
-
-/// The begin of an event's name, for a finding's example.
-fn shown_name(event: &Event<'_>) -> String {
-    text::decode(event.name).text.chars().take(80).collect()
 }

@@ -25,7 +25,8 @@ fn check_sane(text: &[u8]) {
 }
 
 fn try_read(text: &[u8]) -> Result<Trace, ImportError> {
-    read(Source { path: Path::new("t.json"), name: "t".into(), trouble: None }, text)
+    let source = Source { path: Path::new("t.json"), name: "t".into(), packing: None, file: None };
+    read(source, Box::new(text))
 }
 
 fn trace_of(text: &str) -> Trace {
@@ -133,12 +134,73 @@ fn phases_that_carry_nothing_here_are_counted() {
             OP,
             r#""ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"bytes": 4}"#,
             r#""ph": 1, "name": "numbered", "pid": 1, "ts": 1"#,
+            r#""ph": "C", "name": "nothing", "pid": 1, "ts": 1, "args": {"text": "a"}"#,
             r#""ph": "s", "cat": "other", "id": 5, "pid": 1, "tid": 1, "ts": 1"#,
             r#""name": "no phase""#,
         ],
         &["op aten::mm 0+4000"],
         &["UnreadableEvent x1", "UnknownPhase x1", "UnsupportedEvent x2"],
     );
+}
+
+#[test]
+fn counters_are_kept_by_series() {
+    let trace = of_events(&[
+        r#""ph": "C", "name": "memory", "pid": 1, "ts": 3, "args": {"used": 4.5, "free": 2}"#,
+        r#""ph": "C", "name": "memory", "pid": 1, "ts": 1, "args": {"used": 4}"#,
+    ]);
+    let counters: Vec<_> = trace
+        .counters
+        .iter()
+        .map(|counter| (trace.strings.get(counter.name), counter.time_ns.clone(), counter.value.clone()))
+        .collect();
+    assert_eq!(counters, [("memory used", vec![0, 2_000], vec![4.0, 4.5]), ("memory free", vec![2_000], vec![2.0])]);
+}
+
+#[test]
+fn what_ops_say_of_themselves_is_kept() {
+    let trace = of_events(&[
+        r#""ph": "X", "cat": "python_function", "name": "nn.Module: Linear_0", "pid": 9, "tid": 9, "ts": 0, "dur": 9"#,
+        r#""ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 1, "dur": 4, "args": {"Input Dims": [[2, 3],
+            [3, 4]], "Input type": ["float", "float"], "Sequence number": 7, "Fwd thread id": 0, "Call stack": "a.py(3): f;b.py(1): g"}"#,
+        r#""ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 2, "args": {
+            "Total Reserved": 90, "Total Allocated": 80, "Bytes": -16, "Addr": 12345, "Device Id": 1, "Device Type": 1}"#,
+    ]);
+    assert_eq!(slices(&trace), ["module Linear_0 0+9000", "op aten::mm 1000+4000"]);
+    let info = trace.ops.get(SliceId(1)).expect("facts");
+    let inputs = trace.ops.inputs(info.inputs);
+    let texts = [inputs.dims, inputs.types, inputs.strides, info.stack].map(|id| trace.strings.get(id));
+    assert_eq!(texts, ["[[2,3],[3,4]]", r#"["float","float"]"#, "", "a.py(3): f;b.py(1): g"]);
+    assert_eq!((info.sequence_number, info.forward_thread, info.scope), (Some(7), None, 0));
+    let free = trace.memory[0];
+    assert_eq!((free.time_ns, free.bytes, free.address, free.op), (2_000, -16, 12_345, Some(SliceId(1))));
+    assert_eq!((free.allocated_bytes, free.reserved_bytes), (Some(80), Some(90)));
+    assert_eq!(trace.devices[free.device.expect("a device").index()].ordinal, 1);
+}
+
+#[test]
+fn waits_know_who_waits_and_what_for() {
+    let trace = of_events(&[
+        r#""ph": "X", "cat": "cuda_runtime", "name": "cudaEventRecord", "pid": 9, "tid": 9, "ts": 0, "dur": 1, "args": {"correlation": 5}"#,
+        r#""ph": "X", "cat": "cuda_runtime", "name": "cudaStreamWaitEvent", "pid": 9, "tid": 9, "ts": 2, "dur": 1, "args": {"correlation": 6}"#,
+        r#""ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 9, "tid": 9, "ts": 4, "dur": 1, "args": {"correlation": 7}"#,
+        r#""ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 20, "ts": 3, "dur": 4, "args": {
+            "cuda_sync_kind": "Stream Wait Event", "stream": 20, "correlation": 6, "device": 0, "wait_on_stream": 7,
+            "wait_on_cuda_event_record_corr_id": 5, "wait_on_cuda_event_id": 1}"#,
+        r#""ph": "X", "cat": "cuda_sync", "name": "Context Sync", "pid": 0, "tid": -1, "ts": 4, "dur": 1, "args": {"stream": -1, "correlation": 7, "device": 0}"#,
+    ]);
+    let name = |id: Option<SliceId>| id.map_or("-", |id| trace.slice_name(id));
+    let waits: Vec<_> = trace
+        .synchronizations
+        .iter()
+        .map(|wait| (wait.kind.as_str(), wait.stream, wait.event_stream, name(wait.call), name(wait.event_record)))
+        .collect();
+    let expected = [
+        ("stream_wait_event", Some(20), Some(7), "cudaStreamWaitEvent", "cudaEventRecord"),
+        ("device", None, None, "cudaDeviceSynchronize", "-"),
+    ];
+    assert_eq!(waits, expected);
+    assert!(slices(&trace).contains(&"host_sync cudaDeviceSynchronize 4000+1000".into()));
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Which track a row lies on: threads by (pid, tid), device rows by (device, stream), the rest by (pid, tid) apart from
 //! the threads.
 
-use super::event::{Event, RowId};
 use super::metadata::Metadata;
-use super::text;
+use crate::json::numbers;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
@@ -11,7 +10,7 @@ use stepscope_trace::{Device, DeviceId, Process, ProcessId, TraceBuilder, Track,
 
 /// A `pid` or `tid` that owns what it names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum RowKey {
+pub(super) enum RowKey {
     Missing,
     Number(i64),
     Name(StringId),
@@ -20,8 +19,8 @@ enum RowKey {
 /// A (pid, tid) of the source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Row {
-    pid: RowKey,
-    tid: RowKey,
+    pub(super) pid: RowKey,
+    pub(super) tid: RowKey,
 }
 
 /// The tracks, processes and devices met so far.
@@ -61,30 +60,25 @@ impl Tracks {
         self.main
     }
 
-    /// The (pid, tid) of an event.
-    pub(super) fn row(builder: &mut TraceBuilder, event: &Event<'_>) -> Row {
-        let mut key = |id: RowId<'_>| match id {
-            RowId::Missing => RowKey::Missing,
-            RowId::Number(number) => RowKey::Number(number),
-            RowId::Name(name) => RowKey::Name(builder.strings.intern(&text::decode(name).text)),
-        };
-        Row { pid: key(event.pid), tid: key(event.tid) }
-    }
-
     /// The CPU thread of a row. A pid that no process can have (0 and below) means the main process.
     pub(super) fn thread(&mut self, builder: &mut TraceBuilder, row: Row) -> TrackId {
         if let Some(track) = self.threads.get(&row) {
             return *track;
         }
-        let process = match row.pid {
-            RowKey::Number(pid) if pid > 0 => self.process(builder, pid),
-            _ => self.main,
-        };
+        let process = self.process_of_row(builder, row);
         let mut track = Track::new(TrackKind::Thread, process, format!("thread {}", shown(builder, row.tid)));
         track.tid = number(row.tid);
         let track = builder.add_track(track);
         self.threads.insert(row, track);
         track
+    }
+
+    /// The process of a row.
+    pub(super) fn process_of_row(&mut self, builder: &mut TraceBuilder, row: Row) -> ProcessId {
+        match row.pid {
+            RowKey::Number(pid) if pid > 0 => self.process(builder, pid),
+            _ => self.main,
+        }
     }
 
     /// The track of rows that are neither on a thread nor on a device.
@@ -108,10 +102,11 @@ impl Tracks {
         builder: &mut TraceBuilder,
         kind: TrackKind,
         row: Row,
-        event: &Event<'_>,
+        device: Option<i64>,
+        stream: Option<i64>,
     ) -> (TrackId, DeviceId, Option<i64>) {
-        let ordinal = event.args.device.or(number(row.pid)).unwrap_or(0);
-        let stream = event.args.stream.or_else(|| stream_of_tid(event.tid));
+        let ordinal = device.or(number(row.pid)).unwrap_or(0);
+        let stream = stream.or_else(|| stream_of_tid(builder, row.tid));
         let stream = stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
         let device = self.device(builder, ordinal);
         let process = self.main;
@@ -206,10 +201,12 @@ fn shown(builder: &TraceBuilder, key: RowKey) -> String {
 }
 
 /// Old files name a device row's thread `stream 7`.
-fn stream_of_tid(tid: RowId<'_>) -> Option<i64> {
+fn stream_of_tid(builder: &TraceBuilder, tid: RowKey) -> Option<i64> {
     match tid {
-        RowId::Number(number) => Some(number),
-        RowId::Name(name) => super::numbers::integer(name.strip_prefix(b"stream ")?.trim_ascii()),
-        RowId::Missing => None,
+        RowKey::Number(number) => Some(number),
+        RowKey::Name(name) => {
+            numbers::integer(builder.strings.get(name).as_bytes().strip_prefix(b"stream ")?.trim_ascii())
+        }
+        RowKey::Missing => None,
     }
 }

@@ -70,6 +70,15 @@ pub(super) fn link_synchronizations(
     rows
 }
 
+/// Makes computing kernels whose own rows call them a part of a collective communication.
+pub(super) fn classify_by_statement(events: &mut [DeviceEvent], communicating: &FxHashSet<SliceId>) {
+    for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
+        if communicating.contains(&event.slice) {
+            event.class = DeviceEventClass::Communication;
+        }
+    }
+}
+
 /// Makes computing kernels that were launched within one of `communication_calls` communication.
 pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], communication_calls: &FxHashSet<SliceId>) {
     if communication_calls.is_empty() {

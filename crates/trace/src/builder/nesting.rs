@@ -51,6 +51,16 @@ pub(super) fn nest(tracks: &[Track], rows: &[RawSlice], findings: &mut Findings)
     nested
 }
 
+/// Places of rows, in the order of the slices they became; none when no row has one.
+pub(super) fn in_new_order(places: &[u64], slice_of: &[SliceId]) -> Vec<u64> {
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let mut ordered = vec![u64::MAX; slice_of.len()];
+    places.iter().zip(slice_of).for_each(|(place, slice)| ordered[slice.index()] = *place);
+    ordered
+}
+
 /// Rows, ordered by (start, longest first), each to the first lane where it nests; at least one lane.
 fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
     let mut lanes: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default()];

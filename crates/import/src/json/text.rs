@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 /// A string's text, and whether it had to be repaired.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Text<'a> {
-    pub(super) text: Cow<'a, str>,
-    pub(super) is_repaired: bool,
+pub(crate) struct Text<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) is_repaired: bool,
 }
 
 /// Resolves the escapes of a string as written. Raw control characters are kept, invalid escapes stay as written
 /// (`C:\Users`), bytes that are not UTF-8 and halves of surrogate pairs become U+FFFD: each counts as a repair.
-pub(super) fn decode(written: &[u8]) -> Text<'_> {
+pub(crate) fn decode(written: &[u8]) -> Text<'_> {
     let mut is_repaired = written.iter().any(|byte| *byte < b' ');
     if !written.contains(&b'\\') {
         let text = String::from_utf8_lossy(written);

@@ -2,22 +2,76 @@
 //! quarter of a microsecond.
 
 /// Times lie in this range, in ns: differences of any two fit 64 bits. As Unix time it ends in the year 2116.
-const TIME_RANGE_NS: std::ops::Range<i64> = -(1 << 60)..1 << 62;
+pub(crate) const TIME_RANGE_NS: std::ops::Range<i64> = -(1 << 60)..1 << 62;
 /// Longer durations (13 days) are no measurement but a wrapped difference.
-const MAX_DURATION_NS: i64 = 1 << 50;
+pub(crate) const MAX_DURATION_NS: i64 = 1 << 50;
+
+/// What `text` begins with, in ns, and the length of it, when it is decimal microseconds as profilers write them: few
+/// enough digits, at most three behind the point, no exponent. `None` leaves it to [`time_ns`] and [`duration_ns`].
+#[inline(always)]
+pub(crate) fn plain_us(text: &[u8]) -> Option<(i64, usize)> {
+    let (whole, mut at) = digits(text, 0)?;
+    if whole >= TIME_RANGE_NS.end / 1_000 - 1 {
+        return None;
+    }
+    let mut ns = whole * 1_000;
+    if text.get(at) == Some(&b'.') {
+        let mut scale = 100;
+        at += 1;
+        let from = at;
+        while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+            ns += i64::from(digit) * scale;
+            scale /= 10;
+            at += 1;
+            if at - from > 3 {
+                return None;
+            }
+        }
+        if at == from {
+            return None;
+        }
+    }
+    ends_number(text, at).then_some((ns, at))
+}
+
+/// What `text` begins with, and the length of it, when it is a plain integer. `None` leaves it to [`integer`].
+#[inline(always)]
+pub(crate) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let (number, at) = digits(text, 0)?;
+    ends_number(text, at).then_some((number, at))
+}
+
+/// The value of at most 16 digits from `at` on, and the place behind them.
+#[inline(always)]
+fn digits(text: &[u8], from: usize) -> Option<(i64, usize)> {
+    let (mut number, mut at) = (0_i64, from);
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        number = number * 10 + i64::from(digit);
+        at += 1;
+        if at - from > 16 {
+            return None;
+        }
+    }
+    (at > from).then_some((number, at))
+}
+
+#[inline(always)]
+fn ends_number(text: &[u8], at: usize) -> bool {
+    matches!(text.get(at), Some(b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+}
 
 /// A time in ns from decimal microseconds; what is finer than 1 ns is rounded to the nearest, halves away from 0.
-pub(super) fn time_ns(us: &[u8]) -> Option<i64> {
+pub(crate) fn time_ns(us: &[u8]) -> Option<i64> {
     scaled(us, 3).filter(|ns| TIME_RANGE_NS.contains(ns))
 }
 
 /// A duration in ns from decimal microseconds, rounded like times; possibly negative.
-pub(super) fn duration_ns(us: &[u8]) -> Option<i64> {
+pub(crate) fn duration_ns(us: &[u8]) -> Option<i64> {
     scaled(us, 3).filter(|ns| ns.abs() <= MAX_DURATION_NS)
 }
 
 /// An integer: digits, or a decimal without a fraction. Ids above `i64::MAX` wrap to negative ones and stay distinct.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let is_plain = text.iter().all(|byte| byte.is_ascii_digit());
     if is_plain && let Some(number) = std::str::from_utf8(text).ok()?.parse::<u64>().ok() {
         return Some(number as i64);
@@ -26,7 +80,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
 }
 
 /// A fraction; finite.
-pub(super) fn fraction(text: &[u8]) -> Option<f64> {
+pub(crate) fn fraction(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -104,6 +158,40 @@ mod tests {
         assert_eq!(ns("7"), Some(7_000));
         assert_eq!(ns("1.5e3"), Some(1_500_000));
         assert_eq!(ns("1234567E-3"), Some(1_234_567));
+    }
+
+    #[test]
+    fn plain_numbers_are_read_as_others_are() {
+        let texts = [
+            "0",
+            "7",
+            "12.5",
+            "1234567890123456",
+            "1712195495519689.751",
+            "3.001",
+            "0.999",
+            "5.",
+            ".5",
+            "1.2345",
+            "1e3",
+            "-4",
+            "12345678901234567",
+            "1.5x",
+            "",
+            "9999999999999999.999",
+        ];
+        for text in texts {
+            let bytes = format!("{text}, ").into_bytes();
+            if let Some((ns, len)) = plain_us(&bytes) {
+                assert_eq!((Some(ns), len), (scaled(text.as_bytes(), 3), text.len()), "{text}");
+            }
+            if let Some((number, len)) = plain_integer(&bytes) {
+                assert_eq!((Some(number), len), (integer(text.as_bytes()), text.len()), "{text}");
+            }
+        }
+        assert_eq!(plain_us(b"12.5}"), Some((12_500, 4)));
+        assert_eq!(plain_us(b"12.5"), None, "it may go on");
+        assert_eq!(plain_integer(b"42]"), Some((42, 2)));
     }
 
     #[test]

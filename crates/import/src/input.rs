@@ -1,0 +1,267 @@
+//! What a person names as input, as text: a file read on all processors, or a stream that is unpacked on the way.
+
+use crate::ImportError;
+use crate::window::{BLOCK_BYTES, Blocks};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Packed within packed (a `.json.gz` in a `.zip`) may go this deep.
+const MAX_LAYERS: u32 = 4;
+/// Unpacked blocks that wait for their reader.
+const BLOCKS_AHEAD: usize = 4;
+/// The first bytes of packed data.
+const GZIP: &[u8] = b"\x1f\x8b";
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// A text and where it comes from.
+pub(crate) struct Input<'a> {
+    /// Its bytes, in order.
+    pub(crate) blocks: Box<dyn Blocks + 'a>,
+    /// The same as a file whose bytes are the text itself.
+    pub(crate) file: Option<SharedFile>,
+    /// How it is packed, for messages: `gzip`.
+    pub(crate) packing: Option<&'static str>,
+}
+
+/// Opens the file at `path`; `-` is standard input.
+pub(crate) fn open(path: &Path) -> Result<Input<'static>, ImportError> {
+    let failed = |source| ImportError::Read { path: path.into(), source };
+    if path.as_os_str() == "-" {
+        return unpacked(Box::new(io::stdin()), path, 0);
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = [0; 4];
+    let len = read_head(&mut file, &mut head).map_err(failed)?;
+    let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_regular && !is_packed(&head[..len]) {
+        let file = SharedFile::new(file).map_err(failed)?;
+        return Ok(Input { blocks: Box::new(file.from(0)), file: Some(file), packing: None });
+    }
+    if is_regular && head.starts_with(ZIP) {
+        return from_zip(file, path);
+    }
+    unpacked(Box::new(io::Cursor::new(head[..len].to_vec()).chain(file)), path, 0)
+}
+
+/// The text that `bytes` hold, unpacked.
+pub(crate) fn in_memory<'a>(bytes: &'a [u8], path: &Path) -> Result<Input<'a>, ImportError> {
+    if is_packed(bytes) {
+        let input = unpacked(Box::new(io::Cursor::new(bytes.to_vec())), path, 0)?;
+        return Ok(Input { blocks: input.blocks, file: None, packing: input.packing });
+    }
+    Ok(Input { blocks: Box::new(bytes), file: None, packing: None })
+}
+
+fn is_packed(head: &[u8]) -> bool {
+    [GZIP, ZSTD, ZIP].iter().any(|magic| head.starts_with(magic))
+}
+
+/// Fills `head` as far as the data reach.
+fn read_head(source: &mut impl Read, head: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while len < head.len() {
+        match source.read(&mut head[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}
+
+/// The text of a stream, whatever it is packed with.
+fn unpacked(mut source: Box<dyn Read + Send>, path: &Path, layers: u32) -> Result<Input<'static>, ImportError> {
+    let failed = |source| ImportError::Read { path: path.into(), source };
+    let mut head = [0; 4];
+    let len = match read_head(&mut source, &mut head) {
+        Err(error) if layers > 0 => return Err(damaged(path, &error)),
+        result => result.map_err(failed)?,
+    };
+    let whole = io::Cursor::new(head[..len].to_vec()).chain(source);
+    let head = &head[..len];
+    if layers < MAX_LAYERS && head.starts_with(GZIP) {
+        let source = flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(BLOCK_BYTES, whole));
+        let input = unpacked(Box::new(source), path, layers + 1)?;
+        return Ok(Input { packing: Some("gzip"), ..input });
+    }
+    if layers < MAX_LAYERS && head.starts_with(ZSTD) {
+        let source = zstd::stream::read::Decoder::new(whole).map_err(failed)?;
+        let input = unpacked(Box::new(source), path, layers + 1)?;
+        return Ok(Input { packing: Some("zstd"), ..input });
+    }
+    if head.starts_with(ZIP) {
+        return Err(ImportError::UnknownFormat { path: path.into(), found: "a zip archive in a stream" });
+    }
+    Ok(Input { blocks: Box::new(Ahead::new(Box::new(whole))), file: None, packing: None })
+}
+
+fn damaged(path: &Path, error: &io::Error) -> ImportError {
+    ImportError::Damaged { path: path.into(), message: error.to_string() }
+}
+
+/// The largest file of an archive, the one that a trace would be.
+fn from_zip(file: File, path: &Path) -> Result<Input<'static>, ImportError> {
+    let broken = |error: zip::result::ZipError| ImportError::Damaged { path: path.into(), message: error.to_string() };
+    let mut archive = zip::ZipArchive::new(file).map_err(broken)?;
+    let mut largest = None;
+    for index in 0..archive.len() {
+        let entry = archive.by_index_raw(index).map_err(broken)?;
+        if entry.is_file() && largest.is_none_or(|(size, _)| entry.size() > size) {
+            largest = Some((entry.size(), index));
+        }
+    }
+    let Some((_, index)) = largest else { return Err(ImportError::Empty { path: path.into() }) };
+    let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
+    // An entry borrows its archive, so both live in a thread of their own.
+    std::thread::spawn(move || match archive.by_index(index) {
+        Ok(mut entry) => send_blocks(&mut entry, &sender),
+        Err(error) => drop(sender.send(Err(io::Error::other(error)))),
+    });
+    let source = BlockReader { receiver, block: io::Cursor::default() };
+    let input = unpacked(Box::new(source), path, 1)?;
+    Ok(Input { packing: Some("zip"), ..input })
+}
+
+/// What another thread sends, as a stream.
+struct BlockReader {
+    receiver: Receiver<io::Result<Vec<u8>>>,
+    block: io::Cursor<Vec<u8>>,
+}
+
+impl Read for BlockReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.block.read(buffer)?;
+        if len > 0 || buffer.is_empty() {
+            return Ok(len);
+        }
+        match self.receiver.recv() {
+            Ok(block) => self.block = io::Cursor::new(block?),
+            Err(_) => return Ok(0),
+        }
+        self.block.read(buffer)
+    }
+}
+
+/// Reads `source` in blocks and sends them, until it ends or nobody receives any more.
+fn send_blocks(source: &mut dyn Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut len = 0;
+        // What was unpacked before trouble is sent before the trouble.
+        let trouble = loop {
+            match source.read(&mut block[len..]) {
+                Ok(0) => break None,
+                Ok(read) => len += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Some(error),
+            }
+        };
+        let is_last = len < block.len() || trouble.is_some();
+        block.truncate(len);
+        if len > 0 && sender.send(Ok(block)).is_err() {
+            return;
+        }
+        if let Some(error) = trouble {
+            let _ = sender.send(Err(error));
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// A stream that is read ahead by a thread of its own, so that unpacking and reading go on at the same time.
+struct Ahead {
+    receiver: Receiver<io::Result<Vec<u8>>>,
+}
+
+impl Ahead {
+    fn new(mut source: Box<dyn Read + Send>) -> Self {
+        let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
+        std::thread::spawn(move || send_blocks(&mut source, &sender));
+        Self { receiver }
+    }
+}
+
+impl Blocks for Ahead {
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+        let before = bytes.len();
+        while bytes.len() - before < wanted {
+            match self.receiver.recv() {
+                Ok(block) => bytes.extend_from_slice(&block?),
+                Err(_) => break,
+            }
+        }
+        Ok(bytes.len() - before)
+    }
+}
+
+/// A file that several threads read at different places. It is read, not mapped: a mapped file that shrinks would end the
+/// process.
+#[derive(Clone)]
+pub(crate) struct SharedFile {
+    file: Arc<File>,
+    len: u64,
+}
+
+impl SharedFile {
+    fn new(file: File) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { file: Arc::new(file), len })
+    }
+
+    /// Its length when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Its bytes from `at` on.
+    pub(crate) fn from(&self, at: u64) -> FilePart {
+        FilePart { file: Arc::clone(&self.file), at }
+    }
+}
+
+/// The bytes of a file from a place on.
+pub(crate) struct FilePart {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Blocks for FilePart {
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+        let before = bytes.len();
+        bytes.resize(before + wanted, 0);
+        let mut len = 0;
+        while len < wanted {
+            match read_at(&self.file, &mut bytes[before + len..], self.at) {
+                Ok(0) => break,
+                Ok(read) => {
+                    len += read;
+                    self.at += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    bytes.truncate(before + len);
+                    return Err(error);
+                }
+            }
+        }
+        bytes.truncate(before + len);
+        Ok(len)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, at)
+}

@@ -1,0 +1,407 @@
+//! The events of one part of a text, read without knowing the rest: numbers in columns, texts by number. Parts are read
+//! on all processors and added to the trace in their order ([`super::rows`]).
+
+use super::categories::{Category, category};
+use super::event::{Args, Event, InputTexts, Quantity, RowId};
+use crate::json::text;
+use crate::json::texts::{TextId, Texts};
+use rustc_hash::FxHashMap;
+use stepscope_trace::{FindingCode, Findings};
+
+/// A `pid` or `tid` whose name is a text of the chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum ChunkRowId {
+    Missing,
+    Number(i64),
+    Name(u32),
+}
+
+/// An event with a duration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkSlice {
+    pub(super) time_ns: i64,
+    pub(super) dur_ns: i64,
+    pub(super) name: TextId,
+    /// Index into [`Chunk::rows`].
+    pub(super) row: u32,
+    /// Where it stands, in bytes from the chunk's begin.
+    pub(super) at: u32,
+    pub(super) category: Category,
+}
+
+/// What is known of an op.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkOp {
+    pub(super) slice: u32,
+    /// Index into [`Chunk::inputs`].
+    pub(super) inputs: u32,
+    pub(super) stack: TextId,
+    /// Negative when there is none.
+    pub(super) sequence_number: i64,
+    pub(super) forward_thread: u64,
+}
+
+/// What a slice on a device carries; one for each such slice, in their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkDeviceRow {
+    pub(super) copy_kind: TextId,
+    pub(super) sync_kind: TextId,
+    pub(super) args: DeviceArgs,
+}
+
+/// A device row's arguments that are numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceArgs {
+    pub(super) stream: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) correlation: Option<i64>,
+    pub(super) grid: Option<[u32; 3]>,
+    pub(super) block: Option<[u32; 3]>,
+    pub(super) registers: Option<u32>,
+    pub(super) shared_bytes: Option<u64>,
+    pub(super) blocks_per_sm: Option<f32>,
+    pub(super) occupancy_ratio: Option<f32>,
+    pub(super) bytes: Option<i64>,
+    pub(super) graph: Option<i64>,
+    pub(super) graph_node: Option<i64>,
+    pub(super) event_stream: Option<i64>,
+    pub(super) event_correlation: Option<i64>,
+}
+
+/// A part of a collective.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkCollective {
+    pub(super) slice: u32,
+    /// Name, element type, group, its description, its ranks.
+    pub(super) texts: [TextId; 5],
+    pub(super) input_elements: Option<i64>,
+    pub(super) output_elements: Option<i64>,
+    pub(super) group_size: Option<i64>,
+    pub(super) sequence_number: Option<i64>,
+}
+
+/// An allocation or a free.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkMemory {
+    pub(super) time_ns: i64,
+    pub(super) row: u32,
+    pub(super) device: Option<i64>,
+    pub(super) address: u64,
+    pub(super) bytes: i64,
+    pub(super) allocated_bytes: Option<i64>,
+    pub(super) reserved_bytes: Option<i64>,
+}
+
+/// An event without a duration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkInstant {
+    pub(super) time_ns: i64,
+    pub(super) row: u32,
+    pub(super) name: TextId,
+    pub(super) is_on_thread: bool,
+}
+
+/// One end of an arrow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkArrow {
+    pub(super) is_start: bool,
+    pub(super) category: Category,
+    pub(super) id: Option<i64>,
+    pub(super) row: u32,
+    pub(super) time_ns: i64,
+}
+
+/// A begin, whose slice is there without its duration, or an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkBorder {
+    /// The slice of a begin.
+    pub(super) begun: Option<u32>,
+    pub(super) row: u32,
+    pub(super) time_ns: i64,
+    pub(super) name: TextId,
+    pub(super) at: u64,
+}
+
+/// A name that the source gives to a thread or a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkRowName {
+    pub(super) row: u32,
+    pub(super) is_of_process: bool,
+    pub(super) name: TextId,
+}
+
+/// A value of a counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkSample {
+    pub(super) row: u32,
+    pub(super) name: TextId,
+    pub(super) series: TextId,
+    pub(super) time_ns: i64,
+    pub(super) value: f64,
+}
+
+/// The events of one part of a text.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    /// Place of the chunk's first byte within the text.
+    pub(super) base: u64,
+    pub(super) texts: Texts,
+    pub(super) rows: Vec<(ChunkRowId, ChunkRowId)>,
+    pub(super) inputs: Vec<[TextId; 4]>,
+    pub(super) slices: Vec<ChunkSlice>,
+    /// Slice and correlation id of API calls.
+    pub(super) calls: Vec<(u32, i64)>,
+    pub(super) ops: Vec<ChunkOp>,
+    pub(super) device_rows: Vec<ChunkDeviceRow>,
+    pub(super) collectives: Vec<ChunkCollective>,
+    pub(super) memory: Vec<ChunkMemory>,
+    pub(super) instants: Vec<ChunkInstant>,
+    pub(super) arrows: Vec<ChunkArrow>,
+    pub(super) borders: Vec<ChunkBorder>,
+    pub(super) row_names: Vec<ChunkRowName>,
+    pub(super) samples: Vec<ChunkSample>,
+    pub(super) findings: Findings,
+    /// Number of events that carry a phase.
+    pub(super) phase_count: u64,
+    row_ids: FxHashMap<(ChunkRowId, ChunkRowId), u32>,
+    input_ids: FxHashMap<[u32; 4], u32>,
+    categories: FxHashMap<u32, Category>,
+    last_category: (TextId, Option<Category>),
+    last_row: Option<((ChunkRowId, ChunkRowId), u32)>,
+}
+
+impl Default for TextId {
+    fn default() -> Self {
+        Texts::EMPTY
+    }
+}
+
+impl Chunk {
+    /// Nothing read yet; the chunk begins at `base`.
+    pub(super) fn new(base: u64) -> Self {
+        Self { base, inputs: vec![[Texts::EMPTY; 4]], ..Self::default() }
+    }
+
+    /// Adds the event that stands at `at_byte`.
+    #[inline]
+    pub(super) fn add(&mut self, event: &Event<'_>, at_byte: u64) {
+        self.phase_count += u64::from(!event.phase.is_empty());
+        if event.phase != b"X" {
+            return self.add_other(event, at_byte);
+        }
+        let Quantity::Ns(time_ns) = event.time else {
+            return self.leave_out(FindingCode::UnreadableEvent, event, at_byte);
+        };
+        let dur_ns = match event.duration {
+            Quantity::Ns(dur_ns) if dur_ns >= 0 => dur_ns,
+            Quantity::Unreadable => return self.leave_out(FindingCode::UnreadableEvent, event, at_byte),
+            doubtful => {
+                let is_missing = doubtful == Quantity::Missing;
+                let code = if is_missing { FindingCode::MissingDuration } else { FindingCode::NegativeDuration };
+                self.findings.add(code, || format!("{:?} at byte {at_byte}", shown_name(event)));
+                0
+            }
+        };
+        self.add_slice(event, time_ns, dur_ns, at_byte);
+    }
+
+    fn add_other(&mut self, event: &Event<'_>, at_byte: u64) {
+        match event.phase {
+            b"" => return self.leave_out(FindingCode::UnreadableEvent, event, at_byte),
+            b"M" => return self.add_row_name(event),
+            b"P" | b"b" | b"n" | b"e" | b"S" | b"T" | b"F" | b"p" | b"N" | b"O" | b"D" | b"v" | b"V" | b"c" => {
+                return self.leave_out(FindingCode::UnsupportedEvent, event, at_byte);
+            }
+            b"B" | b"E" | b"i" | b"I" | b"R" | b"s" | b"t" | b"f" | b"C" => {}
+            _ => return self.leave_out(FindingCode::UnknownPhase, event, at_byte),
+        }
+        let Quantity::Ns(time_ns) = event.time else {
+            return self.leave_out(FindingCode::UnreadableEvent, event, at_byte);
+        };
+        match event.phase {
+            b"B" => {
+                let begun = Some(self.add_slice(event, time_ns, 0, at_byte));
+                let (row, name) = (self.row(event), self.texts.intern(event.name));
+                self.borders.push(ChunkBorder { begun, row, time_ns, name, at: at_byte });
+            }
+            b"E" => {
+                let (row, name) = (self.row(event), self.texts.intern(event.name));
+                self.borders.push(ChunkBorder { begun: None, row, time_ns, name, at: at_byte });
+            }
+            b"C" => self.add_samples(event, time_ns, at_byte),
+            b"i" | b"I" | b"R" => self.add_instant(event, time_ns),
+            _ => {
+                let (row, category) = (self.row(event), self.category(event.category));
+                self.arrows.push(ChunkArrow { is_start: event.phase == b"s", category, id: event.id, row, time_ns });
+            }
+        }
+    }
+
+    fn leave_out(&mut self, code: FindingCode, event: &Event<'_>, at_byte: u64) {
+        let phase = text::decode(event.phase).text;
+        self.findings.add(code, || format!("{:?} (phase {phase:?}) at byte {at_byte}", shown_name(event)));
+    }
+
+    fn add_row_name(&mut self, event: &Event<'_>) {
+        let Some(name) = event.args.name else { return };
+        let is_of_process = event.name == b"process_name";
+        if is_of_process || event.name == b"thread_name" {
+            let (row, name) = (self.row(event), self.texts.intern(name));
+            self.row_names.push(ChunkRowName { row, is_of_process, name });
+        }
+    }
+
+    fn add_samples(&mut self, event: &Event<'_>, time_ns: i64, at_byte: u64) {
+        let (row, name) = (self.row(event), self.texts.intern(event.name));
+        let mut count = 0;
+        for (series, value) in super::event::numbers_of_object(event.args.whole) {
+            let series = self.texts.intern(series);
+            self.samples.push(ChunkSample { row, name, series, time_ns, value });
+            count += 1;
+        }
+        if count == 0 {
+            self.leave_out(FindingCode::UnsupportedEvent, event, at_byte);
+        }
+    }
+
+    fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
+        let row = self.row(event);
+        let is_on_thread = event.category == b"cpu_instant_event";
+        let memory = &event.args.memory;
+        match memory.address.filter(|_| is_on_thread) {
+            Some(address) => self.memory.push(ChunkMemory {
+                time_ns,
+                row,
+                // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.
+                device: memory.device_type.filter(|kind| *kind != 0).map(|_| memory.device_id.unwrap_or(0).max(0)),
+                address: address as u64,
+                bytes: event.args.bytes.unwrap_or(0),
+                allocated_bytes: memory.total_allocated,
+                reserved_bytes: memory.total_reserved,
+            }),
+            None => {
+                let name = self.texts.intern(event.name);
+                self.instants.push(ChunkInstant { time_ns, row, name, is_on_thread });
+            }
+        }
+    }
+
+    #[inline]
+    fn add_slice(&mut self, event: &Event<'_>, time_ns: i64, dur_ns: i64, at_byte: u64) -> u32 {
+        let slice = self.slices.len() as u32;
+        let category = self.category(event.category);
+        let (name, row) = (self.texts.intern(event.name), self.row(event));
+        let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
+        self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
+        match category {
+            Category::Op | Category::Annotation => self.add_op(&event.args, category, slice),
+            Category::Runtime | Category::Driver => {
+                self.calls.extend(event.args.correlation.map(|correlation| (slice, correlation)));
+            }
+            _ if category.is_on_device() => self.add_device_row(&event.args, slice),
+            _ => {}
+        }
+        slice
+    }
+
+    fn add_op(&mut self, args: &Args<'_>, category: Category, slice: u32) {
+        self.add_collective(args, slice);
+        let sequence_number = args.sequence_number.unwrap_or(-1).max(-1);
+        let has_facts = sequence_number >= 0 || args.call_stack.is_some() || args.inputs != InputTexts::default();
+        if category == Category::Op && has_facts {
+            let inputs = self.inputs(&args.inputs);
+            let stack = self.texts.intern(args.call_stack.unwrap_or_default());
+            let forward_thread = args.forward_thread.unwrap_or(0) as u64;
+            self.ops.push(ChunkOp { slice, inputs, stack, sequence_number, forward_thread });
+        }
+    }
+
+    fn inputs(&mut self, inputs: &InputTexts<'_>) -> u32 {
+        if *inputs == InputTexts::default() {
+            return 0;
+        }
+        let texts = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|text| self.texts.intern(text));
+        *self.input_ids.entry(texts.map(|text| text.0)).or_insert_with(|| {
+            self.inputs.push(texts);
+            self.inputs.len() as u32 - 1
+        })
+    }
+
+    fn add_collective(&mut self, args: &Args<'_>, slice: u32) {
+        let said = &args.collective;
+        if !said.is_given() {
+            return;
+        }
+        let texts = [said.name, said.dtype, said.group, said.group_description, said.group_ranks];
+        self.collectives.push(ChunkCollective {
+            slice,
+            texts: texts.map(|text| self.texts.intern(text)),
+            input_elements: said.input_elements,
+            output_elements: said.output_elements,
+            group_size: said.group_size,
+            sequence_number: said.sequence_number,
+        });
+    }
+
+    fn add_device_row(&mut self, args: &Args<'_>, slice: u32) {
+        self.add_collective(args, slice);
+        let copy_kind = self.texts.intern(args.copy_kind.unwrap_or_default());
+        let sync_kind = self.texts.intern(args.sync.kind.unwrap_or_default());
+        let args = DeviceArgs {
+            stream: args.stream,
+            device: args.device,
+            correlation: args.correlation,
+            grid: args.grid,
+            block: args.block,
+            registers: args.registers.and_then(|count| u32::try_from(count).ok()),
+            shared_bytes: args.shared_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
+            blocks_per_sm: args.blocks_per_sm.filter(|blocks| *blocks >= 0.0).map(|blocks| blocks as f32),
+            occupancy_ratio: args.occupancy_percent.filter(|p| (0.0..=100.0).contains(p)).map(|p| (p / 100.0) as f32),
+            bytes: args.bytes.filter(|bytes| *bytes >= 0),
+            graph: args.graph,
+            graph_node: args.graph_node,
+            event_stream: args.sync.event_stream,
+            event_correlation: args.sync.event_correlation,
+        };
+        self.device_rows.push(ChunkDeviceRow { copy_kind, sync_kind, args });
+    }
+
+    #[inline]
+    fn category(&mut self, written: &[u8]) -> Category {
+        if let (text, Some(category)) = self.last_category
+            && self.texts.get(text) == written
+        {
+            return category;
+        }
+        let text = self.texts.intern(written);
+        let category = *self.categories.entry(text.0).or_insert_with(|| category(written));
+        self.last_category = (text, Some(category));
+        category
+    }
+
+    #[inline]
+    fn row(&mut self, event: &Event<'_>) -> u32 {
+        let mut id = |id: RowId<'_>| match id {
+            RowId::Missing => ChunkRowId::Missing,
+            RowId::Number(number) => ChunkRowId::Number(number),
+            RowId::Name(name) => ChunkRowId::Name(self.texts.intern(name).0),
+        };
+        let key = (id(event.pid), id(event.tid));
+        if let Some((last, row)) = self.last_row
+            && last == key
+        {
+            return row;
+        }
+        let row = *self.row_ids.entry(key).or_insert_with(|| {
+            self.rows.push(key);
+            self.rows.len() as u32 - 1
+        });
+        self.last_row = Some((key, row));
+        row
+    }
+}
+
+/// The begin of an event's name, for a finding's example.
+fn shown_name(event: &Event<'_>) -> String {
+    text::decode(event.name).text.chars().take(80).collect()
+}

@@ -1,0 +1,48 @@
+//! What a name says, found out once for each distinct name.
+
+use super::facts::{copy_direction, is_pageable};
+use crate::json::text;
+use crate::labels::{Label, label_kind};
+use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
+use stepscope_base::{StringId, StringTable};
+use stepscope_trace::CopyDirection;
+
+/// What Kineto puts before the name of a module.
+const MODULE_PREFIX: &str = "nn.Module: ";
+
+/// What a name says in whatever category its event is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameFacts {
+    pub(super) name: StringId,
+    /// The name without what marks a module.
+    pub(super) module: Option<StringId>,
+    pub(super) label: Label,
+    pub(super) is_communication_call: bool,
+    pub(super) is_communication_kernel: bool,
+    pub(super) is_host_sync_call: bool,
+    pub(super) uses_tensor_cores: bool,
+    pub(super) direction: CopyDirection,
+    pub(super) is_pageable: Option<bool>,
+    /// The text as written had to be repaired.
+    pub(super) is_repaired: bool,
+}
+
+impl NameFacts {
+    /// What the name as written says.
+    pub(super) fn of(written: &[u8], strings: &mut StringTable) -> Self {
+        let decoded = text::decode(written);
+        let name = decoded.text.as_ref();
+        Self {
+            name: strings.intern(name),
+            module: name.strip_prefix(MODULE_PREFIX).map(|module| strings.intern(module)),
+            label: label_kind(name),
+            is_communication_call: is_communication_call(name),
+            is_communication_kernel: is_communication_kernel(name),
+            is_host_sync_call: is_host_sync_call(name),
+            uses_tensor_cores: uses_tensor_cores(name),
+            direction: copy_direction(name.as_bytes()),
+            is_pageable: is_pageable(name.as_bytes()),
+            is_repaired: decoded.is_repaired,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A long list of events, read on all processors.
+//!
+//! ```text
+//! file     [ {…}, {…}, {…} │ , {…}, {…}, │ {…}, {…}, {…} ]
+//! chunks   0               │ 1           │ 2
+//! ```
+//!
+//! A chunk begins at a fixed place, whatever the number of processors: a worker looks for the first event behind that
+//! place and reads all events that begin before the chunk's end. That the place was no illusion (inside a string, say) is
+//! known once the chunk before has been read: it must end where this one began, or this one is read again from there. So
+//! the result is the same as reading from begin to end.
+
+use super::chunk::Chunk;
+use super::cursor::{Cursor, Ended};
+use super::rows::Rows;
+use super::{CHUNK_BYTES, chunk_limit};
+use crate::input::SharedFile;
+use crate::window::Window;
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::sync::{Condvar, Mutex};
+
+/// White space between a comma and its event may be this long without the event being overlooked by a worker.
+const BEFORE_BYTES: u64 = 256;
+
+/// A chunk as a worker read it.
+struct Read {
+    index: u64,
+    /// Where its first event begins; `None` when none does.
+    start: Option<u64>,
+    chunk: Chunk,
+    ended: Ended,
+}
+
+/// Which chunk is next to read, and how many were added: workers stay close to each other, so that memory is bounded.
+struct Progress {
+    next: u64,
+    added: u64,
+    is_over: bool,
+}
+
+/// Reads the events of the list that begins behind `from`, in order, into `rows`.
+pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Rows) -> Ended {
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let count = (file.len() - from).div_ceil(CHUNK_BYTES);
+    let progress = Mutex::new(Progress { next: 0, added: 0, is_over: false });
+    let changed = Condvar::new();
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(count) {
+            let (sender, progress, changed) = (sender.clone(), &progress, &changed);
+            scope.spawn(move || {
+                while let Some(index) = take(progress, changed, count, 2 * workers + 2) {
+                    if sender.send(read_chunk(file, from, index)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting: BTreeMap<u64, Read> = BTreeMap::new();
+        let mut place = from;
+        let mut ended = Ended::Text;
+        for index in 0..count {
+            let read = loop {
+                match waiting.remove(&index) {
+                    Some(read) => break read,
+                    None => match receiver.recv() {
+                        Ok(read) => drop(waiting.insert(read.index, read)),
+                        Err(_) => break read_chunk(file, from, index),
+                    },
+                }
+            };
+            let limit = from + (index + 1) * CHUNK_BYTES;
+            if place < limit {
+                let read = if read.start == Some(place) { read } else { read_from(file, from, index, place) };
+                rows.add(read.chunk);
+                ended = read.ended;
+                match ended {
+                    Ended::Limit(next) => place = next,
+                    Ended::List(_) | Ended::Text => break,
+                }
+            }
+            lock(&progress).added = index + 1;
+            changed.notify_all();
+        }
+        lock(&progress).is_over = true;
+        changed.notify_all();
+        if let Ended::Limit(_) = ended { Ended::Text } else { ended }
+    })
+}
+
+/// The next chunk to read; waits while too many are read and not added yet.
+fn take(progress: &Mutex<Progress>, changed: &Condvar, count: u64, ahead: u64) -> Option<u64> {
+    let mut state = lock(progress);
+    while !state.is_over && state.next < count && state.next >= state.added + ahead {
+        state = changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+    }
+    if state.is_over || state.next >= count {
+        return None;
+    }
+    state.next += 1;
+    Some(state.next - 1)
+}
+
+fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn read_chunk(file: &SharedFile, from: u64, index: u64) -> Read {
+    let begin = from + index * CHUNK_BYTES;
+    if index == 0 {
+        return read_from(file, from, 0, from);
+    }
+    // Before it may stand the comma that makes the first event an item of the list.
+    let before = BEFORE_BYTES.min(begin);
+    let mut cursor = Cursor::new(Window::new(file.from(begin - before), begin - before));
+    let limit = chunk_limit(from, begin);
+    if cursor.peek_at(begin).is_none() {
+        return Read { index, start: None, chunk: Chunk::default(), ended: Ended::Text };
+    }
+    if !cursor.go_to_event(limit) {
+        return Read { index, start: None, chunk: Chunk::default(), ended: Ended::Text };
+    }
+    let start = cursor.place();
+    read_with(&mut cursor, index, start, limit)
+}
+
+fn read_from(file: &SharedFile, from: u64, index: u64, start: u64) -> Read {
+    let mut cursor = Cursor::new(Window::new(file.from(start), start));
+    read_with(&mut cursor, index, start, from + (index + 1) * CHUNK_BYTES)
+}
+
+fn read_with<B: crate::window::Blocks>(cursor: &mut Cursor<B>, index: u64, start: u64, limit: u64) -> Read {
+    let mut chunk = Chunk::new(start);
+    let ended = cursor.read_events(&mut chunk, limit);
+    Read { index, start: Some(start), chunk, ended }
+}

@@ -1,0 +1,147 @@
+//! A part of a text in memory, which moves on through it: any size of input takes bounded memory.
+
+use std::io;
+
+/// Bytes read at once.
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+/// One item of a text (an event, a member beside the events) may be this long; what is longer is taken for broken.
+pub(crate) const MAX_ITEM_BYTES: usize = 64 << 20;
+
+/// Where a text comes from, in order.
+pub(crate) trait Blocks {
+    /// Appends about `wanted` bytes; 0 bytes more means the end.
+    ///
+    /// # Errors
+    /// What stopped it; what was appended before is good.
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize>;
+}
+
+impl Blocks for Box<dyn Blocks + '_> {
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+        self.as_mut().append(bytes, wanted)
+    }
+}
+
+impl Blocks for &[u8] {
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+        let (now, later) = self.split_at(wanted.min(self.len()));
+        bytes.extend_from_slice(now);
+        *self = later;
+        Ok(now.len())
+    }
+}
+
+/// A text whose first bytes were looked at.
+pub(crate) struct Begun<'a> {
+    pub(crate) head: Vec<u8>,
+    /// What stopped it behind them.
+    pub(crate) trouble: Option<io::Error>,
+    pub(crate) rest: Box<dyn Blocks + 'a>,
+}
+
+impl Blocks for Begun<'_> {
+    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+        let head = std::mem::take(&mut self.head);
+        if !head.is_empty() {
+            bytes.extend_from_slice(&head);
+            return Ok(head.len());
+        }
+        self.trouble.take().map_or_else(|| self.rest.append(bytes, wanted), Err)
+    }
+}
+
+/// The bytes at hand.
+pub(crate) struct Window<B> {
+    source: B,
+    bytes: Vec<u8>,
+    /// Place of the first byte at hand within the text.
+    base: u64,
+    is_at_end: bool,
+    trouble: Option<String>,
+}
+
+impl<B: Blocks> Window<B> {
+    /// Nothing at hand yet; the text begins at `base`.
+    pub(crate) fn new(source: B, base: u64) -> Self {
+        Self { source, bytes: Vec::new(), base, is_at_end: false, trouble: None }
+    }
+
+    /// The bytes at hand.
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Place of the first byte at hand within the text.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// True when nothing comes behind what is at hand.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
+    /// What stopped the source before its end.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Forgets the bytes before `keep_from` and brings at least one more; as many again as are kept when they are many,
+    /// so that a long item takes linear time. False when there are no more. Places move down by `keep_from`.
+    pub(crate) fn slide(&mut self, keep_from: usize) -> bool {
+        self.bytes.drain(..keep_from);
+        self.base += keep_from as u64;
+        self.grow()
+    }
+
+    /// Brings more bytes and keeps all; false when there are no more.
+    pub(crate) fn grow(&mut self) -> bool {
+        if self.is_at_end {
+            return false;
+        }
+        let wanted = BLOCK_BYTES.max(self.bytes.len());
+        match self.source.append(&mut self.bytes, wanted) {
+            Ok(0) => self.is_at_end = true,
+            Ok(_) => {}
+            Err(error) => {
+                self.is_at_end = true;
+                self.trouble = Some(error.to_string());
+            }
+        }
+        !self.is_at_end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_moves_through_the_text() {
+        let text: Vec<u8> = (0..3 * BLOCK_BYTES + 5).map(|at| at as u8).collect();
+        let mut window = Window::new(text.as_slice(), 0);
+        let mut seen = 0;
+        while window.slide(window.bytes().len()) {
+            assert_eq!(window.base(), seen);
+            assert_eq!(window.bytes()[0], text[seen as usize]);
+            seen += window.bytes().len() as u64;
+        }
+        assert_eq!((seen as usize, window.is_at_end()), (text.len(), true));
+    }
+
+    #[test]
+    fn trouble_ends_the_text_and_is_told() {
+        struct Cut(bool);
+        impl Blocks for Cut {
+            fn append(&mut self, bytes: &mut Vec<u8>, _: usize) -> io::Result<usize> {
+                bytes.push(b'x');
+                if std::mem::replace(&mut self.0, true) { Err(io::Error::other("cut")) } else { Ok(1) }
+            }
+        }
+        let mut window = Window::new(Cut(false), 0);
+        assert!(window.grow() && !window.grow() && !window.grow());
+        assert_eq!((window.bytes(), window.trouble()), (b"xx".as_slice(), Some("cut")));
+    }
+}
