@@ -410,4 +410,31 @@ proptest! {
         check_sane(text.as_bytes());
         check_sane(format!("{{\"traceEvents\":[{text}").as_bytes());
     }
+
+    #[test]
+    fn chunks_read_by_several_threads_are_one_text(
+        rows in prop::collection::vec((0..9usize, 0..400usize), 20..60), broken in prop::option::of((0..6_000usize, any::<u8>())),
+    ) {
+        let mut text = String::from("{\"traceEvents\": [\n");
+        for (at, (kind, filler)) in rows.iter().enumerate() {
+            let name = ["a", "b", "{\\\"ph\\\":\\\"X\\\"}", "], "][kind % 4];
+            let space = " ".repeat(*filler * usize::from(*kind == 8));
+            let args = format!("\"args\": {{\"Sequence number\": {at}, \"x\": [{{\"name\": \"{}\"}}, {{\"name\": 1}}]}}", "y".repeat(*filler));
+            text += &format!("{{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"{name}\", \"pid\": 1, \"tid\": {kind}, \"ts\": {at}.5, \"dur\": 0.25, {args}}},{space}\n");
+        }
+        text += "], \"hostname\": \"box\"}";
+        let mut bytes = text.into_bytes();
+        if let Some((at, byte)) = broken {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("t.json");
+        std::fs::write(&file, &bytes).expect("written");
+        let shown = |result: Result<Trace, ImportError>| match result {
+            Ok(trace) => format!("{:?} {:?} {:?} {:?}", slices(&trace), trace.ops, trace.findings, trace.processes),
+            Err(error) => error.to_string().split(':').next().unwrap_or_default().to_string(),
+        };
+        prop_assert_eq!(shown(crate::open(&file)), shown(try_read(&bytes)));
+    }
 }
