@@ -265,3 +265,20 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_while_it_is_read_ends_early() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.json");
+        std::fs::write(&path, [b'x'; 5_000]).expect("written");
+        let file = SharedFile::new(File::open(&path).expect("opened")).expect("a length");
+        File::options().write(true).open(&path).and_then(|file| file.set_len(3_000)).expect("shrunk");
+        let mut bytes = Vec::new();
+        assert_eq!(file.from(1_000).append(&mut bytes, 4_000).expect("read"), 2_000);
+        assert_eq!(file.from(4_000).append(&mut bytes, 4_000).expect("read"), 0);
+    }
+}

@@ -66,6 +66,17 @@ impl<B: Blocks> Window<B> {
         Self { source, bytes: Vec::new(), base, is_at_end: false, trouble: None }
     }
 
+    /// The same in memory that another window used.
+    pub(crate) fn in_memory_of(source: B, base: u64, mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        Self { source, bytes: memory, base, is_at_end: false, trouble: None }
+    }
+
+    /// The memory, for another window.
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The bytes at hand.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -4,6 +4,7 @@
 //! them so that the earliest event is at 0. Ids handed out while adding are provisional and die with the builder.
 
 mod arrows;
+mod consistency;
 mod links;
 mod nesting;
 mod step_limits;
@@ -266,9 +267,9 @@ impl TraceBuilder {
         let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
         ops.sort_unstable_by_key(|(id, _)| *id);
         let (slice, info) = ops.into_iter().unzip();
-        let mut device_events = self.device_events;
-        device_events.iter_mut().for_each(|event| event.slice = new_slice(event.slice));
-        device_events.sort_unstable_by_key(|event| (slices.start_ns[event.slice.index()], event.slice));
+        let mut keyed_events = links::with_keys(self.device_events, &self.correlations);
+        keyed_events.iter_mut().for_each(|(event, _)| event.slice = new_slice(event.slice));
+        keyed_events.sort_by_key(|(event, _)| (slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
         let mut collectives = self.collectives;
         collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
@@ -310,9 +311,14 @@ impl TraceBuilder {
         let waits =
             waits.map(|(row, correlation)| (Synchronization { slice: new_slice(row.slice), ..row }, correlation));
         trace.synchronizations = links::link_synchronizations(&trace, waits.collect(), &correlations);
-        let mut launch_links = arrows::resolve(&mut trace, &self.arrows, |track| nested.track_of[track.index()]);
-        launch_links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
-        links::link_device_events(&mut trace, &mut device_events, correlations, launch_links);
+        let track_of = |track: TrackId| nested.track_of[track.index()];
+        arrows::resolve(&mut trace, &self.arrows, FlowKind::ForwardBackward, track_of);
+        links::link_device_events(&mut trace, &mut keyed_events, &correlations, |trace| {
+            let mut links = arrows::resolve(trace, &self.arrows, FlowKind::Launch, track_of);
+            links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
+            links
+        });
+        let mut device_events: Vec<DeviceEvent> = keyed_events.into_iter().map(|(event, _)| event).collect();
         let communication_calls = self.communication_calls.iter().map(|id| new_slice(*id)).collect();
         let communicating = self.communicating.iter().map(|id| new_slice(*id)).collect();
         links::classify_by_statement(&mut device_events, &communicating);
@@ -331,6 +337,7 @@ impl TraceBuilder {
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
         let marks = self.step_marks.iter().map(|(id, time_ns)| (nested.track_of[id.index()], *time_ns)).collect();
         step_limits::find_steps(&mut trace, labels, marks, &self.is_cut);
+        consistency::check(&mut trace);
         trace
     }
 

@@ -96,6 +96,18 @@ finding_codes! {
         "processes of this run are still recording: this is what they have written so far";
     OptionNotRecorded = "capture.option_not_recorded", Info,
         "options were asked for that this recorder does not record";
+    DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
+        "device events start before the API call that launched them: the clocks of host and device disagree";
+    WaitWithoutEvent = "trace.wait_without_event", Info,
+        "waits for an event whose recording is not in the trace: what was waited for is not known";
+    WaitOnFutureEvent = "trace.wait_on_future_event", Suspect,
+        "waits for an event that was recorded later: the wait was joined with the wrong recording";
+    SyncDuringKernel = "trace.sync_during_kernel", Info,
+        "waits for a stream were reported while a kernel of it was running";
+    CollectiveWithoutMetadata = "trace.collective_without_metadata", Info,
+        "calls of collectives do not say what they carry: sizes and groups are not known";
+    SharedBackwardNumber = "trace.shared_backward_number", Info,
+        "several backward nodes share one sequence number: forward and backward may be joined wrongly";
     InferredSteps = "trace.inferred_steps", Info,
         "the job labels no steps: they were taken from the optimizer";
     NoSteps = "trace.no_steps", Info,

@@ -112,6 +112,32 @@ pub struct Slices {
 }
 
 impl Slices {
+    pub(crate) fn with_capacity(len: usize) -> Self {
+        Self {
+            track: Vec::with_capacity(len),
+            start_ns: Vec::with_capacity(len),
+            dur_ns: Vec::with_capacity(len),
+            name: Vec::with_capacity(len),
+            kind: Vec::with_capacity(len),
+            parent: Vec::with_capacity(len),
+            depth: Vec::with_capacity(len),
+            is_unfinished: Vec::with_capacity(len),
+            source_place: Vec::new(),
+        }
+    }
+
+    /// Forgets all but the first `len`; [`Slices::source_place`] is filled later.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.track.truncate(len);
+        self.start_ns.truncate(len);
+        self.dur_ns.truncate(len);
+        self.name.truncate(len);
+        self.kind.truncate(len);
+        self.parent.truncate(len);
+        self.depth.truncate(len);
+        self.is_unfinished.truncate(len);
+    }
+
     /// Number of slices.
     pub fn len(&self) -> usize {
         self.start_ns.len()

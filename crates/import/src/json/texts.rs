@@ -28,6 +28,14 @@ impl Texts {
     /// The empty text.
     pub(crate) const EMPTY: TextId = TextId(0);
 
+    /// Forgets all but the empty text, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.slots.fill((0, 0));
+        self.intern(b"");
+    }
+
     /// Number of distinct texts.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()

@@ -80,6 +80,15 @@ pub(super) struct ChunkCollective {
     pub(super) sequence_number: Option<i64>,
 }
 
+impl ChunkCollective {
+    /// True when what is carried is said: collective, element type, sizes, size of the group.
+    pub(super) fn is_complete(&self) -> bool {
+        let [name, dtype, ..] = self.texts;
+        let numbers = [self.input_elements, self.output_elements, self.group_size];
+        name != Texts::EMPTY && dtype != Texts::EMPTY && numbers.iter().all(Option::is_some)
+    }
+}
+
 /// An allocation or a free.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkMemory {
@@ -179,7 +188,35 @@ impl Default for TextId {
 impl Chunk {
     /// Nothing read yet; the chunk begins at `base`.
     pub(super) fn new(base: u64) -> Self {
-        Self { base, inputs: vec![[Texts::EMPTY; 4]], ..Self::default() }
+        let mut chunk = Self::default();
+        chunk.begin(base);
+        chunk
+    }
+
+    /// Forgets what was read, but keeps the memory; the chunk begins at `base`.
+    pub(super) fn begin(&mut self, base: u64) {
+        self.base = base;
+        self.texts.clear();
+        self.rows.clear();
+        self.inputs.clear();
+        self.inputs.push([Texts::EMPTY; 4]);
+        self.slices.clear();
+        self.calls.clear();
+        self.ops.clear();
+        self.device_rows.clear();
+        self.collectives.clear();
+        self.memory.clear();
+        self.instants.clear();
+        self.arrows.clear();
+        self.borders.clear();
+        self.row_names.clear();
+        self.samples.clear();
+        self.findings = Findings::default();
+        self.phase_count = 0;
+        self.row_ids.clear();
+        self.input_ids.clear();
+        self.categories.clear();
+        (self.last_category, self.last_row) = ((Texts::EMPTY, None), None);
     }
 
     /// Adds the event that stands at `at_byte`.

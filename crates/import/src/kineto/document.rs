@@ -74,10 +74,11 @@ impl<'a> Document<'a> {
     }
 
     fn read_events_here(&mut self, from: u64) -> Result<(), Stop> {
+        let mut chunk = Chunk::new(self.cursor.place());
         loop {
-            let mut chunk = Chunk::new(self.cursor.place());
+            chunk.begin(self.cursor.place());
             let ended = self.cursor.read_events(&mut chunk, chunk_limit(from, self.cursor.place()));
-            self.rows.add(chunk);
+            chunk = self.rows.add(chunk);
             match ended {
                 Ended::Limit(_) => {}
                 Ended::List(_) => return Ok(()),

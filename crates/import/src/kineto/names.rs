@@ -23,6 +23,10 @@ pub(super) struct NameFacts {
     pub(super) uses_tensor_cores: bool,
     pub(super) direction: CopyDirection,
     pub(super) is_pageable: Option<bool>,
+    /// PyTorch's record of a collective.
+    pub(super) is_collective_record: bool,
+    /// A node of the backward pass, as autograd's engine runs it.
+    pub(super) is_backward_node: bool,
     /// The text as written had to be repaired.
     pub(super) is_repaired: bool,
 }
@@ -42,6 +46,8 @@ impl NameFacts {
             uses_tensor_cores: uses_tensor_cores(name),
             direction: copy_direction(name.as_bytes()),
             is_pageable: is_pageable(name.as_bytes()),
+            is_collective_record: name == "record_param_comms",
+            is_backward_node: name.starts_with("autograd::engine::evaluate_function:"),
             is_repaired: decoded.is_repaired,
         }
     }

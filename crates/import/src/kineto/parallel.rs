@@ -15,7 +15,7 @@ use super::cursor::{Cursor, Ended};
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedFile;
-use crate::window::Window;
+use crate::window::{Blocks, Window};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::sync::{Condvar, Mutex};
@@ -46,12 +46,17 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
     let progress = Mutex::new(Progress { next: 0, added: 0, is_over: false });
     let changed = Condvar::new();
     let (sender, receiver) = mpsc::channel();
+    // Chunks that were added, for their memory.
+    let (used_sender, used) = mpsc::channel();
+    let used = Mutex::new(used);
     std::thread::scope(|scope| {
         for _ in 0..workers.min(count) {
-            let (sender, progress, changed) = (sender.clone(), &progress, &changed);
+            let (sender, progress, changed, used) = (sender.clone(), &progress, &changed, &used);
             scope.spawn(move || {
+                let mut memory = Vec::new();
                 while let Some(index) = take(progress, changed, count, 2 * workers + 2) {
-                    if sender.send(read_chunk(file, from, index)).is_err() {
+                    let chunk = lock(used).try_recv().unwrap_or_default();
+                    if sender.send(read_chunk(file, from, index, chunk, &mut memory)).is_err() {
                         return;
                     }
                 }
@@ -67,15 +72,27 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
                     Some(read) => break read,
                     None => match receiver.recv() {
                         Ok(read) => drop(waiting.insert(read.index, read)),
-                        Err(_) => break read_chunk(file, from, index),
+                        Err(_) => {
+                            break read_from(
+                                file,
+                                from,
+                                index,
+                                from + index * CHUNK_BYTES,
+                                Chunk::default(),
+                                &mut Vec::new(),
+                            );
+                        }
                     },
                 }
             };
             let limit = from + (index + 1) * CHUNK_BYTES;
             if place < limit {
-                let read = if read.start == Some(place) { read } else { read_from(file, from, index, place) };
-                rows.add(read.chunk);
+                let read = match read.start == Some(place) {
+                    true => read,
+                    false => read_from(file, from, index, place, read.chunk, &mut Vec::new()),
+                };
                 ended = read.ended;
+                let _ = used_sender.send(rows.add(read.chunk));
                 match ended {
                     Ended::Limit(next) => place = next,
                     Ended::List(_) | Ended::Text => break,
@@ -103,36 +120,42 @@ fn take(progress: &Mutex<Progress>, changed: &Condvar, count: u64, ahead: u64) -
     Some(state.next - 1)
 }
 
-fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
-    progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn read_chunk(file: &SharedFile, from: u64, index: u64) -> Read {
+fn read_chunk(file: &SharedFile, from: u64, index: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
     let begin = from + index * CHUNK_BYTES;
     if index == 0 {
-        return read_from(file, from, 0, from);
+        return read_from(file, from, 0, from, chunk, memory);
     }
     // Before it may stand the comma that makes the first event an item of the list.
     let before = BEFORE_BYTES.min(begin);
-    let mut cursor = Cursor::new(Window::new(file.from(begin - before), begin - before));
+    let window = Window::in_memory_of(file.from(begin - before), begin - before, std::mem::take(memory));
+    let mut cursor = Cursor::new(window);
     let limit = chunk_limit(from, begin);
-    if cursor.peek_at(begin).is_none() {
-        return Read { index, start: None, chunk: Chunk::default(), ended: Ended::Text };
-    }
-    if !cursor.go_to_event(limit) {
-        return Read { index, start: None, chunk: Chunk::default(), ended: Ended::Text };
+    if cursor.peek_at(begin).is_none() || !cursor.go_to_event(limit) {
+        return Read { index, start: None, chunk, ended: Ended::Text };
     }
     let start = cursor.place();
-    read_with(&mut cursor, index, start, limit)
+    read_with(cursor, index, start, limit, chunk, memory)
 }
 
-fn read_from(file: &SharedFile, from: u64, index: u64, start: u64) -> Read {
-    let mut cursor = Cursor::new(Window::new(file.from(start), start));
-    read_with(&mut cursor, index, start, from + (index + 1) * CHUNK_BYTES)
+fn read_from(file: &SharedFile, from: u64, index: u64, start: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
+    let window = Window::in_memory_of(file.from(start), start, std::mem::take(memory));
+    read_with(Cursor::new(window), index, start, from + (index + 1) * CHUNK_BYTES, chunk, memory)
 }
 
-fn read_with<B: crate::window::Blocks>(cursor: &mut Cursor<B>, index: u64, start: u64, limit: u64) -> Read {
-    let mut chunk = Chunk::new(start);
+fn read_with<B: Blocks>(
+    mut cursor: Cursor<B>,
+    index: u64,
+    start: u64,
+    limit: u64,
+    mut chunk: Chunk,
+    memory: &mut Vec<u8>,
+) -> Read {
+    chunk.begin(start);
     let ended = cursor.read_events(&mut chunk, limit);
+    *memory = cursor.window.into_memory();
     Read { index, start: Some(start), chunk, ended }
 }

@@ -30,6 +30,8 @@ pub(super) struct Rows {
     counter_order: Vec<(Row, StringId)>,
     /// What names say, by the bytes as written.
     names: FxHashMap<Box<[u8]>, NameFacts>,
+    /// The first backward node of each sequence number.
+    backward_nodes: FxHashMap<i64, StringId>,
     has_device_events: bool,
     last_ns: i64,
     /// Number of events that carry a phase.
@@ -60,6 +62,7 @@ impl Rows {
             counters: FxHashMap::default(),
             counter_order: Vec::new(),
             names: FxHashMap::default(),
+            backward_nodes: FxHashMap::default(),
             has_device_events: false,
             last_ns: i64::MIN,
             phase_count: 0,
@@ -71,8 +74,8 @@ impl Rows {
         self.phase_count
     }
 
-    /// Adds the events of a chunk; chunks come in the order of the text.
-    pub(super) fn add(&mut self, mut chunk: Chunk) {
+    /// Adds the events of a chunk; chunks come in the order of the text. Gives it back for its memory.
+    pub(super) fn add(&mut self, mut chunk: Chunk) -> Chunk {
         self.phase_count += chunk.phase_count;
         self.builder.findings.extend(&chunk.findings);
         let slices = std::mem::take(&mut chunk.slices);
@@ -94,9 +97,11 @@ impl Rows {
                 self.add_host_row(slice, &mut translation);
             }
         }
-        self.add_facts(&mut translation);
+        self.add_facts(&slices, &mut translation);
         self.add_moments(&mut translation);
         self.add_borders(&mut translation);
+        chunk.slices = slices;
+        chunk
     }
 
     /// Closes what is open, links, and builds the trace.
@@ -240,7 +245,7 @@ impl Rows {
     }
 
     /// What belongs to slices: correlation ids of calls, facts about ops, collectives.
-    fn add_facts(&mut self, translation: &mut Translation<'_>) {
+    fn add_facts(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
         let chunk = translation.chunk;
         let slice_of = |slice: u32, first: usize| SliceId::from_index(first + slice as usize);
         for (slice, correlation) in &chunk.calls {
@@ -259,13 +264,38 @@ impl Rows {
                 stack: self.text(translation, op.stack),
             };
             self.builder.add_op(slice_of(op.slice, translation.first_slice), info);
+            if has_number {
+                self.check_backward_node(op.sequence_number, slices[op.slice as usize].name, translation);
+            }
         }
+        self.check_collectives(slices, translation);
         for said in &chunk.collectives {
             let texts = said.texts.map(|text| self.text(translation, text));
             let slice = slice_of(said.slice, translation.first_slice);
             let collective = facts::collective(said, texts, slice);
             self.builder.add_collective(collective);
             self.builder.set_communicates(slice);
+        }
+    }
+
+    /// One sequence number belongs to one backward node.
+    fn check_backward_node(&mut self, number: i64, name: TextId, translation: &mut Translation<'_>) {
+        let facts = self.name(translation, name);
+        if facts.is_backward_node && *self.backward_nodes.entry(number).or_insert(facts.name) != facts.name {
+            self.builder.findings.add(FindingCode::SharedBackwardNumber, || format!("sequence number {number}"));
+        }
+    }
+
+    /// PyTorch's record of a collective says what it carries.
+    fn check_collectives(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
+        let mut said = translation.chunk.collectives.iter().peekable();
+        for (at, slice) in slices.iter().enumerate() {
+            let is_complete = said.next_if(|said| said.slice as usize == at).is_some_and(|said| said.is_complete());
+            let is_record = slice.category == Category::Op && self.name(translation, slice.name).is_collective_record;
+            if is_record && !is_complete {
+                let example = || format!("at {} ns", slice.time_ns);
+                self.builder.findings.add(FindingCode::CollectiveWithoutMetadata, example);
+            }
         }
     }
 

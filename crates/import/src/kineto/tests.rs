@@ -179,6 +179,34 @@ fn what_ops_say_of_themselves_is_kept() {
 }
 
 #[test]
+fn collectives_and_backward_nodes_are_checked() {
+    let record = |args: &str| {
+        format!(
+            r#""ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 0, "dur": 1, "args": {{{args}}}"#
+        )
+    };
+    let node = |name: &str, at: i64| {
+        format!(
+            r#""ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: {name}", "pid": 9, "tid": 8,
+               "ts": {at}, "dur": 1, "args": {{"Sequence number": 4, "Fwd thread id": 1}}"#
+        )
+    };
+    let rows = [
+        record(""),
+        record(
+            r#""Collective name": "allreduce", "dtype": "Float", "In msg nelems": 4, "Out msg nelems": 4, "Group size": 2"#,
+        ),
+        record(r#""Collective name": "allreduce", "dtype": "Float", "In msg nelems": 4"#),
+        node("MmBackward0", 1),
+        node("MmBackward0", 3),
+        node("AddBackward0", 5),
+    ];
+    let trace = of_events(&rows.each_ref().map(String::as_str));
+    assert_eq!(findings(&trace), ["CollectiveWithoutMetadata x2", "SharedBackwardNumber x1"]);
+    assert_eq!(trace.collectives.len(), 2);
+}
+
+#[test]
 fn waits_know_who_waits_and_what_for() {
     let trace = of_events(&[
         r#""ph": "X", "cat": "cuda_runtime", "name": "cudaEventRecord", "pid": 9, "tid": 9, "ts": 0, "dur": 1, "args": {"correlation": 5}"#,
@@ -271,7 +299,7 @@ fn what_is_launched_in_a_collective_communicates_but_for_copies() {
         "ncclDevKernel_AllReduce communication <- <-",
     ];
     assert_eq!(device_events(&trace), expected);
-    assert_eq!(findings(&trace), ["UnlinkedDeviceEvent x2"]);
+    assert_eq!(findings(&trace), ["UnlinkedDeviceEvent x2", "CollectiveWithoutMetadata x1"]);
     let streams: Vec<_> = trace.device_events.iter().map(|event| event.stream).collect();
     assert_eq!(streams, [Some(7), Some(7), Some(7), Some(7), None]);
 }

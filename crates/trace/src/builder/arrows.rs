@@ -10,16 +10,17 @@ pub(super) struct Arrow {
     pub(super) to: (TrackId, i64),
 }
 
-/// Adds the flows of arrows other than launches; returns the launches as (launch, device event). What touches no
+/// Resolves the arrows of one kind: adds their flows, but returns launches as (launch, device event). What touches no
 /// fitting slice is a finding, but for launches: a device event that stays without one is a finding of its own, and
 /// profilers draw such arrows to synchronisations too.
 pub(super) fn resolve(
     trace: &mut Trace,
     arrows: &[Arrow],
+    kind: FlowKind,
     track_of: impl Fn(TrackId) -> TrackId,
 ) -> Vec<(SliceId, SliceId)> {
     let mut launches = Vec::new();
-    for arrow in arrows {
+    for arrow in arrows.iter().filter(|arrow| arrow.kind == kind) {
         let at = |(track, at_ns): (TrackId, i64)| (track_of(track), at_ns);
         let is_api = SliceKind::is_api_call;
         let is_op = |kind: SliceKind| kind == SliceKind::Op;

@@ -4,35 +4,49 @@ use super::LaunchKey;
 use crate::{DeviceEvent, DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Synchronization, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Resolves `launch` and `op` of every device event and adds the launch flows.
+/// Joins device events with their correlation ids; both name slices by the ids they had while rows were added.
+pub(super) fn with_keys(
+    mut events: Vec<DeviceEvent>,
+    correlations: &[(LaunchKey, SliceId)],
+) -> Vec<(DeviceEvent, Option<LaunchKey>)> {
+    // Sources give both in the order of slices, which makes sorting cheap.
+    events.sort_by_key(|event| event.slice);
+    let mut keys: Vec<(LaunchKey, SliceId)> = correlations.to_vec();
+    keys.sort_by_key(|(_, slice)| *slice);
+    let mut keys = keys.into_iter().peekable();
+    let with_key = |event: DeviceEvent| {
+        let mut key = None;
+        while let Some((found, slice)) = keys.next_if(|(_, slice)| *slice <= event.slice) {
+            key = Some(found).filter(|_| slice == event.slice);
+        }
+        (event, key)
+    };
+    events.into_iter().map(with_key).collect()
+}
+
+/// Resolves `launch` and `op` of every device event and adds the launch flows. `more_links` gives links (launch, device
+/// event) for events whose correlation id has no call; it is only asked when there are such events.
 pub(super) fn link_device_events(
     trace: &mut Trace,
-    events: &mut [DeviceEvent],
-    correlations: Vec<(LaunchKey, SliceId)>,
-    launch_links: Vec<(SliceId, SliceId)>,
+    events: &mut [(DeviceEvent, Option<LaunchKey>)],
+    correlations: &[(LaunchKey, SliceId)],
+    more_links: impl FnOnce(&mut Trace) -> Vec<(SliceId, SliceId)>,
 ) {
-    let mut launches: FxHashMap<LaunchKey, Vec<SliceId>> = FxHashMap::default();
-    let mut key_of: FxHashMap<SliceId, LaunchKey> = FxHashMap::default();
-    for (key, slice) in correlations {
-        let kind = trace.slices.kind(slice);
-        if kind.is_device_event() {
-            key_of.insert(slice, key);
-        } else if kind != SliceKind::Synchronization {
-            launches.entry(key).or_default().push(slice);
-        }
-    }
-    for (key, slices) in &mut launches {
-        slices.sort_unstable_by_key(|id| trace.slices.start_ns[id.index()]);
-        if slices.len() > 1 && slices[1..].iter().any(|id| !is_inside(trace, *id, slices[0])) {
-            trace.findings.add(FindingCode::AmbiguousCorrelation, || format!("correlation {}", key.correlation));
-        }
-    }
-    let direct: FxHashMap<SliceId, SliceId> = launch_links.into_iter().map(|(launch, event)| (event, launch)).collect();
-    for event in events {
+    let calls = Calls::of(trace, correlations);
+    let mut has_unlinked = false;
+    for (event, key) in &mut *events {
         let start_ns = trace.slices.start_ns[event.slice.index()];
-        let candidates = key_of.get(&event.slice).and_then(|key| launches.get(key));
-        let by_correlation = candidates.map(|candidates| pick_launch(trace, candidates, start_ns));
-        event.launch = by_correlation.or_else(|| direct.get(&event.slice).copied());
+        event.launch = key.and_then(|key| calls.pick(trace, key, start_ns));
+        has_unlinked |= event.launch.is_none();
+    }
+    if has_unlinked {
+        let direct: FxHashMap<SliceId, SliceId> =
+            more_links(trace).into_iter().map(|(launch, event)| (event, launch)).collect();
+        for (event, _) in events.iter_mut().filter(|(event, _)| event.launch.is_none()) {
+            event.launch = direct.get(&event.slice).copied();
+        }
+    }
+    for (event, _) in events {
         event.op = event.launch.and_then(|launch| {
             trace.innermost_op(trace.slices.track[launch.index()], trace.slices.start_ns[launch.index()])
         });
@@ -40,9 +54,48 @@ pub(super) fn link_device_events(
             Some(from) => trace.flows.push(Flow { from, to: event.slice, kind: FlowKind::Launch }),
             None => trace.findings.add(FindingCode::UnlinkedDeviceEvent, || {
                 let name = trace.strings.get(trace.slices.name[event.slice.index()]);
+                let start_ns = trace.slices.start_ns[event.slice.index()];
                 format!("{} at {start_ns} ns", name.chars().take(80).collect::<String>())
             }),
         }
+    }
+}
+
+/// API calls by correlation id.
+struct Calls {
+    /// Ordered by (key, start).
+    rows: Vec<(LaunchKey, SliceId)>,
+}
+
+impl Calls {
+    fn of(trace: &mut Trace, correlations: &[(LaunchKey, SliceId)]) -> Self {
+        let is_call = |slice: SliceId| {
+            let kind = trace.slices.kind(slice);
+            !kind.is_device_event() && kind != SliceKind::Synchronization
+        };
+        let mut rows: Vec<_> = correlations.iter().copied().filter(|(_, slice)| is_call(*slice)).collect();
+        rows.sort_by_key(|(key, slice)| (*key, trace.slices.start_ns[slice.index()], *slice));
+        for group in rows.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
+            if group[1..].iter().any(|(_, id)| !is_inside(trace, *id, group[0].1)) {
+                let correlation = group[0].0.correlation;
+                trace.findings.add(FindingCode::AmbiguousCorrelation, || format!("correlation {correlation}"));
+            }
+        }
+        Self { rows }
+    }
+
+    /// The last call that starts no later than the device event, or else the first; of nested calls the outermost.
+    fn pick(&self, trace: &Trace, key: LaunchKey, event_start_ns: i64) -> Option<SliceId> {
+        let first = self.rows.partition_point(|(known, _)| *known < key);
+        let len = self.rows[first..].iter().take_while(|(known, _)| *known == key).count();
+        let candidates = &self.rows[first..first + len];
+        let before = candidates.partition_point(|(_, id)| trace.slices.start_ns[id.index()] <= event_start_ns);
+        let picked = candidates.get(before.saturating_sub(1))?.1;
+        let is_candidate = |id: &SliceId| candidates.iter().any(|(_, candidate)| candidate == id);
+        Some(match candidates.len() {
+            1 => picked,
+            _ => trace.slices.with_ancestors(picked).filter(is_candidate).last().unwrap_or(picked),
+        })
     }
 }
 
@@ -72,6 +125,9 @@ pub(super) fn link_synchronizations(
 
 /// Makes computing kernels whose own rows call them a part of a collective communication.
 pub(super) fn classify_by_statement(events: &mut [DeviceEvent], communicating: &FxHashSet<SliceId>) {
+    if communicating.is_empty() {
+        return;
+    }
     for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
         if communicating.contains(&event.slice) {
             event.class = DeviceEventClass::Communication;
@@ -95,13 +151,6 @@ pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], comm
 
 fn is_inside(trace: &Trace, inner: SliceId, outer: SliceId) -> bool {
     trace.slices.with_ancestors(inner).any(|id| id == outer)
-}
-
-/// The last launch that starts no later than the device event, or else the first; of nested calls the outermost.
-fn pick_launch(trace: &Trace, candidates: &[SliceId], event_start_ns: i64) -> SliceId {
-    let before = candidates.partition_point(|id| trace.slices.start_ns[id.index()] <= event_start_ns);
-    let picked = candidates[before.saturating_sub(1)];
-    trace.slices.with_ancestors(picked).filter(|id| candidates.contains(id)).last().unwrap_or(picked)
 }
 
 /// Adds an edge from each forward op to the backward nodes with its sequence number, where the source told both the

@@ -10,6 +10,7 @@
 
 use super::RawSlice;
 use crate::{FindingCode, Findings, SliceId, Slices, Track, TrackId};
+use std::cmp::Reverse;
 
 /// The finished tables, and where each provisional id went.
 pub(super) struct Nested {
@@ -21,23 +22,20 @@ pub(super) struct Nested {
 
 /// Groups rows by track and start, gives each its lane, parent and depth.
 pub(super) fn nest(tracks: &[Track], rows: &[RawSlice], findings: &mut Findings) -> Nested {
-    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-    order.sort_unstable_by_key(|at| {
-        let row = &rows[*at as usize];
-        (row.track, row.start_ns, std::cmp::Reverse(row.dur_ns), *at)
-    });
     let mut nested = Nested {
         tracks: Vec::with_capacity(tracks.len()),
-        slices: Slices::default(),
+        slices: Slices::with_capacity(rows.len()),
         slice_of: vec![SliceId(0); rows.len()],
         track_of: Vec::with_capacity(tracks.len()),
     };
-    let mut rest = order.as_slice();
-    for (track_index, track) in tracks.iter().enumerate() {
-        let len = rest.partition_point(|at| rows[*at as usize].track.index() <= track_index);
-        let (own, others) = rest.split_at(len);
-        rest = others;
+    let (mut order, limits) = by_track(tracks.len(), rows);
+    for (track, limits) in tracks.iter().zip(limits.windows(2)) {
+        let own = &mut order[limits[0]..limits[1]];
+        sort_by_start(own, rows);
         nested.track_of.push(TrackId::from_index(nested.tracks.len()));
+        if push_lane(&mut nested, track, 0, own, rows) {
+            continue;
+        }
         let lanes = split_into_lanes(own, rows);
         for at in lanes.iter().skip(1).flatten() {
             findings.add(FindingCode::OverlappingSlices, || {
@@ -45,10 +43,37 @@ pub(super) fn nest(tracks: &[Track], rows: &[RawSlice], findings: &mut Findings)
             });
         }
         for (lane, members) in lanes.into_iter().enumerate() {
-            push_lane(&mut nested, track, lane, &members, rows);
+            let is_nested = push_lane(&mut nested, track, lane, &members, rows);
+            assert!(is_nested, "members of a lane nest");
         }
     }
     nested
+}
+
+/// The rows of one track after those of another, in the order they were added, and where each track's begin.
+fn by_track(tracks: usize, rows: &[RawSlice]) -> (Vec<u32>, Vec<usize>) {
+    let mut limits = vec![0; tracks + 1];
+    rows.iter().for_each(|row| limits[row.track.index() + 1] += 1);
+    (0..tracks).for_each(|track| limits[track + 1] += limits[track]);
+    let mut next = limits.clone();
+    let mut order = vec![0; rows.len()];
+    for (at, row) in rows.iter().enumerate() {
+        let place = &mut next[row.track.index()];
+        order[*place] = at as u32;
+        *place += 1;
+    }
+    (order, limits)
+}
+
+/// Sorts rows of one track by (start, longest first, order of adding).
+fn sort_by_start(own: &mut [u32], rows: &[RawSlice]) {
+    let key = |at: &u32| {
+        let row = &rows[*at as usize];
+        (row.start_ns, Reverse(row.dur_ns), *at)
+    };
+    if !own.is_sorted_by_key(key) {
+        own.sort_by_cached_key(key);
+    }
 }
 
 /// Places of rows, in the order of the slices they became; none when no row has one.
@@ -82,17 +107,23 @@ fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
     lanes.into_iter().map(|(members, _)| members).collect()
 }
 
-fn push_lane(nested: &mut Nested, track: &Track, lane: usize, members: &[u32], rows: &[RawSlice]) {
+/// Adds a lane of `members`, ordered by (start, longest first). False, and nothing is added, when they do not nest.
+fn push_lane(nested: &mut Nested, track: &Track, lane: usize, members: &[u32], rows: &[RawSlice]) -> bool {
     let track_id = TrackId::from_index(nested.tracks.len());
     let first = nested.slices.len();
     let mut open: Vec<(SliceId, i64)> = Vec::new();
     for at in members {
         let row = &rows[*at as usize];
+        let end_ns = row.start_ns + row.dur_ns;
         let id = SliceId::from_index(nested.slices.len());
-        nested.slice_of[*at as usize] = id;
-        while open.last().is_some_and(|(_, end_ns)| *end_ns <= row.start_ns) {
+        while open.last().is_some_and(|(_, open_end_ns)| *open_end_ns <= row.start_ns) {
             open.pop();
         }
+        if open.last().is_some_and(|(_, open_end_ns)| *open_end_ns < end_ns) {
+            nested.slices.truncate(first);
+            return false;
+        }
+        nested.slice_of[*at as usize] = id;
         let slices = &mut nested.slices;
         slices.track.push(track_id);
         slices.start_ns.push(row.start_ns);
@@ -102,10 +133,11 @@ fn push_lane(nested: &mut Nested, track: &Track, lane: usize, members: &[u32], r
         slices.parent.push(open.last().map(|(parent, _)| *parent));
         slices.depth.push(open.len().min(u16::MAX as usize) as u16);
         slices.is_unfinished.push(row.is_unfinished);
-        open.push((id, row.start_ns + row.dur_ns));
+        open.push((id, end_ns));
     }
     let lane = lane.min(u16::MAX as usize) as u16;
     nested.tracks.push(Track { lane, slices: first as u32..nested.slices.len() as u32, ..track.clone() });
+    true
 }
 
 #[cfg(test)]

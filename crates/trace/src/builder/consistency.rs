@@ -1,0 +1,113 @@
+//! What contradicts itself in a trace that is built: the device cannot start before it is asked, a wait cannot end
+//! before what it waits for.
+
+use crate::{DeviceEvent, FindingCode, SyncKind, Trace, TrackId};
+use rustc_hash::FxHashMap;
+
+/// Adds a finding for each contradiction.
+pub(super) fn check(trace: &mut Trace) {
+    let mut findings = std::mem::take(&mut trace.findings);
+    let start_ns = |slice: crate::SliceId| trace.slices.start_ns[slice.index()];
+    let at = |event: &DeviceEvent| format!("{} at {} ns", short(trace.slice_name(event.slice)), start_ns(event.slice));
+    for event in trace.device_events.iter() {
+        if event.launch.is_some_and(|launch| start_ns(launch) > start_ns(event.slice)) {
+            findings.add(FindingCode::DeviceEventBeforeLaunch, || at(event));
+        }
+    }
+    let streams = streams(trace);
+    for wait in &trace.synchronizations {
+        let wait_ns = start_ns(wait.slice);
+        let shown = || format!("{} at {wait_ns} ns", wait.kind.as_str());
+        let waits_for_event = matches!(wait.kind, SyncKind::Event | SyncKind::StreamWaitEvent);
+        match wait.event_record {
+            None if waits_for_event => findings.add(FindingCode::WaitWithoutEvent, shown),
+            Some(record) if start_ns(record) > wait_ns => findings.add(FindingCode::WaitOnFutureEvent, shown),
+            _ => {}
+        }
+        let stream = wait.stream.filter(|_| wait.kind == SyncKind::Stream);
+        let track = stream.and_then(|stream| streams.get(&(wait.device, stream)));
+        if track.is_some_and(|track| is_running(trace, *track, wait_ns)) {
+            findings.add(FindingCode::SyncDuringKernel, shown);
+        }
+    }
+    trace.findings = findings;
+}
+
+/// The track of each stream.
+fn streams(trace: &Trace) -> FxHashMap<(crate::DeviceId, i64), TrackId> {
+    let tracks = trace.tracks.iter().enumerate().filter(|(_, track)| track.kind == crate::TrackKind::Stream);
+    let tracks = tracks.filter(|(_, track)| track.lane == 0);
+    tracks.filter_map(|(at, track)| Some(((track.device?, track.stream?), TrackId::from_index(at)))).collect()
+}
+
+/// True when a kernel that started before `at_ns` ends after it.
+fn is_running(trace: &Trace, track: TrackId, at_ns: i64) -> bool {
+    trace
+        .open_slices(track, at_ns)
+        .any(|id| trace.slices.kind(id) == crate::SliceKind::Kernel && trace.slices.span(id).start_ns < at_ns)
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, LaunchKey, Process, ProcessId, SliceKind,
+        SyncKind, Synchronization, TraceBuilder, Track, TrackKind,
+    };
+
+    /// A call at `call_ns`, a kernel of 10 ns that it launches at `kernel_ns`, a wait at `wait_ns`, and an event recorded at
+    /// `record_ns`.
+    fn findings(
+        call_ns: i64,
+        kernel_ns: i64,
+        kind: SyncKind,
+        wait_ns: i64,
+        record_ns: Option<i64>,
+    ) -> Vec<&'static str> {
+        let mut builder = TraceBuilder::new("t");
+        let process = builder.add_process(Process::default());
+        let device = builder.add_device(Device::default());
+        let thread = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let mut on_device = |kind: TrackKind| {
+            let mut track = Track::new(kind, process, "7");
+            (track.device, track.stream) = (Some(device), Some(7));
+            builder.add_track(track)
+        };
+        let (stream, waits) = (on_device(TrackKind::Stream), on_device(TrackKind::StreamSync));
+        let name = builder.strings.intern("x");
+        let key = |correlation| LaunchKey { process: ProcessId(0), correlation };
+        let call = builder.add_slice(thread, SliceKind::Runtime, name, call_ns, 1);
+        builder.set_correlation(call, key(1));
+        let kernel = builder.add_slice(stream, SliceKind::Kernel, name, kernel_ns, 10);
+        builder.set_correlation(kernel, key(1));
+        builder.add_device_event(DeviceEvent::new(kernel, DeviceId(0), DeviceEventClass::Compute));
+        if let Some(record_ns) = record_ns {
+            let record = builder.add_slice(thread, SliceKind::Runtime, name, record_ns, 1);
+            builder.set_correlation(record, key(2));
+        }
+        let slice = builder.add_slice(waits, SliceKind::Synchronization, name, wait_ns, 2);
+        let (stream, event_stream, call, event_record) = (Some(7), None, None, None);
+        let wait = Synchronization { slice, kind, device, stream, event_stream, call, event_record };
+        builder.add_synchronization(wait, Some(2));
+        let trace = builder.finish();
+        let is_other = |code: FindingCode| code != FindingCode::NoSteps;
+        trace.findings.iter().map(|found| found.code).filter(|code| is_other(*code)).map(FindingCode::code).collect()
+    }
+
+    #[test]
+    fn what_is_in_order_gives_no_finding() {
+        assert_eq!(findings(0, 5, SyncKind::Stream, 15, None), [""; 0]);
+        assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(3)), [""; 0]);
+    }
+
+    #[test]
+    fn each_contradiction_has_its_finding() {
+        assert_eq!(findings(6, 5, SyncKind::Device, 15, None), ["trace.device_event_before_launch"]);
+        assert_eq!(findings(0, 5, SyncKind::Stream, 14, None), ["trace.sync_during_kernel"]);
+        assert_eq!(findings(0, 5, SyncKind::Event, 15, None), ["trace.wait_without_event"]);
+        assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(16)), ["trace.wait_on_future_event"]);
+    }
+}
