@@ -45,6 +45,12 @@ pub(crate) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
 #[inline(always)]
 fn digits(text: &[u8], from: usize) -> Option<(i64, usize)> {
     let (mut number, mut at) = (0_i64, from);
+    if let Some(word) = eight_digits(text, at) {
+        (number, at) = (word, at + 8);
+        if let Some(word) = eight_digits(text, at) {
+            (number, at) = (number * 100_000_000 + word, at + 8);
+        }
+    }
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
         number = number * 10 + i64::from(digit);
         at += 1;
@@ -53,6 +59,24 @@ fn digits(text: &[u8], from: usize) -> Option<(i64, usize)> {
         }
     }
     (at > from).then_some((number, at))
+}
+
+/// The value of the next eight bytes, when they all are digits: the pairs, then the fours, then all of them are joined at
+/// once.
+#[inline(always)]
+fn eight_digits(text: &[u8], at: usize) -> Option<i64> {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+    const HIGH_NIBBLES: u64 = u64::from_le_bytes([0xf0; 8]);
+    let word = u64::from_le_bytes(text.get(at..at + 8)?.try_into().ok()?);
+    let carried = word.wrapping_add(u64::from_le_bytes([6; 8]));
+    if (word & HIGH_NIBBLES) != ZEROS || (carried & HIGH_NIBBLES) != ZEROS {
+        return None;
+    }
+    let digits = word - ZEROS;
+    let pairs = digits * 10 + (digits >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = ((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    Some((low.wrapping_add(high) >> 32) as i64)
 }
 
 #[inline(always)]
@@ -187,6 +211,19 @@ mod tests {
             }
             if let Some((number, len)) = plain_integer(&bytes) {
                 assert_eq!((Some(number), len), (integer(text.as_bytes()), text.len()), "{text}");
+            }
+        }
+        for number in [0_i64, 1, 9, 12_345_678, 99_999_999, 10_000_000, 123_456_789, 1_234_567_890_123_456] {
+            for width in [1, 8, 9, 16] {
+                let text = format!("{number:0width$},");
+                assert_eq!(plain_integer(text.as_bytes()), Some((number, text.len() - 1)), "{text}");
+            }
+        }
+        for byte in (0..=255).filter(|byte: &u8| !byte.is_ascii_digit()) {
+            for at in 0..8 {
+                let mut text = *b"12345678";
+                text[at] = byte;
+                assert_eq!(eight_digits(&text, 0), None, "{text:?}");
             }
         }
         assert_eq!(plain_us(b"12.5}"), Some((12_500, 4)));

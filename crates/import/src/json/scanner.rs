@@ -86,7 +86,25 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline(always)]
     fn peek_behind_space(&mut self) -> Result<u8, Stop> {
+        // One space stands behind most colons and commas, a line break and some spaces before many keys.
+        if let Some([b' ', byte]) = self.bytes.get(self.at..self.at + 2)
+            && *byte > b' '
+        {
+            self.at += 1;
+            return Ok(*byte);
+        }
+        self.peek_behind_long_space()
+    }
+
+    fn peek_behind_long_space(&mut self) -> Result<u8, Stop> {
+        if self.bytes.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+        }
+        while self.bytes.get(self.at..self.at + 4) == Some(b"    ") {
+            self.at += 4;
+        }
         while let Some(byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(*byte);
@@ -186,7 +204,11 @@ impl<'a> Scanner<'a> {
                     let key = self.string()?;
                     self.expect(b':', "':' after a key")?;
                     member(self, key)?;
-                    self.after_item(b'}')?;
+                    match self.peek()? {
+                        b',' => self.at += 1,
+                        b'}' => {}
+                        _ => return self.after_item(b'}'),
+                    }
                 }
             }
         }
@@ -268,11 +290,26 @@ impl<'a> Scanner<'a> {
                     }
                 }
                 b',' | b':' => self.at += 1,
+                b'0'..=b'9' => {
+                    let rest = &self.bytes[self.at..];
+                    self.at += rest.iter().position(|byte| !IN_NUMBERS[*byte as usize]).unwrap_or(rest.len());
+                }
                 _ => drop(self.bare()?),
             }
         }
     }
 }
+
+/// Plain numbers and what stands between them.
+static IN_NUMBERS: [bool; 256] = {
+    let mut is_in = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_in[byte] = matches!(byte as u8, b'0'..=b'9' | b',' | b' ' | b'.');
+        byte += 1;
+    }
+    is_in
+};
 
 /// The bytes that end a bare word.
 static ENDS_BARE: [bool; 256] = {

@@ -274,10 +274,11 @@ static ARGS_BY_LEN: ([u8; ARGS.len()], [(u8, u8); LONGEST_ARG]) = args_by_len();
 #[inline(always)]
 fn arg(key: &[u8]) -> Option<Arg> {
     let (from, to) = *ARGS_BY_LEN.1.get(key.len())?;
+    let first = *key.first()? | 0x20;
     let candidates = &ARGS_BY_LEN.0[from as usize..to as usize];
-    let known =
-        candidates.iter().map(|at| &ARGS[*at as usize]).find(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes()));
-    known.map(|(_, arg)| *arg)
+    let known = candidates.iter().map(|at| &ARGS[*at as usize]);
+    let is_key = |name: &str| name.as_bytes()[0] == first && key.eq_ignore_ascii_case(name.as_bytes());
+    known.into_iter().find(|(name, _)| is_key(name)).map(|(_, arg)| *arg)
 }
 
 impl<'a> Args<'a> {
