@@ -11,6 +11,8 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
+    /// Bytes in a second.
+    BytesPerSecond,
     /// A share in `0..=1`.
     Ratio,
     /// Blocks of a launch over multiprocessors, and other plain fractions.

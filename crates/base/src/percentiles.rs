@@ -11,6 +11,16 @@ pub fn nearest_rank(sorted: &[i64], percent: u32) -> Option<i64> {
     sorted.get(rank.checked_sub(1)?).copied()
 }
 
+/// The same of values in any order, which are reordered; takes linear time.
+///
+/// # Panics
+/// When `percent` is not in `1..=100`.
+pub fn nearest_rank_of_unsorted(values: &mut [i64], percent: u32) -> Option<i64> {
+    assert!((1..=100).contains(&percent), "percent is 1..=100");
+    let at = (values.len() * percent as usize).div_ceil(100).checked_sub(1)?;
+    Some(*values.select_nth_unstable(at).1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,5 +33,14 @@ mod tests {
         assert_eq!(nearest_rank(&values, 99), Some(40));
         assert_eq!(nearest_rank(&values, 1), Some(10));
         assert_eq!(nearest_rank(&[], 50), None);
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        let sorted = [1, 2, 2, 5, 9, 9, 12];
+        for percent in 1..=100 {
+            assert_eq!(nearest_rank_of_unsorted(&mut [9, 2, 12, 1, 9, 5, 2], percent), nearest_rank(&sorted, percent));
+        }
+        assert_eq!(nearest_rank_of_unsorted(&mut [], 50), None);
     }
 }

@@ -10,6 +10,13 @@ pub fn format_bytes(bytes: i64) -> String {
     scaled(bytes, &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)])
 }
 
+/// `1_500_000_000` bytes in a second as `1.50 GB/s`: rates are decimal, as vendors give them.
+pub fn format_bytes_per_s(bytes_per_s: i64) -> String {
+    let units =
+        [("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000), ("TB/s", 1_000_000_000_000)];
+    scaled(bytes_per_s, &units)
+}
+
 /// `1234567` as `1,234,567`.
 pub fn format_count(count: i64) -> String {
     let digits = count.unsigned_abs().to_string();
@@ -53,6 +60,7 @@ mod tests {
         assert_eq!(texts, ["0 ns", "999 ns", "1.00 us", "12.3 us", "1.23 ms", "1.50 s"]);
         assert_eq!(format_ns(-1_500), "-1.50 us");
         assert_eq!(format_bytes(1536), "1.50 KiB");
+        assert_eq!(format_bytes_per_s(25_600_000_000), "25.6 GB/s");
         assert_eq!(format_count(-1_234_567), "-1,234,567");
         assert_eq!(format_count(12), "12");
         assert_eq!(format_ratio(0.1561), "15.6 %");

@@ -1,7 +1,7 @@
 //! One value of a result as a person reads it.
 
 use crate::{Column, Unit, Values};
-use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
+use stepscope_base::units::{format_bytes, format_bytes_per_s, format_count, format_ns, format_ratio};
 
 /// What stands for "no answer".
 const MISSING: &str = "–";
@@ -26,6 +26,7 @@ fn format_int(unit: Unit, value: i64) -> String {
     match unit {
         Unit::Nanoseconds => format_ns(value),
         Unit::Bytes => format_bytes(value),
+        Unit::BytesPerSecond => format_bytes_per_s(value),
         _ => format_count(value),
     }
 }
@@ -35,6 +36,7 @@ fn format_float(unit: Unit, value: f64) -> String {
         Unit::Ratio => format_ratio(value),
         Unit::Nanoseconds => format_ns(value.round() as i64),
         Unit::Bytes => format_bytes(value.round() as i64),
+        Unit::BytesPerSecond => format_bytes_per_s(value.round() as i64),
         _ => format!("{value:.2}"),
     }
 }

@@ -92,7 +92,7 @@ fn is_zero(column: &Column) -> bool {
 }
 
 fn has_units(unit: Unit) -> bool {
-    matches!(unit, Unit::Nanoseconds | Unit::Bytes)
+    matches!(unit, Unit::Nanoseconds | Unit::Bytes | Unit::BytesPerSecond)
 }
 
 /// Pads the units so that the numbers before them end in the same column.

@@ -47,6 +47,19 @@ pub enum CopyDirection {
     Unknown,
 }
 
+impl CopyDirection {
+    /// The direction's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HostToDevice => "host_to_device",
+            Self::DeviceToHost => "device_to_host",
+            Self::DeviceToDevice => "device_to_device",
+            Self::PeerToPeer => "peer_to_peer",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// One device event, as the builder takes it and [`DeviceEvents::get`] gives it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DeviceEvent {
