@@ -6,6 +6,7 @@
 //! rank 0 cpu 1     .xx.....
 //! rank 0 launch 1  .C......      an API call on thread 1; links to the first C of a stream
 //! rank 0 input 1   ........      waits for the next batch on thread 1
+//! rank 0 sync 1    ........      an API call on thread 1 in which the host waits for the device
 //! rank 0 stream 7  ..CC.NN.
 //! ```
 //!
@@ -57,6 +58,7 @@ impl Canvas {
                 }
                 "cpu" => drop(self.slice(track, SliceKind::Op, &letter.to_string(), start_ns, dur_ns)),
                 "input" => drop(self.slice(track, SliceKind::DataLoader, &letter.to_string(), start_ns, dur_ns)),
+                "sync" => drop(self.slice(track, SliceKind::HostSync, &letter.to_string(), start_ns, dur_ns)),
                 "label" => drop(self.slice(track, SliceKind::Annotation, &letter.to_string(), start_ns, dur_ns)),
                 "launch" => {
                     let slice = self.slice(track, SliceKind::Runtime, &letter.to_string(), start_ns, dur_ns);
