@@ -92,12 +92,24 @@ macro_rules! catalogue_of {
 
 /// Every analysis, in the order a person would read them.
 pub fn catalogue() -> &'static [Analysis] {
-    catalogue_of![step_breakdown, temporal_breakdown, operators, kernels, findings]
+    catalogue_of![
+        step_breakdown,
+        temporal_breakdown,
+        overlap,
+        gpu_utilization,
+        gpu_utilization_curve,
+        operators,
+        kernels,
+        queue_length,
+        copies,
+        findings,
+    ]
 }
 
 fn accepts(name: &str) -> Accepts {
     match name {
         "operators" | "kernels" => Accepts { group_by: &[GroupBy::Name], ..Accepts::default() },
+        "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
         _ => Accepts::default(),
     }
 }

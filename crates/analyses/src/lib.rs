@@ -4,10 +4,18 @@
 //! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
 
 mod catalogue;
+pub mod copies;
+mod device_windows;
 pub mod findings;
+mod gpu_activity;
+pub mod gpu_utilization;
+pub mod gpu_utilization_curve;
 pub mod kernels;
+pub mod occupancy;
 pub mod operators;
 mod options;
+pub mod overlap;
+pub mod queue_length;
 mod selection;
 pub mod step_breakdown;
 mod table;

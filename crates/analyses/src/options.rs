@@ -37,6 +37,10 @@ choices! {
         Module = "module",
         /// All calls of one category.
         Category = "category",
+        /// All launches by one call of the device's API.
+        Call = "call",
+        /// One launch.
+        Launch = "launch",
         /// All launches of one kernel with equal launch properties.
         Properties = "properties",
     }

@@ -23,10 +23,10 @@
 //! known launch count over the whole trace, but do not define a step's window. Device events of no duration are counted
 //! and take no time.
 
+use crate::device_windows::{DeviceWindow, device_windows, events_by_device};
 use crate::{Coverage, Outcome, Selection, Table, Unit};
-use std::collections::BTreeMap;
-use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceId, Findings, Trace};
+use stepscope_base::IntervalSet;
+use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, Trace};
 
 /// One device's time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,41 +57,25 @@ pub struct TemporalBreakdown {
 
 /// The time of every device that has device events, ordered by rank and device.
 pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalBreakdown> {
-    let mut windows: BTreeMap<DeviceId, (Span, i64)> = BTreeMap::new();
-    for event in selection.device_events(trace) {
-        let span = trace.slices.span(event.slice);
-        let (window, count) = windows.entry(event.device).or_insert((span, 0));
-        *window = Span::new(window.start_ns.min(span.start_ns), window.end_ns.max(span.end_ns));
-        *count += 1;
-    }
-    let mut events: BTreeMap<DeviceId, Vec<&DeviceEvent>> = BTreeMap::new();
-    trace.device_events.iter().for_each(|event| events.entry(event.device).or_default().push(event));
-    windows
-        .into_iter()
-        .map(|(device, (window, count))| of_device(trace, device, &events[&device], window, count))
-        .collect()
+    let windows = device_windows(trace, selection);
+    let events = events_by_device(trace, &windows);
+    windows.iter().map(|window| of_device(trace, window, &events[&window.device])).collect()
 }
 
-fn of_device(
-    trace: &Trace,
-    device: DeviceId,
-    events: &[&DeviceEvent],
-    window: Span,
-    device_events: i64,
-) -> TemporalBreakdown {
+fn of_device(trace: &Trace, window: &DeviceWindow, events: &[&DeviceEvent]) -> TemporalBreakdown {
     let busy = |is_wanted: fn(DeviceEventClass) -> bool| -> IntervalSet {
         let wanted = events.iter().filter(|event| is_wanted(event.class));
-        wanted.map(|event| trace.slices.span(event.slice).intersect(window)).collect()
+        wanted.map(|event| trace.slices.span(event.slice).intersect(window.span)).collect()
     };
     let compute = busy(|class| class == DeviceEventClass::Compute);
     let comm = busy(|class| class == DeviceEventClass::Communication);
     let copy = busy(|class| matches!(class, DeviceEventClass::Memcpy(_) | DeviceEventClass::Memset));
     let exposed_comm_ns = comm.subtract(&compute).total_ns();
     let exposed_copy_ns = copy.subtract(&compute).subtract(&comm).total_ns();
-    let span_ns = window.duration_ns();
+    let span_ns = window.span.duration_ns();
     let idle_ns = span_ns - compute.union(&comm).union(&copy).total_ns();
     assert_eq!(compute.total_ns() + exposed_comm_ns + exposed_copy_ns + idle_ns, span_ns, "parts sum to the window");
-    let (comm_ns, device) = (comm.total_ns(), &trace.devices[device.index()]);
+    let (comm_ns, device) = (comm.total_ns(), &trace.devices[window.device.index()]);
     TemporalBreakdown {
         rank: device.rank,
         device: device.ordinal,
@@ -103,7 +87,7 @@ fn of_device(
         comm_ns,
         copy_ns: copy.total_ns(),
         overlap_ratio: (comm_ns > 0).then(|| (comm_ns - exposed_comm_ns) as f64 / comm_ns as f64),
-        device_events,
+        device_events: window.device_events,
     }
 }
 

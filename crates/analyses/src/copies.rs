@@ -1,0 +1,216 @@
+//! # Definition
+//! For each device, direction and kind of host memory, how often data was copied, how much, how long and how fast.
+//! The time is the sum of the copies' durations, so copies that run at the same time both count. The bandwidth is the
+//! bytes of the copies over their time. Pageable host memory is what a program has by default: the driver has to copy it
+//! through memory of its own and the host waits meanwhile; pinned memory the device can read and write by itself.
+//!
+//! # Units
+//! Counts of copies; bytes; nanoseconds; bytes in a second.
+//!
+//! # Source
+//! Copies as the device's profiler recorded them: their direction, their bytes, and whether the host's side is pageable.
+//!
+//! # Edge cases
+//! Fills are no copies. `memory` is absent where the recording does not say it, as for copies within a device. Copies
+//! whose bytes are not known are counted and take time, but have no part in bytes, sizes and bandwidth; where no copy
+//! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
+//! step, the copies launched on the host inside it.
+
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use std::collections::BTreeMap;
+use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Findings, Trace};
+
+/// All copies of one kind on one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copies {
+    /// The rank that uses the device.
+    pub rank: u32,
+    /// The device's number within the rank.
+    pub device: i64,
+    /// Where they go.
+    pub direction: CopyDirection,
+    /// Whether the host's memory is pageable; `None` when not told.
+    pub is_pageable: Option<bool>,
+    /// Copies.
+    pub count: i64,
+    /// Sum of their durations.
+    pub total_ns: i64,
+    /// Bytes of those whose bytes are known.
+    pub bytes: Option<i64>,
+    /// The least bytes of a copy.
+    pub bytes_min: Option<i64>,
+    /// The mean.
+    pub bytes_mean: Option<i64>,
+    /// The most bytes of a copy.
+    pub bytes_max: Option<i64>,
+    /// Bytes over time, of those that have both.
+    pub bandwidth_bytes_per_s: Option<i64>,
+}
+
+/// Every kind of copy asked for, ordered by rank and device, then the longest total first.
+pub fn copies(trace: &Trace, selection: &Selection) -> Vec<Copies> {
+    let mut sums: BTreeMap<(DeviceId, CopyDirection, Option<bool>), Sums> = BTreeMap::new();
+    for event in selection.device_events(trace) {
+        let DeviceEventClass::Memcpy(direction) = event.class else { continue };
+        let sums = sums.entry((event.device, direction, event.is_pageable)).or_default();
+        sums.add(event.bytes, trace.slices.dur_ns[event.slice.index()]);
+    }
+    let mut rows: Vec<Copies> = sums.iter().map(|(key, sums)| row(trace, *key, sums)).collect();
+    rows.sort_by_key(|row| (row.rank, row.device, std::cmp::Reverse(row.total_ns)));
+    rows
+}
+
+#[derive(Default)]
+struct Sums {
+    count: i64,
+    total_ns: i64,
+    sized: i64,
+    bytes: i128,
+    bytes_min: Option<i64>,
+    bytes_max: Option<i64>,
+    /// Bytes and time of copies that have both.
+    timed: (i128, i128),
+}
+
+impl Sums {
+    fn add(&mut self, bytes: Option<i64>, dur_ns: i64) {
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(dur_ns);
+        let Some(bytes) = bytes else { return };
+        self.sized += 1;
+        self.bytes += i128::from(bytes);
+        self.bytes_min = Some(self.bytes_min.map_or(bytes, |least| least.min(bytes)));
+        self.bytes_max = self.bytes_max.max(Some(bytes));
+        if dur_ns > 0 {
+            self.timed = (self.timed.0 + i128::from(bytes), self.timed.1 + i128::from(dur_ns));
+        }
+    }
+}
+
+fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums) -> Copies {
+    let (device, direction, is_pageable) = key;
+    let device = &trace.devices[device.index()];
+    let whole = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
+    let rounded = |part: i128, all: i128| (all > 0).then(|| whole((part + all / 2) / all));
+    Copies {
+        rank: device.rank,
+        device: device.ordinal,
+        direction,
+        is_pageable,
+        count: sums.count,
+        total_ns: sums.total_ns,
+        bytes: (sums.sized > 0).then(|| whole(sums.bytes)),
+        bytes_min: sums.bytes_min,
+        bytes_mean: rounded(sums.bytes, i128::from(sums.sized)),
+        bytes_max: sums.bytes_max,
+        bandwidth_bytes_per_s: rounded(sums.timed.0.saturating_mul(1_000_000_000), sums.timed.1),
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = copies(trace, selection);
+    let memory = |is_pageable: bool| if is_pageable { "pageable" } else { "pinned" };
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .text("direction", rows.iter().map(|row| Some(row.direction.as_str())))
+        .text("memory", rows.iter().map(|row| row.is_pageable.map(memory)))
+        .count("count", rows.iter().map(|row| row.count))
+        .ns("total_ns", rows.iter().map(|row| row.total_ns))
+        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
+        .int("bytes_min", Unit::Bytes, rows.iter().map(|row| row.bytes_min))
+        .int("bytes_mean", Unit::Bytes, rows.iter().map(|row| row.bytes_mean))
+        .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max))
+        .int("bandwidth_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.bandwidth_bytes_per_s));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{Device, DeviceEvent, Process, SliceKind, TraceBuilder, Track, TrackKind};
+
+    /// Duration, bytes, direction, pageable.
+    type Copy = (i64, Option<i64>, CopyDirection, Option<bool>);
+
+    fn trace_of(rows: &[Copy]) -> Trace {
+        let mut builder = TraceBuilder::new("copies");
+        let process = builder.add_process(Process::default());
+        let device = builder.add_device(Device::default());
+        let track = builder.add_track(Track::new(TrackKind::Stream, process, "stream 7"));
+        let name = builder.strings.intern("copy");
+        for (at, (dur_ns, bytes, direction, is_pageable)) in rows.iter().copied().enumerate() {
+            let slice = builder.add_slice(track, SliceKind::Memcpy, name, at as i64 * 100, dur_ns);
+            let event = DeviceEvent::new(slice, device, DeviceEventClass::Memcpy(direction));
+            builder.add_device_event(DeviceEvent { bytes, is_pageable, ..event });
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn kinds_have_rows_of_their_own_the_longest_first() {
+        use CopyDirection::{DeviceToDevice, HostToDevice};
+        let rows = [
+            (10, Some(100), HostToDevice, Some(true)),
+            (20, Some(300), HostToDevice, Some(false)),
+            (40, Some(500), HostToDevice, Some(true)),
+            (30, None, DeviceToDevice, None),
+        ];
+        let found = copies(&trace_of(&rows), &Selection::default());
+        let kinds: Vec<_> = found.iter().map(|row| (row.direction, row.is_pageable, row.count, row.bytes)).collect();
+        let expected = [
+            (HostToDevice, Some(true), 2, Some(600)),
+            (DeviceToDevice, None, 1, None),
+            (HostToDevice, Some(false), 1, Some(300)),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(found[0].bandwidth_bytes_per_s, Some(12_000_000_000));
+        assert_eq!((found[0].bytes_min, found[0].bytes_mean, found[0].bytes_max), (Some(100), Some(300), Some(500)));
+        assert_eq!((found[1].bandwidth_bytes_per_s, found[1].bytes_mean), (None, None));
+    }
+
+    #[test]
+    fn a_step_has_the_copies_launched_in_it() {
+        let drawing = "rank 0 step     0011
+                       rank 0 launch 1 H.D.
+                       rank 0 stream 7 .HZD";
+        let found = copies(&drawn(drawing), &Selection { step: Some(1), ..Selection::default() });
+        let kinds: Vec<_> = found.iter().map(|row| (row.direction, row.count, row.total_ns)).collect();
+        assert_eq!(kinds, [(CopyDirection::DeviceToHost, 1, 1_000)]);
+    }
+
+    #[test]
+    fn absurd_sizes_stay_within_bounds() {
+        let rows = vec![(1, Some(i64::MAX), CopyDirection::PeerToPeer, None); 3];
+        let row = copies(&trace_of(&rows), &Selection::default())[0];
+        assert_eq!((row.bytes, row.bandwidth_bytes_per_s), (Some(i64::MAX), Some(i64::MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn sums_equal_a_look_at_each_kind(
+            rows in prop::collection::vec((0_i64..90, prop::option::of(0_i64..1_000), any::<bool>(), prop::option::of(any::<bool>())), 1..20),
+        ) {
+            let direction = |is_up: bool| if is_up { CopyDirection::HostToDevice } else { CopyDirection::DeviceToHost };
+            let rows: Vec<Copy> = rows.into_iter().map(|(dur, bytes, is_up, pageable)| (dur, bytes, direction(is_up), pageable)).collect();
+            let found = copies(&trace_of(&rows), &Selection::default());
+            prop_assert_eq!(found.iter().map(|row| row.count).sum::<i64>(), rows.len() as i64);
+            for row in found {
+                let own = || rows.iter().filter(|(_, _, direction, pageable)| (*direction, *pageable) == (row.direction, row.is_pageable));
+                let sizes: Vec<i64> = own().filter_map(|copy| copy.1).collect();
+                prop_assert_eq!(row.total_ns, own().map(|copy| copy.0).sum::<i64>());
+                prop_assert_eq!(row.bytes, (!sizes.is_empty()).then(|| sizes.iter().sum::<i64>()));
+                prop_assert_eq!(row.bytes_min, sizes.iter().min().copied());
+                prop_assert_eq!(row.bytes_max, sizes.iter().max().copied());
+                let timed: Vec<(i64, i64)> = own().filter_map(|copy| Some((copy.1?, copy.0)).filter(|_| copy.0 > 0)).collect();
+                let (bytes, ns) = timed.iter().fold((0, 0), |(bytes, ns), (b, n)| (bytes + b, ns + n));
+                let exact = bytes as f64 * 1e9 / ns as f64;
+                prop_assert_eq!(row.bandwidth_bytes_per_s.is_some(), ns > 0);
+                prop_assert!(row.bandwidth_bytes_per_s.is_none_or(|found| (found as f64 - exact).abs() <= 0.5 + exact * 1e-12));
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What an analysis of devices looks at: for each device a window, and its device events.
+
+use crate::Selection;
+use std::collections::BTreeMap;
+use stepscope_base::Span;
+use stepscope_trace::{DeviceEvent, DeviceId, Trace};
+
+/// The part of a device's time that was asked for: from the first start to the last end of a device event asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DeviceWindow {
+    pub(crate) device: DeviceId,
+    pub(crate) span: Span,
+    /// Device events that define the window.
+    pub(crate) device_events: i64,
+}
+
+/// The window of every device that has device events asked for, ordered by rank and device.
+pub(crate) fn device_windows(trace: &Trace, selection: &Selection) -> Vec<DeviceWindow> {
+    let mut windows: Vec<Option<DeviceWindow>> = vec![None; trace.devices.len()];
+    for event in selection.device_events(trace) {
+        let (device, span) = (event.device, trace.slices.span(event.slice));
+        let window = windows[device.index()].get_or_insert(DeviceWindow { device, span, device_events: 0 });
+        window.span = Span::new(window.span.start_ns.min(span.start_ns), window.span.end_ns.max(span.end_ns));
+        window.device_events += 1;
+    }
+    windows.into_iter().flatten().collect()
+}
+
+/// All device events of the devices of `windows`, by start, whoever asked for them.
+pub(crate) fn events_by_device<'a>(
+    trace: &'a Trace,
+    windows: &[DeviceWindow],
+) -> BTreeMap<DeviceId, Vec<&'a DeviceEvent>> {
+    let mut slots: Vec<Option<Vec<&DeviceEvent>>> = vec![None; trace.devices.len()];
+    windows.iter().for_each(|window| slots[window.device.index()] = Some(Vec::new()));
+    for event in trace.device_events.iter() {
+        if let Some(events) = &mut slots[event.device.index()] {
+            events.push(event);
+        }
+    }
+    windows.iter().filter_map(|window| Some((window.device, slots[window.device.index()].take()?))).collect()
+}

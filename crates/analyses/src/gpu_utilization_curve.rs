@@ -1,0 +1,169 @@
+//! # Definition
+//! For each device, utilization and estimated SM efficiency over time, one row a bucket.
+//! Both are defined as in `gpu_utilization`, over the part of the bucket that lies in the window: from the first start
+//! to the last end of a device event asked for. Buckets begin at whole multiples of their width since the start of the
+//! trace, so that those of all ranks and devices line up; the first and the last one of a device are cut by its window.
+//! Together the buckets cover the window, and their busy time sums to that of `gpu_utilization`.
+//!
+//! # Units
+//! Nanoseconds, `start_ns` since the start of the trace; shares in 0..=1.
+//!
+//! # Source
+//! As for `gpu_utilization`.
+//!
+//! # Edge cases
+//! A bucket is 10 ms wide, or as asked for. Where that makes more than 100,000 buckets for a device, all buckets of that
+//! device are wider by the least power of ten that does not. A device without device events, or with only such of no
+//! duration, has no row. Where no kernel of the device has known blocks there is no SM efficiency.
+
+use crate::device_windows::{DeviceWindow, device_windows, events_by_device};
+use crate::gpu_activity::{ONE, is_kernel, ratio_of, sweep};
+use crate::occupancy::blocks_per_sm;
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use stepscope_base::Span;
+use stepscope_trace::{DeviceEvent, Findings, Trace};
+
+const DEFAULT_BUCKET_NS: i64 = 10_000_000;
+const MOST_BUCKETS: i64 = 100_000;
+
+/// One device during one bucket.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GpuUtilizationBucket {
+    /// The rank that uses the device.
+    pub rank: u32,
+    /// The device's number within the rank.
+    pub device: i64,
+    /// Start of the bucket.
+    pub start_ns: i64,
+    /// Its length.
+    pub span_ns: i64,
+    /// At least one kernel runs.
+    pub busy_ns: i64,
+    /// The same as a share of the bucket.
+    pub utilization_ratio: Option<f64>,
+    /// Estimated share of multiprocessors in use.
+    pub sm_efficiency_ratio: Option<f64>,
+}
+
+/// The curve of every device that has device events asked for, ordered by rank, device and time.
+pub fn gpu_utilization_curve(trace: &Trace, selection: &Selection) -> Vec<GpuUtilizationBucket> {
+    let windows = device_windows(trace, selection);
+    let events = events_by_device(trace, &windows);
+    let bucket_ns = selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
+    let curve_of = |window| of_device(trace, window, &events[&window.device], bucket_ns);
+    windows.iter().flat_map(curve_of).collect()
+}
+
+/// `bucket_ns`, or as much wider as it takes.
+fn width_ns(window: Span, bucket_ns: i64) -> i64 {
+    let mut width_ns = bucket_ns;
+    while window.duration_ns() / width_ns >= MOST_BUCKETS {
+        width_ns = width_ns.saturating_mul(10);
+    }
+    width_ns
+}
+
+fn of_device(
+    trace: &Trace,
+    window: &DeviceWindow,
+    events: &[&DeviceEvent],
+    bucket_ns: i64,
+) -> Vec<GpuUtilizationBucket> {
+    if window.span.is_empty() {
+        return Vec::new();
+    }
+    let width_ns = width_ns(window.span, bucket_ns);
+    let first = window.span.start_ns / width_ns;
+    let count = (window.span.end_ns - 1) / width_ns - first + 1;
+    let mut buckets = vec![(0_i64, 0_i128); count as usize];
+    sweep(trace, events, window.span, |span, units| {
+        let mut start_ns = span.start_ns;
+        while start_ns < span.end_ns {
+            let bucket = start_ns / width_ns;
+            let end_ns = (bucket + 1).saturating_mul(width_ns).min(span.end_ns);
+            let (busy_ns, filled) = &mut buckets[(bucket - first) as usize];
+            *busy_ns += end_ns - start_ns;
+            *filled += i128::from(units) * i128::from(end_ns - start_ns);
+            start_ns = end_ns;
+        }
+    });
+    let device = &trace.devices[window.device.index()];
+    let is_known = events.iter().any(|event| is_kernel(event) && blocks_per_sm(event, device).is_some());
+    let row = |(at, (busy_ns, filled)): (usize, (i64, i128))| {
+        let start_ns = (first + at as i64) * width_ns;
+        let span = Span::new(start_ns, start_ns.saturating_add(width_ns)).intersect(window.span);
+        assert!(busy_ns <= span.duration_ns(), "a bucket is no busier than long");
+        GpuUtilizationBucket {
+            rank: device.rank,
+            device: device.ordinal,
+            start_ns: span.start_ns,
+            span_ns: span.duration_ns(),
+            busy_ns,
+            utilization_ratio: ratio_of(i128::from(busy_ns) * i128::from(ONE), span.duration_ns()),
+            sm_efficiency_ratio: ratio_of(filled, span.duration_ns()).filter(|_| is_known),
+        }
+    };
+    buckets.into_iter().enumerate().map(row).collect()
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = gpu_utilization_curve(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .ns("start_ns", rows.iter().map(|row| row.start_ns))
+        .ns("span_ns", rows.iter().map(|row| row.span_ns))
+        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
+        .float("utilization_ratio", Unit::Ratio, rows.iter().map(|row| row.utilization_ratio))
+        .float("sm_efficiency_ratio", Unit::Ratio, rows.iter().map(|row| row.sm_efficiency_ratio));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+// That buckets equal one look per nanosecond and sum to the whole is tested beside `gpu_utilization`.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    fn check(drawing: &str, bucket_ns: Option<i64>, expected: &[&str]) {
+        let rows = gpu_utilization_curve(&drawn(drawing), &Selection { bucket_ns, ..Selection::default() });
+        let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let line = |row: &GpuUtilizationBucket| {
+            let [start, span] = [row.start_ns, row.span_ns].map(|ns| ns / 1_000);
+            let (used, filled) = (ratio(row.utilization_ratio), ratio(row.sm_efficiency_ratio));
+            format!("rank {} at {start} for {span}: {used} {filled}", row.rank)
+        };
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn buckets_line_up_and_are_cut_by_the_window() {
+        check(
+            "rank 0 cpu 1    a
+             rank 0 stream 7 .CC..C.CC.
+             rank 1 stream 7 ......NHH.",
+            Some(4_000),
+            &[
+                "rank 0 at 1 for 3: 0.67 -",
+                "rank 0 at 4 for 4: 0.50 -",
+                "rank 0 at 8 for 1: 1.00 -",
+                "rank 1 at 6 for 2: 0.50 -",
+                "rank 1 at 8 for 1: 0.00 -",
+            ],
+        );
+    }
+
+    #[test]
+    fn unasked_a_bucket_is_10_ms() {
+        check("rank 0 stream 7 CC..C.CC.", None, &["rank 0 at 0 for 8: 0.62 -"]);
+        check("rank 0 cpu 1 aa", None, &[]);
+    }
+
+    #[test]
+    fn too_many_buckets_become_wider_by_powers_of_ten() {
+        assert_eq!(width_ns(Span::new(0, 999_999), 10), 10);
+        assert_eq!(width_ns(Span::new(5, 1_000_005), 10), 100);
+        assert_eq!(width_ns(Span::new(0, i64::MAX), 1), 100_000_000_000_000);
+    }
+}

@@ -1,0 +1,179 @@
+//! # Definition
+//! For each device, how much of its communication is hidden under compute, and how much is exposed.
+//! Communication is the time in which at least one communication kernel runs; hidden is the part of it in which a
+//! computing kernel runs too, exposed the rest. The two sum to it, to the nanosecond. The overlap ratio is the hidden
+//! share. Work that runs at the same time on several streams counts once.
+//!
+//! The window is that of `temporal_breakdown`: from the first start to the last end of a device event, of all of them
+//! or, for one step, of those that were launched on the host inside the step.
+//!
+//! # Units
+//! Nanoseconds; the overlap ratio is a share in 0..=1.
+//!
+//! # Source
+//! Kernels as the device's profiler recorded them. What communicates is told by the recording itself, else by a table of
+//! kernel names.
+//!
+//! # Edge cases
+//! A device without device events has no row. Without communication there is no overlap ratio. A copy is neither
+//! compute nor communication: it hides nothing. The step is absent when all of the trace was asked for.
+
+use crate::device_windows::{DeviceWindow, device_windows};
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{DeviceEventClass, Findings, Trace};
+
+/// One device's communication.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Overlap {
+    /// The rank that uses the device.
+    pub rank: u32,
+    /// The device's number within the rank.
+    pub device: i64,
+    /// The step asked for.
+    pub step: Option<i64>,
+    /// Length of the window.
+    pub span_ns: i64,
+    /// At least one computing kernel runs.
+    pub compute_ns: i64,
+    /// At least one communication kernel runs: hidden and exposed.
+    pub comm_ns: i64,
+    /// The same, while a computing kernel runs.
+    pub hidden_comm_ns: i64,
+    /// The same, while none does.
+    pub exposed_comm_ns: i64,
+    /// Share of communication that is hidden; `None` without communication.
+    pub overlap_ratio: Option<f64>,
+}
+
+/// The communication of every device that has device events asked for, ordered by rank and device.
+pub fn overlap(trace: &Trace, selection: &Selection) -> Vec<Overlap> {
+    let windows = device_windows(trace, selection);
+    let mut busy: Vec<(Vec<Span>, Vec<Span>)> = vec![Default::default(); windows.len()];
+    let mut slot_of = vec![None; trace.devices.len()];
+    windows.iter().enumerate().for_each(|(slot, window)| slot_of[window.device.index()] = Some(slot));
+    for event in trace.device_events.iter() {
+        let Some(slot) = slot_of[event.device.index()] else { continue };
+        let span = || trace.slices.span(event.slice).intersect(windows[slot].span);
+        match event.class {
+            DeviceEventClass::Compute => busy[slot].0.push(span()),
+            DeviceEventClass::Communication => busy[slot].1.push(span()),
+            DeviceEventClass::Memcpy(_) | DeviceEventClass::Memset => {}
+        }
+    }
+    let rows = windows.iter().zip(busy);
+    rows.map(|(window, (compute, comm))| of_device(trace, selection.step, window, compute, comm)).collect()
+}
+
+fn of_device(trace: &Trace, step: Option<i64>, window: &DeviceWindow, compute: Vec<Span>, comm: Vec<Span>) -> Overlap {
+    let (compute, comm) = (IntervalSet::from_unsorted(compute), IntervalSet::from_unsorted(comm));
+    let comm_ns = comm.total_ns();
+    let hidden_comm_ns = comm.intersect(&compute).total_ns();
+    let exposed_comm_ns = comm.subtract(&compute).total_ns();
+    assert_eq!(hidden_comm_ns + exposed_comm_ns, comm_ns, "hidden and exposed sum to communication");
+    let device = &trace.devices[window.device.index()];
+    Overlap {
+        rank: device.rank,
+        device: device.ordinal,
+        step,
+        span_ns: window.span.duration_ns(),
+        compute_ns: compute.total_ns(),
+        comm_ns,
+        hidden_comm_ns,
+        exposed_comm_ns,
+        overlap_ratio: (comm_ns > 0).then(|| hidden_comm_ns as f64 / comm_ns as f64),
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = overlap(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .count("step", rows.iter().map(|row| row.step))
+        .ns("span_ns", rows.iter().map(|row| row.span_ns))
+        .ns("compute_ns", rows.iter().map(|row| row.compute_ns))
+        .ns("comm_ns", rows.iter().map(|row| row.comm_ns))
+        .ns("hidden_comm_ns", rows.iter().map(|row| row.hidden_comm_ns))
+        .ns("exposed_comm_ns", rows.iter().map(|row| row.exposed_comm_ns))
+        .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    fn line(row: &Overlap) -> String {
+        let step = row.step.map_or(String::new(), |step| format!(" step {step}"));
+        let ratio = row.overlap_ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let [span, comm, hidden, exposed] =
+            [row.span_ns, row.comm_ns, row.hidden_comm_ns, row.exposed_comm_ns].map(|ns| ns / 1_000);
+        format!("rank {}{step}: {comm} of {span} = {hidden} hidden + {exposed} exposed, ratio {ratio}", row.rank)
+    }
+
+    fn check(drawing: &str, selection: Selection, expected: &[&str]) {
+        let rows = overlap(&drawn(drawing), &selection);
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn concurrent_collectives_count_once() {
+        check(
+            "rank 0 stream 7 CCCC....H
+             rank 0 stream 8 ..NNNN...
+             rank 0 stream 9 ...NN....",
+            Selection::default(),
+            &["rank 0: 4 of 9 = 2 hidden + 2 exposed, ratio 0.50"],
+        );
+    }
+
+    #[test]
+    fn copies_hide_nothing_and_without_communication_there_is_no_ratio() {
+        check(
+            "rank 0 stream 7 HHHH
+             rank 0 stream 8 .NN.
+             rank 1 stream 8 .CC.",
+            Selection::default(),
+            &["rank 0: 2 of 4 = 0 hidden + 2 exposed, ratio 0.00", "rank 1: 0 of 2 = 0 hidden + 0 exposed, ratio -"],
+        );
+    }
+
+    #[test]
+    fn a_step_has_the_window_of_its_launches() {
+        check(
+            "rank 0 step     0000111122
+             rank 0 launch 1 AN..B..N..
+             rank 0 stream 7 ..AAA.BBBB
+             rank 0 stream 8 ...NNN..NN",
+            Selection { step: Some(0), ..Selection::default() },
+            &["rank 0 step 0: 3 of 4 = 2 hidden + 1 exposed, ratio 0.67"],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn sweeps_equal_one_cell_per_microsecond(rows in prop::collection::vec("[.CKNHZ|]{1,40}", 1..5)) {
+            let text: Vec<String> = rows.iter().enumerate().map(|(at, row)| format!("rank 0 stream {at} {row}")).collect();
+            let found = overlap(&drawn(&text.join("\n")), &Selection::default());
+            let cells: Vec<Vec<char>> = rows.iter().map(|row| row.chars().filter(|cell| *cell != '|').collect()).collect();
+            let moment = |at: usize| cells.iter().filter_map(|row| row.get(at)).collect::<String>();
+            let moments: Vec<String> = (0..40).map(moment).collect();
+            let count = |is_wanted: &dyn Fn(&String) -> bool| 1_000 * moments.iter().filter(|moment| is_wanted(moment)).count() as i64;
+            let is_compute = |moment: &String| moment.contains(['C', 'K']);
+            let is_comm = |moment: &String| moment.contains('N');
+            if let Some(row) = found.first() {
+                prop_assert_eq!(row.compute_ns, count(&is_compute));
+                prop_assert_eq!(row.comm_ns, count(&is_comm));
+                prop_assert_eq!(row.hidden_comm_ns, count(&|moment| is_comm(moment) && is_compute(moment)));
+                prop_assert_eq!(row.exposed_comm_ns, count(&|moment| is_comm(moment) && !is_compute(moment)));
+                prop_assert_eq!(row.overlap_ratio.is_some(), row.comm_ns > 0);
+            } else {
+                prop_assert_eq!(count(&|moment| moment.contains(['C', 'K', 'N', 'H', 'Z'])), 0);
+            }
+        }
+    }
+}
