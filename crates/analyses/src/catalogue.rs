@@ -100,8 +100,11 @@ pub fn catalogue() -> &'static [Analysis] {
         gpu_utilization_curve,
         operators,
         kernels,
+        launch_statistics,
         queue_length,
+        graphs,
         copies,
+        synchronizations,
         findings,
     ]
 }
@@ -109,6 +112,9 @@ pub fn catalogue() -> &'static [Analysis] {
 fn accepts(name: &str) -> Accepts {
     match name {
         "operators" | "kernels" => Accepts { group_by: &[GroupBy::Name], ..Accepts::default() },
+        "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
+        "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
+        "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },
         "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
         _ => Accepts::default(),
     }

@@ -10,7 +10,9 @@ pub mod findings;
 mod gpu_activity;
 pub mod gpu_utilization;
 pub mod gpu_utilization_curve;
+pub mod graphs;
 pub mod kernels;
+pub mod launch_statistics;
 pub mod occupancy;
 pub mod operators;
 mod options;
@@ -18,6 +20,7 @@ pub mod overlap;
 pub mod queue_length;
 mod selection;
 pub mod step_breakdown;
+pub mod synchronizations;
 mod table;
 pub mod temporal_breakdown;
 

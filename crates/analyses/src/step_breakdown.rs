@@ -9,6 +9,11 @@
 //! whole trace. A row without a step number is the average over the complete steps of its rank, given when no single
 //! step was asked for.
 //!
+//! `--compat tb` cuts steps and orders classes as the TensorBoard plugin of PyTorch's profiler does: copies and fills
+//! come before communication; labels count as operators, and driver calls not at all; a step ends when its device work
+//! does, and the next begins there; the last step is dropped when it launched less than 0.8 of the device work of the
+//! one before, as are steps after the last device work; the average is over all steps that are left.
+//!
 //! # Units
 //! Nanoseconds. `start_ns` counts from the start of the trace.
 //!
@@ -20,8 +25,14 @@
 //! A step that recording cut is given, marked incomplete, and left out of averages; without a complete step there is no
 //! average. In an average every part is within 1 ns of its exact mean, so that the parts still sum to it. Labels
 //! (`record_function`) and Python frames are no work of their own: what they hold counts as what it is.
+//!
+//! Three faults of the plugin are left out of `--compat tb`. Where one class fills every moment, the plugin counts later
+//! classes once more: here parts always sum. It takes a step's label that was projected onto the device for another
+//! step. And it knows communication by ten names of operators: here it is what the recording says.
 
-use crate::{Coverage, Outcome, Selection, Table};
+mod tensorboard;
+
+use crate::{Compat, Coverage, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEventClass, Findings, ProcessId, SliceKind, Step, StepSource, Trace};
@@ -62,29 +73,46 @@ pub struct StepBreakdown {
 /// Number of classes; the last is "other".
 const CLASSES: usize = 8;
 
+/// The first class that is busy counts: kernel, communication, copy, fill, runtime, wait for data, operator.
+const ORDER: [usize; CLASSES - 1] = [0, 1, 2, 3, 4, 5, 6];
+
+/// The TensorBoard plugin's: kernel, copy, fill, communication, and so on.
+const TENSORBOARD_ORDER: [usize; CLASSES - 1] = [0, 2, 3, 1, 4, 5, 6];
+
 /// Every step asked for, ordered by rank and start, each rank's average after its steps.
 pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown> {
-    let busy = Busy::of(trace);
+    let is_compat = selection.compat == Some(Compat::Tb);
+    let busy = Busy::of(trace, is_compat);
     let mut rows = Vec::new();
-    let steps: Vec<&Step> = selection.steps(trace).collect();
-    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+    for steps in windows(trace, selection, is_compat).chunk_by(|a, b| a.rank == b.rank) {
         let first = rows.len();
         rows.extend(steps.iter().map(|step| of_step(step, &busy)));
         if selection.step.is_none() {
-            let average = average(&rows[first..]);
+            let average = average(&rows[first..], is_compat);
             rows.extend(average);
         }
     }
     rows
 }
 
+/// The steps asked for, each with the window that it is to be broken down over.
+fn windows(trace: &Trace, selection: &Selection, is_compat: bool) -> Vec<Step> {
+    if !is_compat {
+        return selection.steps(trace).copied().collect();
+    }
+    // Where a step begins hangs on the one before, whichever was asked for.
+    let processes = trace.steps.chunk_by(|a, b| (a.rank, a.process) == (b.rank, b.process));
+    let steps = processes.flat_map(|own| tensorboard::steps(trace, own));
+    steps.filter(|step| selection.has_rank(step.rank) && selection.step.is_none_or(|n| n == step.number)).collect()
+}
+
 fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
     let mut covered = IntervalSet::default();
     let mut parts = [0; CLASSES];
-    for (class, part) in parts.iter_mut().enumerate().take(CLASSES - 1) {
+    for class in busy.order {
         let Some(set) = busy.class(step, class) else { continue };
         let own = set.clip(step.span);
-        *part = own.subtract(&covered).total_ns();
+        parts[class] = own.subtract(&covered).total_ns();
         covered = covered.union(&own);
     }
     let total_ns = step.span.duration_ns();
@@ -95,10 +123,11 @@ fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
     StepBreakdown { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row }
 }
 
-/// The mean of the complete steps among `rows`, all of one rank. Running sums are divided, not the parts themselves:
+/// The mean of the complete steps among `rows`, or of all, all of one rank. Running sums are divided, not the parts themselves:
 /// that way the rounded parts sum to the rounded total.
-fn average(rows: &[StepBreakdown]) -> Option<StepBreakdown> {
-    let complete: Vec<&StepBreakdown> = rows.iter().filter(|row| row.is_complete == Some(true)).collect();
+fn average(rows: &[StepBreakdown], is_over_all: bool) -> Option<StepBreakdown> {
+    let is_in = |row: &&StepBreakdown| is_over_all || row.is_complete == Some(true);
+    let complete: Vec<&StepBreakdown> = rows.iter().filter(is_in).collect();
     let count = i128::try_from(complete.len()).ok().filter(|count| *count > 0)?;
     let (mut sum, mut part_end_ns) = (0_i128, 0_i128);
     let mut parts = [0; CLASSES];
@@ -147,12 +176,13 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
 
 /// When each class is busy: device classes (0..4) by rank, host classes (4..7) by process.
 struct Busy {
+    order: [usize; CLASSES - 1],
     of_rank: FxHashMap<(u32, usize), IntervalSet>,
     of_process: FxHashMap<(ProcessId, usize), IntervalSet>,
 }
 
 impl Busy {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &Trace, is_compat: bool) -> Self {
         let mut device: FxHashMap<(u32, usize), Vec<Span>> = FxHashMap::default();
         for event in trace.device_events.iter() {
             let class = match event.class {
@@ -167,9 +197,11 @@ impl Busy {
         let mut host: FxHashMap<(ProcessId, usize), Vec<Span>> = FxHashMap::default();
         for id in trace.slices.ids() {
             let class = match trace.slices.kind(id) {
+                SliceKind::Driver if is_compat => continue,
                 kind if kind.is_api_call() => 4,
                 SliceKind::DataLoader => 5,
                 SliceKind::Op => 6,
+                SliceKind::Annotation | SliceKind::Optimizer if is_compat => 6,
                 _ => continue,
             };
             let process = trace.tracks[trace.slices.track[id.index()].index()].process;
@@ -177,7 +209,8 @@ impl Busy {
         }
         let of_rank = device.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
         let of_process = host.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
-        Self { of_rank, of_process }
+        let order = if is_compat { TENSORBOARD_ORDER } else { ORDER };
+        Self { order, of_rank, of_process }
     }
 
     fn class(&self, step: &Step, class: usize) -> Option<&IntervalSet> {
@@ -268,9 +301,9 @@ mod tests {
             ..from_parts(0, [kernel_ns, 0, 0, 0, 0, 0, cpu_ns, 1])
         };
         let cut = StepBreakdown { is_complete: Some(false), ..from_parts(0, [1_000; CLASSES]) };
-        let average = average(&[of(1, 0), of(1, 2), of(0, 0), cut]).expect("complete steps");
+        let average = average(&[of(1, 0), of(1, 2), of(0, 0), cut], false).expect("complete steps");
         assert_eq!((average.kernel_ns, average.cpu_ns, average.other_ns, average.total_ns), (0, 1, 1, 2));
-        assert_eq!(super::average(&[cut]), None);
+        assert_eq!(super::average(&[cut], false), None);
     }
 
     #[test]
@@ -279,6 +312,35 @@ mod tests {
             "rank 0 cpu 1 a.a",
             Selection::default(),
             &["0/0: 3 = 2 cpu + 1 other", "0/average: 3 = 2 cpu + 1 other"],
+        );
+    }
+
+    #[test]
+    fn the_tensorboard_plugins_steps_reach_to_their_device_work_and_copies_come_first() {
+        let drawing = "rank 0 step     0000111...
+                       rank 0 launch 1 N.H.CA....
+                       rank 0 label 1  .l..l.....
+                       rank 0 cpu 1    ......a...
+                       rank 0 stream 7 ...HH...CA
+                       rank 0 stream 8 ..NNNN....";
+        let tensorboard = |step| Selection { compat: Some(Compat::Tb), step, ..Selection::default() };
+        let rows = [
+            "0/0: 6 = 2 comm + 2 memcpy + 1 runtime + 1 cpu",
+            "0/1: 4 = 2 kernel + 1 cpu + 1 other",
+            "0/average: 5 = 1 kernel + 1 comm + 1 memcpy + 0.5 runtime + 1 cpu + 0.5 other",
+        ];
+        check(drawing, tensorboard(None), &rows);
+        check(drawing, tensorboard(Some(1)), &rows[1..2]);
+    }
+
+    #[test]
+    fn the_tensorboard_plugins_average_is_over_the_steps_it_keeps() {
+        check(
+            "rank 0 step     000011
+             rank 0 launch 1 AB..C.
+             rank 0 stream 7 ..AABC",
+            Selection { compat: Some(Compat::Tb), ..Selection::default() },
+            &["0/0: 5 = 3 kernel + 2 runtime", "0/average: 5 = 3 kernel + 2 runtime"],
         );
     }
 
