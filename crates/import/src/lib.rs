@@ -11,9 +11,11 @@ mod json;
 mod kineto;
 mod labels;
 mod name_tables;
+mod source_text;
 mod window;
 
 pub use error::ImportError;
+pub use source_text::source_text;
 
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
