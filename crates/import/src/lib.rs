@@ -5,6 +5,7 @@
 //! [`ImportError`].
 
 mod capture;
+mod dftracer;
 mod error;
 mod input;
 mod json;
@@ -19,10 +20,10 @@ pub use source_text::source_text;
 
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
-use window::Blocks;
+use window::{Begun, Blocks};
 
-/// Opens a run folder of our own recorder, or a trace file: JSON of PyTorch's profiler or another Chrome trace, plain or
-/// packed with gzip, zstd or zip. `-` is standard input.
+/// Opens a run folder of our own recorder or a folder of DFTracer's files, or a trace file: JSON of PyTorch's profiler or
+/// another Chrome trace, or rows of DFTracer, plain or packed with gzip, zstd or zip. `-` is standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
@@ -30,6 +31,11 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
     let path = path.as_ref();
     let failed = |source| ImportError::Read { path: path.into(), source };
     if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
+        if !path.join("run.json").exists()
+            && let Some(trace) = dftracer::open_folder(path, trace_name(path))?
+        {
+            return Ok(trace);
+        }
         return capture::open_run(path);
     }
     let input = input::open(path)?;
@@ -50,15 +56,17 @@ fn read_text(
     path: &Path,
     packing: Option<&'static str>,
     file: Option<input::SharedFile>,
-    mut blocks: Box<dyn Blocks + '_>,
+    blocks: Box<dyn Blocks + '_>,
 ) -> Result<Trace, ImportError> {
-    let mut head = Vec::new();
-    let trouble = blocks.append(&mut head, window::BLOCK_BYTES).err();
-    if let Some(found) = foreign_format(&head) {
+    let mut begun = Begun::of(blocks);
+    if let Some(found) = foreign_format(begun.head()) {
         return Err(ImportError::UnknownFormat { path: path.into(), found });
     }
+    if dftracer::is_dftracer(begun.head()) {
+        return Ok(dftracer::read(path, trace_name(path), &mut begun));
+    }
     let source = kineto::Source { path, name: trace_name(path), packing, file };
-    kineto::read(source, Box::new(window::Begun { head, trouble, rest: blocks }))
+    kineto::read(source, Box::new(begun))
 }
 
 /// What a file without a reader is, by its first bytes.
@@ -72,7 +80,7 @@ fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
 fn trace_name(path: &Path) -> String {
     let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from).display().to_string();
     let mut stem = name.as_str();
-    for ending in [".gz", ".zst", ".zip", ".json", ".trace", ".pt"] {
+    for ending in [".gz", ".zst", ".zip", ".pfw", ".json", ".trace", ".pt"] {
         stem = stem.strip_suffix(ending).filter(|rest| !rest.is_empty()).unwrap_or(stem);
     }
     stem.to_string()

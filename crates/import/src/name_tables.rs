@@ -5,6 +5,9 @@
 const COMMUNICATION_KERNELS: &str = include_str!("../data/communication_kernels.txt");
 const TENSOR_CORE_KERNELS: &str = include_str!("../data/tensor_core_kernels.txt");
 const HOST_SYNC_CALLS: &str = include_str!("../data/host_sync_calls.txt");
+const READ_CALLS: &str = include_str!("../data/read_calls.txt");
+const WRITE_CALLS: &str = include_str!("../data/write_calls.txt");
+const PROCESS_CALLS: &str = include_str!("../data/process_calls.txt");
 
 /// True for a kernel that communicates between ranks.
 pub(crate) fn is_communication_kernel(name: &str) -> bool {
@@ -19,6 +22,21 @@ pub(crate) fn uses_tensor_cores(name: &str) -> bool {
 /// True for an API call in which the host waits for the device.
 pub(crate) fn is_host_sync_call(name: &str) -> bool {
     is_in(HOST_SYNC_CALLS, name)
+}
+
+/// True for a call that moves bytes from a file.
+pub(crate) fn is_read_call(name: &str) -> bool {
+    is_in(READ_CALLS, name)
+}
+
+/// True for a call that moves bytes to a file.
+pub(crate) fn is_write_call(name: &str) -> bool {
+    is_in(WRITE_CALLS, name)
+}
+
+/// True for a system call that starts, ends or awaits a process.
+pub(crate) fn is_process_call(name: &str) -> bool {
+    is_in(PROCESS_CALLS, name)
 }
 
 /// True for a slice on a host thread that is a call into a communication library: what it launches communicates.
@@ -67,7 +85,9 @@ mod tests {
 
     #[test]
     fn every_row_has_a_name_that_no_other_row_knows() {
-        for table in [COMMUNICATION_KERNELS, TENSOR_CORE_KERNELS, HOST_SYNC_CALLS] {
+        for table in
+            [COMMUNICATION_KERNELS, TENSOR_CORE_KERNELS, HOST_SYNC_CALLS, READ_CALLS, WRITE_CALLS, PROCESS_CALLS]
+        {
             for (pattern, example) in rows(table) {
                 let patterns = rows(table).map(|row| row.0);
                 let knowing: Vec<&str> =

@@ -33,10 +33,24 @@ impl Blocks for &[u8] {
 
 /// A text whose first bytes were looked at.
 pub(crate) struct Begun<'a> {
-    pub(crate) head: Vec<u8>,
+    head: Vec<u8>,
     /// What stopped it behind them.
-    pub(crate) trouble: Option<io::Error>,
-    pub(crate) rest: Box<dyn Blocks + 'a>,
+    trouble: Option<io::Error>,
+    rest: Box<dyn Blocks + 'a>,
+}
+
+impl<'a> Begun<'a> {
+    /// Looks at the first block of `rest`.
+    pub(crate) fn of(mut rest: Box<dyn Blocks + 'a>) -> Self {
+        let mut head = Vec::new();
+        let trouble = rest.append(&mut head, BLOCK_BYTES).err();
+        Self { head, trouble, rest }
+    }
+
+    /// The first bytes, until they are read.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
 }
 
 impl Blocks for Begun<'_> {

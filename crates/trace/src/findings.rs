@@ -78,6 +78,18 @@ finding_codes! {
         "counters, samples and other rows that no analysis reads yet: left out";
     UnlinkedFlow = "import.unlinked_flow", Info,
         "flow arrows whose ends touch no slice: left out";
+    UnclosedList = "import.unclosed_list", Info,
+        "files whose list of rows has no closing bracket, as a killed job leaves them and some releases always do: read to their end";
+    RepeatedEvent = "import.repeated_event", Info,
+        "rows written more than once, as forked workers repeat what their parent had not yet written: counted once";
+    AmbiguousFile = "import.ambiguous_file", Suspect,
+        "calls whose file is given by a hash that stands for several: the one named last was taken";
+    UnnamedFile = "import.unnamed_file", Suspect,
+        "calls whose file is given by a hash that nothing explains: their file is not known";
+    AggregatedEvents = "import.aggregated_events", Suspect,
+        "events were added up while recording: they are counters and not slices";
+    InferredRank = "import.inferred_rank", Info,
+        "processes given by a number that no process of theirs has: it was taken as their rank";
     NoDeviceEvents = "import.no_device_events", Info,
         "no device events: device numbers are not available for this input";
     ProcessKilled = "capture.process_killed", Suspect,

@@ -1,0 +1,115 @@
+//! DFTracer's traces: a row of JSON a line, one file a process or one for several, plain or gzipped.
+//!
+//! Five dialects are in use, and files that mix them. None says what it is, so each row is read by what it has:
+//!
+//! | dialect | rows | files and hosts | `tid` | forked workers |
+//! |---|---|---|---|---|
+//! | up to 1.0.4 | `[`, every number a string | `fname`, `hostname` in full | thread + process | filed under the parent |
+//! | 1.0.5, wheel | `[`, numbers | `fname`, `hostname` in full | thread + process | filed under the parent |
+//! | 1.0.5, source | `[` `]`, `ph:"M"` names hashes | 16-bit hashes, which collide | thread | filed under the parent |
+//! | 1.0.8, 1.0.9 | the same; rows behind `]` | 64-bit hashes, integer or hexadecimal | thread | filed under the parent |
+//! | 2.x | no list, `ph` and `type` are integers | hexadecimal hashes | thread | a file of their own |
+//!
+//! The text goes through these stages: [`sniff`] (is it DFTracer's), [`stretches`] (a stretch of text at a time, going on
+//! after broken places), [`row`] and [`quick`] (members), [`rows`] (what each row is), with [`calls`], [`hashes`],
+//! [`processes`], [`repeats`], [`iterations`] and [`samples`] for what takes more than one row to know.
+
+mod calls;
+mod hashes;
+mod iterations;
+mod processes;
+mod quick;
+mod repeats;
+mod row;
+mod rows;
+mod samples;
+mod sniff;
+mod stretches;
+#[cfg(test)]
+mod tests;
+
+/// The tokenizer that all readers of JSON share.
+use crate::json::{numbers, scanner, text};
+
+use crate::ImportError;
+use crate::input;
+use crate::window::{Begun, Blocks};
+use rows::Rows;
+pub(crate) use sniff::is_dftracer;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use stepscope_trace::{FindingCode, Trace, TraceBuilder};
+use stretches::Stretches;
+
+/// Reads a text.
+pub(crate) fn read(path: &Path, name: String, blocks: &mut dyn Blocks) -> Trace {
+    let mut rows = Rows::new(builder(path, name));
+    add_input(&mut rows, path, blocks);
+    rows.finish()
+}
+
+/// Opens a folder as one run when files of DFTracer lie in it; other files are passed over. `None` when there are none.
+///
+/// # Errors
+/// When the folder cannot be listed, or a file of it not be opened.
+pub(crate) fn open_folder(path: &Path, name: String) -> Result<Option<Trace>, ImportError> {
+    let failed = |source| ImportError::Read { path: path.into(), source };
+    let entries = std::fs::read_dir(path).map_err(failed)?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| file.is_file());
+    files.sort_unstable();
+    let mut rows = Rows::new(builder(path, name));
+    let mut is_dftracer = false;
+    for path in files {
+        // What cannot be unpacked may be anything; only DFTracer's files are of interest here.
+        let Ok(opened) = input::open(&path) else { continue };
+        let mut begun = Begun::of(opened.blocks);
+        if sniff::is_dftracer(begun.head()) {
+            is_dftracer = true;
+            add_input(&mut rows, &path, &mut begun);
+        }
+    }
+    Ok(is_dftracer.then(|| rows.finish()))
+}
+
+fn builder(path: &Path, name: String) -> TraceBuilder {
+    let mut builder = TraceBuilder::new(name);
+    builder.sources = vec![path.display().to_string()];
+    builder
+}
+
+/// Adds the rows of one input.
+fn add_input(rows: &mut Rows, path: &Path, blocks: &mut dyn Blocks) {
+    let label = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    rows.begin_file(label);
+    let mut stretches = Stretches::new(rows);
+    let trouble = stretches.read(AsStream { blocks, block: io::Cursor::default() });
+    let at_byte = stretches.end();
+    if let Some(trouble) = trouble {
+        let place = rows.place(at_byte);
+        rows.builder.findings.add(FindingCode::TruncatedInput, || format!("{trouble} {place}"));
+    }
+}
+
+/// Blocks as a stream.
+struct AsStream<'a> {
+    blocks: &'a mut dyn Blocks,
+    block: io::Cursor<Vec<u8>>,
+}
+
+impl Read for AsStream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.block.read(buffer)?;
+        if len > 0 || buffer.is_empty() {
+            return Ok(len);
+        }
+        let mut bytes = std::mem::take(&mut self.block).into_inner();
+        bytes.clear();
+        let trouble = self.blocks.append(&mut bytes, crate::window::BLOCK_BYTES).err();
+        self.block = io::Cursor::new(bytes);
+        match trouble {
+            Some(error) if self.block.get_ref().is_empty() => Err(error),
+            _ => self.block.read(buffer),
+        }
+    }
+}

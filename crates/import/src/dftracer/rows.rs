@@ -1,0 +1,288 @@
+//! From rows to the trace: what each one is, where it lies, what is doubtful about it.
+
+use super::calls::{Calls, Role};
+use super::hashes::{Hash, Hashes};
+use super::iterations::Iterations;
+use super::numbers;
+use super::processes::{Place, Processes};
+use super::repeats::Repeats;
+use super::row::{Args, FileName, Phase, Row, integer, plain_digits};
+use super::samples::Samples;
+use super::text;
+use stepscope_base::{StringId, StringTable};
+use stepscope_trace::{FindingCode, IoAction, IoEvent, IoLayer, SliceId, Trace, TraceBuilder};
+
+/// More facts than this are somebody's data, not facts.
+const MAX_FACTS: usize = 500;
+/// Times and durations beyond these are no measurement (the year 2116; 13 days).
+const MAX_TIME_NS: i64 = 1 << 62;
+const MAX_DURATION_NS: i64 = 1 << 50;
+
+/// Everything read so far.
+pub(super) struct Rows {
+    pub(super) builder: TraceBuilder,
+    processes: Processes,
+    hashes: Hashes,
+    repeats: Repeats,
+    iterations: Iterations,
+    samples: Samples,
+    calls: Calls,
+    last_path: (Vec<u8>, StringId),
+    /// Calls whose file nobody named yet.
+    unresolved: Vec<(IoEvent, Hash)>,
+    file: String,
+    /// The unit of times in this file, ns.
+    unit_ns: i64,
+}
+
+impl Rows {
+    /// Nothing read yet.
+    pub(super) fn new(mut builder: TraceBuilder) -> Self {
+        builder.clock_zero_unix_ns = Some(0);
+        Self {
+            builder,
+            processes: Processes::default(),
+            hashes: Hashes::default(),
+            repeats: Repeats::default(),
+            iterations: Iterations::default(),
+            samples: Samples::default(),
+            calls: Calls::default(),
+            last_path: (Vec::new(), StringTable::EMPTY),
+            unresolved: Vec::new(),
+            file: String::new(),
+            unit_ns: 1_000,
+        }
+    }
+
+    /// What follows is from another file.
+    pub(super) fn begin_file(&mut self, name: String) {
+        self.processes.begin_file();
+        (self.file, self.unit_ns) = (name, 1_000);
+    }
+
+    /// A place in the file, for findings.
+    pub(super) fn place(&self, at_byte: usize) -> String {
+        format!("at byte {at_byte} of {}", self.file)
+    }
+
+    /// Adds the row that stands at `at_byte`.
+    pub(super) fn add(&mut self, row: &Row<'_>, at_byte: usize) {
+        let Some(place) = self.processes.place(row, &mut self.builder) else {
+            return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
+        };
+        match row.phase {
+            Phase::Complete => self.add_event(row, place, at_byte),
+            Phase::Metadata => self.add_metadata(row, place),
+            Phase::Counter | Phase::Aggregated => self.add_sample(row, place, at_byte),
+            Phase::Unknown => self.leave_out(FindingCode::UnknownPhase, row, at_byte),
+        }
+    }
+
+    /// Resolves what is open and builds the trace.
+    pub(super) fn finish(mut self) -> Trace {
+        for (event, hash) in std::mem::take(&mut self.unresolved) {
+            let file = self.hashes.get(hash).map(|meaning| meaning.text);
+            if file.is_none() {
+                self.builder.findings.add(FindingCode::UnnamedFile, || format!("{hash:?}"));
+            }
+            self.builder.add_io_event(IoEvent { file: file.unwrap_or(StringTable::EMPTY), ..event });
+        }
+        self.processes.finish(&self.hashes, &mut self.builder);
+        self.iterations.finish(&mut self.builder);
+        self.samples.finish(&mut self.builder);
+        self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
+        self.builder.finish()
+    }
+
+    fn add_event(&mut self, row: &Row<'_>, place: Place, at_byte: usize) {
+        let Some(start_ns) = self.ns(row.time).filter(|ns| (0..MAX_TIME_NS).contains(ns)) else {
+            return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
+        };
+        let dur_ns = match self.ns(row.duration) {
+            Some(dur_ns) if (0..=MAX_DURATION_NS).contains(&dur_ns) => dur_ns,
+            Some(dur_ns) if (-MAX_DURATION_NS..0).contains(&dur_ns) => {
+                self.doubtful(FindingCode::NegativeDuration, row, at_byte);
+                0
+            }
+            None if row.duration.is_empty() => {
+                self.doubtful(FindingCode::MissingDuration, row, at_byte);
+                0
+            }
+            _ => return self.leave_out(FindingCode::UnreadableEvent, row, at_byte),
+        };
+        let call = self.calls.get(row.category, row.name, &mut self.builder);
+        let track = self.processes.track(place, &mut self.builder);
+        if !row.is_numbered_phase
+            && let Some(id) = plain_digits(row.id)
+            && self.repeats.is_repeated(track, id, start_ns, dur_ns, call.name)
+        {
+            return self.doubtful(FindingCode::RepeatedEvent, row, at_byte);
+        }
+        match call.role {
+            Role::Start | Role::End => {
+                self.builder.add_instant(track, call.name, start_ns);
+                return self.add_limit(call.role, row, place);
+            }
+            Role::Fork => {
+                integer(row.args.result).into_iter().for_each(|child| self.processes.add_fork(place, child));
+            }
+            Role::IterationWait => self.iterations.add_wait(track, &row.args, start_ns),
+            Role::IterationBody => self.iterations.add_body(track, &row.args, start_ns, start_ns + dur_ns),
+            Role::Application | Role::Plain => {}
+        }
+        let slice = self.builder.add_slice(track, call.kind, call.name, start_ns, dur_ns);
+        match call.io {
+            Some((layer, action)) => self.add_io(slice, layer, action, &row.args, place),
+            None if call.role == Role::Application && !row.args.step.is_empty() => {
+                self.iterations.add(track, call.name, &row.args, slice, (start_ns, start_ns + dur_ns));
+            }
+            None => {}
+        }
+    }
+
+    /// DFTracer began or ended with a process.
+    fn add_limit(&mut self, role: Role, row: &Row<'_>, place: Place) {
+        if role == Role::End {
+            return self.processes.end(place);
+        }
+        self.processes.start(place, &row.args, &mut self.builder);
+        row.args.for_each(|key, written| {
+            if key == b"version" {
+                add_fact(&mut self.builder, "dftracer_version", written);
+            }
+        });
+    }
+
+    fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, args: &Args<'_>, place: Place) {
+        let moves_bytes = action != IoAction::Metadata;
+        let bytes = if moves_bytes { bytes_moved(layer, args) } else { None };
+        let offset = Some(args.offset).filter(|_| moves_bytes).and_then(integer).filter(|offset| *offset >= 0);
+        let event = IoEvent { slice, layer, action, file: StringTable::EMPTY, bytes, offset };
+        let file = match args.file {
+            FileName::Missing => StringTable::EMPTY,
+            FileName::Path(path) => self.path(path),
+            FileName::Hash(written) => match Hash::read(written, place.pid) {
+                None => StringTable::EMPTY,
+                Some(hash) => match self.hashes.get_again(hash) {
+                    None => return self.unresolved.push((event, hash)),
+                    Some(meaning) => {
+                        if meaning.is_ambiguous {
+                            let strings = &self.builder.strings;
+                            let findings = &mut self.builder.findings;
+                            findings.add(FindingCode::AmbiguousFile, || strings.get(meaning.text).to_string());
+                        }
+                        meaning.text
+                    }
+                },
+            },
+        };
+        self.builder.add_io_event(IoEvent { file, ..event });
+    }
+
+    fn add_metadata(&mut self, row: &Row<'_>, place: Place) {
+        let (name, value) = (row.args.name, row.args.value);
+        match row.name {
+            b"FH" | b"SH" | b"HH" => {
+                if let Some(hash) = Hash::read(value, place.pid) {
+                    let text = self.text(name);
+                    self.hashes.explain(hash, text);
+                }
+            }
+            b"CM" | b"PR" if name == b"time_metric" => {
+                self.unit_ns = match value {
+                    b"NS" => 1,
+                    b"MS" => 1_000_000,
+                    b"SEC" => 1_000_000_000,
+                    _ => 1_000,
+                };
+            }
+            b"PR" if name == b"rank" => {
+                let rank = integer(value).and_then(|rank| u32::try_from(rank).ok());
+                rank.into_iter().for_each(|rank| self.processes.set_rank(place, rank));
+            }
+            b"process_name" => {
+                let text = self.text(name);
+                self.processes.set_name(place, text);
+            }
+            // It only repeats the thread's number.
+            b"thread_name" => {}
+            _ => {
+                let key = text::decode(name).text;
+                add_fact(&mut self.builder, &key, value);
+            }
+        }
+    }
+
+    fn add_sample(&mut self, row: &Row<'_>, place: Place, at_byte: usize) {
+        let Some(time_ns) = self.ns(row.time).filter(|ns| (0..MAX_TIME_NS).contains(ns)) else {
+            return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
+        };
+        let process = self.processes.id(place);
+        if row.phase == Phase::Aggregated {
+            let call = self.calls.get(row.category, row.name, &mut self.builder);
+            let action = call.io.map(|(_, action)| action);
+            self.samples.add_sums(row, action, (process, time_ns, self.unit_ns), &mut self.builder);
+            return self.doubtful(FindingCode::AggregatedEvents, row, at_byte);
+        }
+        if !self.samples.add(row, process, time_ns, &mut self.builder) {
+            self.leave_out(FindingCode::UnsupportedEvent, row, at_byte);
+        }
+    }
+
+    fn path(&mut self, written: &[u8]) -> StringId {
+        if self.last_path.0 != written {
+            let text = self.text(written);
+            self.last_path.0.clear();
+            self.last_path.0.extend_from_slice(written);
+            self.last_path.1 = text;
+        }
+        self.last_path.1
+    }
+
+    fn text(&mut self, written: &[u8]) -> StringId {
+        let decoded = text::decode(written);
+        if decoded.is_repaired {
+            self.builder.findings.add(FindingCode::RepairedText, || decoded.text.chars().take(80).collect());
+        }
+        self.builder.strings.intern(&decoded.text)
+    }
+
+    fn ns(&self, written: &[u8]) -> Option<i64> {
+        match plain_digits(written) {
+            Some(number) => i64::try_from(number).ok()?.checked_mul(self.unit_ns),
+            None if self.unit_ns == 1_000 => numbers::time_ns(written),
+            None => numbers::integer(written)?.checked_mul(self.unit_ns),
+        }
+    }
+
+    fn leave_out(&mut self, code: FindingCode, row: &Row<'_>, at_byte: usize) {
+        self.doubtful(code, row, at_byte);
+    }
+
+    fn doubtful(&mut self, code: FindingCode, row: &Row<'_>, at_byte: usize) {
+        let file = &self.file;
+        self.builder.findings.add(code, || {
+            let name: String = text::decode(row.name).text.chars().take(80).collect();
+            format!("{name:?} at byte {at_byte} of {file}")
+        });
+    }
+}
+
+/// What a read or write moved: the call's own answer, or else what it was asked for. A call that failed moved nothing.
+/// Buffered streams count items.
+fn bytes_moved(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
+    let count = integer(if args.result.is_empty() { args.count } else { args.result })?.max(0);
+    match layer {
+        IoLayer::Stdio if !args.size.is_empty() => count.checked_mul(integer(args.size)?),
+        IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo => Some(count),
+    }
+}
+
+/// Keeps a fact about the environment, once.
+fn add_fact(builder: &mut TraceBuilder, key: &str, written: &[u8]) {
+    let value = text::decode(written).text.into_owned();
+    let is_known = builder.facts.iter().any(|fact| fact.0 == key && fact.1 == value);
+    if !key.is_empty() && !value.is_empty() && !is_known && builder.facts.len() < MAX_FACTS {
+        builder.facts.push((key.to_string(), value));
+    }
+}

@@ -1,0 +1,396 @@
+//! Small texts, one trap each; what releases really wrote; damage.
+
+use crate::{open, open_bytes};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use stepscope_trace::{FindingCode, IoAction, IoEvent, SliceId, Trace};
+
+fn trace_of(text: &str) -> Trace {
+    super::read(Path::new("t.pfw"), "t".into(), &mut text.as_bytes())
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/dftracer").join(name)
+}
+
+/// Slices as `kind name start+duration @pid/tid`, in ns.
+fn slices(trace: &Trace) -> Vec<String> {
+    let slice = |id: SliceId| {
+        let (span, track) = (trace.slices.span(id), &trace.tracks[trace.slices.track[id.index()].index()]);
+        let (kind, name) = (trace.slices.kind(id).as_str(), trace.slice_name(id));
+        let pid = trace.processes[track.process.index()].pid.unwrap_or(-1);
+        format!("{kind} {name} {}+{} @{pid}/{}", span.start_ns, span.duration_ns(), track.tid.unwrap_or(-1))
+    };
+    trace.slices.ids().map(slice).collect()
+}
+
+/// Calls as `layer action bytes@offset file`.
+fn calls(trace: &Trace) -> Vec<String> {
+    let shown = |number: Option<i64>| number.map_or("-".into(), |number| number.to_string());
+    let call = |io: &IoEvent| {
+        let (layer, action, file) = (io.layer.as_str(), io.action.as_str(), trace.strings.get(io.file));
+        format!("{layer} {action} {}@{} {file}", shown(io.bytes), shown(io.offset))
+    };
+    trace.io.iter().map(call).collect()
+}
+
+/// Findings as `code xcount`, without those that every trace of DFTracer has.
+fn findings(trace: &Trace) -> Vec<String> {
+    let is_of_interest = |code: FindingCode| !matches!(code, FindingCode::NoSteps | FindingCode::NoDeviceEvents);
+    let rows = trace.findings.iter().filter(|finding| is_of_interest(finding.code));
+    rows.map(|finding| format!("{:?} x{}", finding.code, finding.count)).collect()
+}
+
+fn check_sane(trace: &Trace) {
+    for id in trace.slices.ids() {
+        let span = trace.slices.span(id);
+        assert!(span.start_ns >= 0 && span.end_ns >= span.start_ns, "time begins at the earliest event");
+        let outer = trace.slices.parent(id).map(|parent| trace.slices.span(parent));
+        assert!(outer.is_none_or(|outer| outer.start_ns <= span.start_ns && span.end_ns <= outer.end_ns));
+    }
+    assert!(trace.io.is_sorted_by_key(|io| io.slice));
+    assert!(trace.counters.iter().all(|counter| counter.time_ns.is_sorted()));
+}
+
+#[test]
+fn strings_for_numbers_and_the_sum_of_thread_and_process() {
+    let trace = trace_of(
+        r#"[
+        {"id":"0","name":"open","cat":"POSIX","pid":"1000","tid":"2000","ts":"50","dur":"3","ph":"X","args":{"hostname":"corona237","ret":18,"fname":"/data/a"}}
+{"id":"1","name":"pread64","cat":"POSIX","pid":"1000","tid":"2007","ts":"54","dur":"2","ph":"X","args":{"hostname":"corona237","ret":"70","count":"100","offset":"40","fname":"/data/a","fd":18}}
+"#,
+    );
+    assert_eq!(slices(&trace), ["io open 0+3000 @1000/1000", "io pread64 4000+2000 @1000/1007"]);
+    assert_eq!(calls(&trace), ["posix metadata -@- /data/a", "posix read 70@40 /data/a"]);
+    assert_eq!(trace.processes[0].host.as_deref(), Some("corona237"));
+    assert_eq!(trace.start_unix_ns, Some(50_000));
+    assert_eq!(findings(&trace), ["UnclosedList x1"]);
+}
+
+#[test]
+fn a_worker_that_was_forked_is_a_process_of_its_own() {
+    let trace = trace_of(
+        r#"{"id":1,"name":"start","cat":"dftracer","pid":1000,"tid":2000,"ts":0,"dur":0,"ph":"X","args":{"hostname":"h","ppid":999,"exec":"bin/train.py","cmd":"python;bin/train.py"}}
+{"id":2,"name":"fork","cat":"POSIX","pid":1000,"tid":2000,"ts":1,"dur":1,"ph":"X","args":{"hostname":"h","ret":1005}}
+{"id":2,"name":"fork","cat":"POSIX","pid":1000,"tid":2005,"ts":1,"dur":3,"ph":"X","args":{"hostname":"h","ret":0}}
+{"id":3,"name":"fork","cat":"POSIX","pid":1000,"tid":2005,"ts":5,"dur":1,"ph":"X","args":{"hostname":"h","ret":1006}}
+{"id":4,"name":"write","cat":"POSIX","pid":1000,"tid":2006,"ts":7,"dur":1,"ph":"X","args":{"hostname":"h","ret":"-1","count":"9","fname":"x"}}
+{"id":5,"name":"end","cat":"dftracer","pid":1000,"tid":2000,"ts":9,"dur":0,"ph":"X","args":{"hostname":"h"}}"#,
+    );
+    let processes: Vec<_> = trace.processes.iter().map(|p| (p.pid, p.parent_pid, p.name.as_str())).collect();
+    let expected = [
+        (Some(1000), None, "train.py"),
+        (Some(1005), Some(1000), "train.py (forked)"),
+        (Some(1006), Some(1005), "train.py (forked)"),
+    ];
+    assert_eq!(processes, expected);
+    assert!(slices(&trace).contains(&"io write 7000+1000 @1006/1006".into()));
+    assert_eq!(calls(&trace), ["posix write 0@- x"], "a call that failed moved nothing");
+    assert_eq!(findings(&trace), [""; 0]);
+}
+
+#[test]
+fn hashes_of_16_bits_collide() {
+    let trace = trace_of(
+        r#"[
+{"id":1,"name":"HH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"corona173","value":5692}}
+{"id":2,"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/a","value":57110}}
+{"id":3,"name":"fread","cat":"STDIO","pid":7,"tid":7,"ts":1,"dur":1,"ph":"X","args":{"hhash":5692,"ret":3,"fhash":57110,"count":8,"size":1024}}
+{"id":4,"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/b","value":57110}}
+{"id":5,"name":"fopen","cat":"STDIO","pid":7,"tid":7,"ts":3,"dur":1,"ph":"X","args":{"hhash":5692,"fhash":57110}}
+{"id":6,"name":"fopen","cat":"STDIO","pid":8,"tid":8,"ts":3,"dur":1,"ph":"X","args":{"hhash":5692,"fhash":57110}}
+{"id":7,"name":"PR","cat":"dftracer","pid":8,"tid":8,"ph":"M","args":{"name":"rank","value":"3"}}
+]"#,
+    );
+    assert_eq!(calls(&trace), ["stdio read 3072@- /a", "stdio metadata -@- /b", "stdio metadata -@- "]);
+    assert_eq!(findings(&trace), ["AmbiguousFile x1", "UnnamedFile x1"]);
+    let ranks: Vec<_> = trace.processes.iter().map(|p| (p.pid, p.rank, p.host.as_deref())).collect();
+    assert_eq!(ranks, [(Some(7), 0, Some("corona173")), (Some(8), 3, None)]);
+}
+
+#[test]
+fn wide_hashes_may_be_explained_later_and_elsewhere() {
+    let trace = trace_of(
+        r#"[
+{"id":1,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":1,"dur":1,"ph":"X","args":{"hhash":7386335834152862147,"ret":5,"fhash":15238147165620463749}}
+{"id":2,"name":"FH","cat":"dftracer","pid":8,"tid":8,"ph":"M","args":{"hhash":7386335834152862147,"name":"/a","value":15238147165620463749}}
+]{"id":3,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":3,"dur":1,"ph":"X","args":{"hhash":7386335834152862147,"ret":6,"fhash":15238147165620463749}}
+]"#,
+    );
+    assert_eq!(calls(&trace), ["posix read 5@- /a", "posix read 6@- /a"]);
+    assert_eq!(findings(&trace), [""; 0]);
+}
+
+#[test]
+fn times_are_in_the_unit_that_the_file_says() {
+    let trace = trace_of(
+        r#"{"name":"CM","cat":"dftracer","type":1,"pid":7,"tid":7,"ph":4,"args":{"name":"time_metric","value":"NS"}}
+{"id":1,"name":"forward","cat":"compute","type":6,"pid":7,"tid":7,"ts":1795261885268682000,"dur":82,"ph":1,"args":{"hhash":"6882804a826580cd"}}"#,
+    );
+    assert_eq!(slices(&trace), ["annotation forward 0+82 @7/7"]);
+    assert_eq!(trace.start_unix_ns, Some(1_795_261_885_268_682_000));
+}
+
+#[test]
+fn rows_that_forked_workers_repeat_count_once() {
+    let row = r#"{"id":"199","name":"close","cat":"POSIX","pid":"9","tid":"18","ts":"5","dur":"1","ph":"X","args":{"hostname":"h"}}"#;
+    let other = row.replace("\"ts\":\"5\"", "\"ts\":\"6\"");
+    let trace = trace_of(&[row, row, &other, row].join("\n"));
+    assert_eq!(trace.slices.len(), 3, "a number used anew is another row");
+    assert_eq!(findings(&trace), ["RepeatedEvent x1"]);
+    let trace = trace_of(&[row, &row.replace("199", "200"), row].join("\n"));
+    assert_eq!((trace.slices.len(), findings(&trace)), (2, vec!["RepeatedEvent x1".to_string()]));
+}
+
+#[test]
+fn a_rank_given_as_process_is_a_rank() {
+    let trace = trace_of(
+        r#"[{"id":"0","name":"a","cat":"app","pid":"3","tid":"338687","ts":"5","dur":"1","ph":"X","args":{"hostname":"h"}}
+{"id":"1","name":"b","cat":"app","pid":"5000","tid":"10000","ts":"6","dur":"1","ph":"X","args":{"hostname":"h"}}]"#,
+    );
+    assert_eq!(trace.processes.iter().map(|p| (p.rank, p.pid)).collect::<Vec<_>>(), [(3, None), (0, Some(5000))]);
+    assert_eq!(slices(&trace)[0], "annotation a 0+1000 @-1/338684");
+    assert_eq!(findings(&trace), ["InferredRank x1"]);
+}
+
+#[test]
+fn loops_over_batches_and_numbered_rows_are_steps() {
+    let row = |name: &str, ts: i64, dur: i64, args: &str| {
+        format!(
+            r#"{{"id":{ts},"name":"{name}","cat":"dataloader","type":6,"pid":7,"tid":7,"ts":{ts},"dur":{dur},"ph":1,"args":{{"hhash":"6882804a826580cd",{args}}}}}"#
+        )
+    };
+    let rows = [
+        row("fetch.iter", 0, 2, r#""count":1"#),
+        row("fetch.block", 2, 5, r#""count":1"#),
+        row("fetch.iter", 8, 1, r#""count":2"#),
+        row("fetch.block", 9, 4, r#""count":2"#),
+    ];
+    let steps =
+        |trace: &Trace| trace.steps.iter().map(|s| (s.number, s.span.start_ns, s.span.end_ns)).collect::<Vec<_>>();
+    let trace = trace_of(&rows.join("\n"));
+    assert_eq!(steps(&trace), [(1, 0, 7_000), (2, 8_000, 13_000)]);
+    assert_eq!(slices(&trace)[..2], ["step step 1 0+7000 @7/7", "dataloader fetch.iter 0+2000 @7/7"]);
+    let numbered = |cat: &str, name: &str, ts: i64, step: i64| {
+        row(name, ts, 3, &format!(r#""epoch":1,"step":{step}"#)).replace("dataloader", cat)
+    };
+    let one = [numbered("app", "train", 0, 4), numbered("app", "train", 5, 5)];
+    assert_eq!(steps(&trace_of(&one.join("\n"))), [(4, 0, 3_000), (5, 5_000, 8_000)]);
+    let two = [one.join("\n"), numbered("compute", "forward", 1, 4), numbered("compute", "forward", 6, 5)];
+    assert_eq!(steps(&trace_of(&two.join("\n"))), [(0, 0, 9_000)], "two names: nobody says which");
+}
+
+#[test]
+fn counters_and_sums_are_counters() {
+    let trace = trace_of(
+        r#"{"name":"net-    lo","cat":"net","type":7,"ts":10,"ph":2,"pid":0,"tid":0,"args":{"hhash":"6882804a826580cd","bytes_sent":3.5,"state":"up"}}
+{"name":"read","cat":"POSIX","type":3,"ts":20,"ph":3,"pid":7,"tid":7,"args":{"dft_cnt":2,"dur_min":1,"dur_max":4,"dur_sum":5,"ret_sum":300}}
+{"name":"read","cat":"POSIX","type":3,"ts":20,"ph":3,"pid":7,"tid":8,"args":{"dft_cnt":1,"dur":2,"ret":70}}
+{"name":"empty","cat":"sys","type":7,"ts":20,"ph":2,"pid":0,"tid":0,"args":{}}"#,
+    );
+    let counters: Vec<_> =
+        trace.counters.iter().map(|c| (trace.strings.get(c.name), c.time_ns[0], c.value[0])).collect();
+    let expected = [
+        ("net net-lo bytes_sent", 0, 3.5),
+        ("POSIX read calls", 10_000, 3.0),
+        ("POSIX read dur_ns", 10_000, 7_000.0),
+        ("POSIX read bytes", 10_000, 370.0),
+    ];
+    assert_eq!(counters, expected);
+    assert_eq!(findings(&trace), ["UnsupportedEvent x1", "AggregatedEvents x2"]);
+}
+
+#[test]
+fn torn_rows_and_garbage_cost_themselves_only() {
+    let row = |id: i64| {
+        format!(
+            r#"{{"id":{id},"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":{id},"dur":1,"ph":"X","args":{{"hhash":5692,"ret":1}}}}"#
+        )
+    };
+    let text = [
+        "[".to_string(),
+        row(1),
+        row(2)[..40].to_string() + &row(3),
+        "what is this?".into(),
+        row(4) + "," + &row(5),
+        r#"{"id":6,"name":"start","cat":"dftracer","pid":7,"tid":7,"ts":6,"dur":0,"ph":"X","args":{"cmd":"python;-c;a"#
+            .into(),
+        r#"b = "c""}}"#.into(),
+        row(7).replace("\"ts\":7", "\"ts\":\"soon\""),
+        row(8).replace("\"dur\":1", "\"dur\":18446744073709551615"),
+        row(9).replace("\"dur\":1", "\"dur\":-4"),
+        row(10).replace("\"X\"", "\"Q\""),
+        row(11)[..50].into(),
+    ]
+    .join("\n");
+    let trace = trace_of(&text);
+    let starts: Vec<_> = trace.slices.ids().map(|id| trace.slices.span(id).start_ns).collect();
+    assert_eq!(starts, [0, 2_000, 3_000, 4_000, 8_000]);
+    let expected = ["NegativeDuration x1", "UnreadableEvent x5", "TruncatedInput x1", "UnknownPhase x1"];
+    assert_eq!(findings(&trace), expected);
+}
+
+#[test]
+fn a_process_without_an_end_was_killed() {
+    let trace = trace_of(
+        r#"{"id":1,"name":"start","cat":"dftracer","type":1,"pid":7,"tid":7,"ts":1,"dur":0,"ph":1,"args":{"hhash":"6882804a826580cd","ppid":3}}"#,
+    );
+    assert_eq!(findings(&trace), ["ProcessKilled x1"]);
+    assert_eq!(trace.instants.len(), 1);
+}
+
+/// What a Python script counts in the files: slices, calls on files, bytes read, bytes written, ns in slices.
+#[test]
+fn what_releases_wrote_is_what_an_independent_count_finds() {
+    let check = |name: &str, expected: (usize, usize, i64, i64, i64)| {
+        let trace = open(fixture(name)).expect("a trace");
+        check_sane(&trace);
+        let moved =
+            |action| -> i64 { trace.io.iter().filter(|io| io.action == action).filter_map(|io| io.bytes).sum() };
+        // Steps that were added are no rows.
+        let is_row = |id: &SliceId| !trace.slice_name(*id).starts_with("step ");
+        let rows: Vec<SliceId> = trace.slices.ids().filter(is_row).collect();
+        let total_ns = rows.iter().map(|id| trace.slices.dur_ns[id.index()]).sum::<i64>();
+        let found = (rows.len(), trace.io.len(), moved(IoAction::Read), moved(IoAction::Write), total_ns);
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(trace.findings.count(FindingCode::UnreadableEvent), 0);
+        assert_eq!(trace.findings.count(FindingCode::UnnamedFile), 0);
+        trace
+    };
+    let pids =
+        |trace: &Trace| trace.processes.iter().map(|p| (p.pid.is_some(), p.parent_pid.is_some())).collect::<Vec<_>>();
+    let steps = |trace: &Trace| trace.steps.iter().map(|step| step.number).collect::<Vec<_>>();
+    // Nothing in it says that a worker was forked.
+    let trace = check("wheel-1.0.4.pfw", (93, 88, 2_960, 40_800, 9_121_000));
+    assert_eq!((pids(&trace), steps(&trace)), (vec![(true, false), (true, false)], vec![0, 1, 0, 1]));
+    for (name, total_ns) in
+        [("wheel-1.0.5.pfw", 13_809_000), ("wheel-1.0.8.pfw", 12_572_000), ("wheel-1.0.9.pfw", 10_444_000)]
+    {
+        let trace = check(name, (95, 88, 2_960, 40_800, total_ns));
+        assert_eq!(pids(&trace), [(true, false), (true, true), (true, true)], "{name}");
+        assert_eq!(steps(&trace), [0, 1, 0, 1]);
+        let mains = trace.tracks.iter().filter(|track| trace.processes[track.process.index()].pid == track.tid);
+        assert_eq!(mains.count(), 3, "each process has its first thread");
+    }
+    let trace = check("wheel-2.2.0", (116, 88, 2_960, 40_800, 132_309_000));
+    assert_eq!((pids(&trace).len(), steps(&trace)), (3, vec![1, 2, 3]));
+    check("wheel-2.2.0-ns.pfw.gz", (94, 66, 2_220, 30_600, 142_888_000));
+    let trace = check("wheel-2.2.0-aggregated.pfw", (0, 0, 0, 0, 0));
+    assert_eq!(trace.findings.count(FindingCode::AggregatedEvents), 37);
+    let trace = check("service-2.2.0.pfw.gz", (0, 0, 0, 0, 0));
+    assert_eq!(trace.counters.len(), 119);
+}
+
+#[test]
+fn a_cut_file_gives_the_rows_before_the_cut() {
+    for name in ["wheel-1.0.4.pfw", "wheel-1.0.5.pfw", "wheel-1.0.8.pfw", "wheel-2.2.0/main.pfw"] {
+        let bytes = std::fs::read(fixture(name)).expect("a file");
+        let mut rows_before = 0;
+        for cut in (1..=200).map(|part| bytes.len() * part / 200) {
+            let trace = super::read(Path::new(name), "t".into(), &mut &bytes[..cut]);
+            check_sane(&trace);
+            let rows = trace.io.len() + trace.instants.len();
+            assert!(rows >= rows_before, "{name} cut at {cut}");
+            let cuts = trace.findings.count(FindingCode::TruncatedInput);
+            let is_between_rows = bytes[..cut].trim_ascii_end().last().is_none_or(|byte| b"}][".contains(byte));
+            assert!(cuts == 1 || is_between_rows, "{name} cut at {cut}");
+            assert_eq!(trace.findings.count(FindingCode::UnreadableEvent), 0, "{name} cut at {cut}");
+            rows_before = rows;
+        }
+        assert!(rows_before > 60);
+    }
+}
+
+#[test]
+fn flipped_bytes_cost_little() {
+    let bytes = std::fs::read(fixture("wheel-1.0.8.pfw")).expect("a file");
+    let whole = open_bytes("a", &bytes).expect("a trace").slices.len();
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as usize
+    };
+    for _ in 0..1_000 {
+        let mut damaged = bytes.clone();
+        for _ in 0..random() % 3 + 1 {
+            let at = random() % damaged.len();
+            damaged[at] = random() as u8;
+        }
+        let trace = super::read(Path::new("a"), "a".into(), &mut damaged.as_slice());
+        check_sane(&trace);
+        // Between two damaged quotes lie at most a few rows.
+        assert!(trace.slices.len() + 9 >= whole, "{} of {whole}", trace.slices.len());
+    }
+}
+
+#[test]
+fn gzip_of_several_members_and_a_damaged_end() {
+    let packed = std::fs::read(fixture("wheel-2.2.0-ns.pfw.gz")).expect("a file");
+    let row = br#"{"id":900,"name":"a","cat":"app","type":6,"pid":7,"tid":7,"ts":1795261885268682000,"dur":82,"ph":1,"args":{}}"#;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, row).expect("memory");
+    let joined = [packed.as_slice(), &encoder.finish().expect("memory")].concat();
+    let rows = open_bytes("a", &packed).expect("a trace").slices.len();
+    assert_eq!(open_bytes("a", &joined).expect("a trace").slices.len(), rows + 1);
+    let cut = open_bytes("a", &joined[..joined.len() - 20]).expect("a trace");
+    assert!(cut.slices.len() >= rows && cut.findings.count(FindingCode::TruncatedInput) > 0);
+}
+
+#[test]
+fn endless_breakage_ends_soon() {
+    for text in [
+        "{\"id\":".repeat(1 << 18),
+        "{\"id\":[1,\"a\",".repeat(1 << 17),
+        "{\"id\":\"".repeat(1 << 18),
+        "x".repeat(1 << 22),
+    ] {
+        check_sane(&trace_of(&text));
+    }
+}
+
+/// Pieces of which random texts are made.
+const PIECES: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\n",
+    "\"",
+    "\\",
+    "{\"id\":",
+    "{\"name\":\"",
+    "-9",
+    "99999999999999999999",
+    "\"ts\":9223372036854775,",
+    "\"dur\":1125899906842,",
+    "\"pid\":-5,\"tid\":-9223372036854775808,",
+    "\"pid\":9223372036854775807,\"tid\":9223372036854775807,",
+    "{\"id\":1,\"name\":\"fork\",\"cat\":\"POSIX\",\"pid\":5,\"tid\":10,\"ts\":1,\"dur\":1,\"ph\":\"X\",\"args\":{\"hostname\":\"h\",\"ret\":5}}",
+    "{\"id\":1,\"name\":\"start\",\"cat\":\"dftracer\",\"pid\":5,\"tid\":10,\"ts\":1,\"dur\":0,\"ph\":1,\"args\":{\"hhash\":\"h\",\"ppid\":5}}",
+    "{\"id\":2,\"name\":\"x.iter\",\"cat\":\"dataloader\",\"pid\":5,\"tid\":5,\"ts\":9,\"dur\":3,\"ph\":1,\"args\":{\"count\":1}}",
+    "{\"id\":3,\"name\":\"x.block\",\"cat\":\"dataloader\",\"pid\":5,\"tid\":5,\"ts\":1,\"dur\":3,\"ph\":1,\"args\":{\"count\":1}}",
+    "{\"id\":4,\"name\":\"a\",\"cat\":\"b\",\"pid\":5,\"tid\":5,\"ts\":4611686018427387,\"dur\":3,\"ph\":1,\"args\":{\"step\":9223372036854775807}}",
+    "{\"name\":\"CM\",\"cat\":\"dftracer\",\"pid\":5,\"ph\":4,\"args\":{\"name\":\"time_metric\",\"value\":\"SEC\"}}",
+    "{\"name\":\"c\",\"cat\":\"sys\",\"ts\":5,\"ph\":2,\"pid\":0,\"args\":{\"a\":1e308}}",
+    "{\"name\":\"c\",\"cat\":\"sys\",\"ts\":5,\"ph\":3,\"pid\":0,\"args\":{\"dft_cnt\":1e308}}",
+    "\u{e9}",
+];
+
+proptest! {
+    #[test]
+    fn any_bytes_give_a_trace(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        check_sane(&super::read(Path::new("a"), "a".into(), &mut bytes.as_slice()));
+        let _ = open_bytes("a", &bytes);
+        super::is_dftracer(&bytes);
+    }
+
+    #[test]
+    fn any_tokens_give_a_trace(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40)) {
+        let text: String = pieces.concat();
+        check_sane(&trace_of(&text));
+        let _ = open_bytes("a", text.as_bytes());
+    }
+}
