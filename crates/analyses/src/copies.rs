@@ -118,10 +118,10 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .count("count", rows.iter().map(|row| row.count))
         .ns("total_ns", rows.iter().map(|row| row.total_ns))
         .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
+        .int("bandwidth_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.bandwidth_bytes_per_s))
         .int("bytes_min", Unit::Bytes, rows.iter().map(|row| row.bytes_min))
         .int("bytes_mean", Unit::Bytes, rows.iter().map(|row| row.bytes_mean))
-        .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max))
-        .int("bandwidth_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.bandwidth_bytes_per_s));
+        .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max));
     let coverage = Coverage::of(trace, selection.device_events(trace));
     Outcome { table, coverage, findings: Findings::default() }
 }
