@@ -26,6 +26,13 @@ pub(crate) fn device_windows(trace: &Trace, selection: &Selection) -> Vec<Device
     windows.into_iter().flatten().collect()
 }
 
+/// For each device the place of its window in `windows`, when it has one.
+pub(crate) fn slots_of_devices(trace: &Trace, windows: &[DeviceWindow]) -> Vec<Option<usize>> {
+    let mut slots = vec![None; trace.devices.len()];
+    windows.iter().enumerate().for_each(|(slot, window)| slots[window.device.index()] = Some(slot));
+    slots
+}
+
 /// All device events of the devices of `windows`, by start, whoever asked for them.
 pub(crate) fn events_by_device<'a>(
     trace: &'a Trace,

@@ -29,8 +29,8 @@
 //! occupancy of 0 is replaced by the computed one where that is possible: profilers write 0 for less than half a percent,
 //! and for every block with more than 48 KiB of shared memory.
 
-use crate::device_windows::{DeviceWindow, device_windows, events_by_device};
-use crate::gpu_activity::{ONE, is_kernel, ratio_of, sweep, units};
+use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
+use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
 use crate::occupancy::{blocks_per_sm, occupancy_ratio};
 use crate::{Coverage, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Findings, Trace};
@@ -63,8 +63,18 @@ pub struct GpuUtilization {
 /// The use of every device that has device events asked for, ordered by rank and device.
 pub fn gpu_utilization(trace: &Trace, selection: &Selection) -> Vec<GpuUtilization> {
     let windows = device_windows(trace, selection);
-    let events = events_by_device(trace, &windows);
-    windows.iter().map(|window| of_device(trace, window, &events[&window.device])).collect()
+    let slot_of = slots_of_devices(trace, &windows);
+    let mut sums: Vec<(KernelTime, Kernels)> = windows.iter().map(|_| Default::default()).collect();
+    for event in trace.device_events.iter().filter(|event| is_kernel(event)) {
+        let Some(slot) = slot_of[event.device.index()] else { continue };
+        let device = &trace.devices[event.device.index()];
+        let span = trace.slices.span(event.slice).intersect(windows[slot].span);
+        let (time, kernels) = &mut sums[slot];
+        let blocks_per_sm = blocks_per_sm(event, device);
+        time.add(event, device, blocks_per_sm, span.duration_ns());
+        kernels.add(span, blocks_per_sm);
+    }
+    windows.iter().zip(sums).map(|(window, (time, kernels))| of_device(trace, window, &time, kernels)).collect()
 }
 
 /// Sums of kernel time, each kernel counted by itself.
@@ -79,12 +89,12 @@ struct KernelTime {
 }
 
 impl KernelTime {
-    fn add(&mut self, event: &DeviceEvent, device: &Device, dur_ns: i64) {
+    fn add(&mut self, event: &DeviceEvent, device: &Device, blocks_per_sm: Option<f64>, dur_ns: i64) {
         let add = |sum: &mut i64, is_part: bool| *sum = sum.saturating_add(if is_part { dur_ns } else { 0 });
         let occupancy = occupancy_ratio(event, device);
         let is_compute = event.class == DeviceEventClass::Compute;
         add(&mut self.all_ns, true);
-        add(&mut self.blocks_known_ns, blocks_per_sm(event, device).is_some());
+        add(&mut self.blocks_known_ns, blocks_per_sm.is_some());
         add(&mut self.occupancy_known_ns, occupancy.is_some());
         add(&mut self.compute_ns, is_compute);
         add(&mut self.tensor_core_ns, is_compute && event.uses_tensor_cores);
@@ -92,16 +102,12 @@ impl KernelTime {
     }
 }
 
-fn of_device(trace: &Trace, window: &DeviceWindow, events: &[&DeviceEvent]) -> GpuUtilization {
+fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: Kernels) -> GpuUtilization {
     let device = &trace.devices[window.device.index()];
-    let mut time = KernelTime::default();
-    for event in events.iter().filter(|event| is_kernel(event)) {
-        time.add(event, device, trace.slices.span(event.slice).intersect(window.span).duration_ns());
-    }
     let (mut busy_ns, mut filled) = (0_i64, 0_i128);
-    sweep(trace, events, window.span, |span, units| {
+    kernels.sweep(|span, share| {
         busy_ns += span.duration_ns();
-        filled += i128::from(units) * i128::from(span.duration_ns());
+        filled += i128::from(share) * i128::from(span.duration_ns());
     });
     let span_ns = window.span.duration_ns();
     let share = |part_ns: i64, all_ns: i64| ratio_of(i128::from(part_ns) * i128::from(ONE), all_ns);

@@ -16,12 +16,12 @@
 //! device are wider by the least power of ten that does not. A device without device events, or with only such of no
 //! duration, has no row. Where no kernel of the device has known blocks there is no SM efficiency.
 
-use crate::device_windows::{DeviceWindow, device_windows, events_by_device};
-use crate::gpu_activity::{ONE, is_kernel, ratio_of, sweep};
+use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
+use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
 use crate::{Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::Span;
-use stepscope_trace::{DeviceEvent, Findings, Trace};
+use stepscope_trace::{Findings, Trace};
 
 const DEFAULT_BUCKET_NS: i64 = 10_000_000;
 const MOST_BUCKETS: i64 = 100_000;
@@ -48,10 +48,18 @@ pub struct GpuUtilizationBucket {
 /// The curve of every device that has device events asked for, ordered by rank, device and time.
 pub fn gpu_utilization_curve(trace: &Trace, selection: &Selection) -> Vec<GpuUtilizationBucket> {
     let windows = device_windows(trace, selection);
-    let events = events_by_device(trace, &windows);
+    let slot_of = slots_of_devices(trace, &windows);
+    let mut of_windows: Vec<(bool, Kernels)> = vec![Default::default(); windows.len()];
+    for event in trace.device_events.iter().filter(|event| is_kernel(event)) {
+        let Some(slot) = slot_of[event.device.index()] else { continue };
+        let (is_known, kernels) = &mut of_windows[slot];
+        let blocks_per_sm = blocks_per_sm(event, &trace.devices[event.device.index()]);
+        *is_known |= blocks_per_sm.is_some();
+        kernels.add(trace.slices.span(event.slice).intersect(windows[slot].span), blocks_per_sm);
+    }
     let bucket_ns = selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
-    let curve_of = |window| of_device(trace, window, &events[&window.device], bucket_ns);
-    windows.iter().flat_map(curve_of).collect()
+    let rows = windows.iter().zip(of_windows);
+    rows.flat_map(|(window, (is_known, kernels))| of_device(trace, window, kernels, is_known, bucket_ns)).collect()
 }
 
 /// `bucket_ns`, or as much wider as it takes.
@@ -66,7 +74,8 @@ fn width_ns(window: Span, bucket_ns: i64) -> i64 {
 fn of_device(
     trace: &Trace,
     window: &DeviceWindow,
-    events: &[&DeviceEvent],
+    kernels: Kernels,
+    is_known: bool,
     bucket_ns: i64,
 ) -> Vec<GpuUtilizationBucket> {
     if window.span.is_empty() {
@@ -76,19 +85,18 @@ fn of_device(
     let first = window.span.start_ns / width_ns;
     let count = (window.span.end_ns - 1) / width_ns - first + 1;
     let mut buckets = vec![(0_i64, 0_i128); count as usize];
-    sweep(trace, events, window.span, |span, units| {
+    kernels.sweep(|span, share| {
         let mut start_ns = span.start_ns;
         while start_ns < span.end_ns {
             let bucket = start_ns / width_ns;
             let end_ns = (bucket + 1).saturating_mul(width_ns).min(span.end_ns);
             let (busy_ns, filled) = &mut buckets[(bucket - first) as usize];
             *busy_ns += end_ns - start_ns;
-            *filled += i128::from(units) * i128::from(end_ns - start_ns);
+            *filled += i128::from(share) * i128::from(end_ns - start_ns);
             start_ns = end_ns;
         }
     });
     let device = &trace.devices[window.device.index()];
-    let is_known = events.iter().any(|event| is_kernel(event) && blocks_per_sm(event, device).is_some());
     let row = |(at, (busy_ns, filled)): (usize, (i64, i128))| {
         let start_ns = (first + at as i64) * width_ns;
         let span = Span::new(start_ns, start_ns.saturating_add(width_ns)).intersect(window.span);

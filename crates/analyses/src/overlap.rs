@@ -18,7 +18,7 @@
 //! A device without device events has no row. Without communication there is no overlap ratio. A copy is neither
 //! compute nor communication: it hides nothing. The step is absent when all of the trace was asked for.
 
-use crate::device_windows::{DeviceWindow, device_windows};
+use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
 use crate::{Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEventClass, Findings, Trace};
@@ -50,8 +50,7 @@ pub struct Overlap {
 pub fn overlap(trace: &Trace, selection: &Selection) -> Vec<Overlap> {
     let windows = device_windows(trace, selection);
     let mut busy: Vec<(Vec<Span>, Vec<Span>)> = vec![Default::default(); windows.len()];
-    let mut slot_of = vec![None; trace.devices.len()];
-    windows.iter().enumerate().for_each(|(slot, window)| slot_of[window.device.index()] = Some(slot));
+    let slot_of = slots_of_devices(trace, &windows);
     for event in trace.device_events.iter() {
         let Some(slot) = slot_of[event.device.index()] else { continue };
         let span = || trace.slices.span(event.slice).intersect(windows[slot].span);

@@ -195,17 +195,22 @@ impl Busy {
             device.entry((rank, class)).or_default().push(trace.slices.span(event.slice));
         }
         let mut host: FxHashMap<(ProcessId, usize), Vec<Span>> = FxHashMap::default();
-        for id in trace.slices.ids() {
-            let class = match trace.slices.kind(id) {
-                SliceKind::Driver if is_compat => continue,
-                kind if kind.is_api_call() => 4,
-                SliceKind::DataLoader => 5,
-                SliceKind::Op => 6,
-                SliceKind::Annotation | SliceKind::Optimizer if is_compat => 6,
-                _ => continue,
-            };
-            let process = trace.tracks[trace.slices.track[id.index()].index()].process;
-            host.entry((process, class)).or_default().push(trace.slices.span(id));
+        for track in &trace.tracks {
+            let mut of_class: [Vec<Span>; CLASSES] = Default::default();
+            for id in track.slice_ids() {
+                let class = match trace.slices.kind(id) {
+                    SliceKind::Driver if is_compat => continue,
+                    kind if kind.is_api_call() => 4,
+                    SliceKind::DataLoader => 5,
+                    SliceKind::Op => 6,
+                    SliceKind::Annotation | SliceKind::Optimizer if is_compat => 6,
+                    _ => continue,
+                };
+                add_unless_covered(&mut of_class[class], trace.slices.span(id));
+            }
+            for (class, spans) in of_class.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+                host.entry((track.process, class)).or_default().extend(spans);
+            }
         }
         let of_rank = device.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
         let of_process = host.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
@@ -215,6 +220,13 @@ impl Busy {
 
     fn class(&self, step: &Step, class: usize) -> Option<&IntervalSet> {
         if class < 4 { self.of_rank.get(&(step.rank, class)) } else { self.of_process.get(&(step.process, class)) }
+    }
+}
+
+/// Adds what comes in order of start, unless the span before covers it: operators lie inside operators.
+fn add_unless_covered(spans: &mut Vec<Span>, span: Span) {
+    if spans.last().is_none_or(|last| span.end_ns > last.end_ns) {
+        spans.push(span);
     }
 }
 

@@ -19,7 +19,13 @@ impl IntervalSet {
     pub fn from_unsorted(spans: impl IntoIterator<Item = Span>) -> Self {
         let mut spans: Vec<Span> = spans.into_iter().filter(|span| !span.is_empty()).collect();
         spans.sort_unstable();
-        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        let len = spans.len();
+        Self::from_sorted(spans.into_iter(), len)
+    }
+
+    /// The set covered by at most `len` spans that are not empty, in order of their start.
+    fn from_sorted(spans: impl Iterator<Item = Span>, len: usize) -> Self {
+        let mut merged: Vec<Span> = Vec::with_capacity(len);
         for span in spans {
             match merged.last_mut() {
                 Some(last) if span.start_ns <= last.end_ns => last.end_ns = last.end_ns.max(span.end_ns),
@@ -56,7 +62,13 @@ impl IntervalSet {
 
     /// Nanoseconds in either set.
     pub fn union(&self, other: &Self) -> Self {
-        Self::from_unsorted(self.spans.iter().chain(&other.spans).copied())
+        let (mut left, mut right) = (self.spans.iter().peekable(), other.spans.iter().peekable());
+        let next = || match (left.peek(), right.peek()) {
+            (Some(a), Some(b)) if a.start_ns <= b.start_ns => left.next().copied(),
+            (_, Some(_)) => right.next().copied(),
+            (_, None) => left.next().copied(),
+        };
+        Self::from_sorted(std::iter::from_fn(next), self.spans.len() + other.spans.len())
     }
 
     /// Nanoseconds in both sets.
