@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::color::{DIM, HEADING};
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
+use crate::opening;
 use crate::output::{deliver, line_width};
 use crate::report::{PartArguments, examples_text, findings_text};
 use clap::Args;
@@ -68,7 +69,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         bucket_ms: arguments.bucket.clone(),
     };
     let selection = engine::with_options(analysis, arguments.part.selection(), &texts)?;
-    let trace = engine::open_run(&arguments.runs)?;
+    let trace = opening::open(&arguments.runs)?;
     let mut envelope = engine::analyze(&trace, name, &selection)?;
     if let Some(column) = &arguments.sort {
         envelope.results = engine::sorted(&envelope.results, column, envelope.analysis)?;

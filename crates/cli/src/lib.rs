@@ -6,6 +6,7 @@ mod color;
 mod doctor;
 mod failure;
 mod line_wrap;
+mod opening;
 mod output;
 mod package;
 mod plural;

@@ -52,7 +52,7 @@ impl PartArguments {
 
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
-    let trace = engine::open_run(&arguments.runs)?;
+    let trace = crate::opening::open(&arguments.runs)?;
     let input = to_type(&arguments.runs[0]);
     let report = engine::report::report(&trace, &arguments.part.selection(), &input)?;
     let text = if arguments.json { report.to_json() + "\n" } else { report_text::report_text(&report, line_width()) };

@@ -8,8 +8,12 @@ use std::io::Read;
 use std::process::Stdio;
 use unicode_width::UnicodeWidthStr;
 
-const ANALYSES: [&str; 5] = ["step_breakdown", "temporal_breakdown", "operators", "kernels", "findings"];
 const MAX_WIDTH: usize = 100;
+
+/// The names of all analyses.
+fn analyses() -> impl Iterator<Item = &'static str> {
+    stepscope_engine::list_analyses().into_iter().map(|(name, _)| name)
+}
 
 fn output_of(arguments: &[&str]) -> String {
     let ended = run(&mut stepscope(arguments));
@@ -45,7 +49,7 @@ fn the_envelope_is_that_of_the_interface() {
 #[test]
 fn every_analysis_speaks_json_csv_and_text() {
     let trace = fixture("two_steps.json");
-    for name in ANALYSES {
+    for name in analyses() {
         let json = json_of(&["analyze", name, &trace, "--json"]);
         let csv = output_of(&["analyze", name, &trace, "--csv"]);
         let rows = json["results"].as_array().unwrap();
@@ -53,7 +57,7 @@ fn every_analysis_speaks_json_csv_and_text() {
         assert!(output_of(&["analyze", name, &trace]).starts_with(&format!("{name}\n")));
     }
     let list = output_of(&["analyze"]);
-    assert!(ANALYSES.iter().all(|name| list.lines().any(|line| line.starts_with(name))), "{list}");
+    assert!(analyses().all(|name| list.lines().any(|line| line.starts_with(name))), "{list}");
 }
 
 #[test]
@@ -99,7 +103,7 @@ fn no_line_is_wider_than_a_hundred_columns_and_none_has_colours() {
     for path in real_traces().into_iter().chain([fixture]) {
         let path = path.to_str().unwrap();
         let mut texts = vec![output_of(&["report", path])];
-        texts.extend(ANALYSES.map(|name| output_of(&["analyze", name, path])));
+        texts.extend(analyses().map(|name| output_of(&["analyze", name, path])));
         for line in texts.iter().flat_map(|text| text.lines()) {
             assert!(line.width() <= MAX_WIDTH, "{} columns in {path}: {line}", line.width());
             assert!(!line.contains('\u{1b}'), "colours in {path}: {line:?}");

@@ -2,6 +2,7 @@
 
 use crate::{EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
+use stepscope_import::Progress;
 use stepscope_trace::StepSource;
 
 /// Reads the run, trace file or folder that `inputs` name. One input for now.
@@ -9,6 +10,14 @@ use stepscope_trace::StepSource;
 /// # Errors
 /// [`EngineError::NoInput`], [`EngineError::SeveralInputs`], or what the reader says of the input.
 pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
+    open_run_with_progress(inputs, &Progress::default())
+}
+
+/// The same; `progress` tells another thread how far it is. `-` is standard input.
+///
+/// # Errors
+/// As [`open_run`].
+pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress) -> Result<Trace, EngineError> {
     let path = match inputs {
         [] => return Err(EngineError::NoInput),
         [only] => only.as_ref(),
@@ -16,10 +25,10 @@ pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
             return Err(EngineError::SeveralInputs { count: inputs.len(), second: second.as_ref().into() });
         }
     };
-    if !path.exists() {
+    if path.as_os_str() != "-" && !path.exists() {
         return Err(EngineError::NotFound { path: path.into() });
     }
-    stepscope_import::open(path).map_err(|error| {
+    stepscope_import::open_with_progress(path, progress).map_err(|error| {
         let (what, place) = split_place(&error.to_string(), path);
         EngineError::Import { what, path: place, hint: error.hint() }
     })

@@ -33,6 +33,7 @@ use crate::json::{numbers, scanner, text};
 
 use crate::ImportError;
 use crate::input;
+use crate::progress::Progress;
 use crate::window::{Begun, Blocks};
 use rows::Rows;
 pub(crate) use sniff::is_dftracer;
@@ -52,7 +53,7 @@ pub(crate) fn read(path: &Path, name: String, blocks: &mut dyn Blocks) -> Trace 
 ///
 /// # Errors
 /// When the folder cannot be listed, or a file of it not be opened.
-pub(crate) fn open_folder(path: &Path, name: String) -> Result<Option<Trace>, ImportError> {
+pub(crate) fn open_folder(path: &Path, name: String, progress: &Progress) -> Result<Option<Trace>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     let entries = std::fs::read_dir(path).map_err(failed)?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -62,7 +63,7 @@ pub(crate) fn open_folder(path: &Path, name: String) -> Result<Option<Trace>, Im
     let mut is_dftracer = false;
     for path in files {
         // What cannot be unpacked may be anything; only DFTracer's files are of interest here.
-        let Ok(opened) = input::open(&path) else { continue };
+        let Ok(opened) = input::open(&path, progress) else { continue };
         let mut begun = Begun::of(opened.blocks);
         if sniff::is_dftracer(begun.head()) {
             is_dftracer = true;

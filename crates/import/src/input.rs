@@ -1,6 +1,7 @@
 //! What a person names as input, as text: a file read on all processors, or a stream that is unpacked on the way.
 
 use crate::ImportError;
+use crate::progress::{Counted, Progress};
 use crate::window::{BLOCK_BYTES, Blocks};
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,8 +28,8 @@ pub(crate) struct Input<'a> {
     pub(crate) packing: Option<&'static str>,
 }
 
-/// Opens the file at `path`; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Input<'static>, ImportError> {
+/// Opens the file at `path`; `-` is standard input. What is read is counted in `progress`.
+pub(crate) fn open(path: &Path, progress: &Progress) -> Result<Input<'static>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     if path.as_os_str() == "-" {
         return unpacked(Box::new(io::stdin()), path, 0);
@@ -37,14 +38,18 @@ pub(crate) fn open(path: &Path) -> Result<Input<'static>, ImportError> {
     let mut head = [0; 4];
     let len = read_head(&mut file, &mut head).map_err(failed)?;
     let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_regular {
+        progress.add_total(file.metadata().map_err(failed)?.len());
+    }
     if is_regular && !is_packed(&head[..len]) {
-        let file = SharedFile::new(file).map_err(failed)?;
+        let file = SharedFile::new(file, progress).map_err(failed)?;
         return Ok(Input { blocks: Box::new(file.from(0)), file: Some(file), packing: None });
     }
     if is_regular && head.starts_with(ZIP) {
-        return from_zip(file, path);
+        return from_zip(file, path, progress);
     }
-    unpacked(Box::new(io::Cursor::new(head[..len].to_vec()).chain(file)), path, 0)
+    let rest = Counted { source: file, progress: progress.clone() };
+    unpacked(Box::new(io::Cursor::new(head[..len].to_vec()).chain(rest)), path, 0)
 }
 
 /// The text that `bytes` hold, unpacked.
@@ -105,7 +110,7 @@ fn damaged(path: &Path, error: &io::Error) -> ImportError {
 }
 
 /// The largest file of an archive, the one that a trace would be.
-fn from_zip(file: File, path: &Path) -> Result<Input<'static>, ImportError> {
+fn from_zip(file: File, path: &Path, progress: &Progress) -> Result<Input<'static>, ImportError> {
     let broken = |error: zip::result::ZipError| ImportError::Damaged { path: path.into(), message: error.to_string() };
     let mut archive = zip::ZipArchive::new(file).map_err(broken)?;
     let mut largest = None;
@@ -115,14 +120,16 @@ fn from_zip(file: File, path: &Path) -> Result<Input<'static>, ImportError> {
             largest = Some((entry.size(), index));
         }
     }
-    let Some((_, index)) = largest else { return Err(ImportError::Empty { path: path.into() }) };
+    let Some((len, index)) = largest else { return Err(ImportError::Empty { path: path.into() }) };
     let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
     // An entry borrows its archive, so both live in a thread of their own.
     std::thread::spawn(move || match archive.by_index(index) {
         Ok(mut entry) => send_blocks(&mut entry, &sender),
         Err(error) => drop(sender.send(Err(io::Error::other(error)))),
     });
-    let source = BlockReader { receiver, block: io::Cursor::default() };
+    // Counted as unpacked: the archive reads its file as it likes.
+    progress.set_total(len);
+    let source = Counted { source: BlockReader { receiver, block: io::Cursor::default() }, progress: progress.clone() };
     let input = unpacked(Box::new(source), path, 1)?;
     Ok(Input { packing: Some("zip"), ..input })
 }
@@ -207,12 +214,13 @@ impl Blocks for Ahead {
 pub(crate) struct SharedFile {
     file: Arc<File>,
     len: u64,
+    progress: Progress,
 }
 
 impl SharedFile {
-    fn new(file: File) -> io::Result<Self> {
+    fn new(file: File, progress: &Progress) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), len })
+        Ok(Self { file: Arc::new(file), len, progress: progress.clone() })
     }
 
     /// Its length when it was opened.
@@ -222,7 +230,7 @@ impl SharedFile {
 
     /// Its bytes from `at` on.
     pub(crate) fn from(&self, at: u64) -> FilePart {
-        FilePart { file: Arc::clone(&self.file), at }
+        FilePart { file: Arc::clone(&self.file), at, progress: self.progress.clone() }
     }
 }
 
@@ -230,6 +238,7 @@ impl SharedFile {
 pub(crate) struct FilePart {
     file: Arc<File>,
     at: u64,
+    progress: Progress,
 }
 
 impl Blocks for FilePart {
@@ -252,6 +261,7 @@ impl Blocks for FilePart {
             }
         }
         bytes.truncate(before + len);
+        self.progress.add_done(len as u64);
         Ok(len)
     }
 }
@@ -275,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("t.json");
         std::fs::write(&path, [b'x'; 5_000]).expect("written");
-        let file = SharedFile::new(File::open(&path).expect("opened")).expect("a length");
+        let file = SharedFile::new(File::open(&path).expect("opened"), &Progress::default()).expect("a length");
         File::options().write(true).open(&path).and_then(|file| file.set_len(3_000)).expect("shrunk");
         let mut bytes = Vec::new();
         assert_eq!(file.from(1_000).append(&mut bytes, 4_000).expect("read"), 2_000);

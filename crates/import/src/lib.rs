@@ -12,10 +12,12 @@ mod json;
 mod kineto;
 mod labels;
 mod name_tables;
+mod progress;
 mod source_text;
 mod window;
 
 pub use error::ImportError;
+pub use progress::Progress;
 pub use source_text::source_text;
 
 use std::path::{Path, PathBuf};
@@ -28,17 +30,25 @@ use window::{Begun, Blocks};
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
 pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
+    open_with_progress(path, &Progress::default())
+}
+
+/// The same; `progress` tells another thread how far it is.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result<Trace, ImportError> {
     let path = path.as_ref();
     let failed = |source| ImportError::Read { path: path.into(), source };
     if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
         if !path.join("run.json").exists()
-            && let Some(trace) = dftracer::open_folder(path, trace_name(path))?
+            && let Some(trace) = dftracer::open_folder(path, trace_name(path), progress)?
         {
             return Ok(trace);
         }
         return capture::open_run(path);
     }
-    let input = input::open(path)?;
+    let input = input::open(path, progress)?;
     read_text(path, input.packing, input.file, input.blocks)
 }
 

@@ -3,6 +3,7 @@
 use crate::ImportError;
 use crate::input::{self, Input};
 use crate::json::scanner::{Scanner, Stop};
+use crate::progress::Progress;
 use crate::window::{Blocks, MAX_ITEM_BYTES, Window};
 use std::path::Path;
 use stepscope_trace::{SliceId, Trace};
@@ -19,7 +20,7 @@ pub fn source_text(trace: &Trace, slice: SliceId) -> Result<Option<String>, Impo
         return Ok(None);
     }
     let path = Path::new(source);
-    let Input { blocks, file, .. } = input::open(path)?;
+    let Input { blocks, file, .. } = input::open(path, &Progress::default())?;
     let window = match file {
         Some(file) => Window::new(Box::new(file.from(place)) as Box<dyn Blocks>, place),
         None => {
