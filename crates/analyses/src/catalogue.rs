@@ -99,6 +99,8 @@ pub fn catalogue() -> &'static [Analysis] {
         gpu_utilization,
         gpu_utilization_curve,
         operators,
+        modules,
+        roofline,
         kernels,
         launch_statistics,
         queue_length,
@@ -111,7 +113,8 @@ pub fn catalogue() -> &'static [Analysis] {
 
 fn accepts(name: &str) -> Accepts {
     match name {
-        "operators" | "kernels" => Accepts { group_by: &[GroupBy::Name], ..Accepts::default() },
+        "operators" | "roofline" => Accepts { group_by: crate::groups::OPERATOR_GROUPS, ..Accepts::default() },
+        "kernels" => Accepts { group_by: &[GroupBy::Name, GroupBy::Properties], ..Accepts::default() },
         "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
         "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
         "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },

@@ -4,13 +4,18 @@
 //! not exceed. Blocks per multiprocessor is the number of blocks of a launch over the multiprocessors of the device,
 //! occupancy the estimated share of its thread slots in use: both are means weighted by duration.
 //!
+//! Grouped by properties, a row is a name with one operator, grid, block, number of registers and amount of shared
+//! memory.
+//!
 //! # Units
-//! Nanoseconds; counts of runs; blocks per multiprocessor is a plain fraction; occupancy is a share in 0..=1.
+//! Nanoseconds; counts of runs; blocks per multiprocessor is a plain fraction; occupancy is a share in 0..=1; registers
+//! are those of a thread, shared memory is bytes of a block; grid and block are blocks and threads in x, y, z.
 //!
 //! # Source
 //! Kernels as the device's profiler recorded them; occupancy as it estimated it. Blocks per multiprocessor as recorded,
-//! or else from the launch's grid and the device's number of multiprocessors. The kind says whether a kernel computes
-//! or communicates; a name that does both has two rows.
+//! or else from the launch's grid and the device's number of multiprocessors. Whether a kernel uses tensor cores is told
+//! by its name. The operator is the innermost one that was open on the launching thread when the launch started. The
+//! kind says whether a kernel computes or communicates; a name that does both has two rows.
 //!
 //! # Edge cases
 //! Runs for which blocks or occupancy are not known are left out of that mean; when they are known for none, or only
@@ -18,12 +23,13 @@
 //! nanoseconds. For one step, the kernels launched on the host inside it; kernels without a known launch are then left
 //! out.
 
-use crate::{Coverage, Outcome, Selection, Table, Unit};
-use std::collections::BTreeMap;
-use stepscope_base::{StringId, percentiles::nearest_rank};
+use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use stepscope_base::StringId;
 use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, Trace};
 
-/// All runs of one kernel.
+/// All runs of one kernel, or of those of one launch configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Kernel {
     /// Its name.
@@ -46,54 +52,147 @@ pub struct Kernel {
     pub blocks_per_sm: Option<f64>,
     /// Mean estimated occupancy; `None` when not known.
     pub occupancy_ratio: Option<f64>,
+    /// Whether it uses tensor cores.
+    pub uses_tensor_cores: bool,
     /// Whether it computes or communicates.
     pub kind: DeviceEventClass,
+    /// What its launches have in common, when that was asked for.
+    pub properties: Option<Properties>,
 }
 
-/// Every kernel asked for, the longest total first, then by name.
+/// How a kernel was launched.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Properties {
+    /// The operator that launched it; `None` for none.
+    pub op: Option<String>,
+    /// Blocks in x, y, z.
+    pub grid: Option<[u32; 3]>,
+    /// Threads of a block in x, y, z.
+    pub block: Option<[u32; 3]>,
+    /// Registers a thread.
+    pub registers: Option<u32>,
+    /// Bytes of shared memory a block.
+    pub shared_bytes: Option<u64>,
+}
+
+/// Every kernel asked for, the longest total first, then by name, kind and properties.
 pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
-    let mut runs: BTreeMap<(StringId, DeviceEventClass), Vec<&DeviceEvent>> = BTreeMap::new();
-    for event in selection.device_events(trace) {
-        if matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
-            runs.entry((trace.slices.name[event.slice.index()], event.class)).or_default().push(event);
-        }
-    }
-    let name = |id: StringId| trace.strings.get(id).to_string();
-    let mut rows: Vec<Kernel> = runs.iter().map(|((id, kind), runs)| kernel(trace, name(*id), *kind, runs)).collect();
-    rows.sort_by(|a, b| (b.total_ns, &a.name, a.kind).cmp(&(a.total_ns, &b.name, b.kind)));
+    let name = |event: &DeviceEvent| trace.slices.name[event.slice.index()];
+    let mut rows = match selection.group_by {
+        Some(GroupBy::Properties) => grouped(trace, selection, |event| {
+            let op: Option<StringId> = event.op.map(|op| trace.slices.name[op.index()]);
+            let launch = (event.grid, event.block, event.registers, event.shared_bytes);
+            (name(event), event.class, op, launch)
+        }),
+        _ => grouped(trace, selection, |event| (name(event), event.class)),
+    };
+    rows.sort_by(|a, b| {
+        let total = b.total_ns.cmp(&a.total_ns);
+        total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
+    });
     rows
 }
 
-fn kernel(trace: &Trace, name: String, kind: DeviceEventClass, runs: &[&DeviceEvent]) -> Kernel {
-    let dur_ns = |event: &DeviceEvent| trace.slices.dur_ns[event.slice.index()];
-    let mut sorted: Vec<i64> = runs.iter().map(|event| dur_ns(event)).collect();
-    sorted.sort_unstable();
-    let total_ns = sorted.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
-    let count = sorted.len() as i64;
-    let weighted = |value: &dyn Fn(&DeviceEvent) -> Option<f64>| {
-        let known = runs.iter().filter_map(|event| Some((value(event)?, dur_ns(event) as f64)));
-        let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
-        (weight > 0.0).then(|| sum / weight)
-    };
-    Kernel {
-        name,
-        count,
-        total_ns,
-        mean_ns: (total_ns / count) + i64::from(total_ns % count * 2 >= count),
-        min_ns: sorted[0],
-        max_ns: sorted[sorted.len() - 1],
-        p50_ns: nearest_rank(&sorted, 50).unwrap_or(0),
-        p99_ns: nearest_rank(&sorted, 99).unwrap_or(0),
-        blocks_per_sm: weighted(&|event| blocks_per_sm(trace, event)),
-        occupancy_ratio: weighted(&|event| event.occupancy_ratio.map(f64::from)),
-        kind,
+/// Runs with the same key together; the keys only have to tell apart, in what order does not matter.
+fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Kernel> {
+    let mut ids: FxHashMap<K, u32> = FxHashMap::default();
+    let mut runs: Vec<Runs<'_>> = Vec::new();
+    for event in selection.device_events(trace) {
+        if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
+            continue;
+        }
+        let id = *ids.entry(key(event)).or_insert_with(|| {
+            runs.push(Runs::new(event));
+            runs.len() as u32 - 1
+        });
+        runs[id as usize].add(trace, event);
     }
+    let has_properties = selection.group_by == Some(GroupBy::Properties);
+    runs.into_iter().map(|runs| runs.kernel(trace, has_properties)).collect()
+}
+
+/// A mean weighted by duration.
+#[derive(Clone, Copy, Default)]
+struct WeightedMean {
+    sum: f64,
+    weight: f64,
+}
+
+impl WeightedMean {
+    fn add(&mut self, value: Option<f64>, dur_ns: i64) {
+        if let Some(value) = value {
+            self.sum += value * dur_ns as f64;
+            self.weight += dur_ns as f64;
+        }
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.sum / self.weight)
+    }
+}
+
+struct Runs<'a> {
+    first: &'a DeviceEvent,
+    dur_ns: Vec<i64>,
+    total_ns: i64,
+    blocks_per_sm: WeightedMean,
+    occupancy_ratio: WeightedMean,
+}
+
+impl<'a> Runs<'a> {
+    fn new(first: &'a DeviceEvent) -> Self {
+        let [blocks_per_sm, occupancy_ratio] = [WeightedMean::default(); 2];
+        Self { first, dur_ns: Vec::new(), total_ns: 0, blocks_per_sm, occupancy_ratio }
+    }
+
+    fn add(&mut self, trace: &Trace, event: &DeviceEvent) {
+        let dur_ns = trace.slices.dur_ns[event.slice.index()];
+        self.dur_ns.push(dur_ns);
+        self.total_ns = self.total_ns.saturating_add(dur_ns);
+        self.blocks_per_sm.add(blocks_per_sm(trace, event), dur_ns);
+        self.occupancy_ratio.add(event.occupancy_ratio.map(f64::from), dur_ns);
+    }
+
+    fn kernel(mut self, trace: &Trace, has_properties: bool) -> Kernel {
+        let event = self.first;
+        let name = |id: StringId| trace.strings.get(id).to_string();
+        let count = self.dur_ns.len() as i64;
+        let (mean_ns, rest_ns) = (self.total_ns / count, self.total_ns % count);
+        Kernel {
+            name: name(trace.slices.name[event.slice.index()]),
+            count,
+            total_ns: self.total_ns,
+            mean_ns: mean_ns + i64::from(rest_ns >= count - rest_ns),
+            min_ns: self.dur_ns.iter().copied().min().unwrap_or(0),
+            max_ns: self.dur_ns.iter().copied().max().unwrap_or(0),
+            p50_ns: nearest_rank(&mut self.dur_ns, 50),
+            p99_ns: nearest_rank(&mut self.dur_ns, 99),
+            blocks_per_sm: self.blocks_per_sm.get(),
+            occupancy_ratio: self.occupancy_ratio.get(),
+            uses_tensor_cores: event.uses_tensor_cores,
+            kind: event.class,
+            properties: has_properties.then(|| Properties {
+                op: event.op.map(|op| name(trace.slices.name[op.index()])),
+                grid: event.grid,
+                block: event.block,
+                registers: event.registers,
+                shared_bytes: event.shared_bytes,
+            }),
+        }
+    }
+}
+
+/// The percentile by nearest rank of values that are not sorted, and need not be: linear in their number.
+fn nearest_rank(values: &mut [i64], percent: usize) -> i64 {
+    let rank = (values.len() * percent).div_ceil(100);
+    *values.select_nth_unstable(rank.saturating_sub(1)).1
 }
 
 fn blocks_per_sm(trace: &Trace, event: &DeviceEvent) -> Option<f64> {
     let from_grid = || {
         let blocks: f64 = event.grid?.into_iter().map(f64::from).product();
-        Some(blocks / f64::from(trace.devices[event.device.index()].sm_count?))
+        let sm_count = trace.devices[event.device.index()].sm_count.filter(|count| *count > 0)?;
+        Some(blocks / f64::from(sm_count))
     };
     event.blocks_per_sm.map(f64::from).or_else(from_grid)
 }
@@ -111,9 +210,25 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("p99_ns", rows.iter().map(|row| row.p99_ns))
         .float("blocks_per_sm", Unit::Plain, rows.iter().map(|row| row.blocks_per_sm))
         .float("occupancy_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_ratio))
+        .flag("tensor_cores", rows.iter().map(|row| row.uses_tensor_cores))
         .text("kind", rows.iter().map(|row| Some(row.kind.as_str())));
+    let table = match selection.group_by {
+        Some(GroupBy::Properties) => with_properties(table, &rows),
+        _ => table,
+    };
     let coverage = Coverage::of(trace, selection.device_events(trace));
     Outcome { table, coverage, findings: Findings::default() }
+}
+
+fn with_properties(table: Table, rows: &[Kernel]) -> Table {
+    let properties = || rows.iter().map(|row| row.properties.as_ref());
+    let sizes = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join("x");
+    table
+        .text("op", properties().map(|of| of?.op.as_deref()))
+        .text("grid", properties().map(|of| of?.grid.map(sizes)))
+        .text("block", properties().map(|of| of?.block.map(sizes)))
+        .count("registers", properties().map(|of| of?.registers.map(i64::from)))
+        .int("shared_bytes", Unit::Bytes, properties().map(|of| i64::try_from(of?.shared_bytes?).ok()))
 }
 
 #[cfg(test)]
@@ -191,6 +306,45 @@ mod tests {
         let run = |dur_ns| (dur_ns, None, None, None);
         assert_eq!(one_kernel(&[run(1), run(2)]).mean_ns, 2);
         assert_eq!(one_kernel(&[run(1), run(1), run(2)]).mean_ns, 1);
+    }
+
+    #[test]
+    fn grouped_by_properties_a_row_is_one_way_to_launch() {
+        let mut builder = TraceBuilder::new("kernel");
+        let process = builder.add_process(Process::default());
+        let device = builder.add_device(Device { sm_count: Some(10), ..Device::default() });
+        let thread = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let stream = builder.add_track(Track::new(TrackKind::Stream, process, "stream"));
+        let [k, op] = ["k", "aten::mm"].map(|name| builder.strings.intern(name));
+        builder.add_slice(thread, SliceKind::Op, op, 0, 10);
+        let launch = builder.add_slice(thread, SliceKind::Runtime, op, 5, 1);
+        for (at, (grid, registers)) in [(20, None), (40, Some(32)), (20, None)].into_iter().enumerate() {
+            let slice = builder.add_slice(stream, SliceKind::Kernel, k, 20 + at as i64, 1);
+            let event = DeviceEvent::new(slice, device, DeviceEventClass::Compute);
+            let (grid, block) = (Some([grid, 1, 1]), Some([128, 1, 1]));
+            builder.add_device_event(DeviceEvent { grid, block, registers, uses_tensor_cores: true, ..event });
+            builder.add_launch_link(launch, slice);
+        }
+        let trace = builder.finish();
+        let selection = Selection { group_by: Some(GroupBy::Properties), ..Selection::default() };
+        let rows = kernels(&trace, &selection);
+        let line = |row: &Kernel| {
+            let of = row.properties.clone().unwrap();
+            format!(
+                "{} x{} {:?} {:?} {:?}",
+                of.op.unwrap(),
+                row.count,
+                of.grid.unwrap()[0],
+                of.registers,
+                row.blocks_per_sm
+            )
+        };
+        let lines: Vec<String> = rows.iter().map(line).collect();
+        assert_eq!(lines, ["aten::mm x2 20 None Some(2.0)", "aten::mm x1 40 Some(32) Some(4.0)"]);
+        let column = |name: &str| format!("{:?}", outcome(&trace, &selection).table.column(name).unwrap().values);
+        assert_eq!(column("block"), r#"Text([Some("128x1x1"), Some("128x1x1")])"#);
+        assert_eq!(column("tensor_cores"), "Bool([Some(true), Some(true)])");
+        assert_eq!(kernels(&trace, &Selection::default()).len(), 1);
     }
 
     proptest! {

