@@ -1,0 +1,88 @@
+//! `generate`: writes a trace of any size to a file.
+
+use crate::generator::{Options, Size, Written, write};
+use crate::resources::timed;
+use crate::text_table::grouped;
+use crate::{describe, quantity};
+use flate2::{Compression, write::GzEncoder};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What `generate` is told.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// File to write; one that ends in .gz is gzipped
+    #[arg(short, long, required_unless_present = "describe")]
+    output: Option<PathBuf>,
+    /// About this many bytes of text: 10M, 1G
+    #[arg(long, value_parser = quantity::parse, conflicts_with = "events")]
+    bytes: Option<u64>,
+    /// About this many rows of traceEvents: 1M
+    #[arg(long, value_parser = quantity::parse)]
+    events: Option<u64>,
+    /// Every number follows from it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Layers of the model
+    #[arg(long, default_value_t = LAYERS, value_parser = clap::value_parser!(u32).range(1..))]
+    layers: u32,
+    /// Leave out Python calls
+    #[arg(long)]
+    no_stacks: bool,
+    /// Leave out memory
+    #[arg(long)]
+    no_memory: bool,
+    /// Write nothing, print the shape of these traces
+    #[arg(long, num_args = 1.., conflicts_with_all = ["output", "bytes", "events"])]
+    describe: Vec<PathBuf>,
+}
+
+/// Few, so that a small trace has several steps too.
+const LAYERS: u32 = 4;
+
+/// Writes or describes.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+    if !arguments.describe.is_empty() {
+        return describe::run(&arguments.describe);
+    }
+    let Some(output) = &arguments.output else { return Err("no file to write".into()) };
+    let size = arguments.events.map_or(Size::Bytes(arguments.bytes.unwrap_or(100_000_000)), Size::Events);
+    let options = Options {
+        layers: arguments.layers,
+        seed: arguments.seed,
+        has_stacks: !arguments.no_stacks,
+        has_memory: !arguments.no_memory,
+    };
+    let (written, spent) = timed(|| write_file(options, size, output));
+    let Written { bytes, events, steps } = written?;
+    println!(
+        "{}: {:.1} MB, {} rows, {steps} steps; {:.0} MB/s",
+        output.display(),
+        bytes as f64 * 1e-6,
+        grouped(events),
+        bytes as f64 * 1e-6 / spent.wall_s
+    );
+    Ok(())
+}
+
+fn write_file(options: Options, size: Size, output: &Path) -> Result<Written, String> {
+    write_to(options, size, output, output.extension().is_some_and(|ending| ending == "gz"))
+}
+
+fn write_to(options: Options, size: Size, output: &Path, is_packed: bool) -> Result<Written, String> {
+    let written = File::create(output).and_then(|mut file| {
+        if !is_packed {
+            return write(options, size, &mut file);
+        }
+        let mut encoder = GzEncoder::new(file, Compression::default());
+        let written = write(options, size, &mut encoder)?;
+        encoder.finish()?;
+        io::Result::Ok(written)
+    });
+    written.map_err(|error| failed(output, &error))
+}
+
+fn failed(output: &Path, error: &io::Error) -> String {
+    format!("cannot write: {error}: {}", output.display())
+}

@@ -1,0 +1,51 @@
+//! `stepscope-bench`: traces to measure with, and what measures import and analyses on them.
+
+mod analyze;
+mod describe;
+mod generate;
+mod generator;
+mod import;
+mod inflate;
+mod quantity;
+mod resources;
+mod text_table;
+mod trace_text;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Makes traces to measure with, and measures import and analyses on them
+#[derive(Parser)]
+#[command(name = "stepscope-bench")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write a trace as PyTorch's profiler does, of any size
+    Generate(generate::Arguments),
+    /// Open traces, each in a process of its own: time and memory
+    Import(import::Arguments),
+    /// Open a trace once and time each analysis
+    Analyze(analyze::Arguments),
+    /// Unpack gzipped files with the gzip library alone
+    Inflate(inflate::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
+        Command::Analyze(arguments) => analyze::run(&arguments),
+        Command::Inflate(arguments) => inflate::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Sizes as people write them: `10M`, `1.5G`.
+
+/// Reads a count with an optional `K`, `M` or `G` (powers of ten).
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (number, factor) = match text.to_ascii_uppercase().trim_end_matches('B').chars().last() {
+        Some('K') => (text, 1e3),
+        Some('M') => (text, 1e6),
+        Some('G') => (text, 1e9),
+        _ => (text, 1.0),
+    };
+    let digits = number.trim_end_matches(|end: char| end.is_ascii_alphabetic());
+    let value = digits.parse::<f64>().ok().map(|value| value * factor).filter(|value| *value >= 1.0 && *value < 1e15);
+    value.map(|value| value as u64).ok_or_else(|| format!("expected a size such as 10M or 1G, found {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, count) in
+            [("10M", 10_000_000), ("1.5G", 1_500_000_000), ("12", 12), ("3k", 3_000), ("1MB", 1_000_000)]
+        {
+            assert_eq!(parse(text), Ok(count));
+        }
+        assert!(parse("").is_err() && parse("x").is_err() && parse("0").is_err());
+    }
+}
