@@ -66,6 +66,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes a trace of the usual kind, when the file is not there.
+pub(crate) fn write_once(size: Size, output: &Path) -> Result<(), String> {
+    if output.exists() {
+        return Ok(());
+    }
+    // Half a file would be taken for a whole one next time.
+    let unfinished = output.with_extension("unfinished");
+    let options = Options { layers: LAYERS, seed: 1, has_stacks: true, has_memory: true };
+    let is_packed = output.extension().is_some_and(|ending| ending == "gz");
+    write_to(options, size, &unfinished, is_packed)?;
+    std::fs::rename(&unfinished, output).map_err(|error| failed(output, &error))
+}
+
 fn write_file(options: Options, size: Size, output: &Path) -> Result<Written, String> {
     write_to(options, size, output, output.extension().is_some_and(|ending| ending == "gz"))
 }

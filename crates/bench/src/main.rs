@@ -1,6 +1,7 @@
 //! `stepscope-bench`: traces to measure with, and what measures import and analyses on them.
 
 mod analyze;
+mod compare;
 mod describe;
 mod generate;
 mod generator;
@@ -32,6 +33,8 @@ enum Command {
     Analyze(analyze::Arguments),
     /// Unpack gzipped files with the gzip library alone
     Inflate(inflate::Arguments),
+    /// Ours and its peers on the same generated traces
+    Compare(compare::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
         Command::Inflate(arguments) => inflate::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

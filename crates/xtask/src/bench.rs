@@ -1,13 +1,41 @@
-//! `cargo xtask bench NAME`: measure, with the package as a user installs it.
+//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers; any other name is a
+//! script that measures the package as a user installs it.
 
+mod peers;
+
+use crate::checkout::{cargo, root};
 use crate::child;
 use crate::python_env::PythonEnv;
+use std::path::PathBuf;
+use std::process::Command;
 
-/// Runs `benches/NAME.py` with the other arguments.
+/// Runs what is called so, with the other arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
-    let [name, rest @ ..] = arguments else { return Err("which bench? `cargo xtask bench record`".into()) };
+    match arguments {
+        [] => Err("which bench? `cargo xtask bench record`, `import` or `analyze`".into()),
+        [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
+        [name, rest @ ..] => script(name, rest),
+    }?;
+    Ok(true)
+}
+
+/// Runs `benches/NAME.py` in the development environment.
+fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     let environment = PythonEnv::ready()?;
     environment.install_stepscope()?;
-    child::run(environment.command("python").arg(format!("benches/{name}.py")).args(rest))?;
-    Ok(true)
+    child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
+}
+
+/// Runs ours and its peers on generated traces. `--no-peers` leaves the peers out; everything else is for
+/// `stepscope-bench compare`.
+fn compare(what: &str, arguments: &[String]) -> Result<(), String> {
+    child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let folder = target.join("bench");
+    let mut command = Command::new(target.join("release/stepscope-bench"));
+    command.current_dir(root()).args(["compare", what, "--folder"]).arg(&folder);
+    if arguments.iter().all(|argument| argument != "--no-peers") {
+        command.arg("--python").arg(peers::python(&folder.join("venv"))?);
+    }
+    child::run(command.args(arguments.iter().filter(|argument| *argument != "--no-peers")))
 }

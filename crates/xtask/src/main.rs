@@ -36,7 +36,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench NAME [ARGUMENT…]",
-        says: "run benches/NAME.py in the development environment",
+        says: "measure: record, import, analyze",
         run: bench::run,
     },
 ];

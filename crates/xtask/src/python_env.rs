@@ -68,15 +68,7 @@ impl PythonEnv {
     }
 
     fn make(&self) -> Result<(), String> {
-        if self.folder.join("bin/python").exists() {
-            return Ok(());
-        }
-        let interpreter = find_interpreter()?;
-        child::run(Command::new(&interpreter).args(["-m", "venv"]).arg(&self.folder)).map_err(|error| {
-            // Half an environment would be taken for a whole one next time. What cannot be removed is seen then.
-            let _ = std::fs::remove_dir_all(&self.folder);
-            format!("{error}\nhint: on Debian and Ubuntu, `apt install python3-venv`")
-        })
+        if self.folder.join("bin/python").exists() { Ok(()) } else { make(&self.folder) }
     }
 
     fn install_requirements(&self) -> Result<(), String> {
@@ -84,6 +76,16 @@ impl PythonEnv {
         child::run(self.pip().args(["install", "--no-compile", "--progress-bar=off", "--requirement", REQUIREMENTS]))
             .map_err(|error| format!("{error}\nhint: is there a network, and room for 6 GB on the disk?"))
     }
+}
+
+/// Makes an empty environment.
+pub(crate) fn make(folder: &Path) -> Result<(), String> {
+    let interpreter = find_interpreter()?;
+    child::run(Command::new(&interpreter).args(["-m", "venv"]).arg(folder)).map_err(|error| {
+        // Half an environment would be taken for a whole one next time. What cannot be removed is seen then.
+        let _ = std::fs::remove_dir_all(folder);
+        format!("{error}\nhint: on Debian and Ubuntu, `apt install python3-venv`")
+    })
 }
 
 /// A Python to make the environment with: `PYTHON` when that is set, else the first good one in `PATH`.
