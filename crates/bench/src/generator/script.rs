@@ -83,8 +83,16 @@ pub(super) struct CallRow {
     /// Calls that can launch begin an arrow, all others end one.
     pub(super) can_launch: bool,
     pub(super) work: Option<u32>,
-    /// The kind of synchronisation that the device reports of it, and the stream.
-    pub(super) sync: Option<(&'static str, Stream)>,
+    pub(super) sync: Option<Sync>,
+}
+
+/// What the device's profiler reports of a call that synchronises.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sync {
+    /// The host waited for a stream.
+    Stream(Stream),
+    /// A stream waits for an event that was recorded in another, by the call with this correlation id of the step.
+    Event(Stream, Stream, u32),
 }
 
 /// A kernel, copy or memset.

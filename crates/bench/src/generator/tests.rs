@@ -84,6 +84,22 @@ fn device_work_starts_after_its_launch_in_the_order_of_its_stream() {
 }
 
 #[test]
+fn streams_wait_for_events_that_were_recorded_before() {
+    let rows = rows();
+    let records: HashMap<u64, i64> = rows
+        .iter()
+        .filter(|row| row["name"] == "cudaEventRecord")
+        .map(|row| (row["args"]["correlation"].as_u64().expect("a number"), span(row).1))
+        .collect();
+    let waits: Vec<&Value> = rows.iter().filter(|row| row["name"] == "Stream Wait Event").collect();
+    assert!(waits.len() > 5);
+    for row in waits {
+        let record = row["args"]["wait_on_cuda_event_record_corr_id"].as_u64().expect("a number");
+        assert!(records[&record] < span(row).0 && row["args"]["stream"] != row["args"]["wait_on_stream"], "{row}");
+    }
+}
+
+#[test]
 fn calls_lie_inside_their_callers() {
     let mut threads: HashMap<u64, Vec<(i64, i64)>> = HashMap::new();
     let host = ["cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"];

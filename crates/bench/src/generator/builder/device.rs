@@ -2,7 +2,7 @@
 
 use super::super::kernels::{Stream, kernel};
 use super::super::rows::{self, call_kind};
-use super::super::script::{Act, CallRow, Projection, Work};
+use super::super::script::{Act, CallRow, Projection, Sync, Work};
 use super::ScriptBuilder;
 
 impl ScriptBuilder {
@@ -39,9 +39,10 @@ impl ScriptBuilder {
     /// Lets `stream` wait for what is in `other` now.
     pub(in super::super) fn stream_waits(&mut self, stream: Stream, other: Stream) {
         self.call("cudaEventRecord");
+        let record = self.script.correlations;
         self.call_with("cudaStreamWaitEvent", |script, call| {
             script.script.acts.push(Act::StreamWaits(stream, other));
-            script.script.calls[call].sync = Some(("Stream Wait Event", stream));
+            script.script.calls[call].sync = Some(Sync::Event(stream, other, record));
         });
     }
 
@@ -49,7 +50,7 @@ impl ScriptBuilder {
     pub(in super::super) fn synchronize(&mut self) {
         self.call_with("cudaStreamSynchronize", |script, call| {
             script.script.acts.push(Act::HostWaits(Stream::Compute));
-            script.script.calls[call].sync = Some(("Stream Sync", Stream::Compute));
+            script.script.calls[call].sync = Some(Sync::Stream(Stream::Compute));
         });
     }
 

@@ -1,7 +1,7 @@
 //! Rows of the device: runtime calls with the work that they enqueue, synchronisation, labels projected onto streams.
 
 use super::super::rows::{self, END, PID};
-use super::super::script::{CallRow, Projection};
+use super::super::script::{CallRow, Projection, Sync};
 use super::{StepRows, tid};
 use std::io;
 
@@ -28,8 +28,8 @@ impl StepRows<'_, '_> {
         self.sink.text(END);
         self.sink.end_row()?;
         self.flow(row.can_launch, "ac2g", id, (PID, tid(row.thread)), begin)?;
-        if let Some((kind, stream)) = row.sync {
-            self.sync(row, kind, stream.number(), (begin, end))?;
+        if let Some(sync) = row.sync {
+            self.sync(row, sync, (begin, end))?;
         }
         Ok(())
     }
@@ -52,18 +52,23 @@ impl StepRows<'_, '_> {
     }
 
     /// What the device's profiler reports of a call that synchronises.
-    fn sync(&mut self, row: &CallRow, kind: &str, stream: u32, (begin, end): (i64, i64)) -> io::Result<()> {
+    fn sync(&mut self, row: &CallRow, sync: Sync, (begin, end): (i64, i64)) -> io::Result<()> {
         let id = self.numbers.correlation + u64::from(row.correlation);
+        let (kind, stream, event) = match sync {
+            Sync::Stream(stream) => ("Stream Sync", stream.number(), String::new()),
+            Sync::Event(stream, other, record) => {
+                let (other, record) = (other.number(), self.numbers.correlation + u64::from(record));
+                let event = format!(
+                    "      \"wait_on_stream\": {other},      \"wait_on_cuda_event_record_corr_id\": {record},      \"wait_on_cuda_event_id\": 9,"
+                );
+                ("Stream Wait Event", stream.number(), event)
+            }
+        };
         self.sink.text(&rows::head("cuda_sync", kind));
         self.sink.text(&format!("\", \"pid\": 0, \"tid\": {stream},\n    \"ts\": "));
         self.times(begin, end);
         self.sink.text(",\n    \"args\": {\n      ");
         self.external(row.external);
-        let event = if kind == "Stream Wait Event" {
-            "      \"wait_on_stream\": 7,      \"wait_on_cuda_event_record_corr_id\": -1,      \"wait_on_cuda_event_id\": 9,"
-        } else {
-            ""
-        };
         self.sink.text(&format!(
             "      \"cuda_sync_kind\": \"{kind}\",{event}      \"stream\": {stream}, \"correlation\": {id},      \"device\": 0, \"context\": 1{END}"
         ));
