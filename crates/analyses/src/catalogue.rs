@@ -107,6 +107,15 @@ pub fn catalogue() -> &'static [Analysis] {
         graphs,
         copies,
         synchronizations,
+        idle_causes,
+        idle_gaps,
+        critical_path,
+        critical_path_slices,
+        memory_summary,
+        memory_curve,
+        memory_peak,
+        memory_statistics,
+        memory_events,
         findings,
     ]
 }
@@ -119,6 +128,11 @@ fn accepts(name: &str) -> Accepts {
         "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
         "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },
         "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "idle_causes" => Accepts { compat: &[Compat::Hta], ..Accepts::default() },
+        "memory_peak" => {
+            Accepts { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Category], ..Accepts::default() }
+        }
+        "memory_curve" => Accepts { bucket: true, ..Accepts::default() },
         _ => Accepts::default(),
     }
 }

@@ -3,8 +3,11 @@
 //!
 //! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
 
+mod allocations;
 mod catalogue;
 pub mod copies;
+pub mod critical_path;
+pub mod critical_path_slices;
 mod device_windows;
 pub mod findings;
 mod flops;
@@ -13,8 +16,17 @@ pub mod gpu_utilization;
 pub mod gpu_utilization_curve;
 pub mod graphs;
 mod groups;
+mod host_threads;
+mod idle;
+pub mod idle_causes;
+pub mod idle_gaps;
 pub mod kernels;
 pub mod launch_statistics;
+pub mod memory_curve;
+pub mod memory_events;
+pub mod memory_peak;
+pub mod memory_statistics;
+pub mod memory_summary;
 mod module_contexts;
 pub mod modules;
 pub mod occupancy;
@@ -27,13 +39,16 @@ pub mod queue_length;
 pub mod roofline;
 mod selection;
 pub mod step_breakdown;
+mod stream_waits;
 pub mod synchronizations;
 mod table;
 pub mod temporal_breakdown;
 mod windows;
 
+pub use allocations::AllocationState;
 pub use catalogue::{Accepts, Analysis, Coverage, Outcome, catalogue, find};
 pub use groups::GroupLabel;
+pub use idle::IdleCause;
 pub use options::{Compat, GroupBy};
 pub use selection::Selection;
 pub use table::{Column, Table, Unit, Values};

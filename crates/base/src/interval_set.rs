@@ -18,7 +18,8 @@ impl IntervalSet {
     /// The set covered by `spans`, in any order, overlapping or not; empty ones are ignored.
     pub fn from_unsorted(spans: impl IntoIterator<Item = Span>) -> Self {
         let mut spans: Vec<Span> = spans.into_iter().filter(|span| !span.is_empty()).collect();
-        spans.sort_unstable();
+        // Stable, since what comes is most often a few ascending runs, which that merges in one go.
+        spans.sort();
         let len = spans.len();
         Self::from_sorted(spans.into_iter(), len)
     }

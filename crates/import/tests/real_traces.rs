@@ -222,7 +222,14 @@ fn operator_time_equals_an_independent_walk_to_the_nanosecond() {
     let trace = open(folder.join("kineto/h100_qwen_stacks_memory.json.gz")).expect("a trace");
     let rows = operators(&trace, &Selection::default());
     let numbers = rows[..3].iter().map(|row| {
-        (row.name.as_str(), row.count, row.host_total_ns, row.host_self_ns, row.device_total_ns, row.device_self_ns)
+        (
+            row.label.name.as_str(),
+            row.count,
+            row.host_total_ns,
+            row.host_self_ns,
+            row.device_total_ns,
+            row.device_self_ns,
+        )
     });
     let expected = [
         ("aten::linear", 168, 9_746_082, 755_251, 8_997_754, 0),

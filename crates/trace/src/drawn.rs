@@ -6,18 +6,24 @@
 //! rank 0 cpu 1     .xx.....
 //! rank 0 launch 1  .C......      an API call on thread 1; links to the first C of a stream
 //! rank 0 input 1   ........      waits for the next batch on thread 1
-//! rank 0 sync 1    ........      an API call on thread 1 in which the host waits for the device
 //! rank 0 stream 7  ..CC.NN.
+//! rank 0 memory 1  .a...A..      thread 1 allocates device memory a, and frees it
 //! ```
 //!
 //! A run of equal letters is one slice named by its letter; `.` is nothing, `|` ends a slice so that the next may have
 //! the same letter and takes no time. On streams `N` is a communication kernel, `H` a host-to-device copy, `D` a
 //! device-to-host copy, `Z` a memset, every other letter a computing kernel. The k-th launch named by a letter launches
 //! the k-th stream slice of that letter; a letter without launches stays unlinked.
+//!
+//! Further rows of a thread: `label`, `sync` (an API call that waits for the device), `optimizer`, `python`, `module`,
+//! and `overhead` (the profiler's own time, on a track of its own).
+//!
+//! On `memory` and `hostmemory` rows a small letter is an allocation at an address of its own, of 100 bytes for `a`, 200
+//! for `b` and so on; its capital is the free.
 
 use crate::{
-    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, Process, ProcessId, SliceId, SliceKind,
-    Trace, TraceBuilder, Track, TrackId, TrackKind,
+    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, MemoryEvent, Process, ProcessId,
+    SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
 };
 use std::collections::BTreeMap;
 
@@ -37,7 +43,7 @@ struct Canvas {
     builder: TraceBuilder,
     processes: BTreeMap<u32, ProcessId>,
     devices: BTreeMap<u32, DeviceId>,
-    tracks: BTreeMap<(u32, bool, i64), TrackId>,
+    tracks: BTreeMap<(u32, TrackKind, i64), TrackId>,
     occurrences: BTreeMap<(u32, &'static str, char), i64>,
 }
 
@@ -50,22 +56,24 @@ impl Canvas {
         let kind = word().to_string();
         let id: i64 = if kind == "step" { 0 } else { word().parse().expect("a thread or stream") };
         for (letter, start_ns, dur_ns) in runs(word()) {
-            let track = self.track(rank, kind == "stream", if kind == "step" { 1 } else { id });
+            let track_kind = match kind.as_str() {
+                "stream" => TrackKind::Stream,
+                "overhead" => TrackKind::Other,
+                _ => TrackKind::Thread,
+            };
+            let track = self.track(rank, track_kind, if kind == "step" { 1 } else { id });
             match kind.as_str() {
                 "step" => {
                     let slice = self.slice(track, SliceKind::Step, &format!("ProfilerStep#{letter}"), start_ns, dur_ns);
                     self.builder.add_step_label(slice, i64::from(letter.to_digit(10).expect("a step's digit")));
                 }
-                "cpu" => drop(self.slice(track, SliceKind::Op, &letter.to_string(), start_ns, dur_ns)),
-                "input" => drop(self.slice(track, SliceKind::DataLoader, &letter.to_string(), start_ns, dur_ns)),
-                "sync" => drop(self.slice(track, SliceKind::HostSync, &letter.to_string(), start_ns, dur_ns)),
-                "label" => drop(self.slice(track, SliceKind::Annotation, &letter.to_string(), start_ns, dur_ns)),
                 "launch" => {
                     let slice = self.slice(track, SliceKind::Runtime, &letter.to_string(), start_ns, dur_ns);
                     self.correlate(rank, "launch", letter, slice);
                 }
                 "stream" => self.device_event(rank, id, track, letter, start_ns, dur_ns),
-                other => panic!("unknown kind of row {other:?}"),
+                "memory" | "hostmemory" => self.memory_event(rank, track, letter, start_ns, kind == "memory"),
+                other => drop(self.slice(track, host_kind(other), &letter.to_string(), start_ns, dur_ns)),
             }
         }
     }
@@ -75,12 +83,12 @@ impl Canvas {
         *self.processes.entry(rank).or_insert_with(|| builder.add_process(Process { rank, ..Process::default() }))
     }
 
-    fn track(&mut self, rank: u32, is_stream: bool, id: i64) -> TrackId {
+    fn track(&mut self, rank: u32, kind: TrackKind, id: i64) -> TrackId {
         let process = self.process(rank);
+        let is_stream = kind == TrackKind::Stream;
         let device = is_stream.then(|| self.device(rank));
         let builder = &mut self.builder;
-        *self.tracks.entry((rank, is_stream, id)).or_insert_with(|| {
-            let kind = if is_stream { TrackKind::Stream } else { TrackKind::Thread };
+        *self.tracks.entry((rank, kind, id)).or_insert_with(|| {
             let mut track = Track::new(kind, process, format!("{} {id}", if is_stream { "stream" } else { "thread" }));
             (track.device, track.stream, track.tid) = (device, is_stream.then_some(id), (!is_stream).then_some(id));
             builder.add_track(track)
@@ -112,12 +120,37 @@ impl Canvas {
         self.correlate(rank, "event", letter, slice);
     }
 
+    fn memory_event(&mut self, rank: u32, track: TrackId, letter: char, time_ns: i64, is_on_device: bool) {
+        let device = is_on_device.then(|| self.device(rank));
+        let small = letter.to_ascii_lowercase();
+        let bytes = 100 * (i64::from(u32::from(small)) - i64::from(u32::from('a')) + 1);
+        let bytes = if letter.is_ascii_lowercase() { bytes } else { -bytes };
+        let address = u64::from(u32::from(small));
+        let (allocated_bytes, reserved_bytes, op) = (None, None, None);
+        let event = MemoryEvent { time_ns, track, device, address, bytes, allocated_bytes, reserved_bytes, op };
+        self.builder.add_memory_event(event);
+    }
+
     fn correlate(&mut self, rank: u32, side: &'static str, letter: char, slice: SliceId) {
         let process = self.process(rank);
         let occurrence = self.occurrences.entry((rank, side, letter)).or_insert(0);
         let correlation = i64::from(u32::from(letter)) * 1_000 + *occurrence;
         *occurrence += 1;
         self.builder.set_correlation(slice, LaunchKey { process, correlation });
+    }
+}
+
+fn host_kind(row: &str) -> SliceKind {
+    match row {
+        "cpu" => SliceKind::Op,
+        "input" => SliceKind::DataLoader,
+        "label" => SliceKind::Annotation,
+        "sync" => SliceKind::HostSync,
+        "optimizer" => SliceKind::Optimizer,
+        "python" => SliceKind::PythonFunction,
+        "module" => SliceKind::Module,
+        "overhead" => SliceKind::Overhead,
+        other => panic!("unknown kind of row {other:?}"),
     }
 }
 
@@ -168,5 +201,17 @@ mod tests {
         let launched: Vec<_> =
             trace.device_events.iter().map(|event| event.op.map(|op| trace.slice_name(op))).collect();
         assert_eq!(launched, [Some("a"), None]);
+    }
+
+    #[test]
+    fn memory_is_allocated_by_a_small_letter_and_freed_by_its_capital() {
+        let trace = drawn(
+            "rank 0 cpu 1        xxxx
+             rank 0 memory 1     .b..B
+             rank 0 hostmemory 1 a....",
+        );
+        let row = |event: &MemoryEvent| (event.time_ns, event.bytes, event.device.is_some(), event.op.is_some());
+        let rows: Vec<_> = trace.memory.iter().map(row).collect();
+        assert_eq!(rows, [(0, 100, false, true), (1_000, 200, true, true), (4_000, -200, true, false)]);
     }
 }

@@ -1,0 +1,254 @@
+//! # Definition
+//! For each step, the chain of work that its length consists of, by class: shorten what is on it, and the step becomes
+//! shorter. The chain is followed backwards from the end of the step's last work to the step's start; where something
+//! waited, it goes on with what was waited for last. So the parts sum to the length, to the nanosecond.
+//!
+//! The step ends with its host window, or with the last device event launched inside it when that ends later; the chain
+//! begins there, on the thread that runs the step or with that event. From then on:
+//!
+//! - A device event began when the last of these was there: its launch, the event before it on its stream, the last
+//!   event of another stream that its stream was told to wait for. When it was the launch, the time up to the event's
+//!   start is *launch latency*, and the chain goes on with the launching thread at the end of the launch (or at the
+//!   event's start, if that was earlier). Else the time in between is *queue wait*, and it goes on with that event.
+//! - A call in which the host waits for the device ended with the last device event that it waited for: what was
+//!   launched before the call began, on the stream or before the event or on the device that it names, and ended within
+//!   the call. The time from then to its end is *host sync*, and the chain goes on with that event. A call that waited
+//!   for nothing is on the chain itself, as host sync.
+//! - A thread that is in no operator, call or wait for data may wait for another: for the threads of the process that
+//!   launch device work, that run the backward pass (they have backward nodes of operators of another thread) or run
+//!   the step. The chain goes on with the thread that was last in one, if that was since the thread's own last one; the
+//!   time until then is the thread's own.
+//! - Else the chain follows the thread's own past.
+//!
+//! Time on a thread is by the first of these that it is in: a call that waits for the device (*host sync*), a wait for
+//! data (*dataloader*), another call of the device's API (*runtime*), an operator (*host op*), *other*.
+//!
+//! # Units
+//! Nanoseconds; `start_ns` counts from the start of the trace. `host_ns` is the length of the step's host window.
+//!
+//! # Source
+//! Program order on threads and streams; launches by correlation; waits between host, streams and events, where the
+//! device's profiler reports them; edges from forward operators to backward nodes.
+//!
+//! # Edge cases
+//! Steps overlap when the device runs behind the host: the path of a step may then begin with device work of the step
+//! before. A wait of which the profiler does not report what for is for all devices of the rank. Time of a stream that
+//! nothing explains, before its first event or before one whose launch is not known, continues on the step's thread.
+//! What other processes and ranks did is not followed: waiting inside a communication kernel is communication. Device
+//! events of no duration are not on it.
+
+mod graph;
+#[cfg(test)]
+mod oracle;
+mod pieces;
+mod walk;
+
+pub(crate) use pieces::{Path, PathPiece, paths};
+
+use crate::{Coverage, Outcome, Selection, Table};
+use stepscope_trace::{Findings, Trace};
+
+/// What a part of a path is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PathClass {
+    /// A computing kernel runs.
+    Compute,
+    /// A communication kernel runs.
+    Communication,
+    /// A copy or a fill runs.
+    Copy,
+    /// From a launch to its device event, which waited for nothing else.
+    LaunchLatency,
+    /// From one device event to the next, which was launched already.
+    QueueWait,
+    /// The host waits for a device, or comes back from it.
+    HostSync,
+    /// The training loop waits for its next batch.
+    DataLoader,
+    /// A thread is inside another call of the device's API.
+    Runtime,
+    /// A thread is inside an operator.
+    HostOp,
+    /// A thread does anything else, or nothing that was recorded.
+    Other,
+}
+
+impl PathClass {
+    /// Every class, in the order of the columns.
+    pub const ALL: [Self; 10] = [
+        Self::Compute,
+        Self::Communication,
+        Self::Copy,
+        Self::LaunchLatency,
+        Self::QueueWait,
+        Self::HostSync,
+        Self::DataLoader,
+        Self::Runtime,
+        Self::HostOp,
+        Self::Other,
+    ];
+
+    /// The class's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Copy => "copy",
+            Self::LaunchLatency => "launch_latency",
+            Self::QueueWait => "queue_wait",
+            Self::HostSync => "host_sync",
+            Self::DataLoader => "dataloader",
+            Self::Runtime => "runtime",
+            Self::HostOp => "host_op",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The critical path of one step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CriticalPath {
+    /// The rank.
+    pub rank: u32,
+    /// The step's number.
+    pub step: i64,
+    /// Its start.
+    pub start_ns: i64,
+    /// From its start to the end of its last work: the sum of all parts.
+    pub length_ns: i64,
+    /// Length of its host window.
+    pub host_ns: i64,
+    /// Time of each class, by [`PathClass::ALL`].
+    pub parts_ns: [i64; PathClass::ALL.len()],
+    /// Whether recording saw all of the step.
+    pub is_complete: bool,
+}
+
+/// The path of every step asked for, by rank and start.
+pub fn critical_path(trace: &Trace, selection: &Selection) -> Vec<CriticalPath> {
+    paths(trace, selection).iter().map(of_path).collect()
+}
+
+fn of_path(path: &Path) -> CriticalPath {
+    let mut parts_ns = [0; PathClass::ALL.len()];
+    path.pieces.iter().for_each(|piece| parts_ns[piece.class as usize] += piece.span.duration_ns());
+    let length_ns = path.span.duration_ns();
+    assert_eq!(parts_ns.iter().sum::<i64>(), length_ns, "parts sum to the path");
+    CriticalPath {
+        rank: path.step.rank,
+        step: path.step.number,
+        start_ns: path.span.start_ns,
+        length_ns,
+        host_ns: path.step.span.duration_ns(),
+        parts_ns,
+        is_complete: path.step.is_complete,
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = critical_path(trace, selection);
+    let part = |class: PathClass| rows.iter().map(move |row| row.parts_ns[class as usize]);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("step", rows.iter().map(|row| row.step))
+        .ns("start_ns", rows.iter().map(|row| row.start_ns))
+        .ns("length_ns", rows.iter().map(|row| row.length_ns))
+        .ns("host_ns", rows.iter().map(|row| row.host_ns))
+        .ns("compute_ns", part(PathClass::Compute))
+        .ns("comm_ns", part(PathClass::Communication))
+        .ns("copy_ns", part(PathClass::Copy))
+        .ns("launch_latency_ns", part(PathClass::LaunchLatency))
+        .ns("queue_wait_ns", part(PathClass::QueueWait))
+        .ns("host_sync_ns", part(PathClass::HostSync))
+        .ns("dataloader_ns", part(PathClass::DataLoader))
+        .ns("runtime_ns", part(PathClass::Runtime))
+        .ns("host_op_ns", part(PathClass::HostOp))
+        .ns("other_ns", part(PathClass::Other))
+        .flag("is_complete", rows.iter().map(|row| row.is_complete));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream_waits::tests::add_wait;
+    use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{Flow, FlowKind};
+
+    /// Rows as `step: length = part class + …`, in us, empty parts left out.
+    fn lines(trace: &Trace) -> Vec<String> {
+        let line = |row: &CriticalPath| {
+            let parts = PathClass::ALL.iter().zip(row.parts_ns).filter(|(_, ns)| *ns > 0);
+            let parts: Vec<String> = parts.map(|(class, ns)| format!("{} {}", ns / 1_000, class.as_str())).collect();
+            format!("{}: {} = {}", row.step, row.length_ns / 1_000, parts.join(" + "))
+        };
+        critical_path(trace, &Selection::default()).iter().map(line).collect()
+    }
+
+    fn check(drawing: &str, expected: &[&str]) {
+        assert_eq!(lines(&drawn(drawing)), expected);
+    }
+
+    #[test]
+    fn a_host_that_waits_for_the_device_is_not_on_the_path() {
+        check(
+            "rank 0 step     000000000000
+             rank 0 cpu 1    .aaab.......
+             rank 0 launch 1 ..C.........
+             rank 0 sync 1   .....sssss..
+             rank 0 stream 7 ....CCCC....",
+            &["0: 12 = 4 compute + 1 launch_latency + 2 host_sync + 1 runtime + 1 host_op + 3 other"],
+        );
+    }
+
+    #[test]
+    fn a_step_reaches_to_the_end_of_its_device_work_and_back_through_the_queue() {
+        check(
+            "rank 0 step     00001111......
+             rank 0 launch 1 C...NH........
+             rank 0 stream 7 .CCCCCC.NNH...",
+            &["0: 7 = 6 compute + 1 runtime", "1: 7 = 3 compute + 2 communication + 1 copy + 1 queue_wait"],
+        );
+    }
+
+    #[test]
+    fn a_device_that_is_not_behind_leaves_the_host_on_the_path() {
+        check(
+            "rank 0 step     00000000
+             rank 0 input 1  ii......
+             rank 0 cpu 1    ..aaaaa.
+             rank 0 launch 1 ...C.D..
+             rank 0 stream 7 ....C.D.",
+            &["0: 8 = 2 dataloader + 2 runtime + 3 host_op + 1 other"],
+        );
+    }
+
+    #[test]
+    fn a_stream_that_waits_for_another_follows_it() {
+        let mut trace = drawn(
+            "rank 0 step     0000......
+             rank 0 launch 1 NrwC......
+             rank 0 stream 9 .NNNNN....
+             rank 0 stream 7 .......CC.",
+        );
+        assert_eq!(lines(&trace), ["0: 9 = 2 compute + 3 launch_latency + 4 runtime"]);
+        add_wait(&mut trace, ("w", 7), ("r", 9));
+        assert_eq!(lines(&trace), ["0: 9 = 2 compute + 5 communication + 1 queue_wait + 1 runtime"]);
+    }
+
+    #[test]
+    fn a_thread_that_pauses_follows_the_one_that_runs_its_backward_pass() {
+        let mut trace = drawn(
+            "rank 0 step     0000000000
+             rank 0 python 1 pppppppppp
+             rank 0 cpu 1    .ff.....u.
+             rank 0 cpu 2    ....bbb...",
+        );
+        assert_eq!(lines(&trace), ["0: 10 = 3 host_op + 7 other"]);
+        let slice = |name: &str| trace.slices.ids().find(|id| trace.slice_name(*id) == name).unwrap();
+        let flow = Flow { from: slice("f"), to: slice("b"), kind: FlowKind::ForwardBackward };
+        trace.flows.push(flow);
+        assert_eq!(lines(&trace), ["0: 10 = 6 host_op + 4 other"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a path can go on with, found by time: work on streams, work of threads, what a call waited for.
+
+use crate::Selection;
+use crate::host_threads::{Doing, Thread, first_lane, main_threads, thread};
+use crate::stream_waits::{Stream, StreamWaits};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{
+    DeviceEvent, DeviceEventId, FlowKind, ProcessId, SliceId, SliceKind, Step, SyncKind, Synchronization, Trace,
+    TrackId,
+};
+
+/// A thread that a path can be on.
+pub(super) struct PathThread {
+    pub(super) track: TrackId,
+    pub(super) process: ProcessId,
+    pub(super) doings: Thread,
+    /// When it is in an operator, a call, or a wait for data.
+    pub(super) work: IntervalSet,
+    /// Calls that wait for the device, outermost ones, by start.
+    pub(super) syncs: Vec<(Span, SliceId)>,
+}
+
+/// One rank.
+pub(super) struct Graph<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) threads: Vec<PathThread>,
+    thread_of: FxHashMap<TrackId, usize>,
+    main: BTreeMap<ProcessId, TrackId>,
+    step_track: BTreeMap<(ProcessId, Span), TrackId>,
+    waits: StreamWaits,
+    /// Ends of device events with a duration, ascending: of each stream, and of all.
+    ends_of: FxHashMap<Stream, Vec<(i64, DeviceEventId)>>,
+    ends: Vec<(i64, DeviceEventId)>,
+    /// Device events by the start of their launch, each with the latest end up to there.
+    launched: BTreeMap<ProcessId, Vec<(i64, DeviceEventId)>>,
+    reported: FxHashMap<SliceId, Synchronization>,
+}
+
+impl<'a> Graph<'a> {
+    pub(super) fn of(trace: &'a Trace, rank: u32) -> Self {
+        let is_own = |process: ProcessId| trace.processes[process.index()].rank == rank;
+        let selection = Selection { rank: Some(rank), ..Selection::default() };
+        let mut graph = Self {
+            trace,
+            threads: Vec::new(),
+            thread_of: FxHashMap::default(),
+            main: main_threads(trace, is_own),
+            step_track: step_tracks(trace, rank),
+            waits: StreamWaits::of(trace),
+            ends_of: FxHashMap::default(),
+            ends: Vec::new(),
+            launched: BTreeMap::new(),
+            reported: FxHashMap::default(),
+        };
+        let track_of = |slice: SliceId| first_lane(trace, trace.slices.track[slice.index()]);
+        let mut tracks: BTreeSet<TrackId> = graph.main.values().chain(graph.step_track.values()).copied().collect();
+        for flow in trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward) {
+            let (from, to) = (track_of(flow.from), track_of(flow.to));
+            if from != to && trace.rank_of_track(to) == rank {
+                tracks.extend([from, to]);
+            }
+        }
+        for (at, event) in trace.device_events.iter().enumerate() {
+            let span = trace.slices.span(event.slice);
+            if !selection.has_rank(trace.devices[event.device.index()].rank) || span.is_empty() {
+                continue;
+            }
+            let id = DeviceEventId::from_index(at);
+            graph.ends_of.entry((event.device, event.stream)).or_default().push((span.end_ns, id));
+            graph.ends.push((span.end_ns, id));
+            if let Some(launch) = event.launch {
+                let track = track_of(launch);
+                tracks.insert(track);
+                let row = (trace.slices.start_ns[launch.index()], id);
+                graph.launched.entry(trace.tracks[track.index()].process).or_default().push(row);
+            }
+        }
+        graph.ends.sort_unstable();
+        graph.ends_of.values_mut().for_each(|ends| ends.sort_unstable());
+        graph.launched.values_mut().for_each(|launched| launched.sort_unstable());
+        for row in &trace.synchronizations {
+            if let Some(call) = row.call.filter(|_| row.kind != SyncKind::StreamWaitEvent) {
+                graph.reported.insert(call, *row);
+            }
+        }
+        graph.threads = tracks.into_iter().map(|track| path_thread(trace, track)).collect();
+        graph.thread_of = graph.threads.iter().enumerate().map(|(at, thread)| (thread.track, at)).collect();
+        graph
+    }
+
+    /// The thread that runs a step.
+    pub(super) fn thread_of_step(&self, step: &Step) -> Option<usize> {
+        let track = self.step_track.get(&(step.process, step.span)).or_else(|| self.main.get(&step.process))?;
+        self.thread_of.get(track).copied()
+    }
+
+    /// The thread that a launch is on.
+    pub(super) fn thread_of_launch(&self, launch: SliceId) -> Option<usize> {
+        let track = first_lane(self.trace, self.trace.slices.track[launch.index()]);
+        self.thread_of.get(&track).copied()
+    }
+
+    /// Of the device events launched inside a step, the one that ends last.
+    pub(super) fn last_of_step(&self, step: &Step) -> Option<(i64, DeviceEventId)> {
+        let launched = self.launched.get(&step.process)?;
+        let first = launched.partition_point(|(start_ns, _)| *start_ns < step.span.start_ns);
+        let inside = launched[first..].iter().take_while(|(start_ns, _)| *start_ns < step.span.end_ns);
+        inside.map(|(_, id)| (self.span(*id).end_ns, *id)).max()
+    }
+
+    /// What a device event had to wait for on the device, and until when: the last of it.
+    pub(super) fn ahead_of(&self, event: &DeviceEvent, start_ns: i64) -> Option<(i64, DeviceEventId)> {
+        let on_stream = last_up_to(&self.ends_of[&(event.device, event.stream)], start_ns).last().copied();
+        let others = self.waits.ahead_of(self.trace, event).map(|id| (self.span(id), id));
+        let others = others.filter(|(span, _)| span.end_ns <= start_ns && !span.is_empty());
+        let other = others.map(|(span, id)| (span.end_ns, id)).max();
+        if on_stream.map(|row| row.0) >= other.map(|row| row.0) { on_stream } else { other }
+    }
+
+    /// The last device event that a call waited for, of those that ended inside it up to `at_ns`.
+    pub(super) fn waited_for(&self, call: SliceId, at_ns: i64) -> Option<(i64, DeviceEventId)> {
+        let start_ns = self.trace.slices.start_ns[call.index()];
+        let is_inside = |row: &&(i64, DeviceEventId)| row.0 > start_ns && row.0 <= at_ns;
+        let is_enqueued = |row: &&(i64, DeviceEventId)| {
+            let launch = self.trace.device_events.get(row.1).launch;
+            launch.is_none_or(|launch| self.trace.slices.start_ns[launch.index()] <= start_ns)
+        };
+        let last = |ends: &[(i64, DeviceEventId)]| {
+            last_up_to(ends, at_ns).iter().rev().take_while(is_inside).find(is_enqueued).copied()
+        };
+        let reported = self.reported.get(&call);
+        match reported.map(|row| (row.kind, row)) {
+            Some((SyncKind::Stream, row)) if row.stream.is_some() => {
+                self.ends_of.get(&(row.device, row.stream)).and_then(|ends| last(ends))
+            }
+            Some((SyncKind::Event, row)) if row.event_record.is_some() && row.event_stream.is_some() => {
+                let record_ns = row.event_record.map(|record| self.trace.slices.start_ns[record.index()])?;
+                let id = self.waits.last_before((row.device, row.event_stream), record_ns)?;
+                Some((self.span(id).end_ns, id)).filter(|row| is_inside(&row))
+            }
+            _ => last(&self.ends),
+        }
+    }
+
+    pub(super) fn span(&self, id: DeviceEventId) -> Span {
+        self.trace.slices.span(self.trace.device_events.get(id).slice)
+    }
+}
+
+fn last_up_to(ends: &[(i64, DeviceEventId)], at_ns: i64) -> &[(i64, DeviceEventId)] {
+    &ends[..ends.partition_point(|(end_ns, _)| *end_ns <= at_ns)]
+}
+
+/// The threads of the labels that steps are from.
+fn step_tracks(trace: &Trace, rank: u32) -> BTreeMap<(ProcessId, Span), TrackId> {
+    let ids = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::Step);
+    let rows = ids.map(|id| {
+        let track = first_lane(trace, trace.slices.track[id.index()]);
+        ((trace.tracks[track.index()].process, trace.slices.span(id)), track)
+    });
+    rows.filter(|(_, track)| trace.rank_of_track(*track) == rank).collect()
+}
+
+fn path_thread(trace: &Trace, track: TrackId) -> PathThread {
+    let doings = thread(trace, track);
+    let mut syncs: Vec<(Span, SliceId)> = Vec::new();
+    for lane in trace.lanes(track) {
+        for id in trace.tracks[lane.index()].slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::HostSync) {
+            syncs.push((trace.slices.span(id), id));
+        }
+    }
+    syncs.sort_unstable_by_key(|(span, id)| (span.start_ns, std::cmp::Reverse(span.end_ns), *id));
+    let mut covered_ns = i64::MIN;
+    syncs.retain(|(span, _)| {
+        let is_kept = span.end_ns > covered_ns && !span.is_empty();
+        covered_ns = covered_ns.max(span.end_ns);
+        is_kept
+    });
+    assert_eq!(doings.doing(Doing::HostSync).is_empty(), syncs.is_empty(), "the same calls");
+    let process = trace.tracks[track.index()].process;
+    PathThread { track, process, work: doings.work(), doings, syncs }
+}

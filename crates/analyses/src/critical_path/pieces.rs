@@ -1,0 +1,156 @@
+//! Paths cut into pieces of one class and one slice.
+
+use super::PathClass;
+use super::graph::{Graph, PathThread};
+use super::walk::{On, walk};
+use crate::Selection;
+use crate::host_threads::{Doing, sweep_innermost};
+use std::collections::BTreeMap;
+use stepscope_base::Span;
+use stepscope_trace::{DeviceEventClass, DeviceEventId, SliceId, Step, Trace};
+
+/// A piece of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PathPiece {
+    pub(crate) span: Span,
+    pub(crate) class: PathClass,
+    /// What ran, innermost, or began, or returned; `None` when nothing is recorded.
+    pub(crate) slice: Option<SliceId>,
+}
+
+/// The path of one step; its pieces are ordered by time and fill its span.
+pub(crate) struct Path<'a> {
+    pub(crate) step: &'a Step,
+    pub(crate) span: Span,
+    pub(crate) pieces: Vec<PathPiece>,
+}
+
+/// The path of every step asked for that has a thread, by rank and start.
+pub(crate) fn paths<'a>(trace: &'a Trace, selection: &'a Selection) -> Vec<Path<'a>> {
+    let steps: Vec<&Step> = selection.steps(trace).collect();
+    let mut paths = Vec::new();
+    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+        let graph = Graph::of(trace, steps[0].rank);
+        for step in steps {
+            if let Some((span, found)) = walk(&graph, step) {
+                let pieces = pieces(&graph, &found);
+                let mut at_ns = span.start_ns;
+                for piece in &pieces {
+                    assert_eq!(piece.span.start_ns, at_ns, "a path has no hole");
+                    at_ns = piece.span.end_ns;
+                }
+                assert_eq!(at_ns.max(span.start_ns), span.end_ns.max(span.start_ns), "a path ends with its step");
+                paths.push(Path { step, span, pieces });
+            }
+        }
+    }
+    paths
+}
+
+fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {
+    let mut pieces = Vec::new();
+    let mut on_thread: BTreeMap<usize, OnThread<'_>> = BTreeMap::new();
+    let slice_of = |id: DeviceEventId| Some(graph.trace.device_events.get(id).slice);
+    for (span, on) in found {
+        let (class, slice) = match on {
+            On::Host(thread) => {
+                on_thread.entry(*thread).or_insert_with(|| OnThread::new(&graph.threads[*thread])).add(*span);
+                continue;
+            }
+            On::Device(id) => (device_class(graph.trace, *id), slice_of(*id)),
+            On::LaunchLatency(id) => (PathClass::LaunchLatency, slice_of(*id)),
+            On::QueueWait(id) => (PathClass::QueueWait, slice_of(*id)),
+            On::Return(call) => (PathClass::HostSync, Some(*call)),
+        };
+        pieces.push(PathPiece { span: *span, class, slice });
+    }
+    for (thread, own) in on_thread {
+        by_slice(graph, thread, &own.parts, &mut pieces);
+    }
+    pieces.sort_by_key(|piece| piece.span);
+    pieces
+}
+
+fn device_class(trace: &Trace, id: DeviceEventId) -> PathClass {
+    match trace.device_events.get(id).class {
+        DeviceEventClass::Compute => PathClass::Compute,
+        DeviceEventClass::Communication => PathClass::Communication,
+        DeviceEventClass::Memcpy(_) | DeviceEventClass::Memset => PathClass::Copy,
+    }
+}
+
+/// What a thread can be in, first what hides the others.
+const DOINGS: [(Doing, PathClass); 4] = [
+    (Doing::HostSync, PathClass::HostSync),
+    (Doing::DataLoader, PathClass::DataLoader),
+    (Doing::ApiCall, PathClass::Runtime),
+    (Doing::Op, PathClass::HostOp),
+];
+
+/// What one thread did on a path.
+struct OnThread<'a> {
+    spans: [&'a [Span]; DOINGS.len()],
+    /// The first of each that may still be ahead.
+    next: [usize; DOINGS.len()],
+    parts: Vec<(Span, PathClass)>,
+}
+
+impl<'a> OnThread<'a> {
+    fn new(thread: &'a PathThread) -> Self {
+        Self { spans: DOINGS.map(|(doing, _)| thread.doings.doing(doing).spans()), next: [0; 4], parts: Vec::new() }
+    }
+
+    /// Adds what it did in `span`, which lies after all before.
+    fn add(&mut self, span: Span) {
+        let Self { spans, next, parts } = self;
+        if parts.is_empty() {
+            *next = spans.map(|spans| spans.partition_point(|own| own.end_ns <= span.start_ns));
+        }
+        let mut at_ns = span.start_ns;
+        while at_ns < span.end_ns {
+            // The first that is open counts until it ends or one before it in the order begins.
+            let (mut class, mut end_ns) = (PathClass::Other, span.end_ns);
+            for (row, (_, of_row)) in DOINGS.iter().enumerate() {
+                next[row] += spans[row][next[row]..].iter().take_while(|own| own.end_ns <= at_ns).count();
+                match spans[row].get(next[row]) {
+                    Some(own) if own.start_ns <= at_ns => {
+                        (class, end_ns) = (*of_row, end_ns.min(own.end_ns));
+                        break;
+                    }
+                    Some(own) => end_ns = end_ns.min(own.start_ns),
+                    None => {}
+                }
+            }
+            match parts.last_mut() {
+                Some((last, of_last)) if last.end_ns == at_ns && *of_last == class => last.end_ns = end_ns,
+                _ => parts.push((Span::new(at_ns, end_ns), class)),
+            }
+            at_ns = end_ns;
+        }
+    }
+}
+
+/// Adds `parts`, ascending, cut by what the thread's first lane is in.
+fn by_slice(graph: &Graph<'_>, thread: usize, parts: &[(Span, PathClass)], pieces: &mut Vec<PathPiece>) {
+    let spans: Vec<Span> = parts.iter().map(|(span, _)| *span).collect();
+    let first = pieces.len();
+    sweep_innermost(graph.trace, graph.threads[thread].track, &spans, |part, slice, span| {
+        pieces.push(PathPiece { span, class: parts[part].1, slice: Some(slice) });
+    });
+    let mut named = pieces[first..].iter().map(|piece| piece.span).peekable();
+    let mut unnamed = Vec::new();
+    for (span, class) in parts {
+        let mut at_ns = span.start_ns;
+        let mut hole = |from_ns: i64, to_ns: i64| {
+            if from_ns < to_ns {
+                unnamed.push(PathPiece { span: Span::new(from_ns, to_ns), class: *class, slice: None });
+            }
+        };
+        while let Some(next) = named.next_if(|next| next.end_ns <= span.end_ns) {
+            hole(at_ns, next.start_ns);
+            at_ns = next.end_ns;
+        }
+        hole(at_ns, span.end_ns);
+    }
+    pieces.extend(unnamed);
+}

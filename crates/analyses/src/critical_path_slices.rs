@@ -1,0 +1,115 @@
+//! # Definition
+//! What the critical paths of the steps consist of: for each name, the time it is on the path of a step, over all steps
+//! asked for. `critical_path` defines the path and its classes. For device work it is the time in which that work runs
+//! on the path, or in which the path waits for it to begin (`launch_latency`, `queue_wait`); for the host, the time in
+//! which it is the innermost operator, call, frame or label of the thread that the path is on. The rows of a rank sum to
+//! the lengths of its paths.
+//!
+//! # Units
+//! Nanoseconds; the ratio is a share of the rank's paths, in 0..=1; `pieces` counts how often the path comes by.
+//!
+//! # Source
+//! As `critical_path`.
+//!
+//! # Edge cases
+//! As `critical_path`. A row without a name is time in which nothing was recorded. Slices that overlap others of their
+//! thread without nesting are told by their class only.
+
+use crate::critical_path::{PathClass, PathPiece, paths};
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use stepscope_base::StringId;
+use stepscope_trace::{Findings, Trace};
+
+/// What one name has of a rank's paths.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CriticalSlices {
+    /// The rank.
+    pub rank: u32,
+    /// The name; `None` where nothing was recorded.
+    pub name: Option<String>,
+    /// The class of the time.
+    pub class: PathClass,
+    /// How often the path comes by.
+    pub pieces: i64,
+    /// Time on the path.
+    pub path_ns: i64,
+    /// Share of the rank's paths.
+    pub path_ratio: f64,
+}
+
+/// Every name on the paths, by rank, the longest time first.
+pub fn critical_path_slices(trace: &Trace, selection: &Selection) -> Vec<CriticalSlices> {
+    let mut lengths: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut sums: FxHashMap<(u32, Option<StringId>, PathClass), (i64, i64)> = FxHashMap::default();
+    for path in paths(trace, selection) {
+        *lengths.entry(path.step.rank).or_insert(0) += path.span.duration_ns();
+        for PathPiece { span, class, slice } in &path.pieces {
+            let name = slice.map(|slice| trace.slices.name[slice.index()]);
+            let (pieces, ns) = sums.entry((path.step.rank, name, *class)).or_insert((0, 0));
+            (*pieces, *ns) = (*pieces + 1, *ns + span.duration_ns());
+        }
+    }
+    let row = |((rank, name, class), (pieces, path_ns)): ((u32, Option<StringId>, PathClass), (i64, i64))| {
+        let name = name.map(|name| trace.strings.get(name).to_string());
+        CriticalSlices { rank, name, class, pieces, path_ns, path_ratio: path_ns as f64 / lengths[&rank] as f64 }
+    };
+    let mut rows: Vec<CriticalSlices> = sums.into_iter().map(row).collect();
+    let key = |row: &CriticalSlices| (row.rank, std::cmp::Reverse(row.path_ns), row.class);
+    rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
+    for (rank, length_ns) in &lengths {
+        let sum_ns: i64 = rows.iter().filter(|row| row.rank == *rank).map(|row| row.path_ns).sum();
+        assert_eq!(sum_ns, *length_ns, "names sum to the paths");
+    }
+    rows
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = critical_path_slices(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .text("name", rows.iter().map(|row| row.name.as_deref()))
+        .text("class", rows.iter().map(|row| Some(row.class.as_str())))
+        .count("pieces", rows.iter().map(|row| row.pieces))
+        .ns("path_ns", rows.iter().map(|row| row.path_ns))
+        .float("path_ratio", Unit::Ratio, rows.iter().map(|row| row.path_ratio));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn names_are_told_by_their_time_on_the_path() {
+        let trace = drawn(
+            "rank 0 step     000000000000
+             rank 0 cpu 1    .aaab.......
+             rank 0 launch 1 ..C.........
+             rank 0 sync 1   .....sssss..
+             rank 0 stream 7 ....CCCC....",
+        );
+        let rows = critical_path_slices(&trace, &Selection::default());
+        let line = |row: &CriticalSlices| {
+            format!(
+                "{} {} {} x{}",
+                row.class.as_str(),
+                row.name.as_deref().unwrap_or("-"),
+                row.path_ns / 1_000,
+                row.pieces
+            )
+        };
+        let expected = [
+            "compute C 4 x1",
+            "other ProfilerStep#0 3 x2",
+            "host_sync s 2 x1",
+            "launch_latency C 1 x1",
+            "runtime C 1 x1",
+            "host_op a 1 x1",
+        ];
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+}

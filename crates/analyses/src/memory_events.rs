@@ -1,0 +1,169 @@
+//! # Definition
+//! Every allocation with its free, by device and address. An allocation ends with the next free at its address in the
+//! same process. `state` says how much of its life was recorded: `freed` from the allocation to the free; `held` it was
+//! not freed before recording ended; `lost` its address was allocated again, so that it was freed unseen;
+//! `allocated_before` only its free was recorded; `unpaired` the source gives no address, so that an allocation and its
+//! free are a row each.
+//!
+//! The operator is the innermost that was open on the thread when it allocated, or, where only the free was recorded,
+//! when it freed.
+//!
+//! # Units
+//! Bytes; nanoseconds, `allocated_ns` and `freed_ns` since the start of the trace.
+//!
+//! # Source
+//! Allocations and frees as the framework's allocators reported them.
+//!
+//! # Edge cases
+//! A row without a device is the host's memory. The bytes are those of the allocation where it was recorded, whatever
+//! its free says. Events of no bytes have no row. For one step, the rows whose allocation, or else whose free, lies
+//! inside it.
+
+use crate::allocations::{Allocation, AllocationState, allocations, pools};
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use stepscope_base::Span;
+use stepscope_trace::{Findings, MemoryEvent, SliceId, Trace, TrackId};
+
+/// One allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AllocationRow {
+    /// The rank.
+    pub rank: u32,
+    /// The device's number within the rank; `None` for the host.
+    pub device: Option<i64>,
+    /// Its address; `None` when the source gives none.
+    pub address: Option<u64>,
+    /// Bytes.
+    pub bytes: i64,
+    /// When it was allocated.
+    pub allocated_ns: Option<i64>,
+    /// When it was freed.
+    pub freed_ns: Option<i64>,
+    /// How much of its life was recorded.
+    pub state: AllocationState,
+    /// The operator that allocated it, or else that freed it.
+    pub op: Option<SliceId>,
+    /// That operator's thread.
+    pub track: TrackId,
+}
+
+impl AllocationRow {
+    /// From the allocation to the free.
+    pub fn duration_ns(&self) -> Option<i64> {
+        Some(self.freed_ns? - self.allocated_ns?)
+    }
+}
+
+/// Every allocation, by rank, the host's first, by its first event.
+pub fn memory_events(trace: &Trace, selection: &Selection) -> Vec<AllocationRow> {
+    let mut rows = Vec::new();
+    for pool in pools(trace, selection) {
+        let windows = selection.windows(trace, pool.rank);
+        let device = pool.ordinal(trace);
+        for pair in allocations(trace, &pool) {
+            let Some(event) = first_event(trace, &pair) else { continue };
+            let is_inside = |windows: &Vec<Span>| windows.iter().any(|window| window.contains(event.time_ns));
+            if windows.as_ref().is_none_or(is_inside) {
+                rows.push(AllocationRow {
+                    rank: pool.rank,
+                    device,
+                    address: Some(event.address).filter(|address| *address != 0),
+                    bytes: pair.bytes,
+                    allocated_ns: pair.allocated.map(|at| trace.memory[at].time_ns),
+                    freed_ns: pair.freed.map(|at| trace.memory[at].time_ns),
+                    state: pair.state,
+                    op: event.op,
+                    track: event.track,
+                });
+            }
+        }
+    }
+    rows
+}
+
+fn first_event<'a>(trace: &'a Trace, pair: &Allocation) -> Option<&'a MemoryEvent> {
+    pair.allocated.or(pair.freed).map(|at| &trace.memory[at])
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = memory_events(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .count("address", rows.iter().map(|row| row.address.and_then(|address| i64::try_from(address).ok())))
+        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
+        .ns("allocated_ns", rows.iter().map(|row| row.allocated_ns))
+        .ns("freed_ns", rows.iter().map(|row| row.freed_ns))
+        .ns("duration_ns", rows.iter().map(AllocationRow::duration_ns))
+        .text("state", rows.iter().map(|row| Some(row.state.as_str())))
+        .text("op", rows.iter().map(|row| row.op.map(|op| trace.slice_name(op))))
+        .text("thread", rows.iter().map(|row| Some(trace.tracks[row.track.index()].name.as_str())));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
+        let us = |ns: Option<i64>| ns.map_or("-".into(), |ns| (ns / 1_000).to_string());
+        let line = |row: &AllocationRow| {
+            let device = row.device.map_or("host".into(), |device| device.to_string());
+            let op = row.op.map_or("-", |op| trace.slice_name(op));
+            let (from, to, dur) = (us(row.allocated_ns), us(row.freed_ns), us(row.duration_ns()));
+            format!("{}/{device} {} {from}..{to}={dur} {} {op}", row.rank, row.bytes, row.state.as_str())
+        };
+        memory_events(trace, &selection).iter().map(line).collect()
+    }
+
+    #[test]
+    fn an_allocation_has_its_free_its_duration_and_its_operator() {
+        let trace = drawn(
+            "rank 0 step         00001111
+             rank 0 cpu 1        xx.y.zz.
+             rank 0 memory 1     a..b.AC.
+             rank 0 hostmemory 1 .a.A....",
+        );
+        let expected = [
+            "0/host 100 1..3=2 freed x",
+            "0/0 100 0..5=5 freed x",
+            "0/0 200 3..-=- held y",
+            "0/0 300 -..6=- allocated_before z",
+        ];
+        assert_eq!(lines(&trace, Selection::default()), expected);
+        assert_eq!(lines(&trace, Selection { step: Some(1), ..Selection::default() }), expected[3..]);
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_those_found_by_looking_ahead(row in "[.abAB]{1,40}") {
+            let trace = drawn(&format!("rank 0 cpu 1 x\nrank 0 memory 1 {row}"));
+            let cells: Vec<char> = runs_of_equal_letters(&row);
+            let mut expected = Vec::new();
+            for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| **cell != '.') {
+                let next = cells[at + 1..].iter().position(|other| other.eq_ignore_ascii_case(cell));
+                let next = next.map(|more| at + 1 + more);
+                let previous = cells[..at].iter().rposition(|other| other.eq_ignore_ascii_case(cell));
+                let at_ns = at as i64 * 1_000;
+                if cell.is_ascii_lowercase() {
+                    let freed = next.filter(|next| cells[*next].is_ascii_uppercase());
+                    expected.push((Some(at_ns), freed.map(|at| at as i64 * 1_000)));
+                } else if previous.is_none_or(|previous| cells[previous].is_ascii_uppercase()) {
+                    expected.push((None, Some(at_ns)));
+                }
+            }
+            let rows = memory_events(&trace, &Selection::default());
+            let found: Vec<_> = rows.iter().map(|row| (row.allocated_ns, row.freed_ns)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    /// The cells with one event a run, as drawings have it.
+    fn runs_of_equal_letters(row: &str) -> Vec<char> {
+        let cells: Vec<char> = row.chars().collect();
+        let is_same = |at: usize| at > 0 && cells[at] == cells[at - 1];
+        (0..cells.len()).map(|at| if is_same(at) { '.' } else { cells[at] }).collect()
+    }
+}

@@ -1,0 +1,263 @@
+//! # Definition
+//! For each device of a rank, who holds its memory at the moment when most of it is in use. A row is an operator,
+//! module or category with the bytes of those allocations that were made in it, recorded, and not yet freed. Of several
+//! equal moments it is the first. The row `allocated before recording` is the rest: what is in use by the source's
+//! totals, or is freed later, and was not seen to be allocated. The rows of a device sum to its peak.
+//!
+//! By name, it is the innermost operator that was open on the thread at the allocation; by module, the innermost call
+//! of a module. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
+//! freed before the outermost operator around its allocation ended; `optimizer_state` was allocated in the optimizer's
+//! step; `gradient` was allocated by a backward node; `activation` was allocated elsewhere and freed by a backward
+//! node; `parameter` was allocated before the first step and held beyond it; `unknown`.
+//!
+//! # Units
+//! Bytes; the ratio is a share of the device's peak, in 0..=1; allocations are a count.
+//!
+//! # Source
+//! Allocations and frees as the framework's allocators reported them, paired by address. Totals are the source's own
+//! where it reports them, else the sum of what was allocated and freed.
+//!
+//! # Edge cases
+//! A row without a name is what was allocated outside every operator or module. A row without a device is the host's
+//! memory. Gradients are both those of parameters and those that pass between backward nodes. Where the source gives no
+//! addresses nothing can be paired, and all is the rest. The rest is below 0 where the source's own totals are less
+//! than what was seen allocated and not freed. An address that is allocated again was freed unseen: the first
+//! allocation ends there, and where the source gives no totals its bytes go to the rest. For one step, the moment lies
+//! inside it.
+
+mod category;
+
+use crate::allocations::{Allocation, Level, Pool, allocations, levels, levels_inside, pools, window};
+use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use category::Categories;
+use std::collections::BTreeMap;
+use stepscope_trace::{Findings, MemoryEvent, SliceKind, Trace};
+
+/// What a row that stands for everything not seen allocated is called.
+const BEFORE_RECORDING: &str = "allocated before recording";
+
+/// What one holder has of a device's memory at its peak.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// The rank.
+    pub rank: u32,
+    /// The device's number within the rank; `None` for the host.
+    pub device: Option<i64>,
+    /// The operator, module or category; `None` outside every one.
+    pub name: Option<String>,
+    /// Bytes held.
+    pub bytes: i64,
+    /// Bytes that the device has in use in all.
+    pub peak_bytes: i64,
+    /// Allocations held; `None` for what was allocated before recording.
+    pub allocations: Option<i64>,
+    /// True for what was allocated before recording.
+    pub is_before_recording: bool,
+}
+
+/// Who holds the memory of each device at its peak, by rank, the host first; the largest holder first, then by name.
+pub fn memory_peak(trace: &Trace, selection: &Selection) -> Vec<Holder> {
+    let mut rows = Vec::new();
+    let categories = Categories::of(trace);
+    for pool in pools(trace, selection) {
+        if let Some(peak) = peak_of(trace, selection, &pool) {
+            rows.extend(holders(trace, selection.group_by, &categories, &pool, &peak));
+        }
+    }
+    rows
+}
+
+/// The first moment at which most is allocated.
+pub(crate) fn peak_of(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<Level> {
+    let levels = levels_inside(&levels(trace, pool), window(trace, selection, pool.rank));
+    levels.into_iter().reduce(|a, b| if b.allocated_bytes > a.allocated_bytes { b } else { a })
+}
+
+fn holders(
+    trace: &Trace,
+    group_by: Option<GroupBy>,
+    categories: &Categories,
+    pool: &Pool,
+    peak: &Level,
+) -> Vec<Holder> {
+    let new = |name, bytes, allocations| Holder {
+        rank: pool.rank,
+        device: pool.ordinal(trace),
+        name,
+        bytes,
+        peak_bytes: peak.allocated_bytes,
+        allocations,
+        is_before_recording: false,
+    };
+    let mut by_name: BTreeMap<Option<&str>, (i64, i64)> = BTreeMap::new();
+    let mut held_bytes = 0_i64;
+    let held = allocations(trace, pool).into_iter().filter(|row| row.is_held_after(peak.event));
+    for (row, event) in held.filter_map(|row| Some((row, &trace.memory[row.allocated?]))) {
+        let (bytes, count) = by_name.entry(name_of(trace, group_by, categories, &row, event)).or_default();
+        *bytes = bytes.saturating_add(row.bytes);
+        *count += 1;
+        held_bytes = held_bytes.saturating_add(row.bytes);
+    }
+    let named = by_name.into_iter().map(|(name, (bytes, count))| new(name.map(str::to_string), bytes, Some(count)));
+    let mut rows: Vec<Holder> = named.collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    let rest = peak.allocated_bytes.saturating_sub(held_bytes);
+    if rest != 0 {
+        rows.push(Holder { is_before_recording: true, ..new(Some(BEFORE_RECORDING.into()), rest, None) });
+    }
+    let sum = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
+    assert!(sum == peak.allocated_bytes || held_bytes == i64::MAX, "holders sum to the peak");
+    rows
+}
+
+fn name_of<'a>(
+    trace: &'a Trace,
+    group_by: Option<GroupBy>,
+    categories: &Categories,
+    row: &Allocation,
+    event: &MemoryEvent,
+) -> Option<&'a str> {
+    match group_by {
+        Some(GroupBy::Category) => Some(categories.category(trace, row, event)),
+        Some(GroupBy::Module) => {
+            let open = trace.open_slices(event.track, event.time_ns);
+            let modules = open.filter(|id| trace.slices.kind(*id) == SliceKind::Module);
+            let innermost = modules.max_by_key(|id| (trace.slices.start_ns[id.index()], *id));
+            innermost.map(|module| trace.slice_name(module))
+        }
+        _ => event.op.map(|op| trace.slice_name(op)),
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = memory_peak(trace, selection);
+    let ratio = |row: &Holder| (row.peak_bytes > 0).then(|| row.bytes as f64 / row.peak_bytes as f64);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .text("name", rows.iter().map(|row| row.name.as_deref()))
+        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
+        .float("peak_ratio", Unit::Ratio, rows.iter().map(ratio))
+        .count("allocations", rows.iter().map(|row| row.allocations))
+        .int("peak_bytes", Unit::Bytes, rows.iter().map(|row| row.peak_bytes));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::OpInfo;
+    use stepscope_trace::drawn::drawn;
+
+    /// Rows as `device peak: holder bytes (allocations)`.
+    fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
+        let line = |row: &Holder| {
+            let device = row.device.map_or("host".into(), |device| device.to_string());
+            let (name, count) = (row.name.as_deref().unwrap_or("-"), row.allocations.unwrap_or(-1));
+            format!("{device} {}: {name} {} ({count})", row.peak_bytes, row.bytes)
+        };
+        memory_peak(trace, &selection).iter().map(line).collect()
+    }
+
+    const STEPS: &str = "rank 0 step         000000111111
+                         rank 0 module 1     .MMMM.......
+                         rank 0 cpu 1        .xx.yyy..zz.
+                         rank 0 memory 1     a.b.cdDB.eAF
+                         rank 0 hostmemory 1 .a.A........";
+
+    #[test]
+    fn the_peak_is_held_by_what_is_not_yet_freed() {
+        let trace = drawn(STEPS);
+        assert_eq!(
+            lines(&trace, Selection::default()),
+            [
+                "host 100: x 100 (1)",
+                "0 1600: y 700 (2)",
+                "0 1600: x 200 (1)",
+                "0 1600: - 100 (1)",
+                "0 1600: allocated before recording 600 (-1)"
+            ]
+        );
+        let by_module = Selection { group_by: Some(GroupBy::Module), ..Selection::default() };
+        assert_eq!(lines(&trace, by_module)[1..3], ["0 1600: - 500 (2)", "0 1600: M 500 (2)"]);
+        let step = Selection { step: Some(1), ..Selection::default() };
+        assert_eq!(lines(&trace, step)[0], "0 1500: z 500 (1)");
+    }
+
+    #[test]
+    fn totals_that_know_more_leave_a_rest() {
+        let mut trace = drawn("rank 0 memory 1 a.b");
+        trace.memory[0].allocated_bytes = Some(1_000);
+        let expected = ["0 1200: - 300 (2)", "0 1200: allocated before recording 900 (-1)"];
+        assert_eq!(lines(&trace, Selection::default()), expected);
+    }
+
+    #[test]
+    fn categories_follow_from_where_memory_is_allocated_and_freed() {
+        let mut trace = drawn(
+            "rank 0 step        .000000000000
+             rank 0 input 1     ..i..........
+             rank 0 optimizer 1 ..........o..
+             rank 0 cpu 1       ...fff.bbbuuk
+             rank 0 memory 1    a.bcdDe.E.fgh
+             rank 0 memory 2    ........i....",
+        );
+        let slice = |name: &str| trace.slices.ids().find(|id| trace.slice_name(*id) == name).unwrap();
+        (trace.ops.slice, trace.ops.info) = (vec![slice("b")], vec![OpInfo { scope: 1, ..OpInfo::default() }]);
+        let categories = Categories::of(&trace);
+        let pool = pools(&trace, &Selection::default()).remove(0);
+        let category = |row: &Allocation| {
+            let event = &trace.memory[row.allocated.unwrap()];
+            format!("{} {}", event.bytes / 100, categories.category(&trace, row, event))
+        };
+        let found: Vec<String> = allocations(&trace, &pool).iter().map(category).collect();
+        let expected = ["1 parameter", "2 input", "3 unknown", "4 temporary", "5 activation"];
+        assert_eq!(found[..5], expected);
+        assert_eq!(found[5..], ["9 unknown", "6 optimizer_state", "7 unknown", "8 unknown"]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_peak_is_that_of_adding_up_every_moment(row in "[.abcABC]{1,40}", ops in "[.xy]{40}") {
+            let trace = drawn(&format!("rank 0 cpu 1 {ops}\nrank 0 memory 1 {row}"));
+            if trace.memory.is_empty() {
+                return Ok(());
+            }
+            // An allocation whose address is allocated again stays in the sum: its free was not seen.
+            let mut lost = 0;
+            let mut held: std::collections::BTreeMap<u64, (i64, Option<&str>)> = Default::default();
+            let mut best: Option<(i64, std::collections::BTreeMap<Option<&str>, i64>)> = None;
+            for event in &trace.memory {
+                if event.bytes > 0 {
+                    let name = event.op.map(|op| trace.slice_name(op));
+                    lost += held.insert(event.address, (event.bytes, name)).map_or(0, |(bytes, _)| bytes);
+                } else {
+                    held.remove(&event.address);
+                }
+                let mut by_name = std::collections::BTreeMap::new();
+                held.values().for_each(|(bytes, name)| *by_name.entry(*name).or_insert(0) += bytes);
+                let level = by_name.values().sum::<i64>() + older_after(&trace, event) + lost;
+                if best.as_ref().is_none_or(|(highest, _)| level > *highest) {
+                    best = Some((level, by_name));
+                }
+            }
+            let (highest, by_name) = best.unwrap();
+            let rows = memory_peak(&trace, &Selection::default());
+            prop_assert!(rows.iter().all(|row| row.peak_bytes == highest));
+            let found: std::collections::BTreeMap<Option<&str>, i64> = rows.iter().filter(|row| !row.is_before_recording).map(|row| (row.name.as_deref(), row.bytes)).collect();
+            prop_assert_eq!(found, by_name);
+        }
+    }
+
+    /// Bytes that are freed after `event` and were not allocated since recording began.
+    fn older_after(trace: &Trace, event: &MemoryEvent) -> i64 {
+        let at = trace.memory.iter().position(|other| std::ptr::eq(other, event)).unwrap();
+        let mut bytes = 0;
+        for (row, free) in trace.memory.iter().enumerate().skip(at + 1).filter(|(_, free)| free.bytes < 0) {
+            let before = trace.memory[..row].iter().rev().find(|other| other.address == free.address);
+            bytes += if before.is_none_or(|before| before.bytes < 0) { -free.bytes } else { 0 };
+        }
+        bytes
+    }
+}

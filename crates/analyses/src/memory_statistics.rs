@@ -1,0 +1,272 @@
+//! # Definition
+//! For each operator and device, how much memory its calls allocated and freed. Allocation size is the sum of the
+//! allocations inside its calls; size increase is that less what was freed inside them. Self is the part that no
+//! operator inside them did. A call inside a call of the same name counts once, with the outer one. Calls are those
+//! inside which that device's memory was allocated or freed at all.
+//!
+//! The row without a name is what happened outside every operator. The self parts of a device sum to all its
+//! allocations, and to all it allocated less all it freed.
+//!
+//! # Units
+//! Bytes; counts of calls and of allocations.
+//!
+//! # Source
+//! Allocations and frees as the framework's allocators reported them; each belongs to the innermost operator that was
+//! open on its thread at that moment.
+//!
+//! # Edge cases
+//! A row without a device is the host's memory. What one operator allocates and another frees increases the first and
+//! decreases the second. For one step, what was allocated and freed inside it.
+
+use crate::allocations::pools;
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use rustc_hash::FxHashMap;
+use stepscope_base::StringId;
+use stepscope_trace::{Findings, SliceId, SliceKind, Trace};
+
+/// What was allocated and freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sizes {
+    /// Allocations.
+    pub allocations: i64,
+    /// Bytes allocated.
+    pub allocation_bytes: i64,
+    /// Bytes allocated less bytes freed.
+    pub size_increase_bytes: i64,
+}
+
+impl Sizes {
+    fn of(bytes: i64) -> Self {
+        let is_allocation = bytes > 0;
+        Self { allocations: is_allocation.into(), allocation_bytes: bytes.max(0), size_increase_bytes: bytes }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.allocations += other.allocations;
+        self.allocation_bytes = self.allocation_bytes.saturating_add(other.allocation_bytes);
+        self.size_increase_bytes = self.size_increase_bytes.saturating_add(other.size_increase_bytes);
+    }
+}
+
+/// The memory of one device that the calls of one operator touched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryStatistics {
+    /// The rank.
+    pub rank: u32,
+    /// The device's number within the rank; `None` for the host.
+    pub device: Option<i64>,
+    /// The operator; `None` outside every operator.
+    pub name: Option<String>,
+    /// Calls that allocated or freed.
+    pub calls: Option<i64>,
+    /// By its calls.
+    pub total: Sizes,
+    /// The same without operators inside them.
+    pub own: Sizes,
+}
+
+/// A call inside which memory was touched.
+struct Call {
+    slice: SliceId,
+    caller: Option<usize>,
+    own: Sizes,
+    total: Sizes,
+}
+
+/// Every operator that touched memory, by rank and device, the host first; the largest allocation size first.
+pub fn memory_statistics(trace: &Trace, selection: &Selection) -> Vec<MemoryStatistics> {
+    let mut rows = Vec::new();
+    for pool in pools(trace, selection) {
+        let windows = selection.windows(trace, pool.rank);
+        let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
+        let events = pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
+        let events: Vec<_> = events.map(|event| (event.op, Sizes::of(event.bytes))).collect();
+        let device = pool.ordinal(trace);
+        let mut of_pool = of_events(trace, &events);
+        let mut all = Sizes::default();
+        events.iter().for_each(|(_, sizes)| all.add(*sizes));
+        let mut own = Sizes::default();
+        of_pool.iter().for_each(|row| own.add(row.own));
+        assert!(own == all || own.allocation_bytes == i64::MAX, "self parts sum to all that was allocated and freed");
+        of_pool.iter_mut().for_each(|row| (row.rank, row.device) = (pool.rank, device));
+        of_pool
+            .sort_by(|a, b| b.total.allocation_bytes.cmp(&a.total.allocation_bytes).then_with(|| a.name.cmp(&b.name)));
+        rows.extend(of_pool);
+    }
+    rows
+}
+
+fn of_events(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> Vec<MemoryStatistics> {
+    let (calls, outside) = calls(trace, events);
+    let mut by_name: FxHashMap<StringId, MemoryStatistics> = FxHashMap::default();
+    let new = |name: Option<StringId>| MemoryStatistics {
+        rank: 0,
+        device: None,
+        name: name.map(|name| trace.strings.get(name).to_string()),
+        calls: name.map(|_| 0),
+        total: Sizes::default(),
+        own: Sizes::default(),
+    };
+    // Open calls from the outermost inwards, and how many of each name.
+    let mut open: Vec<usize> = Vec::new();
+    let mut open_of_name: FxHashMap<StringId, u32> = FxHashMap::default();
+    for (at, call) in calls.iter().enumerate() {
+        while open.last().is_some_and(|last| Some(*last) != call.caller) {
+            let closed = open.pop().map(|last| trace.slices.name[calls[last].slice.index()]);
+            closed.and_then(|name| open_of_name.get_mut(&name)).into_iter().for_each(|count| *count -= 1);
+        }
+        let name = trace.slices.name[call.slice.index()];
+        let row = by_name.entry(name).or_insert_with(|| new(Some(name)));
+        row.own.add(call.own);
+        let count = open_of_name.entry(name).or_insert(0);
+        if *count == 0 {
+            row.calls = row.calls.map(|calls| calls + 1);
+            row.total.add(call.total);
+        }
+        *count += 1;
+        open.push(at);
+    }
+    let outside = outside.map(|own| MemoryStatistics { own, total: own, ..new(None) });
+    by_name.into_values().chain(outside).collect()
+}
+
+/// The calls inside which memory was touched, callers before those they call, and what was touched outside of any.
+fn calls(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> (Vec<Call>, Option<Sizes>) {
+    let mut events = events.to_vec();
+    events.sort_by_key(|(op, _)| *op);
+    let mut outside: Option<Sizes> = None;
+    let mut calls: Vec<Call> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (op, sizes) in events {
+        let Some(op) = op else {
+            outside.get_or_insert_default().add(sizes);
+            continue;
+        };
+        while let Some(last) = open.last().filter(|last| !is_around(trace, calls[**last].slice, op)) {
+            close(&mut calls, *last);
+            open.pop();
+        }
+        // What lies between the innermost call that is open already and this one.
+        let known = open.last().map(|last| calls[*last].slice);
+        let outwards = trace.slices.with_ancestors(op).take_while(|id| Some(*id) != known);
+        let new: Vec<SliceId> = outwards.filter(|id| trace.slices.kind(*id) == SliceKind::Op).collect();
+        for slice in new.into_iter().rev() {
+            calls.push(Call { slice, caller: open.last().copied(), own: Sizes::default(), total: Sizes::default() });
+            open.push(calls.len() - 1);
+        }
+        if let Some(last) = open.last() {
+            calls[*last].own.add(sizes);
+        }
+    }
+    open.into_iter().rev().for_each(|last| close(&mut calls, last));
+    (calls, outside)
+}
+
+/// True when `outer` is `inner` or contains it; `outer` does not come after `inner`.
+fn is_around(trace: &Trace, outer: SliceId, inner: SliceId) -> bool {
+    let is_one_track = trace.slices.track[outer.index()] == trace.slices.track[inner.index()];
+    outer == inner || is_one_track && trace.slices.span(outer).end_ns > trace.slices.start_ns[inner.index()]
+}
+
+/// Adds what a call touched to its total and to that of its caller.
+fn close(calls: &mut [Call], at: usize) {
+    let own = calls[at].own;
+    calls[at].total.add(own);
+    let total = calls[at].total;
+    if let Some(caller) = calls[at].caller {
+        calls[caller].total.add(total);
+    }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = memory_statistics(trace, selection);
+    let bytes =
+        |table: Table, name, of: fn(&MemoryStatistics) -> i64| table.int(name, Unit::Bytes, rows.iter().map(of));
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .text("name", rows.iter().map(|row| row.name.as_deref()))
+        .count("calls", rows.iter().map(|row| row.calls));
+    let table = bytes(table, "size_increase_bytes", |row| row.total.size_increase_bytes);
+    let table = bytes(table, "self_size_increase_bytes", |row| row.own.size_increase_bytes);
+    let table = table
+        .count("allocations", rows.iter().map(|row| row.total.allocations))
+        .count("self_allocations", rows.iter().map(|row| row.own.allocations));
+    let table = bytes(table, "allocation_bytes", |row| row.total.allocation_bytes);
+    let table = bytes(table, "self_allocation_bytes", |row| row.own.allocation_bytes);
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    /// Rows as `device name xcalls: allocated/self, increase/self`.
+    fn check(drawing: &str, selection: Selection, expected: &[&str]) {
+        let line = |row: &MemoryStatistics| {
+            let device = row.device.map_or("host".into(), |device| device.to_string());
+            let (name, calls) = (row.name.as_deref().unwrap_or("-"), row.calls.unwrap_or(-1));
+            let (total, own) = (row.total, row.own);
+            let allocated = format!("{}/{}", total.allocation_bytes, own.allocation_bytes);
+            format!("{device} {name} x{calls}: {allocated}, {}/{}", total.size_increase_bytes, own.size_increase_bytes)
+        };
+        let rows = memory_statistics(&drawn(drawing), &selection);
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_call_inside_a_call_of_its_name_counts_once() {
+        check(
+            "rank 0 cpu 1    mmmmmm.m
+             rank 0 cpu 1    .xxxx...
+             rank 0 cpu 1    ..mm....
+             rank 0 memory 1 a.b.B.Ac",
+            Selection::default(),
+            &["0 m x2: 600/600, 400/600", "0 x x1: 200/0, 0/-200", "0 - x-1: 0/0, -100/-100"],
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_a_step_happened_inside_it() {
+        check(
+            "rank 0 step         00001111
+             rank 0 cpu 1        mmmmmmmm
+             rank 0 memory 1     a.....A.
+             rank 0 hostmemory 1 .c...b..",
+            Selection { step: Some(1), ..Selection::default() },
+            &["host m x1: 200/200, 200/200", "0 m x1: 0/0, -100/-100"],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn one_sweep_equals_asking_every_event_for_all_its_operators(
+            outer in "[.mx|]{30}", middle in "[.mx|]{30}", inner in "[.mx|]{30}", memory in "[.abcABC]{30}",
+        ) {
+            let trace = drawn(&format!(
+                "rank 0 cpu 1 {outer}\nrank 0 cpu 1 {middle}\nrank 0 cpu 1 {inner}\nrank 0 memory 1 {memory}"
+            ));
+            let rows = memory_statistics(&trace, &Selection::default());
+            for name in ["m", "x"] {
+                let mut expected = (Sizes::default(), Sizes::default());
+                let mut calls = std::collections::BTreeSet::new();
+                for event in &trace.memory {
+                    let Some(op) = event.op else { continue };
+                    let around: Vec<SliceId> = trace.slices.with_ancestors(op).filter(|id| trace.slice_name(*id) == name).collect();
+                    if let Some(outermost) = around.last() {
+                        expected.0.add(Sizes::of(event.bytes));
+                        calls.insert(*outermost);
+                    }
+                    if around.first() == Some(&op) {
+                        expected.1.add(Sizes::of(event.bytes));
+                    }
+                }
+                let row = rows.iter().find(|row| row.name.as_deref() == Some(name));
+                prop_assert_eq!(row.map(|row| (row.total, row.own)).unwrap_or_default(), expected);
+                prop_assert_eq!(row.and_then(|row| row.calls).unwrap_or(0), calls.len() as i64);
+            }
+        }
+    }
+}

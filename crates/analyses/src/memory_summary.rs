@@ -1,0 +1,168 @@
+//! # Definition
+//! For each device of a rank, the most memory that was in use at once, and what it says about the device. The peak is
+//! the first moment at which most is allocated; fragmentation is what the allocator had reserved at that moment and
+//! nobody used; the highest reserve may be at another moment. The ratios compare the peak, and the highest reserve,
+//! with the device's memory.
+//!
+//! Growth per step is how much more is allocated at the end of the last complete step than at the end of the first,
+//! divided by the steps in between: what a leak adds every step.
+//!
+//! # Units
+//! Bytes; `peak_ns` counts from the start of the trace; ratios are shares in 0..=1; allocations and frees are counts.
+//!
+//! # Source
+//! Allocations and frees as the framework's allocators reported them; the device's memory as the recording tells it.
+//!
+//! # Edge cases
+//! A row without a device is the host's memory. Where nothing is reported of the reserve, or of the device's memory,
+//! what follows from it is absent. With fewer than two complete steps there is no growth; nor is there for one step.
+//! Growth is rounded towards 0.
+
+use crate::allocations::{Level, Pool, levels, levels_inside, pools, window};
+use crate::memory_peak::peak_of;
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use stepscope_trace::{Findings, Step, StepSource, Trace};
+
+/// The memory of one device, or of a rank's host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemorySummary {
+    /// The rank.
+    pub rank: u32,
+    /// The device's number within the rank; `None` for the host.
+    pub device: Option<i64>,
+    /// When most is allocated, for the first time.
+    pub peak_ns: i64,
+    /// Bytes allocated then.
+    pub peak_bytes: i64,
+    /// Bytes reserved then.
+    pub reserved_bytes: Option<i64>,
+    /// The most bytes reserved at any moment.
+    pub reserved_bytes_max: Option<i64>,
+    /// The device's memory.
+    pub memory_bytes: Option<i64>,
+    /// Growth from the end of a complete step to that of the next, on average.
+    pub growth_bytes_per_step: Option<i64>,
+    /// Allocations.
+    pub allocations: i64,
+    /// Frees.
+    pub frees: i64,
+}
+
+impl MemorySummary {
+    /// What is reserved at the peak and not allocated.
+    pub fn fragmentation_bytes(&self) -> Option<i64> {
+        self.reserved_bytes.map(|bytes| bytes.saturating_sub(self.peak_bytes))
+    }
+
+    fn ratio(&self, bytes: Option<i64>) -> Option<f64> {
+        let memory_bytes = self.memory_bytes.filter(|bytes| *bytes > 0)?;
+        bytes.map(|bytes| bytes as f64 / memory_bytes as f64)
+    }
+}
+
+/// Every memory that has events, by rank, the host's first.
+pub fn memory_summary(trace: &Trace, selection: &Selection) -> Vec<MemorySummary> {
+    pools(trace, selection).iter().filter_map(|pool| of_pool(trace, selection, pool)).collect()
+}
+
+fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySummary> {
+    let peak = peak_of(trace, selection, pool)?;
+    let all = levels(trace, pool);
+    let levels = levels_inside(&all, window(trace, selection, pool.rank));
+    let windows = selection.windows(trace, pool.rank);
+    let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
+    let events = || pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
+    Some(MemorySummary {
+        rank: pool.rank,
+        device: pool.ordinal(trace),
+        peak_ns: peak.time_ns,
+        peak_bytes: peak.allocated_bytes,
+        reserved_bytes: peak.reserved_bytes,
+        reserved_bytes_max: levels.iter().filter_map(|level| level.reserved_bytes).max(),
+        memory_bytes: pool.device.and_then(|device| trace.devices[device.index()].memory_bytes),
+        growth_bytes_per_step: growth(trace, selection, pool.rank, &all),
+        allocations: events().filter(|event| event.bytes > 0).count() as i64,
+        frees: events().filter(|event| event.bytes < 0).count() as i64,
+    })
+}
+
+fn growth(trace: &Trace, selection: &Selection, rank: u32, levels: &[Level]) -> Option<i64> {
+    let is_wanted = |step: &&Step| step.rank == rank && step.is_complete && step.source != StepSource::Whole;
+    let steps: Vec<&Step> = trace.steps.iter().filter(is_wanted).filter(|_| selection.step.is_none()).collect();
+    // Of several processes, that of the first step.
+    let steps: Vec<&&Step> = steps.iter().filter(|step| step.process == steps[0].process).collect();
+    let at_end = |step: &Step| {
+        let before = levels.partition_point(|level| level.time_ns < step.span.end_ns).checked_sub(1)?;
+        Some(levels[before].allocated_bytes)
+    };
+    let known: Vec<i64> = steps.iter().filter_map(|step| at_end(step)).collect();
+    let between = i64::try_from(known.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
+    Some(known.last()?.saturating_sub(*known.first()?) / between)
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let rows = memory_summary(trace, selection);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .ns("peak_ns", rows.iter().map(|row| row.peak_ns))
+        .int("peak_bytes", Unit::Bytes, rows.iter().map(|row| row.peak_bytes))
+        .int("reserved_bytes", Unit::Bytes, rows.iter().map(|row| row.reserved_bytes))
+        .int("fragmentation_bytes", Unit::Bytes, rows.iter().map(MemorySummary::fragmentation_bytes))
+        .int("reserved_bytes_max", Unit::Bytes, rows.iter().map(|row| row.reserved_bytes_max))
+        .int("memory_bytes", Unit::Bytes, rows.iter().map(|row| row.memory_bytes))
+        .float("peak_ratio", Unit::Ratio, rows.iter().map(|row| row.ratio(Some(row.peak_bytes))))
+        .float("reserved_ratio", Unit::Ratio, rows.iter().map(|row| row.ratio(row.reserved_bytes_max)))
+        .int("growth_bytes_per_step", Unit::Bytes, rows.iter().map(|row| row.growth_bytes_per_step))
+        .count("allocations", rows.iter().map(|row| row.allocations))
+        .count("frees", rows.iter().map(|row| row.frees));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn the_peak_its_reserve_and_what_grows() {
+        let mut trace = drawn(
+            "rank 0 step     0000111122223
+             rank 0 memory 1 a.bBc.dDb..e",
+        );
+        trace.memory.iter_mut().for_each(|event| event.reserved_bytes = Some(2_000));
+        trace.memory[2].reserved_bytes = Some(3_000);
+        trace.devices[0].memory_bytes = Some(6_000);
+        let row = memory_summary(&trace, &Selection::default())[0];
+        assert_eq!((row.peak_ns, row.peak_bytes, row.fragmentation_bytes()), (11_000, 1_100, Some(900)));
+        assert_eq!((row.reserved_bytes_max, row.ratio(row.reserved_bytes_max)), (Some(3_000), Some(0.5)));
+        // At the ends of the steps 100, 400, 1100 and 1100 are allocated.
+        assert_eq!(row.growth_bytes_per_step, Some(333));
+        assert_eq!((row.allocations, row.frees), (6, 2));
+        let step = memory_summary(&trace, &Selection { step: Some(1), ..Selection::default() })[0];
+        assert_eq!((step.peak_ns, step.peak_bytes, step.growth_bytes_per_step), (6_000, 800, None));
+        assert_eq!((step.allocations, step.frees), (2, 1));
+    }
+
+    #[test]
+    fn what_is_not_reported_is_absent() {
+        let row = memory_summary(&drawn("rank 0 hostmemory 1 a.A"), &Selection::default())[0];
+        assert_eq!((row.device, row.peak_bytes, row.fragmentation_bytes()), (None, 100, None));
+        assert_eq!((row.memory_bytes, row.growth_bytes_per_step), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_peak_is_the_highest_row_of_the_curve(row in "[.abcABC]{1,40}", steps in "0{1,20}1{1,20}") {
+            let trace = drawn(&format!("rank 0 step {steps}\nrank 0 memory 1 {row}"));
+            for step in [None, Some(0), Some(1)] {
+                let selection = Selection { step, ..Selection::default() };
+                let curve = crate::memory_curve::memory_curve(&trace, &selection);
+                let highest = curve.iter().map(|row| row.allocated_bytes).max();
+                let found = memory_summary(&trace, &selection).first().map(|row| row.peak_bytes);
+                prop_assert_eq!(found, highest);
+            }
+        }
+    }
+}
