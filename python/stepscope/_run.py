@@ -1,16 +1,18 @@
 """Runs, as Python sees them: results come from the analysis engine, this file only hands them over."""
 
 import functools
-import json
+import inspect
 import os
 
 from stepscope import _engine
+from stepscope._result import Result
 
 
 class Run:
     """A run folder or a trace file; what :func:`stepscope.open` returns.
 
-    Every analysis is a method of the same name (``dir(run)`` lists them). Each takes the keywords of :meth:`analyze`.
+    Every analysis is a method of the same name (``dir(run)`` lists them, ``help(run.operators)`` says what it means).
+    Each takes the keywords of :meth:`analyze`.
     """
 
     def __init__(self, path):
@@ -40,9 +42,10 @@ class Run:
 
         Returns
         -------
-        dict
-            The result envelope: ``results`` holds one dict a row, with units at the end of its keys; ``coverage``
-            and ``findings`` say what the result rests on.
+        Result
+            The result envelope, read like a dict: ``results`` holds one dict a row, with units at the end of its
+            keys; ``coverage`` and ``findings`` say what the result rests on. Its rows are a table, too:
+            ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, and Arrow's PyCapsule interface.
 
         Raises
         ------
@@ -51,11 +54,11 @@ class Run:
         """
         bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
-        return json.loads(self._trace.analyze(name, rank=rank, step=step, **options))
+        return Result(self._trace.analyze(name, rank=rank, step=step, **options))
 
     def __getattr__(self, name):
         if name in _engine.analyses():
-            return functools.partial(self.analyze, name)
+            return _method(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self):
@@ -63,3 +66,28 @@ class Run:
 
     def __repr__(self):
         return f"stepscope.open({self._path!r})"
+
+
+def _method(run, name):
+    """The method of an analysis, documented by the analysis itself."""
+
+    def analysis(**options):
+        return run.analyze(name, **options)
+
+    signature = inspect.signature(run.analyze)
+    keywords = [parameter for parameter in signature.parameters.values() if parameter.kind is parameter.KEYWORD_ONLY]
+    analysis.__signature__ = signature.replace(parameters=keywords)
+    analysis.__name__ = name
+    analysis.__qualname__ = f"{type(run).__name__}.{name}"
+    analysis.__module__ = __name__
+    analysis.__doc__ = _documentation(name)
+    return analysis
+
+
+@functools.lru_cache(maxsize=None)
+def _documentation(name):
+    """The headings of an analysis as sections of a docstring; the first sentence of its definition comes first."""
+    sections = dict(_engine.reference(name))
+    definition = sections.pop("Definition")
+    rest = "".join(f"\n\n{heading}\n{'-' * len(heading)}\n{text}" for heading, text in sections.items())
+    return f"{definition}{rest}\n\nParameters and the result are those of :meth:`Run.analyze`.\n"

@@ -1,8 +1,18 @@
 from os import PathLike
-from typing import Any, Dict, Optional, Protocol, Union
+from typing import Optional, Protocol, Union
+
+from stepscope._result import Result
 
 class _Analysis(Protocol):
-    def __call__(self, *, rank: Optional[int] = None, step: Optional[int] = None) -> Dict[str, Any]: ...
+    def __call__(
+        self,
+        *,
+        rank: Optional[int] = None,
+        step: Optional[int] = None,
+        group_by: Optional[str] = None,
+        compat: Optional[str] = None,
+        bucket_ms: Optional[float] = None,
+    ) -> Result: ...
 
 class Run:
     def __init__(self, path: Union[str, PathLike[str]]) -> None: ...
@@ -15,5 +25,6 @@ class Run:
         group_by: Optional[str] = None,
         compat: Optional[str] = None,
         bucket_ms: Optional[float] = None,
-    ) -> Dict[str, Any]: ...
+    ) -> Result: ...
     def __getattr__(self, name: str) -> _Analysis: ...
+    def __dir__(self) -> list[str]: ...

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use stepscope_engine::{
     self as engine, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table, to_csv,
 };
+use stepscope_export as export;
 
 /// Run one analysis on a run or a trace file; without a name, list the analyses
 #[derive(Args)]
@@ -20,7 +21,8 @@ use stepscope_engine::{
 Examples:
   stepscope analyze
   stepscope analyze operators stepscope-runs/20260101-120000-train --sort host_self_ns --limit 20
-  stepscope analyze kernels trace.json.gz --csv -o kernels.csv")]
+  stepscope analyze kernels trace.json.gz --csv -o kernels.csv
+  stepscope analyze kernels trace.json.gz --parquet kernels.parquet")]
 pub(crate) struct AnalyzeArguments {
     /// The analysis
     #[arg(value_name = "NAME")]
@@ -51,6 +53,12 @@ pub(crate) struct AnalyzeArguments {
     /// Print comma-separated values
     #[arg(long)]
     csv: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    markdown: bool,
+    /// Write Parquet to FILE: one column a column, what it means in the file's metadata
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown", "output"])]
+    parquet: Option<PathBuf>,
     /// Write to FILE instead of the terminal
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -78,9 +86,14 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
     if let Some(limit) = arguments.limit {
         envelope.results = engine::limited(&envelope.results, limit);
     }
-    let text = match (arguments.json, arguments.csv) {
-        (true, _) => envelope.to_json() + "\n",
-        (_, true) => to_csv(&envelope.results),
+    if let Some(file) = &arguments.parquet {
+        export::Destination::write(file, |out| export::write_result(&envelope, out))?;
+        return Ok(0);
+    }
+    let text = match (arguments.json, arguments.csv, arguments.markdown) {
+        (true, ..) => envelope.to_json() + "\n",
+        (_, true, _) => to_csv(&envelope.results),
+        (.., true) => export::result_markdown(&envelope),
         _ => envelope_text(&envelope, count, line_width()),
     };
     deliver(&text, arguments.output.as_deref())?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use stepscope_engine::{EngineError, printable, split_place};
+use stepscope_export::ExportError;
 use stepscope_run::RunError;
 
 /// A command that failed.
@@ -67,6 +68,19 @@ impl From<EngineError> for Failure {
         let is_usage = matches!(error, EngineError::NoInput | EngineError::SeveralInputs { .. });
         let code = if is_usage { 2 } else { 1 };
         Self { what: error.to_string(), place: error.place(), hint: error.hint(), code, is_reader_gone: false }
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        let failure = match &error {
+            ExportError::Write { path, source } => Self::file("cannot write the result", path, source),
+            ExportError::Exists { path } => Self::new(split_place(&error.to_string(), path).0).at(path.display()),
+            ExportError::UnknownFormat { path } => {
+                Self::new(split_place(&error.to_string(), path).0).at(path.display()).code(2)
+            }
+        };
+        Self { hint: error.hint().map(str::to_string), ..failure }
     }
 }
 

@@ -3,6 +3,7 @@
 mod analyze;
 mod bar;
 mod color;
+mod convert;
 mod doctor;
 mod failure;
 mod line_wrap;
@@ -42,6 +43,7 @@ enum Command {
     Record(record::RecordArguments),
     Report(report::ReportArguments),
     Analyze(analyze::AnalyzeArguments),
+    Convert(convert::ConvertArguments),
     Recover(recover::RecoverArguments),
     Doctor(doctor::DoctorArguments),
 }
@@ -63,6 +65,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Record(arguments) => record::record(arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
+        Command::Convert(arguments) => convert::convert(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };

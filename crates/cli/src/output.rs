@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use std::io::Write;
 use std::path::Path;
+use stepscope_export::Destination;
 
 /// No line of output is wider, on any terminal.
 pub(crate) const MAX_WIDTH: usize = 100;
@@ -26,7 +27,9 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) fn deliver(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     match file {
         None => print(text),
-        Some(path) => std::fs::write(path, anstream::adapter::strip_str(text).to_string())
-            .map_err(|error| Failure::file("cannot write the result", path, &error)),
+        Some(path) => {
+            let plain = anstream::adapter::strip_str(text).to_string();
+            Destination::write(path, |out| out.write_all(plain.as_bytes())).map_err(Failure::from)
+        }
     }
 }

@@ -10,17 +10,19 @@ mod top_text;
 pub(crate) use findings_text::{examples_text, findings_text};
 
 use crate::Ending;
-use crate::output::{line_width, print};
+use crate::output::{deliver, line_width, print};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{self as engine, Selection, width_of};
+use stepscope_export as export;
 
 /// Sum a run up: verdict, where the time goes, top operators and kernels, what is doubtful, what to look at next
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   stepscope report stepscope-runs/20260101-120000-train
-  stepscope report trace.json.gz --step 7")]
+  stepscope report trace.json.gz --step 7
+  stepscope report trace.json.gz --html report.html")]
 pub(crate) struct ReportArguments {
     /// A run folder or a trace file
     #[arg(value_name = "RUN", required = true)]
@@ -28,8 +30,14 @@ pub(crate) struct ReportArguments {
     #[command(flatten)]
     part: PartArguments,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["html", "markdown"])]
     json: bool,
+    /// Write a page that opens in a browser without a network, with the results of every analysis
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print Markdown, or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    markdown: Option<Option<PathBuf>>,
 }
 
 /// What part of a run a command is about.
@@ -54,9 +62,20 @@ impl PartArguments {
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let trace = crate::opening::open(&arguments.runs)?;
     let input = to_type(&arguments.runs[0]);
-    let report = engine::report::report(&trace, &arguments.part.selection(), &input)?;
-    let text = if arguments.json { report.to_json() + "\n" } else { report_text::report_text(&report, line_width()) };
-    print(&text)?;
+    let selection = arguments.part.selection();
+    let report = engine::report::report(&trace, &selection, &input)?;
+    if let Some(file) = &arguments.html {
+        let names = engine::list_analyses().into_iter().map(|(name, _)| name);
+        let results = names.map(|name| engine::analyze(&trace, name, &selection)).collect::<Result<Vec<_>, _>>()?;
+        deliver(&export::report_html(&report, &results), Some(file))?;
+    }
+    if let Some(file) = &arguments.markdown {
+        deliver(&export::report_markdown(&report), file.as_deref())?;
+    }
+    if arguments.html.is_none() && arguments.markdown.is_none() {
+        let json = || report.to_json() + "\n";
+        print(&if arguments.json { json() } else { report_text::report_text(&report, line_width()) })?;
+    }
     Ok(0)
 }
 

@@ -118,7 +118,11 @@ fn a_result_that_cannot_be_written() {
     let trace = fixture("two_steps.json");
     let (lines, code) =
         error_of(Path::new("."), &["analyze", "operators", &trace, "--csv", "-o", "no/such/folder/a.csv"]);
-    let wanted = ["error: cannot write the result: no such file or directory", "   at: no/such/folder/a.csv"];
+    let wanted = [
+        "error: cannot write the result: no such file or directory",
+        "   at: no/such/folder/a.csv",
+        " hint: make the folder that it is to lie in first",
+    ];
     assert_eq!(lines, wanted);
     assert_eq!(code, 1);
 }

@@ -17,6 +17,22 @@ pub fn format_cell(column: &Column, row: usize) -> String {
     text.unwrap_or_else(|| MISSING.to_string())
 }
 
+/// A column's name in words, without the unit that its formatted cells show.
+pub fn column_words(name: &str) -> String {
+    let bare = ["_ns", "_bytes", "_ratio"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
+    bare.replace('_', " ")
+}
+
+/// True when a column has any value; one without says nothing and need not be shown.
+pub fn has_answers(column: &Column) -> bool {
+    match &column.values {
+        Values::Int(values) => values.iter().any(Option::is_some),
+        Values::Float(values) => values.iter().any(Option::is_some),
+        Values::Text(values) => values.iter().any(Option::is_some),
+        Values::Bool(values) => values.iter().any(Option::is_some),
+    }
+}
+
 /// True when a column's values stand at the right of their cells: all but text.
 pub fn is_right_aligned(column: &Column) -> bool {
     !matches!(column.values, Values::Text(_))

@@ -16,7 +16,7 @@ pub mod report;
 mod rows;
 mod text_table;
 
-pub use cells::{format_cell, is_right_aligned};
+pub use cells::{column_words, format_cell, has_answers, is_right_aligned};
 pub use csv::to_csv;
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, find_analysis, list_analyses};
 pub use error::EngineError;

@@ -9,7 +9,7 @@ mod steps;
 mod top;
 mod verdict;
 
-pub use breakdown::{Breakdown, Part};
+pub use breakdown::{Breakdown, Part, class_words};
 pub use devices::DeviceTime;
 pub use next::NextCommand;
 pub use processes::ProcessRow;

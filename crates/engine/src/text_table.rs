@@ -1,6 +1,9 @@
 //! A result as lines of text: aligned columns, at most a given number of columns wide.
 
-use crate::{Column, Table, Unit, Values, fit_name, format_cell, is_right_aligned, printable, width_of};
+use crate::{
+    Column, Table, Unit, Values, column_words, fit_name, format_cell, has_answers, is_right_aligned, printable,
+    width_of,
+};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -78,15 +81,6 @@ impl Lane {
     }
 }
 
-fn has_answers(column: &Column) -> bool {
-    match &column.values {
-        Values::Int(values) => values.iter().any(Option::is_some),
-        Values::Float(values) => values.iter().any(Option::is_some),
-        Values::Text(values) => values.iter().any(Option::is_some),
-        Values::Bool(values) => values.iter().any(Option::is_some),
-    }
-}
-
 fn is_zero(column: &Column) -> bool {
     matches!(&column.values, Values::Int(values) if has_units(column.unit) && values.iter().all(|value| *value == Some(0)))
 }
@@ -108,8 +102,7 @@ fn units_aligned(cells: Vec<String>) -> Vec<String> {
 
 /// The column's name without its unit, on two lines where that makes it narrower than one.
 fn wrapped_heading(name: &str, cell_width: usize) -> Vec<String> {
-    let bare = ["_ns", "_bytes", "_ratio"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
-    let text = bare.replace('_', " ");
+    let text = column_words(name);
     if text.len() <= cell_width || !text.contains(' ') {
         return vec![text];
     }

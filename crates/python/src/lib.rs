@@ -3,12 +3,16 @@
 
 #[pyo3::pymodule]
 mod _engine {
+    use arrow_array::RecordBatchIterator;
+    use arrow_array::ffi_stream::FFI_ArrowArrayStream;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
+    use pyo3::types::PyCapsule;
     use std::ffi::OsString;
     use std::io::Write;
     use std::path::PathBuf;
     use stepscope_engine::{EngineError, OptionTexts, Selection, find_analysis, list_analyses, open_run, with_options};
+    use stepscope_export::record_batch;
 
     /// Runs the command line with `arguments`, the first of which is the program's name, and returns its exit code.
     #[pyfunction]
@@ -28,6 +32,14 @@ mod _engine {
         list_analyses().into_iter().map(|(name, _)| name).collect()
     }
 
+    /// The reference of an analysis: its name, definition, units, source and edge cases, each under its heading.
+    #[pyfunction]
+    fn reference(name: &str) -> PyResult<Vec<(&'static str, String)>> {
+        let analysis = find_analysis(name).map_err(to_exception)?;
+        let headings = ["Definition", "Units", "Source", "Edge cases"];
+        Ok(headings.map(|heading| (heading, analysis.section(heading))).into())
+    }
+
     /// Opens a run folder or a trace file; ValueError when it cannot be read.
     #[pyfunction]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
@@ -40,8 +52,8 @@ mod _engine {
 
     #[pymethods]
     impl Trace {
-        /// Runs the analysis `name`; the result envelope as JSON. ValueError when there is no such analysis, rank or
-        /// step, or the analysis does not accept an option.
+        /// Runs the analysis `name`. ValueError when there is no such analysis, rank or step, or the analysis does not
+        /// accept an option.
         #[pyo3(signature = (name, rank=None, step=None, group_by=None, compat=None, bucket_ms=None))]
         #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
         fn analyze(
@@ -53,14 +65,42 @@ mod _engine {
             group_by: Option<String>,
             compat: Option<String>,
             bucket_ms: Option<String>,
-        ) -> PyResult<String> {
+        ) -> PyResult<Envelope> {
             let texts = OptionTexts { group_by, compat, bucket_ms };
             let analyze = || {
                 let selection = Selection { rank, step, ..Selection::default() };
                 let selection = with_options(find_analysis(name)?, selection, &texts)?;
                 stepscope_engine::analyze(&self.0, name, &selection)
             };
-            py.detach(|| analyze().map(|envelope| envelope.to_json())).map_err(to_exception)
+            py.detach(analyze).map(Envelope).map_err(to_exception)
+        }
+    }
+
+    /// A result with what it means, in memory.
+    #[pyclass(frozen)]
+    struct Envelope(stepscope_engine::Envelope);
+
+    #[pymethods]
+    impl Envelope {
+        /// All of it as JSON.
+        fn to_json(&self, py: Python<'_>) -> String {
+            py.detach(|| self.0.to_json())
+        }
+
+        /// The rows as a stream of Arrow batches, for whatever program knows Arrow's PyCapsule interface; it takes the
+        /// columns over without copying them. The schema that a caller may ask for is not looked at, as the interface
+        /// allows.
+        #[pyo3(signature = (requested_schema=None))]
+        fn __arrow_c_stream__<'py>(
+            &self,
+            py: Python<'py>,
+            requested_schema: Option<Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyCapsule>> {
+            drop(requested_schema);
+            let batch = py.detach(|| record_batch(&self.0));
+            let schema = batch.schema();
+            let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+            PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
         }
     }
 

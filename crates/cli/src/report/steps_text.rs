@@ -6,19 +6,19 @@ use crate::color::{COMMUNICATION, COMPUTE, COPY, IDLE, INPUT, OPERATOR, RUNTIME}
 use anstyle::Style;
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-use stepscope_engine::report::{Part, Report, StepSummary};
+use stepscope_engine::report::{Part, Report, StepSummary, class_words};
 use stepscope_engine::width_of;
 
-/// How a class of the breakdown is shown: (class, words, glyph, colour).
-const CLASSES: [(&str, &str, char, Style); 8] = [
-    ("kernel", "compute kernels", '█', COMPUTE),
-    ("comm", "exposed communication", '▓', COMMUNICATION),
-    ("memcpy", "copies", '▒', COPY),
-    ("memset", "memsets", '░', COPY),
-    ("runtime", "device API calls", '▚', RUNTIME),
-    ("dataloader", "waiting for data", '▞', INPUT),
-    ("cpu", "operators on the CPU", '▄', OPERATOR),
-    ("other", "outside of operators", '·', IDLE),
+/// How a class of the breakdown is shown: (class, glyph, colour).
+const CLASSES: [(&str, char, Style); 8] = [
+    ("kernel", '█', COMPUTE),
+    ("comm", '▓', COMMUNICATION),
+    ("memcpy", '▒', COPY),
+    ("memset", '░', COPY),
+    ("runtime", '▚', RUNTIME),
+    ("dataloader", '▞', INPUT),
+    ("cpu", '▄', OPERATOR),
+    ("other", '·', IDLE),
 ];
 
 /// The bar of an average step with its legend.
@@ -36,7 +36,7 @@ pub(super) fn breakdown_text(report: &Report, width: usize) -> String {
     let _ = writeln!(text, "  {}", stacked_bar(&segments, width - 2));
     let words = |class: &'static str| match class {
         "other" if report.operators.count == 0 => "not recorded",
-        class => shown_as(class).1,
+        class => class_words(class),
     };
     let word_width = parts.iter().map(|part| width_of(words(part.class))).max().unwrap_or(0);
     for (part, segment) in parts.iter().zip(&segments) {
@@ -47,14 +47,10 @@ pub(super) fn breakdown_text(report: &Report, width: usize) -> String {
 }
 
 fn segment(part: &Part) -> Segment {
-    let (_, _, glyph, style) = shown_as(part.class);
+    // A class that is not known here looks like what was not recorded.
+    let known = CLASSES.into_iter().find(|known| known.0 == part.class);
+    let (_, glyph, style) = known.unwrap_or((part.class, '·', IDLE));
     Segment { ratio: part.ratio, glyph, style }
-}
-
-/// A class that is not known here is shown under its own name.
-fn shown_as(class: &'static str) -> (&'static str, &'static str, char, Style) {
-    let known = CLASSES.into_iter().find(|known| known.0 == class);
-    known.unwrap_or((class, class, '·', IDLE))
 }
 
 /// The line about all steps: how many, from how long to how long, which is the slowest.

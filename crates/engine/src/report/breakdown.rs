@@ -13,6 +13,22 @@ pub struct Part {
     pub ratio: f64,
 }
 
+/// A class in words; one that has none is shown under its own name.
+pub fn class_words(class: &'static str) -> &'static str {
+    match class {
+        "kernel" => "compute kernels",
+        "comm" | "exposed_comm" => "exposed communication",
+        "memcpy" => "copies",
+        "exposed_copy" => "exposed copies",
+        "memset" => "memsets",
+        "runtime" => "device API calls",
+        "dataloader" => "waiting for data",
+        "cpu" => "operators on the CPU",
+        "other" => "outside of operators",
+        class => class,
+    }
+}
+
 /// A total and its parts, which sum to it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Breakdown {

@@ -38,6 +38,8 @@ const CATEGORIES: &[(&str, Category)] = &[
     ("operator", Category::Op),
     ("python_function", Category::PythonFunction),
     ("user_annotation", Category::Annotation),
+    // Our own export's; that it is a file's call stands beside it.
+    ("io", Category::Annotation),
     ("gpu_user_annotation", Category::DeviceAnnotation),
     ("cuda_runtime", Category::Runtime),
     ("runtime", Category::Runtime),

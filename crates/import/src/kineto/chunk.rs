@@ -169,6 +169,8 @@ pub(super) struct Chunk {
     pub(super) borders: Vec<ChunkBorder>,
     pub(super) row_names: Vec<ChunkRowName>,
     pub(super) samples: Vec<ChunkSample>,
+    /// Slice and words of rows of our own export that say more than others have place for.
+    pub(super) words: Vec<(u32, TextId)>,
     pub(super) findings: Findings,
     /// Number of events that carry a phase.
     pub(super) phase_count: u64,
@@ -211,6 +213,7 @@ impl Chunk {
         self.borders.clear();
         self.row_names.clear();
         self.samples.clear();
+        self.words.clear();
         self.findings = Findings::default();
         self.phase_count = 0;
         self.row_ids.clear();
@@ -330,6 +333,10 @@ impl Chunk {
         let (name, row) = (self.texts.intern(event.name), self.row(event));
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
+        if !event.args.words.is_empty() {
+            let words = self.texts.intern(event.args.words);
+            self.words.push((slice, words));
+        }
         match category {
             Category::Op | Category::Annotation => self.add_op(&event.args, category, slice),
             Category::Runtime | Category::Driver => {

@@ -73,6 +73,8 @@ pub(super) struct Args<'a> {
     pub(super) memory: MemoryArgs,
     pub(super) sync: SyncArgs<'a>,
     pub(super) collective: CollectiveArgs<'a>,
+    /// What our own export says in words beside what the form has place for.
+    pub(super) words: &'a [u8],
 }
 
 /// An op's inputs.
@@ -201,6 +203,7 @@ enum Arg {
     GroupRanks,
     GroupSize,
     Seq,
+    Words,
 }
 
 const ARGS: &[(&str, Arg)] = &[
@@ -243,6 +246,7 @@ const ARGS: &[(&str, Arg)] = &[
     ("process group ranks", Arg::GroupRanks),
     ("group size", Arg::GroupSize),
     ("seq", Arg::Seq),
+    ("stepscope", Arg::Words),
 ];
 
 const LONGEST_ARG: usize = 40;
@@ -315,6 +319,7 @@ impl<'a> Args<'a> {
             Arg::OutElements => self.collective.output_elements = read_integer(scanner)?,
             Arg::GroupSize => self.collective.group_size = read_integer(scanner)?,
             Arg::Seq => self.collective.sequence_number = read_integer(scanner)?,
+            Arg::Words => self.words = said(scanner.skip_value()?),
             Arg::Name => self.name = written(scanner.skip_value()?),
             Arg::CopyKind => self.copy_kind = written(scanner.skip_value()?),
             Arg::CallStack => self.call_stack = written(scanner.skip_value()?),

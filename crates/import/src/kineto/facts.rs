@@ -8,6 +8,17 @@ use stepscope_trace::{
     Collective, CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, SliceId, SliceKind, SyncKind, Synchronization,
 };
 
+/// The kind that one of our own export's `words` says a host row is, where only a name would tell.
+pub(super) fn said_kind(words: &[u8]) -> Option<SliceKind> {
+    let kinds = [SliceKind::DataLoader, SliceKind::Optimizer, SliceKind::HostSync, SliceKind::Io];
+    kinds.into_iter().find(|kind| says(words, kind.as_str()))
+}
+
+/// True when `word` is one of our own export's `words`.
+pub(super) fn says(words: &[u8], word: &str) -> bool {
+    words.split(|byte| *byte == b' ').any(|said| said == word.as_bytes())
+}
+
 /// A JSON text without the white space between its values.
 pub(super) fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
     let (mut in_string, mut is_escaped) = (false, false);

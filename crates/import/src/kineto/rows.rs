@@ -269,6 +269,20 @@ impl Rows {
             }
         }
         self.check_collectives(slices, translation);
+        for (slice, words) in &chunk.words {
+            let words = chunk.texts.get(*words);
+            let id = slice_of(*slice, translation.first_slice);
+            let is_on_thread = slices[*slice as usize].category.is_on_thread();
+            if let Some(kind) = facts::said_kind(words).filter(|_| is_on_thread) {
+                self.builder.set_kind(id, kind);
+            }
+            if facts::says(words, "unfinished") {
+                self.builder.set_unfinished(id);
+            }
+            if facts::says(words, "communication") {
+                self.builder.set_communicates(id);
+            }
+        }
         for said in &chunk.collectives {
             let texts = said.texts.map(|text| self.text(translation, text));
             let slice = slice_of(said.slice, translation.first_slice);

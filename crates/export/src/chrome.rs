@@ -1,0 +1,103 @@
+//! Chrome JSON as today's Kineto writes it, so that whatever reads a trace of `torch.profiler` reads it.
+//!
+//! Times are microseconds with three decimals, exact to the nanosecond. What the form has no place for stands in the
+//! argument `Stepscope`, as words that our own reader understands and others pass over: kinds that only a name would
+//! tell (`dataloader`, `optimizer`, `host_sync`, `io`), `communication`, `unfinished`.
+
+mod arrows;
+mod device_args;
+mod head;
+mod host_args;
+mod json;
+mod labels;
+mod samples;
+mod slices;
+
+use crate::numbering::Numbering;
+use json::Json;
+use std::io::{self, Write};
+use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
+
+/// Text is handed on when this much is there.
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// Writes `trace` as Chrome JSON. Memory beyond the trace does not grow with the text.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let mut document =
+        Document { trace, numbers: Numbering::new(trace, i64::MIN..=i64::MAX), json: Json::default(), out };
+    head::write(&mut document);
+    labels::write(&mut document)?;
+    slices::write(&mut document)?;
+    samples::write(&mut document)?;
+    arrows::write(&mut document)?;
+    document.json.raw("\n]}\n");
+    document.flush()
+}
+
+/// A document under way.
+struct Document<'a> {
+    trace: &'a Trace,
+    numbers: Numbering,
+    json: Json,
+    out: &'a mut dyn Write,
+}
+
+impl Document<'_> {
+    /// Ends an event; what has gathered is handed on when it is enough.
+    fn end_event(&mut self) -> io::Result<()> {
+        self.json.close();
+        if self.json.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(self.json.bytes())?;
+        self.json.clear();
+        Ok(())
+    }
+
+    /// Begins an event that lies at `row`, a (pid, tid).
+    fn begin_event(&mut self, phase: &str, category: &str, name: &str, (pid, tid): (i64, i64)) {
+        self.json.raw(",\n");
+        self.json.open(None);
+        self.json.text("ph", phase);
+        if !category.is_empty() {
+            self.json.text("cat", category);
+        }
+        self.json.text("name", name);
+        self.json.int("pid", pid);
+        self.json.int("tid", tid);
+    }
+
+    /// The (pid, tid) of a track: a process and a thread, or a device and a stream.
+    fn row(&self, track: TrackId) -> (i64, i64) {
+        let of = &self.trace.tracks[track.index()];
+        match of.kind {
+            TrackKind::Thread | TrackKind::Other => {
+                (self.numbers.pid[of.process.index()], self.numbers.tid[track.index()])
+            }
+            TrackKind::Stream | TrackKind::StreamSync | TrackKind::Projection => {
+                (of.device.map_or(0, |device| self.device(device)), of.stream.unwrap_or(-1))
+            }
+        }
+    }
+
+    /// The (pid, tid) of a slice.
+    fn row_of(&self, slice: SliceId) -> (i64, i64) {
+        self.row(self.trace.slices.track[slice.index()])
+    }
+
+    fn device(&self, device: DeviceId) -> i64 {
+        self.numbers.device[device.index()]
+    }
+}
+
+/// What joins an API call with the device work it enqueued, and an op with what happened inside it.
+fn joining_id(slice: SliceId) -> i64 {
+    i64::from(slice.0) + 1
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! What is known of a slice on a device: launch, size, stream, what a wait waits for.
+
+use super::{Document, joining_id};
+use crate::by_slice::{BySlice, device_events_by_slice};
+use stepscope_trace::{
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace,
+};
+
+/// The tables that device slices have rows in.
+pub(super) struct DeviceArgs<'a> {
+    order: Vec<(SliceId, u32)>,
+    next: usize,
+    waits: BySlice<'a, Synchronization>,
+}
+
+impl<'a> DeviceArgs<'a> {
+    pub(super) fn new(trace: &'a Trace) -> Self {
+        let waits = BySlice::new(&trace.synchronizations, |row| row.slice);
+        Self { order: device_events_by_slice(trace), next: 0, waits }
+    }
+
+    /// Writes the arguments of `slice`; slices come in ascending order. True for a kernel that communicates.
+    pub(super) fn write(&mut self, document: &mut Document<'_>, slice: SliceId) -> bool {
+        let track = &document.trace.tracks[document.trace.slices.track[slice.index()].index()];
+        if let Some(device) = track.device {
+            let device = document.device(device);
+            document.json.int("device", device);
+            document.json.int("stream", track.stream.unwrap_or(-1));
+        }
+        if let Some(wait) = self.waits.of(slice) {
+            write_wait(document, wait);
+        }
+        let Some((_, row)) = self.order.get(self.next).filter(|(of, _)| *of == slice) else { return false };
+        self.next += 1;
+        let event = document.trace.device_events.get(DeviceEventId(*row));
+        write_event(document, event);
+        event.class == DeviceEventClass::Communication
+    }
+}
+
+fn write_event(document: &mut Document<'_>, event: &DeviceEvent) {
+    let json = &mut document.json;
+    event.op.into_iter().for_each(|op| json.int("External id", joining_id(op)));
+    event.launch.into_iter().for_each(|launch| json.int("correlation", joining_id(launch)));
+    event.registers.into_iter().for_each(|count| json.int("registers per thread", count.into()));
+    event.shared_bytes.into_iter().for_each(|bytes| json.unsigned("shared memory", bytes));
+    event.blocks_per_sm.into_iter().for_each(|blocks| json.short_float("blocks per SM", blocks));
+    event.grid.into_iter().for_each(|grid| json.sizes("grid", grid));
+    event.block.into_iter().for_each(|block| json.sizes("block", block));
+    event.occupancy_ratio.into_iter().for_each(|ratio| json.float("est. achieved occupancy %", percent(ratio)));
+    event.bytes.into_iter().for_each(|bytes| json.int("bytes", bytes));
+    event.graph.into_iter().for_each(|graph| json.int("graph id", graph));
+    event.graph_node.into_iter().for_each(|node| json.int("graph node id", node));
+    if let DeviceEventClass::Memcpy(direction) = event.class {
+        direction_text(direction).into_iter().for_each(|text| json.text("Copy Kind", text));
+    }
+}
+
+/// The whole percentage, when it stands for this ratio.
+fn percent(ratio: f32) -> f64 {
+    let exact = f64::from(ratio) * 100.0;
+    let whole = exact.round();
+    if (whole / 100.0) as f32 == ratio { whole } else { exact }
+}
+
+fn direction_text(direction: CopyDirection) -> Option<&'static str> {
+    match direction {
+        CopyDirection::HostToDevice => Some("HtoD"),
+        CopyDirection::DeviceToHost => Some("DtoH"),
+        CopyDirection::DeviceToDevice => Some("DtoD"),
+        CopyDirection::PeerToPeer => Some("PtoP"),
+        CopyDirection::Unknown => None,
+    }
+}
+
+fn write_wait(document: &mut Document<'_>, wait: &Synchronization) {
+    let json = &mut document.json;
+    let kind = match wait.kind {
+        SyncKind::Device => Some("Context Sync"),
+        SyncKind::Stream => Some("Stream Sync"),
+        SyncKind::Event => Some("Event Sync"),
+        SyncKind::StreamWaitEvent => Some("Stream Wait Event"),
+        SyncKind::Unknown => None,
+    };
+    kind.into_iter().for_each(|kind| json.text("cuda_sync_kind", kind));
+    wait.call.into_iter().for_each(|call| json.int("correlation", joining_id(call)));
+    wait.event_stream.into_iter().for_each(|stream| json.int("wait_on_stream", stream));
+    let record = wait.event_record.map(joining_id);
+    record.into_iter().for_each(|record| json.int("wait_on_cuda_event_record_corr_id", record));
+}

@@ -1,0 +1,113 @@
+//! What stands before the events: devices, the rank, facts about the environment.
+
+use super::Document;
+use stepscope_trace::Device;
+
+/// Members that are written from elsewhere, and never as facts.
+const RESERVED: [&str; 7] = [
+    "schemaVersion",
+    "traceEvents",
+    "deviceProperties",
+    "distributedInfo",
+    "baseTimeNanoseconds",
+    "traceName",
+    "displayTimeUnit",
+];
+/// Facts of this group are members of an object.
+const DISTRIBUTED: &str = "distributedInfo.";
+
+/// Writes everything up to and with the first event, which the others follow with a comma before each.
+pub(super) fn write(document: &mut Document<'_>) {
+    let trace = document.trace;
+    let json = &mut document.json;
+    json.open(None);
+    json.int("schemaVersion", 1);
+    write_devices(document);
+    write_distributed(document);
+    let json = &mut document.json;
+    // Beyond this range no reader takes it; times then count from an arbitrary moment.
+    if let Some(start_ns) = trace.start_unix_ns.filter(|ns| (0..1 << 62).contains(ns)) {
+        json.int("baseTimeNanoseconds", start_ns);
+    }
+    let mut written: Vec<&str> = RESERVED.to_vec();
+    for (key, value) in trace.facts.iter().filter(|(key, _)| !key.starts_with(DISTRIBUTED)) {
+        if !written.contains(&key.as_str()) {
+            written.push(key);
+            write_fact(json, key, value);
+        }
+    }
+    json.text("traceName", &trace.name);
+    json.text("displayTimeUnit", "ms");
+    json.verbatim("traceEvents", "[\n");
+    // An event for the others to follow: which program wrote this.
+    json.open(None);
+    json.text("ph", "M");
+    json.text("name", "stepscope_version");
+    json.int("pid", 0);
+    json.int("tid", 0);
+    json.us("ts", 0);
+    json.open(Some("args"));
+    json.text("version", env!("CARGO_PKG_VERSION"));
+    json.close();
+    json.close();
+}
+
+fn write_devices(document: &mut Document<'_>) {
+    let json = &mut document.json;
+    json.verbatim("deviceProperties", "[");
+    for (at, (device, number)) in document.trace.devices.iter().zip(&document.numbers.device).enumerate() {
+        json.raw(if at > 0 { ",\n" } else { "\n" });
+        json.open(None);
+        json.int("id", *number);
+        write_device(json, device);
+        json.close();
+    }
+    json.raw("]");
+    json.raw(",\n");
+}
+
+fn write_device(json: &mut super::Json, device: &Device) {
+    if let Some(name) = &device.name {
+        json.text("name", name);
+    }
+    let (major, minor) = device.compute_capability.unzip();
+    let facts = [
+        ("totalGlobalMem", device.memory_bytes),
+        ("computeMajor", major.map(i64::from)),
+        ("computeMinor", minor.map(i64::from)),
+        ("maxThreadsPerMultiprocessor", device.max_threads_per_sm.map(i64::from)),
+        ("warpSize", device.warp_size.map(i64::from)),
+        ("regsPerMultiprocessor", device.registers_per_sm.map(i64::from)),
+        ("sharedMemPerMultiprocessor", device.shared_bytes_per_sm),
+        ("numSms", device.sm_count.map(i64::from)),
+    ];
+    facts.into_iter().filter_map(|(key, value)| Some((key, value?))).for_each(|(key, value)| json.int(key, value));
+}
+
+/// The rank, when the file is of one rank of several.
+fn write_distributed(document: &mut Document<'_>) {
+    let trace = document.trace;
+    let json = &mut document.json;
+    let world_size = trace.processes.iter().find_map(|process| process.world_size);
+    let facts = trace.facts.iter().filter_map(|(key, value)| Some((key.strip_prefix(DISTRIBUTED)?, value)));
+    let facts: Vec<_> = facts.filter(|(key, _)| !matches!(*key, "rank" | "world_size")).collect();
+    let [rank] = trace.ranks()[..] else { return };
+    if world_size.is_none() && rank == 0 && facts.is_empty() {
+        return;
+    }
+    json.open(Some("distributedInfo"));
+    for (key, value) in facts {
+        write_fact(json, key, value);
+    }
+    json.int("rank", rank.into());
+    world_size.into_iter().for_each(|size| json.int("world_size", size.into()));
+    json.close();
+}
+
+/// Whole numbers stay numbers.
+fn write_fact(json: &mut super::Json, key: &str, value: &str) {
+    match value.parse::<i64>() {
+        Ok(number) if number.to_string() == value => json.int(key, number),
+        _ => json.text(key, value),
+    }
+}

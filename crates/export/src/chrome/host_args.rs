@@ -1,0 +1,105 @@
+//! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
+
+use super::slices::op_around;
+use super::{Document, joining_id};
+use crate::by_slice::BySlice;
+use serde::de::IgnoredAny;
+use stepscope_base::{StringId, StringTable};
+use stepscope_trace::{IoEvent, OpInfo, OpInputs, SliceId, SliceKind, Trace};
+
+/// The tables that host slices have rows in.
+pub(super) struct HostArgs<'a> {
+    trace: &'a Trace,
+    next_op: usize,
+    io: BySlice<'a, IoEvent>,
+    /// The inputs that are sound JSON, by their id.
+    inputs: Vec<SoundInputs>,
+}
+
+#[derive(Clone, Copy)]
+struct SoundInputs([(&'static str, StringId); 4]);
+
+impl<'a> HostArgs<'a> {
+    pub(super) fn new(trace: &'a Trace) -> Self {
+        let inputs = trace.ops.inputs.iter().map(|inputs| sound(trace, inputs)).collect();
+        Self { trace, next_op: 0, io: BySlice::new(&trace.io, |row| row.slice), inputs }
+    }
+
+    /// What is known of `slice` as an op; slices come in ascending order.
+    pub(super) fn op(&mut self, slice: SliceId) -> Option<OpInfo> {
+        let rows = &self.trace.ops;
+        self.next_op += rows.slice[self.next_op..].iter().take_while(|of| **of < slice).count();
+        (rows.slice.get(self.next_op) == Some(&slice)).then(|| rows.info[self.next_op])
+    }
+
+    /// Writes the arguments of `slice`; slices come in ascending order.
+    pub(super) fn write(&mut self, document: &mut Document<'_>, slice: SliceId, op: Option<OpInfo>) {
+        let kind = document.trace.slices.kind(slice);
+        match kind {
+            SliceKind::Op | SliceKind::Annotation | SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer => {
+                document.json.int("External id", joining_id(slice));
+                op.into_iter().for_each(|info| self.write_info(document, info));
+            }
+            SliceKind::Runtime | SliceKind::Driver | SliceKind::HostSync => {
+                op_around(document, slice).into_iter().for_each(|id| document.json.int("External id", id));
+                document.json.int("correlation", joining_id(slice));
+            }
+            SliceKind::PythonFunction | SliceKind::Module => write_python(document, slice, kind),
+            SliceKind::Io => self.io.of(slice).into_iter().for_each(|row| write_io(document, row)),
+            _ => {}
+        }
+    }
+
+    fn write_info(&self, document: &mut Document<'_>, info: OpInfo) {
+        let trace = document.trace;
+        let json = &mut document.json;
+        info.sequence_number.into_iter().for_each(|number| json.int("Sequence number", number));
+        info.forward_thread.into_iter().for_each(|thread| json.unsigned("Fwd thread id", thread));
+        if let Some(SoundInputs(inputs)) = self.inputs.get(info.inputs.index()) {
+            let known = inputs.iter().filter(|(_, text)| *text != StringTable::EMPTY);
+            known.for_each(|(key, text)| json.verbatim(key, trace.strings.get(*text)));
+        }
+        if info.stack != StringTable::EMPTY {
+            json.text("Call stack", trace.strings.get(info.stack));
+        }
+    }
+}
+
+/// Inputs are kept as the source wrote them; those that are no JSON would spoil the document and are left out.
+fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
+    let is_sound = |id: StringId| serde_json::from_str::<IgnoredAny>(trace.strings.get(id)).is_ok();
+    let sound = |id: StringId| if is_sound(id) { id } else { StringTable::EMPTY };
+    SoundInputs([
+        ("Input Dims", sound(inputs.dims)),
+        ("Input type", sound(inputs.types)),
+        ("Input Strides", sound(inputs.strides)),
+        ("Concrete Inputs", sound(inputs.concrete)),
+    ])
+}
+
+/// Calls of Python refer to the call they were made in.
+fn write_python(document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
+    let slices = &document.trace.slices;
+    let is_python = |id: &SliceId| matches!(slices.kind(*id), SliceKind::PythonFunction | SliceKind::Module);
+    let caller = slices.with_ancestors(slice).skip(1).find(is_python);
+    let name = slices.name[slice.index()];
+    document.json.int("Python id", joining_id(slice));
+    match caller {
+        Some(caller) => document.json.int("Python parent id", joining_id(caller)),
+        None => document.json.verbatim("Python parent id", "null"),
+    }
+    if kind == SliceKind::Module {
+        document.json.int("Python module id", name.0.into());
+    }
+}
+
+fn write_io(document: &mut Document<'_>, row: &IoEvent) {
+    let json = &mut document.json;
+    json.text("layer", row.layer.as_str());
+    json.text("action", row.action.as_str());
+    if row.file != StringTable::EMPTY {
+        json.text("file", document.trace.strings.get(row.file));
+    }
+    row.bytes.into_iter().for_each(|bytes| json.int("bytes", bytes));
+    row.offset.into_iter().for_each(|offset| json.int("offset", offset));
+}

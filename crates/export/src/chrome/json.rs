@@ -1,0 +1,129 @@
+//! JSON text, written piece by piece.
+
+use std::io::Write;
+
+/// Text under way. Writing to memory cannot fail, so nothing here does.
+#[derive(Debug, Default)]
+pub(super) struct Json {
+    bytes: Vec<u8>,
+    needs_comma: bool,
+}
+
+impl Json {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// Text as it is; what follows stands after no comma.
+    pub(super) fn raw(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.needs_comma = false;
+    }
+
+    /// Begins an object, as a member or as a value.
+    pub(super) fn open(&mut self, key: Option<&str>) {
+        key.into_iter().for_each(|key| self.key(key));
+        self.bytes.push(b'{');
+        self.needs_comma = false;
+    }
+
+    /// Ends an object.
+    pub(super) fn close(&mut self) {
+        self.bytes.push(b'}');
+        self.needs_comma = true;
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.string(value);
+    }
+
+    pub(super) fn int(&mut self, key: &str, value: i64) {
+        self.key(key);
+        self.number(format_args!("{value}"));
+    }
+
+    /// An unsigned number.
+    pub(super) fn unsigned(&mut self, key: &str, value: u64) {
+        self.key(key);
+        self.number(format_args!("{value}"));
+    }
+
+    /// A fraction; `null` for what JSON cannot say.
+    pub(super) fn float(&mut self, key: &str, value: f64) {
+        self.key(key);
+        if value.is_finite() { self.number(format_args!("{value}")) } else { self.number(format_args!("null")) }
+    }
+
+    /// A fraction in as few digits as tell it from its neighbours.
+    pub(super) fn short_float(&mut self, key: &str, value: f32) {
+        self.key(key);
+        if value.is_finite() { self.number(format_args!("{value}")) } else { self.number(format_args!("null")) }
+    }
+
+    /// A value that is JSON already.
+    pub(super) fn verbatim(&mut self, key: &str, json: &str) {
+        self.key(key);
+        self.number(format_args!("{json}"));
+    }
+
+    /// Nanoseconds as microseconds with three decimals.
+    pub(super) fn us(&mut self, key: &str, ns: i64) {
+        self.key(key);
+        let (sign, magnitude) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+        self.number(format_args!("{sign}{}.{:03}", magnitude / 1_000, magnitude % 1_000));
+    }
+
+    pub(super) fn sizes(&mut self, key: &str, [x, y, z]: [u32; 3]) {
+        self.key(key);
+        self.number(format_args!("[{x}, {y}, {z}]"));
+    }
+
+    fn number(&mut self, text: std::fmt::Arguments<'_>) {
+        self.bytes.write_fmt(text).expect("memory takes any text");
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.needs_comma {
+            self.bytes.push(b',');
+        }
+        self.string(key);
+        self.bytes.push(b':');
+        self.needs_comma = true;
+    }
+
+    fn string(&mut self, text: &str) {
+        serde_json::to_writer(&mut self.bytes, text).expect("memory takes any text");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_are_exact_and_text_is_escaped() {
+        let mut json = Json::default();
+        json.open(None);
+        json.us("ts", 1_234_567_890_123_456_789);
+        json.us("dur", 5);
+        json.us("before", -1_500);
+        json.text("name", "a \"b\"\n\u{1}");
+        json.open(Some("args"));
+        json.sizes("grid", [1, 2, 3]);
+        json.short_float("blocks per SM", 0.1);
+        json.float("nan", f64::NAN);
+        json.close();
+        json.close();
+        let expected = r#"{"ts":1234567890123456.789,"dur":0.005,"before":-1.500,"name":"a \"b\"\n\u0001","args":{"grid":[1, 2, 3],"blocks per SM":0.1,"nan":null}}"#;
+        assert_eq!(std::str::from_utf8(json.bytes()).unwrap(), expected);
+    }
+}

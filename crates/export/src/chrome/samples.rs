@@ -1,0 +1,66 @@
+//! What has no duration: allocations, instants, values over time.
+
+use super::Document;
+use std::io;
+use stepscope_trace::TrackKind;
+
+pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
+    write_memory(document)?;
+    write_instants(document)?;
+    write_counters(document)
+}
+
+fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
+    for event in &document.trace.memory {
+        let row = document.row(event.track);
+        document.begin_event("i", "cpu_instant_event", "[memory]", row);
+        let device = event.device.map(|device| document.device(device));
+        let json = &mut document.json;
+        json.text("s", "t");
+        json.us("ts", event.time_ns);
+        json.open(Some("args"));
+        event.reserved_bytes.into_iter().for_each(|bytes| json.int("Total Reserved", bytes));
+        event.allocated_bytes.into_iter().for_each(|bytes| json.int("Total Allocated", bytes));
+        json.int("Bytes", event.bytes);
+        json.unsigned("Addr", event.address);
+        // PyTorch's device types: 0 is the CPU, 1 is CUDA.
+        json.int("Device Id", device.unwrap_or(-1));
+        json.int("Device Type", i64::from(device.is_some()));
+        json.close();
+        document.end_event()?;
+    }
+    Ok(())
+}
+
+fn write_instants(document: &mut Document<'_>) -> io::Result<()> {
+    let instants = &document.trace.instants;
+    for at in 0..instants.len() {
+        let track = instants.track[at];
+        let is_thread = document.trace.tracks[track.index()].kind == TrackKind::Thread;
+        let category = if is_thread { "cpu_instant_event" } else { "" };
+        document.begin_event("i", category, document.trace.strings.get(instants.name[at]), document.row(track));
+        document.json.text("s", "t");
+        document.json.us("ts", instants.time_ns[at]);
+        document.end_event()?;
+    }
+    Ok(())
+}
+
+fn write_counters(document: &mut Document<'_>) -> io::Result<()> {
+    for counter in &document.trace.counters {
+        let name = document.trace.strings.get(counter.name);
+        let pid = match counter.device {
+            Some(device) => document.device(device),
+            None => document.numbers.pid[counter.process.index()],
+        };
+        for (time_ns, value) in counter.time_ns.iter().zip(&counter.value) {
+            document.begin_event("C", "", name, (pid, 0));
+            document.json.us("ts", *time_ns);
+            document.json.open(Some("args"));
+            document.json.float(name, *value);
+            document.json.close();
+            document.end_event()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Slices: complete events in the order of tracks, each with what is known of it.
+
+use super::device_args::DeviceArgs;
+use super::host_args::HostArgs;
+use super::{Document, joining_id};
+use crate::by_slice::BySlice;
+use std::io;
+use stepscope_trace::{Collective, SliceId, SliceKind, TrackId};
+
+pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
+    let trace = document.trace;
+    let mut host_args = HostArgs::new(trace);
+    let mut device_args = DeviceArgs::new(trace);
+    let mut collectives = BySlice::new(&trace.collectives, |row| row.slice);
+    for track in (0..trace.tracks.len()).map(TrackId::from_index) {
+        let row = document.row(track);
+        for slice in trace.tracks[track.index()].slice_ids() {
+            let kind = trace.slices.kind(slice);
+            let op = host_args.op(slice);
+            let category = category(kind, op.is_some());
+            let name = trace.slice_name(slice);
+            if kind == SliceKind::Module {
+                document.begin_event("X", category, &format!("nn.Module: {name}"), row);
+            } else {
+                document.begin_event("X", category, name, row);
+            }
+            document.json.us("ts", trace.slices.start_ns[slice.index()]);
+            document.json.us("dur", trace.slices.dur_ns[slice.index()]);
+            document.json.open(Some("args"));
+            host_args.write(document, slice, op);
+            let collective = collectives.of(slice);
+            let is_communication = device_args.write(document, slice);
+            collective.into_iter().for_each(|collective| write_collective(document, collective));
+            write_words(document, slice, is_communication && collective.is_none());
+            document.json.close();
+            document.end_event()?;
+        }
+    }
+    Ok(())
+}
+
+/// The category that today's Kineto gives to such rows. Of labels, those that old profilers recorded as operators stay
+/// operators: they have what only operators have.
+fn category(kind: SliceKind, is_known_as_op: bool) -> &'static str {
+    match kind {
+        SliceKind::Op => "cpu_op",
+        SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer if is_known_as_op => "cpu_op",
+        SliceKind::Annotation | SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer => "user_annotation",
+        SliceKind::DeviceAnnotation => "gpu_user_annotation",
+        SliceKind::PythonFunction | SliceKind::Module => "python_function",
+        SliceKind::Runtime | SliceKind::HostSync => "cuda_runtime",
+        SliceKind::Driver => "cuda_driver",
+        SliceKind::Io => "io",
+        SliceKind::Synchronization => "cuda_sync",
+        SliceKind::Kernel => "kernel",
+        SliceKind::Memcpy => "gpu_memcpy",
+        SliceKind::Memset => "gpu_memset",
+        SliceKind::Overhead => "overhead",
+        SliceKind::Other => "other",
+    }
+}
+
+/// What category and arguments do not say, for our own reader.
+fn write_words(document: &mut Document<'_>, slice: SliceId, is_communication: bool) {
+    let kind = document.trace.slices.kind(slice);
+    let is_told_by_name_alone =
+        matches!(kind, SliceKind::DataLoader | SliceKind::Optimizer | SliceKind::HostSync | SliceKind::Io);
+    let words = [
+        is_told_by_name_alone.then_some(kind.as_str()),
+        is_communication.then_some("communication"),
+        document.trace.slices.is_unfinished[slice.index()].then_some("unfinished"),
+    ];
+    let words: Vec<&str> = words.into_iter().flatten().collect();
+    if !words.is_empty() {
+        document.json.text("Stepscope", &words.join(" "));
+    }
+}
+
+fn write_collective(document: &mut Document<'_>, collective: &Collective) {
+    let texts = [
+        ("Collective name", collective.name),
+        ("dtype", collective.dtype),
+        ("Process Group Name", collective.group),
+        ("Process Group Description", collective.group_description),
+        ("Process Group Ranks", collective.group_ranks),
+    ];
+    for (key, text) in texts.map(|(key, id)| (key, document.trace.strings.get(id))) {
+        if !text.is_empty() {
+            document.json.text(key, text);
+        }
+    }
+    let numbers = [
+        ("In msg nelems", collective.input_elements),
+        ("Out msg nelems", collective.output_elements),
+        ("Group size", collective.group_size),
+        ("Seq", collective.sequence_number),
+    ];
+    numbers.into_iter().filter_map(|(key, n)| Some((key, n?))).for_each(|(key, n)| document.json.int(key, n));
+}
+
+/// The op that a slice lies in, on its own track.
+pub(super) fn op_around(document: &Document<'_>, slice: SliceId) -> Option<i64> {
+    let slices = &document.trace.slices;
+    let mut around = slices.with_ancestors(slice).skip(1);
+    around.find(|id| slices.kind(*id) == SliceKind::Op).map(joining_id)
+}

@@ -1,0 +1,167 @@
+//! The law of this form: what was exported is read back as it was.
+
+use super::write_chrome;
+use proptest::prelude::*;
+use stepscope_trace::drawn::drawn;
+use stepscope_trace::{Device, SliceId, Trace, TrackId, TrackKind};
+
+fn exported(trace: &Trace) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_chrome(trace, &mut bytes).expect("memory takes everything");
+    bytes
+}
+
+/// A slice by what it is, not by its id: names and numbers of its track, kind, name, start, duration.
+fn slice(trace: &Trace, id: SliceId) -> String {
+    let slices = &trace.slices;
+    let at = id.index();
+    let (kind, unfinished) = (slices.kind[at], slices.is_unfinished[at]);
+    let (start_ns, dur_ns, depth) = (slices.start_ns[at], slices.dur_ns[at], slices.depth[at]);
+    let name = trace.slice_name(id);
+    format!("{} {kind:?} {name:?} {start_ns}+{dur_ns} {depth} {unfinished}", track(trace, slices.track[at]))
+}
+
+fn track(trace: &Trace, id: TrackId) -> String {
+    let track = &trace.tracks[id.index()];
+    let process = &trace.processes[track.process.index()];
+    let device = track.device.map(|id| trace.devices[id.index()].ordinal);
+    // What is neither a thread nor a device's carries a number of its own where a thread has it already.
+    let tid = track.tid.filter(|_| track.kind == TrackKind::Thread);
+    format!("[{} {} {:?} {tid:?} {device:?} {:?} {}]", process.rank, track.name, track.kind, track.stream, track.lane)
+}
+
+/// Everything that the law is about, one line each.
+fn told(trace: &Trace) -> Vec<String> {
+    let shown = |id: Option<SliceId>| id.map(|id| slice(trace, id));
+    let mut lines: Vec<String> = trace.slices.ids().map(|id| slice(trace, id)).collect();
+    for event in trace.device_events.iter() {
+        let mut facts = *event;
+        (facts.slice, facts.launch, facts.op) = (SliceId(0), None, None);
+        lines.push(format!("{} {:?} {:?} {facts:?}", slice(trace, event.slice), shown(event.launch), shown(event.op)));
+    }
+    for wait in &trace.synchronizations {
+        let (call, record) = (shown(wait.call), shown(wait.event_record));
+        lines.push(format!("{} {:?} {:?} {call:?} {record:?}", slice(trace, wait.slice), wait.kind, wait.event_stream));
+    }
+    for row in &trace.collectives {
+        let text = |id| trace.strings.get(id);
+        let (name, group) = (text(row.name), text(row.group));
+        let numbers = (row.input_elements, row.output_elements, row.group_size, row.sequence_number);
+        lines.push(format!("{} {name} {group} {} {numbers:?}", slice(trace, row.slice), text(row.dtype)));
+    }
+    for (id, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
+        let inputs = trace.ops.inputs(info.inputs);
+        let inputs = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|id| trace.strings.get(id));
+        let numbers = (info.sequence_number, info.forward_thread);
+        lines.push(format!("{} {numbers:?} {inputs:?} {:?}", slice(trace, *id), trace.strings.get(info.stack)));
+    }
+    let mut flows: Vec<String> = trace
+        .flows
+        .iter()
+        .map(|flow| format!("{:?} {} {}", flow.kind, slice(trace, flow.from), slice(trace, flow.to)))
+        .collect();
+    flows.sort_unstable();
+    lines.extend(flows);
+    for event in &trace.memory {
+        let device = event.device.map(|id| trace.devices[id.index()].ordinal);
+        let sizes = (event.bytes, event.allocated_bytes, event.reserved_bytes, event.address);
+        lines.push(format!(
+            "{} {} {device:?} {sizes:?} {:?}",
+            event.time_ns,
+            track(trace, event.track),
+            shown(event.op)
+        ));
+    }
+    for at in 0..trace.instants.len() {
+        let instants = &trace.instants;
+        let name = trace.strings.get(instants.name[at]);
+        lines.push(format!("{} {} {name}", instants.time_ns[at], track(trace, instants.track[at])));
+    }
+    for step in &trace.steps {
+        lines.push(format!("{} {} {:?} {:?} {}", step.rank, step.number, step.span, step.source, step.is_complete));
+    }
+    for device in &trace.devices {
+        lines.push(format!("{device:?}"));
+    }
+    lines.push(format!("{:?}", trace.start_unix_ns));
+    lines
+}
+
+/// Exports, reads back, compares line by line.
+fn check(trace: &Trace) {
+    let bytes = exported(trace);
+    let value: serde_json::Value = serde_json::from_slice(&bytes).expect("strict JSON");
+    assert_eq!(value["schemaVersion"], 1);
+    let again = stepscope_import::open_bytes("again.json", &bytes).expect("a trace");
+    let (before, after) = (told(trace), told(&again));
+    for (line, (before, after)) in before.iter().zip(&after).enumerate() {
+        assert_eq!(before, after, "line {line} of {}", trace.name);
+    }
+    assert_eq!(before.len(), after.len());
+    let (before, after) = (trace.findings.iter(), again.findings.iter());
+    assert!(after.count() <= before.count() + 1, "{:?}", again.findings);
+}
+
+#[test]
+fn a_drawn_trace_is_read_back_as_it_was() {
+    check(&drawn(
+        "rank 0 step      00001111
+         rank 0 cpu 1     aaaabbbb
+         rank 0 cpu 1     .xx.....
+         rank 0 input 1   ......ii
+         rank 0 label 2   llllllll
+         rank 0 launch 1  .CH.....
+         rank 0 stream 7  ..CC.NN.
+         rank 0 stream 9  ...HHHZK",
+    ));
+}
+
+#[test]
+fn what_kineto_writes_is_there() {
+    let trace = drawn("rank 0 cpu 1 aaaa\nrank 0 launch 1 .C..\nrank 0 stream 7 ..CC");
+    let value: serde_json::Value = serde_json::from_slice(&exported(&trace)).unwrap();
+    let events = value["traceEvents"].as_array().unwrap();
+    let named = |name: &str, phase: &str| events.iter().find(|event| event["name"] == name && event["ph"] == phase);
+    let kernels: Vec<_> = events.iter().filter(|event| event["cat"] == "kernel").collect();
+    let launch = events.iter().find(|event| event["cat"] == "cuda_runtime").unwrap();
+    let op = named("a", "X").unwrap();
+    assert_eq!(kernels.len(), 1);
+    assert_eq!((kernels[0]["ts"].as_f64(), kernels[0]["dur"].as_f64()), (Some(2.0), Some(2.0)));
+    assert_eq!(kernels[0]["args"]["correlation"], launch["args"]["correlation"]);
+    assert_eq!(kernels[0]["args"]["External id"], op["args"]["External id"]);
+    assert_eq!(launch["args"]["External id"], op["args"]["External id"]);
+    assert_eq!((&kernels[0]["pid"], &kernels[0]["tid"]), (&0.into(), &7.into()));
+    let (start, finish) = (named("ac2g", "s").unwrap(), named("ac2g", "f").unwrap());
+    assert_eq!((&start["id"], &start["ts"], &finish["ts"]), (&finish["id"], &launch["ts"], &kernels[0]["ts"]));
+    assert_eq!(finish["bp"], "e");
+    assert!(named("process_labels", "M").is_some() && named("thread_name", "M").is_some());
+}
+
+#[test]
+fn ranks_with_the_same_device_stay_apart() {
+    let trace = drawn("rank 0 stream 7 CC..\nrank 1 stream 7 .CC.");
+    let again = stepscope_import::open_bytes("again.json", &exported(&trace)).unwrap();
+    let lanes: Vec<_> =
+        again.tracks.iter().map(|track| (track.name.as_str(), track.lane, track.slices.len())).collect();
+    assert_eq!(lanes, [("stream 7", 0, 1), ("stream 7", 0, 1)]);
+    assert_eq!(again.devices.iter().map(|device: &Device| device.ordinal).collect::<Vec<_>>(), [0, 1]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn any_drawn_trace_is_read_back_as_it_was(
+        rows in prop::collection::vec((0..6_usize, "[a-zA-Z.|]{1,40}"), 1..12),
+    ) {
+        const KINDS: [&str; 6] = ["cpu 1", "cpu 2", "launch 1", "input 2", "stream 7", "label 1"];
+        let row = |(kind, cells): &(usize, String)| format!("rank 0 {} {cells}\n", KINDS[*kind]);
+        check(&drawn(&rows.iter().map(row).collect::<String>()));
+    }
+}
+
+#[test]
+fn real_traces_are_read_back_as_they_were() {
+    for path in crate::tests::real_traces() {
+        check(&stepscope_import::open(&path).expect("a trace"));
+    }
+}

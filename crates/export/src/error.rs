@@ -1,0 +1,46 @@
+//! Why something could not be written.
+
+use std::path::PathBuf;
+
+/// An export that failed. Nothing was left where it should have been written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The operating system refused.
+    #[error("cannot write: {source}: {path}")]
+    Write {
+        /// What should have been written.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Something is there already.
+    #[error("there is something in this place already: {path}")]
+    Exists {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A name whose ending stands for no format.
+    #[error("this ending stands for no format: {path}")]
+    UnknownFormat {
+        /// The name.
+        path: PathBuf,
+    },
+}
+
+impl ExportError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Write { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound => Some("make the folder that it is to lie in first"),
+                std::io::ErrorKind::StorageFull => Some("the disk is full: name a place on another one"),
+                _ => None,
+            },
+            Self::Exists { .. } => Some("name another place, or replace it with --force"),
+            Self::UnknownFormat { .. } => Some(
+                "name it *.json or *.json.gz (Chrome), *.pftrace or *.pftrace.gz (Perfetto), *.parquet (slices), \
+                 or a folder with a / at its end (all tables)",
+            ),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A report as one HTML page that opens offline: no script, no request, light and dark as the reader's system is. Text of
+//! the trace is escaped; bars are SVG inside the page.
+
+mod bars;
+mod escape;
+mod tables;
+
+use bars::breakdown_bar;
+use escape::Escaped;
+use std::fmt::Write;
+use stepscope_base::units::{format_count, format_ns};
+use stepscope_engine::report::{Report, Top};
+use stepscope_engine::{Envelope, FindingRow};
+use tables::table_html;
+
+const STYLE: &str = include_str!("html/page.css");
+/// Analyses whose whole results stand open on the page, in this order, when the catalogue has them.
+const OPEN: [(&str, &str); 2] = [("advice", "Advice"), ("idle_causes", "Why devices idle")];
+
+/// The page of a report. `results` are the analyses of the same part of the run, whose tables stand at its end.
+pub fn report_html(report: &Report, results: &[Envelope]) -> String {
+    let mut page = String::with_capacity(1 << 16);
+    let name = Escaped(&report.run.name);
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n<header>\n<h1>{name}</h1>\n{}</header>\n",
+        facts(report)
+    );
+    section(&mut page, "", &verdict(report));
+    for (analysis, title) in OPEN {
+        let result = results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
+        result.into_iter().for_each(|result| section(&mut page, title, &table_html(&result.results)));
+    }
+    if let Some(breakdown) = &report.step_breakdown {
+        section(&mut page, "Where the time goes", &breakdown_bar(breakdown));
+    }
+    section(&mut page, "Steps", &bars::steps_chart(report.steps.as_ref()));
+    section(&mut page, "Device time", &devices(report));
+    section(&mut page, "Top operators", &top(&report.operators));
+    section(&mut page, "Top kernels", &top(&report.kernels));
+    section(&mut page, "Findings", &findings(&report.findings));
+    section(&mut page, "All numbers", &all_tables(results));
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = write!(page, "<footer>stepscope {version}</footer>\n</main>\n</body>\n</html>\n");
+    page
+}
+
+/// A section; without content there is none.
+fn section(page: &mut String, title: &str, content: &str) {
+    if content.is_empty() {
+        return;
+    }
+    let heading = if title.is_empty() { String::new() } else { format!("<h2>{title}</h2>\n") };
+    let _ = write!(page, "<section>\n{heading}{content}</section>\n");
+}
+
+fn facts(report: &Report) -> String {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    facts.extend(report.rank.map(|rank| ("rank", rank.to_string())));
+    facts.extend(
+        (report.rank.is_none() && report.run.ranks.len() > 1).then(|| ("ranks", report.run.ranks.len().to_string())),
+    );
+    facts.extend(report.step.map(|step| ("step", step.to_string())));
+    facts.extend(report.span_ns.map(|ns| ("recorded", format_ns(ns))));
+    facts.extend((report.processes.len() > 1).then(|| ("processes", report.processes.len().to_string())));
+    facts.extend(report.environment.iter().map(|fact| (fact.name, fact.value.clone())));
+    let fact = |(name, value): &(&str, String)| format!("<li><span>{}</span> {}</li>\n", Escaped(name), Escaped(value));
+    format!("<ul class=\"facts\">\n{}</ul>\n", facts.iter().map(fact).collect::<String>())
+}
+
+fn verdict(report: &Report) -> String {
+    report.verdict.iter().map(|sentence| format!("<p class=\"verdict\">{}</p>\n", Escaped(sentence))).collect()
+}
+
+fn devices(report: &Report) -> String {
+    let device = |device: &stepscope_engine::report::DeviceTime| {
+        let name = device.name.as_deref().unwrap_or_default();
+        let title = format!("GPU {} of rank {}", device.device, device.rank);
+        let events = format_count(device.device_events);
+        let bar = breakdown_bar(&device.breakdown);
+        format!("<h3>{title} <small>{} · {events} device events</small></h3>\n{bar}", Escaped(name))
+    };
+    report.devices.iter().map(device).collect()
+}
+
+fn top(top: &Top) -> String {
+    if top.table.is_empty() {
+        return String::new();
+    }
+    let (shown, count) = (top.table.len(), format_count(top.count as i64));
+    format!("<p class=\"note\">{shown} of {count}, by {}</p>\n{}", top.by, table_html(&top.table))
+}
+
+fn findings(findings: &[FindingRow]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let item = |finding: &FindingRow| {
+        let count = format_count(i64::try_from(finding.count).unwrap_or(i64::MAX));
+        let example = |example: &String| format!("<li><code>{}</code></li>\n", Escaped(example));
+        let examples: String = finding.examples.iter().map(example).collect();
+        let examples = if examples.is_empty() { examples } else { format!("<ul>\n{examples}</ul>\n") };
+        let (severity, code, says) = (finding.severity, finding.code, Escaped(finding.says));
+        format!("<li class=\"{severity}\"><b>{severity}</b> {count} × {says} <code>{code}</code>\n{examples}</li>\n")
+    };
+    format!("<ul class=\"findings\">\n{}</ul>\n", findings.iter().map(item).collect::<String>())
+}
+
+/// Every result, folded.
+fn all_tables(results: &[Envelope]) -> String {
+    let details = |result: &Envelope| {
+        let (name, definition) = (Escaped(result.analysis), Escaped(&result.definition));
+        let rows = format_count(result.results.len() as i64);
+        let table =
+            if result.results.is_empty() { "<p>No rows.</p>\n".to_string() } else { table_html(&result.results) };
+        format!(
+            "<details>\n<summary><code>{name}</code> <small>{rows} rows</small></summary>\n\
+             <p class=\"note\">{definition}</p>\n{table}</details>\n"
+        )
+    };
+    results.iter().map(details).collect()
+}
+
+#[cfg(test)]
+mod tests;

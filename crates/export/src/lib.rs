@@ -1,0 +1,45 @@
+//! Traces and results as files that other programs read. Everything is laid out here and nothing computed: the numbers
+//! are those of the trace and of the analyses.
+//!
+//! A trace becomes [`Format::Chrome`] JSON, a Perfetto trace or Parquet tables; a result becomes an Arrow batch, a Parquet
+//! file or Markdown; a report becomes an HTML page or Markdown. Files are written piece by piece under another name and
+//! renamed at the end: whoever looks for one finds all of it or nothing.
+
+mod arrow;
+mod by_slice;
+mod chrome;
+mod destination;
+mod error;
+mod format;
+mod html;
+mod markdown;
+mod numbering;
+mod perfetto;
+mod save;
+mod tables;
+
+pub use arrow::{record_batch, write_result};
+pub use chrome::write_chrome;
+pub use destination::Destination;
+pub use error::ExportError;
+pub use format::Format;
+pub use html::report_html;
+pub use markdown::{report_markdown, result_markdown};
+pub use perfetto::write_perfetto;
+pub use save::{save_trace, write_trace};
+pub use tables::{write_slices, write_tables};
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// Real traces, when this machine has them: the files in `kineto` below `STEPSCOPE_TRACES` or beside the project.
+    pub(crate) fn real_traces() -> Vec<PathBuf> {
+        let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+        let folder = std::env::var_os("STEPSCOPE_TRACES").map_or(beside, PathBuf::from).join("kineto");
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    }
+}

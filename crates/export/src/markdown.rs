@@ -1,0 +1,157 @@
+//! Reports and results as Markdown (GitHub's): what a person pastes into an issue or a page.
+
+use std::fmt::Write;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+use stepscope_engine::report::{Breakdown, Report, Top, class_words};
+use stepscope_engine::{
+    Column, Envelope, FindingRow, Table, column_words, finding_rows, format_cell, has_answers, is_right_aligned,
+    printable,
+};
+
+/// Rows of one table; what is left out is said below it.
+const MAX_ROWS: usize = 1_000;
+
+/// A report. Sections without content are left out.
+pub fn report_markdown(report: &Report) -> String {
+    let mut text = format!("# {}\n\n", escaped(&report.run.name));
+    for fact in &report.environment {
+        let _ = writeln!(text, "- {}: {}", fact.name, escaped(&fact.value));
+    }
+    if !report.environment.is_empty() {
+        text.push('\n');
+    }
+    report.verdict.iter().for_each(|sentence| text.push_str(&format!("{}\n\n", escaped(sentence))));
+    if let Some(breakdown) = &report.step_breakdown {
+        let _ = write!(text, "## Where the time goes\n\n{}", breakdown_markdown(breakdown));
+    }
+    for device in &report.devices {
+        let _ = write!(text, "## GPU {} of rank {}\n\n", device.device, device.rank);
+        text.push_str(&breakdown_markdown(&device.breakdown));
+    }
+    text.push_str(&top_markdown("Top operators", &report.operators));
+    text.push_str(&top_markdown("Top kernels", &report.kernels));
+    text.push_str(&findings_markdown(&report.findings));
+    if !report.next.is_empty() {
+        text.push_str("## Next\n\n");
+        report.next.iter().for_each(|next| text.push_str(&format!("- {}: {}\n", code(&next.command), next.shows)));
+    }
+    text
+}
+
+/// A result: its table, what it means, what is doubtful about it.
+pub fn result_markdown(envelope: &Envelope) -> String {
+    let mut text = format!("# {}\n\n{}\n\n", escaped(envelope.analysis), escaped(&envelope.definition));
+    text.push_str(&table_markdown(&envelope.results));
+    text.push_str(&findings_markdown(&finding_rows(&envelope.findings)));
+    text
+}
+
+fn breakdown_markdown(breakdown: &Breakdown) -> String {
+    let mut text = String::from("| | time | share |\n|---|---:|---:|\n");
+    for part in breakdown.parts.iter().filter(|part| part.ns > 0) {
+        let (words, time, share) = (class_words(part.class), format_ns(part.ns), format_ratio(part.ratio));
+        let _ = writeln!(text, "| {words} | {time} | {share} |");
+    }
+    let _ = writeln!(text, "| **together** | {} | |\n", format_ns(breakdown.total_ns));
+    text
+}
+
+fn top_markdown(title: &str, top: &Top) -> String {
+    if top.table.is_empty() {
+        return String::new();
+    }
+    let (shown, count) = (top.table.len(), format_count(top.count as i64));
+    format!("## {title}\n\n{shown} of {count}, by `{}`.\n\n{}", top.by, table_markdown(&top.table))
+}
+
+fn findings_markdown(findings: &[FindingRow]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Findings\n\n");
+    for finding in findings {
+        let count = format_count(i64::try_from(finding.count).unwrap_or(i64::MAX));
+        let _ = writeln!(text, "- **{}** {count} × {}", finding.severity, escaped(finding.says));
+    }
+    text + "\n"
+}
+
+/// A table with numbers at the right; columns without any answer are left out.
+fn table_markdown(table: &Table) -> String {
+    let shown: Vec<&Column> = table.columns.iter().filter(|column| has_answers(column)).collect();
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let align = |column: &&Column| if is_right_aligned(column) { "---:" } else { "---" };
+    let mut text = line(shown.iter().map(|column| escaped(&column_words(column.name))).collect());
+    text.push_str(&format!("|{}|\n", shown.iter().map(align).collect::<Vec<_>>().join("|")));
+    for row in 0..table.len().min(MAX_ROWS) {
+        text.push_str(&line(shown.iter().map(|column| escaped(&format_cell(column, row))).collect()));
+    }
+    if table.is_empty() {
+        return "No rows.\n\n".into();
+    }
+    text.push('\n');
+    if table.len() > MAX_ROWS {
+        let _ = writeln!(text, "The first {} of {} rows.\n", MAX_ROWS, format_count(table.len() as i64));
+    }
+    text
+}
+
+/// Text that Markdown shows as it is.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for character in printable(text).chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            // Between letters an underscore is one.
+            '_' if escaped.ends_with(char::is_alphanumeric) => escaped.push('_'),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Text in a span of code, whatever backquotes it has.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    if longest > 0 { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_engine::report::report;
+    use stepscope_engine::{Selection, analyze};
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn a_report_has_its_sections_and_numbers() {
+        let trace =
+            drawn("rank 0 step 00001111\nrank 0 cpu 1 aaaabbbb\nrank 0 launch 1 .C......\nrank 0 stream 7 ..CC..K.");
+        let text = report_markdown(&report(&trace, &Selection::default(), "RUN").unwrap());
+        for wanted in ["# drawn", "## Where the time goes", "| idle |", "## Top operators", "## Top kernels", "| a |"] {
+            assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_break_its_cell() {
+        let table = Table::default().text("name", [Some("a|b <script>\n`x`")]).ns("total_ns", [1_500]);
+        assert_eq!(
+            table_markdown(&table),
+            "| name | total |\n|---|---:|\n| a\\|b &lt;script&gt; \\`x\\` | 1.50 us |\n\n"
+        );
+        assert_eq!(code("a`b"), "`` a`b ``");
+    }
+
+    #[test]
+    fn a_result_says_what_it_means() {
+        let envelope = analyze(&drawn("rank 0 cpu 1 aabb"), "operators", &Selection::default()).unwrap();
+        let text = result_markdown(&envelope);
+        assert!(text.starts_with("# operators\n\n") && text.contains("| name |"), "{text}");
+    }
+}

@@ -1,0 +1,115 @@
+//! A trace into a file of any format.
+
+use crate::{Destination, ExportError, Format, write_chrome, write_perfetto, write_slices, write_tables};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::{self, Write};
+use std::path::Path;
+use stepscope_trace::Trace;
+
+/// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
+/// folder of tables that is replaced keeps its other files.
+///
+/// # Errors
+/// [`ExportError::Exists`], [`ExportError::Write`]; `path` is then as it was.
+pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool) -> Result<(), ExportError> {
+    let is_taken = match format {
+        Format::Tables if path.is_dir() => std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()),
+        _ => path.symlink_metadata().is_ok(),
+    };
+    if is_taken && !is_replacing {
+        return Err(ExportError::Exists { path: path.into() });
+    }
+    match format {
+        Format::Tables => write_tables(trace, path),
+        _ => Destination::write(path, |out| write_trace(trace, format, out)),
+    }
+}
+
+/// Writes `trace` into a stream of bytes.
+///
+/// # Errors
+/// When `out` cannot be written to, or the format is a folder.
+pub fn write_trace(trace: &Trace, format: Format, out: &mut (dyn Write + Send)) -> io::Result<()> {
+    match format {
+        Format::Chrome { is_packed: false } => write_chrome(trace, out),
+        Format::Chrome { is_packed: true } => packed(out, |out| write_chrome(trace, out)),
+        Format::Perfetto { is_packed: false } => write_perfetto(trace, out),
+        Format::Perfetto { is_packed: true } => packed(out, |out| write_perfetto(trace, out)),
+        Format::Slices => write_slices(trace, out),
+        Format::Tables => Err(io::ErrorKind::IsADirectory.into()),
+    }
+}
+
+fn packed(out: &mut (dyn Write + Send), write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut encoder = GzEncoder::new(out, Compression::default());
+    write(&mut encoder)?;
+    encoder.finish().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn packed_is_what_is_not_packed() {
+        let trace = drawn("rank 0 cpu 1 aabb\nrank 0 stream 7 .CC.");
+        let bytes = |format| {
+            let mut bytes = Vec::new();
+            write_trace(&trace, format, &mut bytes).unwrap();
+            bytes
+        };
+        let unpacked = |bytes: &[u8]| {
+            let mut unpacked = Vec::new();
+            GzDecoder::new(bytes).read_to_end(&mut unpacked).unwrap();
+            unpacked
+        };
+        assert_eq!(unpacked(&bytes(Format::Chrome { is_packed: true })), bytes(Format::Chrome { is_packed: false }));
+        assert_eq!(
+            unpacked(&bytes(Format::Perfetto { is_packed: true })),
+            bytes(Format::Perfetto { is_packed: false })
+        );
+    }
+
+    #[test]
+    fn what_lies_there_is_replaced_only_when_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = drawn("rank 0 cpu 1 aabb");
+        for (name, format) in [("a.parquet", Format::Slices), ("tables", Format::Tables)] {
+            let path = folder.path().join(name);
+            save_trace(&trace, &path, format, false).unwrap();
+            assert!(matches!(save_trace(&trace, &path, format, false), Err(ExportError::Exists { .. })));
+            save_trace(&trace, &path, format, true).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert!(std::fs::read_dir(folder.path().join("tables")).unwrap().count() > 1);
+    }
+
+    /// A disk that is full after some bytes.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_as_one_in_every_format() {
+        let trace = drawn("rank 0 cpu 1 aabb\nrank 0 stream 7 .CC.");
+        for is_packed in [false, true] {
+            for format in [Format::Chrome { is_packed }, Format::Perfetto { is_packed }, Format::Slices] {
+                let error = write_trace(&trace, format, &mut Full(20)).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{format:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The tables read back by the Parquet reader.
+
+use super::{sheets, write_slices, write_tables};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::path::Path;
+use stepscope_trace::Trace;
+use stepscope_trace::drawn::drawn;
+
+fn read(path: &Path) -> Vec<RecordBatch> {
+    let file = std::fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20).build().unwrap();
+    reader.map(Result::unwrap).collect()
+}
+
+fn ints(batches: &[RecordBatch], column: &str) -> Vec<Option<i64>> {
+    let of = |batch: &RecordBatch| {
+        batch.column_by_name(column).unwrap().as_primitive::<Int64Type>().iter().collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of).collect()
+}
+
+fn texts(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
+    let of = |batch: &RecordBatch| {
+        let column = batch.column_by_name(column).unwrap();
+        assert!(matches!(column.data_type(), DataType::Dictionary(_, _)), "texts are dictionary-encoded");
+        let array = column.as_dictionary::<Int32Type>();
+        let values = array.values().as_string::<i32>();
+        array.keys().iter().map(|key| Some(values.value(key? as usize).to_string())).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of).collect()
+}
+
+/// Writes every table of `trace` and compares the columns that matter with the trace.
+fn check(trace: &Trace) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tables");
+    write_tables(trace, &path).unwrap();
+    let table = |name: &str| read(&path.join(format!("{name}.parquet")));
+    let slices = table("slices");
+    assert_eq!(ints(&slices, "start_ns"), trace.slices.start_ns.iter().copied().map(Some).collect::<Vec<_>>());
+    assert_eq!(ints(&slices, "dur_ns"), trace.slices.dur_ns.iter().copied().map(Some).collect::<Vec<_>>());
+    let names: Vec<_> = trace.slices.ids().map(|id| Some(trace.slice_name(id).to_string())).collect();
+    assert_eq!(texts(&slices, "name"), names);
+    let parents: Vec<_> = trace.slices.parent.iter().map(|parent| parent.map(|id| i64::from(id.0))).collect();
+    assert_eq!(ints(&slices, "parent"), parents);
+    let launches: Vec<_> = trace.device_events.iter().map(|event| event.launch.map(|id| i64::from(id.0))).collect();
+    assert_eq!(ints(&table("device_events"), "launch"), launches);
+    let bytes: Vec<_> = trace.memory.iter().map(|event| Some(event.bytes)).collect();
+    assert_eq!(ints(&table("memory"), "bytes"), bytes);
+    let steps: Vec<_> = trace.steps.iter().map(|step| Some(step.number)).collect();
+    assert_eq!(ints(&table("steps"), "step"), steps);
+    let ends: Vec<_> = trace.flows.iter().map(|flow| Some(i64::from(flow.to.0))).collect();
+    assert_eq!(ints(&table("flows"), "to"), ends);
+    let dims = |id| Some(trace.strings.get(trace.ops.inputs(id).dims).to_string()).filter(|text| !text.is_empty());
+    let dims: Vec<_> = trace.ops.info.iter().map(|info| dims(info.inputs)).collect();
+    assert_eq!(texts(&table("ops"), "input_dims"), dims);
+    let samples: usize = trace.counters.iter().map(|counter| counter.value.len()).sum();
+    assert_eq!(ints(&table("counters"), "time_ns").len(), samples);
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), sheets(trace).len());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+const DRAWING: &str = "
+    rank 0 step      00001111
+    rank 0 cpu 1     aaaabbbb
+    rank 0 launch 1  .C......
+    rank 0 stream 7  ..CC.HHH
+    rank 1 cpu 1     ..aa....";
+
+#[test]
+fn tables_are_read_back_as_they_were() {
+    check(&drawn(DRAWING));
+    check(&Trace::default());
+}
+
+#[test]
+fn a_folder_that_is_there_keeps_what_else_lies_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes"), "mine").unwrap();
+    write_tables(&drawn(DRAWING), folder.path()).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 8);
+    assert!(write_tables(&drawn(DRAWING), &folder.path().join("notes/a")).is_err());
+}
+
+#[test]
+fn more_rows_than_fit_into_a_batch_are_all_there() {
+    let mut builder = stepscope_trace::TraceBuilder::new("long");
+    let process = builder.add_process(stepscope_trace::Process::default());
+    let track = stepscope_trace::Track::new(stepscope_trace::TrackKind::Thread, process, "main");
+    let track = builder.add_track(track);
+    for at in 0..200_000_i64 {
+        let name = builder.strings.intern(&format!("op {}", at % 70_000));
+        builder.add_slice(track, stepscope_trace::SliceKind::Op, name, at * 10, 5);
+    }
+    let trace = builder.finish();
+    check(&trace);
+    let mut bytes = Vec::new();
+    write_slices(&trace, &mut bytes).unwrap();
+    assert!(bytes.len() < 4_000_000, "{} bytes", bytes.len());
+}
+
+#[test]
+fn real_traces_are_read_back_as_they_were() {
+    for path in crate::tests::real_traces() {
+        check(&stepscope_import::open(&path).expect("a trace"));
+    }
+}

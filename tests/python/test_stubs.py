@@ -1,0 +1,38 @@
+"""The typed stubs say what is there at run time."""
+
+import re
+import subprocess
+import sys
+
+# What a type checker sees of the package: these modules have stubs, the others are read as they are.
+WITH_STUBS = ["stepscope", "stepscope._engine", "stepscope._result", "stepscope._run"]
+
+
+def test_stubs_agree_with_the_package(tmp_path):
+    for module in WITH_STUBS:
+        # The libraries that results go to need not be installed; modules without stubs are not looked at.
+        config = tmp_path / "mypy.ini"
+        config.write_text("[mypy]\nignore_missing_imports = True\ndisable_error_code = attr-defined\n")
+        command = [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--mypy-config-file", config]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        lines = (result.stdout + result.stderr).splitlines()
+        assert not any(line.startswith("error:") for line in lines), result.stdout + result.stderr
+        submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|__main__|profiler|integrations)\b"
+        wrong = [line for line in lines if line.startswith("stepscope.") and not re.match(submodule, line)]
+        assert wrong == []
+
+
+def test_a_program_that_uses_results_is_checked(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import stepscope\n"
+        "run = stepscope.open('runs/a')\n"
+        "result = run.operators(rank=0, group_by='shapes')\n"
+        "rows = result['results']\n"
+        "reveal_type(result)\n"
+        "run.operators(rnak=0)\n"
+    )
+    command = [sys.executable, "-m", "mypy", program]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    assert 'Revealed type is "stepscope._result.Result"' in said
+    assert 'Unexpected keyword argument "rnak"' in said
