@@ -3,7 +3,7 @@
 use super::{Document, joining_id};
 use crate::by_slice::{BySlice, device_events_by_slice};
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace,
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace, TrackKind,
 };
 
 /// The tables that device slices have rows in.
@@ -22,7 +22,8 @@ impl<'a> DeviceArgs<'a> {
     /// Writes the arguments of `slice`; slices come in ascending order. True for a kernel that communicates.
     pub(super) fn write(&mut self, document: &mut Document<'_>, slice: SliceId) -> bool {
         let track = &document.trace.tracks[document.trace.slices.track[slice.index()].index()];
-        if let Some(device) = track.device {
+        // Labels on devices have no stream of their own: readers take every row with a stream for device work.
+        if let Some(device) = track.device.filter(|_| track.kind != TrackKind::Projection) {
             let device = document.device(device);
             document.json.int("device", device);
             document.json.int("stream", track.stream.unwrap_or(-1));

@@ -96,7 +96,8 @@ impl Json {
             self.bytes.push(b',');
         }
         self.string(key);
-        self.bytes.push(b':');
+        // With a blank, as Kineto writes it: some readers look for members with text searches.
+        self.bytes.extend_from_slice(b": ");
         self.needs_comma = true;
     }
 
@@ -123,7 +124,7 @@ mod tests {
         json.float("nan", f64::NAN);
         json.close();
         json.close();
-        let expected = r#"{"ts":1234567890123456.789,"dur":0.005,"before":-1.500,"name":"a \"b\"\n\u0001","args":{"grid":[1, 2, 3],"blocks per SM":0.1,"nan":null}}"#;
+        let expected = r#"{"ts": 1234567890123456.789,"dur": 0.005,"before": -1.500,"name": "a \"b\"\n\u0001","args": {"grid": [1, 2, 3],"blocks per SM": 0.1,"nan": null}}"#;
         assert_eq!(std::str::from_utf8(json.bytes()).unwrap(), expected);
     }
 }

@@ -3,7 +3,7 @@
 use super::write_chrome;
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
-use stepscope_trace::{Device, SliceId, Trace, TrackId, TrackKind};
+use stepscope_trace::{Device, Process, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind};
 
 fn exported(trace: &Trace) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -135,6 +135,24 @@ fn what_kineto_writes_is_there() {
     assert_eq!((&start["id"], &start["ts"], &finish["ts"]), (&finish["id"], &launch["ts"], &kernels[0]["ts"]));
     assert_eq!(finish["bp"], "e");
     assert!(named("process_labels", "M").is_some() && named("thread_name", "M").is_some());
+}
+
+#[test]
+fn labels_on_devices_have_no_stream_that_would_make_them_device_work() {
+    let mut builder = TraceBuilder::new("projection");
+    let process = builder.add_process(Process::default());
+    let device = builder.add_device(Device::default());
+    let mut track = Track::new(TrackKind::Projection, process, "stream 7");
+    (track.device, track.stream) = (Some(device), Some(7));
+    let track = builder.add_track(track);
+    let name = builder.strings.intern("nccl:all_reduce");
+    builder.add_slice(track, SliceKind::DeviceAnnotation, name, 0, 5);
+    let trace = builder.finish();
+    let value: serde_json::Value = serde_json::from_slice(&exported(&trace)).unwrap();
+    let events = value["traceEvents"].as_array().unwrap();
+    let label = events.iter().find(|event| event["cat"] == "gpu_user_annotation").unwrap();
+    assert_eq!(label["args"], serde_json::json!({}));
+    check(&trace);
 }
 
 #[test]
