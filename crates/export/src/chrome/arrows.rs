@@ -45,7 +45,7 @@ fn write_end(
     let row = document.row_of(slice);
     document.begin_event(phase, category, category, row);
     document.json.int("id", id);
-    document.json.us("ts", at_ns);
+    document.json.time(at_ns);
     if phase == "f" {
         document.json.text("bp", "e");
     }

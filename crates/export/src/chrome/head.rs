@@ -27,7 +27,9 @@ pub(super) fn write(document: &mut Document<'_>) {
     let json = &mut document.json;
     // Beyond this range no reader takes it; times then count from an arbitrary moment.
     if let Some(start_ns) = trace.start_unix_ns.filter(|ns| (0..1 << 62).contains(ns)) {
-        json.int("baseTimeNanoseconds", start_ns);
+        // In whole microseconds, so that times have the fractions that the source's had: some readers drop them.
+        json.zero_ns = start_ns % 1_000;
+        json.int("baseTimeNanoseconds", start_ns - json.zero_ns);
     }
     let mut written: Vec<&str> = RESERVED.to_vec();
     for (key, value) in trace.facts.iter().filter(|(key, _)| !key.starts_with(DISTRIBUTED)) {
@@ -45,7 +47,7 @@ pub(super) fn write(document: &mut Document<'_>) {
     json.text("name", "stepscope_version");
     json.int("pid", 0);
     json.int("tid", 0);
-    json.us("ts", 0);
+    json.time(0);
     json.open(Some("args"));
     json.text("version", env!("CARGO_PKG_VERSION"));
     json.close();

@@ -7,6 +7,8 @@ use std::io::Write;
 pub(super) struct Json {
     bytes: Vec<u8>,
     needs_comma: bool,
+    /// Added to every moment.
+    pub(super) zero_ns: i64,
 }
 
 impl Json {
@@ -73,6 +75,11 @@ impl Json {
     pub(super) fn verbatim(&mut self, key: &str, json: &str) {
         self.key(key);
         self.number(format_args!("{json}"));
+    }
+
+    /// A moment, by its nanoseconds since the start of the trace.
+    pub(super) fn time(&mut self, ns: i64) {
+        self.us("ts", ns.saturating_add(self.zero_ns));
     }
 
     /// Nanoseconds as microseconds with three decimals.

@@ -49,7 +49,7 @@ fn write_label(
     write_argument: impl FnOnce(&mut super::Json),
 ) -> io::Result<()> {
     document.begin_event("M", "", name, row);
-    document.json.us("ts", 0);
+    document.json.time(0);
     document.json.open(Some("args"));
     write_argument(&mut document.json);
     document.json.close();

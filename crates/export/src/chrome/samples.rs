@@ -17,7 +17,7 @@ fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
         let device = event.device.map(|device| document.device(device));
         let json = &mut document.json;
         json.text("s", "t");
-        json.us("ts", event.time_ns);
+        json.time(event.time_ns);
         json.open(Some("args"));
         event.reserved_bytes.into_iter().for_each(|bytes| json.int("Total Reserved", bytes));
         event.allocated_bytes.into_iter().for_each(|bytes| json.int("Total Allocated", bytes));
@@ -40,7 +40,7 @@ fn write_instants(document: &mut Document<'_>) -> io::Result<()> {
         let category = if is_thread { "cpu_instant_event" } else { "" };
         document.begin_event("i", category, document.trace.strings.get(instants.name[at]), document.row(track));
         document.json.text("s", "t");
-        document.json.us("ts", instants.time_ns[at]);
+        document.json.time(instants.time_ns[at]);
         document.end_event()?;
     }
     Ok(())
@@ -55,7 +55,7 @@ fn write_counters(document: &mut Document<'_>) -> io::Result<()> {
         };
         for (time_ns, value) in counter.time_ns.iter().zip(&counter.value) {
             document.begin_event("C", "", name, (pid, 0));
-            document.json.us("ts", *time_ns);
+            document.json.time(*time_ns);
             document.json.open(Some("args"));
             document.json.float(name, *value);
             document.json.close();

@@ -24,7 +24,7 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
             } else {
                 document.begin_event("X", category, name, row);
             }
-            document.json.us("ts", trace.slices.start_ns[slice.index()]);
+            document.json.time(trace.slices.start_ns[slice.index()]);
             document.json.us("dur", trace.slices.dur_ns[slice.index()]);
             document.json.open(Some("args"));
             host_args.write(document, slice, op);
