@@ -18,9 +18,21 @@ def ours(run, *arguments):
     return {row["name"]: (row["count"], row["host_total_ns"]) for row in results}
 
 
+def of_simple(run, theirs):
+    """Both sides without operators that call themselves: the analysis counts an only such call as one with its caller,
+    as ``key_averages()`` does, and a plain sum does not.
+    """
+    found = [row for row in runs.rows(run) if row["kind"] == "op"]
+    nested = {row["name"] for parent, row in runs.with_parents(found) if parent and parent["name"] == row["name"]}
+    simple = [{name: row for name, row in side.items() if name not in nested} for side in (theirs, ours(run))]
+    assert len(simple[0]) > 40
+    return simple
+
+
 def test_duckdb_agrees_with_the_command_line(training):
     rows = duckdb.sql(OPERATORS.format(run=training, which="")).fetchall()
-    assert {name: (count, ns) for name, count, ns in rows} == ours(training)
+    theirs, own = of_simple(training, {name: (count, ns) for name, count, ns in rows})
+    assert theirs == own
 
 
 def test_the_rank_is_a_column(training):
@@ -42,7 +54,8 @@ def test_pyarrow_agrees_with_the_command_line(training):
     table = table.set_column(table.schema.get_field_index("name"), "name", table.column("name").cast(pyarrow.string()))
     grouped = table.group_by("name").aggregate([("dur_ns", "sum"), ("dur_ns", "count")]).to_pylist()
     theirs = {row["name"]: (row["dur_ns_count"], row["dur_ns_sum"]) for row in grouped}
-    assert theirs == ours(training)
+    theirs, own = of_simple(training, theirs)
+    assert theirs == own
 
 
 def test_times_are_unix_time_in_order(training):

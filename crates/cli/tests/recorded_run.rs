@@ -1,5 +1,5 @@
-//! A run that our own recorder wrote, read back: format version 1 stays readable, and the numbers are those that DuckDB
-//! counts in the same files.
+//! A run that our own recorder wrote, read back: format version 1 stays readable, and the numbers are those that another
+//! reader counts in the same files.
 
 mod command;
 
@@ -23,9 +23,10 @@ fn sum(rows: &serde_json::Value, column: &str) -> i64 {
 
 #[test]
 fn operators_are_counted_as_another_reader_of_the_parts_counts_them() {
+    // Counted with pyarrow and a stack a thread; an operator that is all that one of its own name calls is one with it.
     let operators = &analyze("operators")["results"];
-    assert_eq!(sum(operators, "count"), 44_175);
-    assert_eq!(sum(operators, "host_total_ns"), 5_173_999_987);
+    assert_eq!(sum(operators, "count"), 44_151);
+    assert_eq!(sum(operators, "host_total_ns"), 5_173_936_418);
     let mm = operators.as_array().unwrap().iter().find(|row| row["name"] == "aten::mm").expect("aten::mm");
     assert_eq!((mm["count"].as_i64(), mm["host_total_ns"].as_i64()), (Some(408), Some(717_014_385)));
 }

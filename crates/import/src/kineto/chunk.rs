@@ -306,20 +306,22 @@ impl Chunk {
 
     fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
         let row = self.row(event);
-        let is_on_thread = event.category == b"cpu_instant_event";
+        // Old files give neither the category nor the address.
+        let is_memory = event.name == b"[memory]" && event.args.bytes.is_some();
+        let is_on_thread = is_memory || event.category == b"cpu_instant_event";
         let memory = &event.args.memory;
-        match memory.address.filter(|_| is_on_thread) {
-            Some(address) => self.memory.push(ChunkMemory {
+        match is_memory {
+            true => self.memory.push(ChunkMemory {
                 time_ns,
                 row,
                 // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.
                 device: memory.device_type.filter(|kind| *kind != 0).map(|_| memory.device_id.unwrap_or(0).max(0)),
-                address: address as u64,
+                address: memory.address.unwrap_or(0) as u64,
                 bytes: event.args.bytes.unwrap_or(0),
                 allocated_bytes: memory.total_allocated,
                 reserved_bytes: memory.total_reserved,
             }),
-            None => {
+            false => {
                 let name = self.texts.intern(event.name);
                 self.instants.push(ChunkInstant { time_ns, row, name, is_on_thread });
             }
