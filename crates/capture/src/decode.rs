@@ -275,16 +275,11 @@ impl Decoded {
                     known.framework_thread = known.framework_thread.max(record.word(2));
                 }
                 Tag::ThreadName => self.threads[thread as usize].name = record.text(8, record.word(0) as u32 as usize),
-                Tag::Begin
-                | Tag::BeginSequence
-                | Tag::BeginBackward
-                | Tag::BeginText
-                | Tag::ShortBegin
-                | Tag::ShortBeginBackward => {
+                Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => {
                     open.push(self.events.len());
                     self.begin(thread, record);
                 }
-                Tag::End | Tag::ShortEnd => self.end(open.pop(), ticks),
+                Tag::End => self.end(open.pop(), ticks),
                 Tag::EndOuter => {
                     let at = open.len().checked_sub((record.word(0) as usize).saturating_add(1));
                     let event = at.and_then(|at| open.drain(at..).next());
@@ -302,6 +297,8 @@ impl Decoded {
                 }
                 Tag::OptimizerStep => self.marks.push((thread, ticks)),
                 Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => continue,
+                // `read_record` gave them as the long ones that they stand for.
+                Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd => continue,
             }
             self.last_ticks.resize(thread as usize + 1, ticks);
             self.last_ticks[thread as usize] = ticks;

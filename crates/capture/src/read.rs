@@ -155,7 +155,7 @@ impl HeaderFields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Header;
+    use crate::layout::{BeginWord, Header, SEGMENT_MAGIC, Tag, first_word};
     use std::mem::offset_of;
 
     #[test]
@@ -178,6 +178,44 @@ mod tests {
             offset_of!(Header, dropped),
         ];
         assert_eq!(offsets, [8, 16, 20, 24, 32, 40, 48, 56, 72, 80, 88, 96, 100, 104, 112]);
+    }
+
+    #[test]
+    fn captures_of_version_1_are_read() {
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8] = 1;
+        bytes[16..20].copy_from_slice(&4096_u32.to_le_bytes());
+        bytes[96] = 1;
+        let begin = |name, number| BeginWord::pack(name, 0, number);
+        let words = [
+            u64::from(SEGMENT_MAGIC) << 32,
+            0,
+            first_word(10, Tag::Thread),
+            0,
+            77,
+            0,
+            first_word(11, Tag::Name),
+            2 << 32,
+            u64::from_le_bytes(*b"mm\0\0\0\0\0\0"),
+            first_word(12, Tag::Begin),
+            begin(0, 6),
+            first_word(13, Tag::BeginBackward),
+            begin(0, 0),
+            9,
+            first_word(20, Tag::End),
+            first_word(30, Tag::End),
+        ];
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.resize(HEADER_BYTES + 4096, 0);
+        let capture = parse(&bytes, Path::new("old.capture")).expect("a capture");
+        let events: Vec<_> = capture
+            .events
+            .iter()
+            .map(|event| (event.start_ns, event.end_ns, event.sequence_number, event.forward_thread))
+            .collect();
+        assert_eq!(events, [(12, 30, Some(5), None), (13, 20, None, Some(9))]);
+        assert_eq!((capture.names, capture.threads[0].tid, capture.damaged.len()), (vec!["mm".into()], 77, 0));
     }
 
     #[test]

@@ -37,7 +37,6 @@ use crate::progress::Progress;
 use crate::window::{Begun, Blocks};
 use rows::Rows;
 pub(crate) use sniff::is_dftracer;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use stepscope_trace::{FindingCode, Trace, TraceBuilder};
 use stretches::Stretches;
@@ -84,33 +83,10 @@ fn add_input(rows: &mut Rows, path: &Path, blocks: &mut dyn Blocks) {
     let label = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     rows.begin_file(label);
     let mut stretches = Stretches::new(rows);
-    let trouble = stretches.read(AsStream { blocks, block: io::Cursor::default() });
+    let trouble = stretches.read(blocks);
     let at_byte = stretches.end();
     if let Some(trouble) = trouble {
         let place = rows.place(at_byte);
         rows.builder.findings.add(FindingCode::TruncatedInput, || format!("{trouble} {place}"));
-    }
-}
-
-/// Blocks as a stream.
-struct AsStream<'a> {
-    blocks: &'a mut dyn Blocks,
-    block: io::Cursor<Vec<u8>>,
-}
-
-impl Read for AsStream<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.block.read(buffer)?;
-        if len > 0 || buffer.is_empty() {
-            return Ok(len);
-        }
-        let mut bytes = std::mem::take(&mut self.block).into_inner();
-        bytes.clear();
-        let trouble = self.blocks.append(&mut bytes, crate::window::BLOCK_BYTES).err();
-        self.block = io::Cursor::new(bytes);
-        match trouble {
-            Some(error) if self.block.get_ref().is_empty() => Err(error),
-            _ => self.block.read(buffer),
-        }
     }
 }

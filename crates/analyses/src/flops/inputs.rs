@@ -296,7 +296,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[\\[\\],\"\\\\0-9a ]{0,40}") {
-            let _ = read(&text, &text, &text, &text);
+            let inputs = read(&text, &text, &text, &text);
+            let tensors = (0..text.len()).filter_map(|at| inputs.as_ref()?.tensor(at));
+            for tensor in tensors {
+                prop_assert!(tensor.elements().is_none_or(|elements| elements >= 0), "{tensor:?}");
+                prop_assert!(tensor.bytes().is_none_or(|bytes| bytes >= 0), "{tensor:?}");
+            }
         }
     }
 }

@@ -72,6 +72,10 @@ fn told(trace: &Trace) -> Vec<String> {
             shown(event.op)
         ));
     }
+    for counter in &trace.counters {
+        let name = trace.strings.get(counter.name);
+        lines.push(format!("{name} {:?} {:?}", counter.time_ns, counter.value));
+    }
     for at in 0..trace.instants.len() {
         let instants = &trace.instants;
         let name = trace.strings.get(instants.name[at]);
@@ -135,6 +139,23 @@ fn what_kineto_writes_is_there() {
     assert_eq!((&start["id"], &start["ts"], &finish["ts"]), (&finish["id"], &launch["ts"], &kernels[0]["ts"]));
     assert_eq!(finish["bp"], "e");
     assert!(named("process_labels", "M").is_some() && named("thread_name", "M").is_some());
+}
+
+#[test]
+fn counters_are_read_back_as_they_were() {
+    let mut builder = TraceBuilder::new("counters");
+    let process = builder.add_process(Process { pid: Some(7), ..Process::default() });
+    let track = builder.add_track(Track { tid: Some(8), ..Track::new(TrackKind::Thread, process, "main") });
+    let op = builder.strings.intern("op");
+    builder.add_slice(track, SliceKind::Op, op, 0, 5_000);
+    for (name, values) in [("load", [0.5, 0.25]), ("memory used", [4.0, 1e9])] {
+        let name = builder.strings.intern(name);
+        let (time_ns, value) = (vec![1_000, 3_001], values.to_vec());
+        builder.add_counter(stepscope_trace::Counter { name, process, device: None, time_ns, value });
+    }
+    let trace = builder.finish();
+    assert_eq!(trace.counters.len(), 2);
+    check(&trace);
 }
 
 #[test]

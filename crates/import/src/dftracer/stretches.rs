@@ -8,7 +8,7 @@ use super::quick;
 use super::row::Row;
 use super::rows::Rows;
 use super::scanner::{Scanner, Stop};
-use std::io::Read;
+use crate::window::Blocks;
 use stepscope_trace::FindingCode;
 
 /// What is read at once.
@@ -35,29 +35,16 @@ impl<'r> Stretches<'r> {
     }
 
     /// Reads everything there is; gives what stopped it before the end.
-    pub(super) fn read(&mut self, mut input: impl Read) -> Option<String> {
-        let mut buffer = vec![0; STRETCH_BYTES];
-        let mut len = 0;
+    pub(super) fn read(&mut self, blocks: &mut dyn Blocks) -> Option<String> {
+        let mut text = Vec::new();
         loop {
-            if len == buffer.len() {
-                buffer.resize(len * 2, 0);
-            }
-            let (read, trouble) = match input.read(&mut buffer[len..]) {
-                Ok(read) => (read, None),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => (0, Some(error.to_string())),
-            };
-            len += read;
-            let is_last = read == 0;
-            if !is_last && len < STRETCH_BYTES {
-                continue;
-            }
-            let used = self.add(&buffer[..len], is_last);
-            buffer.copy_within(used..len, 0);
-            len -= used;
+            let read = blocks.append(&mut text, STRETCH_BYTES);
+            let is_last = !matches!(read, Ok(1..));
+            let used = self.add(&text, is_last);
+            text.drain(..used);
             self.before += used;
             if is_last {
-                return trouble;
+                return read.err().map(|error| error.to_string());
             }
         }
     }

@@ -383,7 +383,7 @@ proptest! {
     #[test]
     fn any_bytes_give_a_trace(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         check_sane(&super::read(Path::new("a"), "a".into(), &mut bytes.as_slice()));
-        let _ = open_bytes("a", &bytes);
+        open_bytes("a", &bytes).iter().for_each(check_sane);
         super::is_dftracer(&bytes);
     }
 
@@ -391,6 +391,6 @@ proptest! {
     fn any_tokens_give_a_trace(pieces in prop::collection::vec(prop::sample::select(PIECES), 0..40)) {
         let text: String = pieces.concat();
         check_sane(&trace_of(&text));
-        let _ = open_bytes("a", text.as_bytes());
+        open_bytes("a", text.as_bytes()).iter().for_each(check_sane);
     }
 }

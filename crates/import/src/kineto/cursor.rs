@@ -180,10 +180,6 @@ impl<B: Blocks> Cursor<B> {
             if broken.is_none() {
                 return Ended::Text;
             }
-            // `bring_more` may have brought the very end.
-            if stop == Stop::End && !self.window.is_at_end() && reached - start < MAX_ITEM_BYTES {
-                continue;
-            }
             if !self.go_on_after(reached - start, stop, &mut reread_budget, chunk) {
                 return Ended::Text;
             }

@@ -361,9 +361,7 @@ impl Rows {
         for sample in &chunk.samples {
             let (name, series) = (self.text(translation, sample.name), self.text(translation, sample.series));
             let row = translation.rows[sample.row as usize];
-            let strings = &mut self.builder.strings;
-            let whole = format!("{} {}", strings.get(name), strings.get(series));
-            let key = (row, strings.intern(whole.trim()));
+            let key = (row, self.counter_name(name, series));
             let process = self.tracks.process_of_row(&mut self.builder, row);
             let counter = self.counters.entry(key).or_insert_with(|| {
                 self.counter_order.push(key);
@@ -372,6 +370,16 @@ impl Rows {
             counter.time_ns.push(sample.time_ns);
             counter.value.push(sample.value);
         }
+    }
+
+    /// A counter's name and its series', or one of them where the other says nothing more.
+    fn counter_name(&mut self, name: StringId, series: StringId) -> StringId {
+        let strings = &mut self.builder.strings;
+        if name == series {
+            return name;
+        }
+        let whole = format!("{} {}", strings.get(name), strings.get(series));
+        strings.intern(whole.trim())
     }
 
     /// Pairs begins with ends.
