@@ -2,8 +2,8 @@
 //! events.
 //!
 //! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after the
-//! other, going on after broken places; long lists on all processors), [`event`] and [`metadata`] (typed members),
-//! [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
+//! other, going on after broken places; long lists on all processors), [`event`] and [`metadata`] (typed members; [`layouts`] and
+//! [`known_inputs`] know what repeats), [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
 
 mod arrows;
 mod categories;
@@ -12,6 +12,9 @@ mod cursor;
 mod document;
 mod event;
 mod facts;
+mod keys;
+mod known_inputs;
+mod layouts;
 mod metadata;
 mod names;
 mod parallel;

@@ -72,6 +72,12 @@ impl<'a> Scanner<'a> {
         self.bytes
     }
 
+    /// The bytes from here on.
+    #[inline(always)]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
     /// How many bare words that are no JSON were read as missing numbers.
     pub(crate) fn missing_numbers(&self) -> u64 {
         self.missing_numbers
@@ -184,6 +190,16 @@ impl<'a> Scanner<'a> {
             self.skip_container()?;
         }
         Ok(value)
+    }
+
+    /// Reads a value whatever it is; short integers fast.
+    #[inline(always)]
+    pub(crate) fn pass_value(&mut self) -> Result<(), Stop> {
+        self.peek()?;
+        match self.plain_integer() {
+            Some(_) => Ok(()),
+            None => self.skip_value().map(drop),
+        }
     }
 
     /// Reads the members of an object; `member` reads each one's value.

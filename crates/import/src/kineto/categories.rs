@@ -1,7 +1,7 @@
 //! What a row's category says it is: every spelling met in the wild, in one table.
 
 /// What a row of a category is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Category {
     /// An operator; in old files also labels.
     Op,
@@ -29,7 +29,10 @@ pub(super) enum Category {
     LaunchFlow,
     /// An arrow from a forward op to its backward node.
     ForwardBackwardFlow,
+    /// A moment on a host thread.
+    ThreadInstant,
     /// Anything else.
+    #[default]
     Other,
 }
 
@@ -65,6 +68,7 @@ const CATEGORIES: &[(&str, Category)] = &[
     ("async_gpu", Category::LaunchFlow),
     ("fwdbwd", Category::ForwardBackwardFlow),
     ("forward_backward", Category::ForwardBackwardFlow),
+    ("cpu_instant_event", Category::ThreadInstant),
 ];
 
 /// What rows of the category `written` are; upper and lower case are the same.

@@ -1,8 +1,8 @@
 //! The events of one part of a text, read without knowing the rest: numbers in columns, texts by number. Parts are read
 //! on all processors and added to the trace in their order ([`super::rows`]).
 
-use super::categories::{Category, category};
-use super::event::{Args, Event, InputTexts, Quantity, RowId};
+use super::categories::Category;
+use super::event::{Args, Event, InputTexts, Learned, Quantity, RowId};
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
@@ -174,10 +174,11 @@ pub(super) struct Chunk {
     pub(super) findings: Findings,
     /// Number of events that carry a phase.
     pub(super) phase_count: u64,
+    pub(super) learned: Learned,
     row_ids: FxHashMap<(ChunkRowId, ChunkRowId), u32>,
     input_ids: FxHashMap<[u32; 4], u32>,
-    categories: FxHashMap<u32, Category>,
-    last_category: (TextId, Option<Category>),
+    /// What each of the known inputs is in [`Chunk::inputs`]; `u32::MAX` until it was asked for.
+    known_inputs: Vec<u32>,
     last_row: Option<((ChunkRowId, ChunkRowId), u32)>,
 }
 
@@ -218,8 +219,9 @@ impl Chunk {
         self.phase_count = 0;
         self.row_ids.clear();
         self.input_ids.clear();
-        self.categories.clear();
-        (self.last_category, self.last_row) = ((Texts::EMPTY, None), None);
+        self.known_inputs.clear();
+        self.learned.inputs.clear();
+        self.last_row = None;
     }
 
     /// Adds the event that stands at `at_byte`.
@@ -271,8 +273,9 @@ impl Chunk {
             b"C" => self.add_samples(event, time_ns, at_byte),
             b"i" | b"I" | b"R" => self.add_instant(event, time_ns),
             _ => {
-                let (row, category) = (self.row(event), self.category(event.category));
-                self.arrows.push(ChunkArrow { is_start: event.phase == b"s", category, id: event.id, row, time_ns });
+                let (row, is_start) = (self.row(event), event.phase == b"s");
+                let category = event.category;
+                self.arrows.push(ChunkArrow { is_start, category, id: event.id, row, time_ns });
             }
         }
     }
@@ -308,7 +311,7 @@ impl Chunk {
         let row = self.row(event);
         // Old files give neither the category nor the address.
         let is_memory = event.name == b"[memory]" && event.args.bytes.is_some();
-        let is_on_thread = is_memory || event.category == b"cpu_instant_event";
+        let is_on_thread = is_memory || event.category == Category::ThreadInstant;
         let memory = &event.args.memory;
         match is_memory {
             true => self.memory.push(ChunkMemory {
@@ -331,7 +334,7 @@ impl Chunk {
     #[inline]
     fn add_slice(&mut self, event: &Event<'_>, time_ns: i64, dur_ns: i64, at_byte: u64) -> u32 {
         let slice = self.slices.len() as u32;
-        let category = self.category(event.category);
+        let category = event.category;
         let (name, row) = (self.texts.intern(event.name), self.row(event));
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
@@ -355,14 +358,26 @@ impl Chunk {
         let sequence_number = args.sequence_number.unwrap_or(-1).max(-1);
         let has_facts = sequence_number >= 0 || args.call_stack.is_some() || args.inputs != InputTexts::default();
         if category == Category::Op && has_facts {
-            let inputs = self.inputs(&args.inputs);
+            let inputs = self.inputs(args);
             let stack = self.texts.intern(args.call_stack.unwrap_or_default());
             let forward_thread = args.forward_thread.unwrap_or(0) as u64;
             self.ops.push(ChunkOp { slice, inputs, stack, sequence_number, forward_thread });
         }
     }
 
-    fn inputs(&mut self, inputs: &InputTexts<'_>) -> u32 {
+    fn inputs(&mut self, args: &Args<'_>) -> u32 {
+        let Some(known) = args.known_inputs else { return self.inputs_as_written(&args.inputs) };
+        let known = known as usize;
+        if known >= self.known_inputs.len() {
+            self.known_inputs.resize(known + 1, u32::MAX);
+        }
+        if self.known_inputs[known] == u32::MAX {
+            self.known_inputs[known] = self.inputs_as_written(&args.inputs);
+        }
+        self.known_inputs[known]
+    }
+
+    fn inputs_as_written(&mut self, inputs: &InputTexts<'_>) -> u32 {
         if *inputs == InputTexts::default() {
             return 0;
         }
@@ -410,19 +425,6 @@ impl Chunk {
             event_correlation: args.sync.event_correlation,
         };
         self.device_rows.push(ChunkDeviceRow { copy_kind, sync_kind, args });
-    }
-
-    #[inline]
-    fn category(&mut self, written: &[u8]) -> Category {
-        if let (text, Some(category)) = self.last_category
-            && self.texts.get(text) == written
-        {
-            return category;
-        }
-        let text = self.texts.intern(written);
-        let category = *self.categories.entry(text.0).or_insert_with(|| category(written));
-        self.last_category = (text, Some(category));
-        category
     }
 
     #[inline]

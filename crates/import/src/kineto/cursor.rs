@@ -142,6 +142,7 @@ impl<B: Blocks> Cursor<B> {
             let base = self.window.base();
             let mut scanner = Scanner::new_at(self.window.bytes(), self.at);
             let (mut missing_numbers, mut broken) = (0, None);
+            let mut event = Event::default();
             let stop = loop {
                 match scanner.peek() {
                     Err(stop) => break stop,
@@ -160,7 +161,7 @@ impl<B: Blocks> Cursor<B> {
                             return Ended::Limit(place);
                         }
                         let result = match byte {
-                            b'{' => Event::read(&mut scanner).map(|event| chunk.add(&event, place)),
+                            b'{' => event.read(&mut scanner, &mut chunk.learned).map(|()| chunk.add(&event, place)),
                             _ => scanner.skip_value().map(|_| unreadable(chunk, place)),
                         };
                         if let Err(stop) = result {

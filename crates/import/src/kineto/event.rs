@@ -1,5 +1,9 @@
 //! One row of `traceEvents`, its known members typed, everything else passed over.
 
+use super::categories::{self, Category};
+use super::keys::{self, Key};
+use super::known_inputs::KnownInputs;
+use super::layouts::{Layouts, Meaning, Place};
 use crate::json::numbers;
 use crate::json::scanner::{Scanner, Stop, Value};
 
@@ -32,8 +36,8 @@ pub(super) enum Quantity {
 pub(super) struct Event<'a> {
     /// Its phase: `X`, `B`, `M` …; empty when not given.
     pub(super) phase: &'a [u8],
-    /// Its category as written; empty when not given.
-    pub(super) category: &'a [u8],
+    /// What its category says it is.
+    pub(super) category: Category,
     /// Its name as written.
     pub(super) name: &'a [u8],
     pub(super) pid: RowId<'a>,
@@ -69,6 +73,8 @@ pub(super) struct Args<'a> {
     pub(super) graph_node: Option<i64>,
     /// An op's inputs as written, lists of JSON.
     pub(super) inputs: InputTexts<'a>,
+    /// Their number where the same inputs were read before.
+    pub(super) known_inputs: Option<u32>,
     pub(super) call_stack: Option<&'a [u8]>,
     pub(super) memory: MemoryArgs,
     pub(super) sync: SyncArgs<'a>,
@@ -125,210 +131,219 @@ impl CollectiveArgs<'_> {
     }
 }
 
+/// What the rows read so far teach about the next ones. It changes how fast they are read, never what is read.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) layouts: Layouts,
+    pub(super) inputs: KnownInputs,
+}
+
 impl<'a> Event<'a> {
     /// Reads the object that begins here.
+    ///
+    /// # Errors
+    /// When it ends or breaks where the scanner then stands.
     #[inline(always)]
-    pub(super) fn read(scanner: &mut Scanner<'a>) -> Result<Self, Stop> {
-        let mut event = Event::default();
-        scanner.object(|scanner, key| event.read_member(scanner, key))?;
-        Ok(event)
-    }
-
-    #[inline(always)]
-    fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        let next = scanner.peek()?;
-        match key {
-            b"args" if next == b'{' => {
-                let from = scanner.at();
-                scanner.object(|scanner, key| self.args.read_member(scanner, key))?;
-                self.args.whole = &scanner.bytes()[from..scanner.at()];
-            }
-            b"ts" => self.time = read_quantity(scanner, numbers::TIME_RANGE_NS.end - 1, numbers::time_ns)?,
-            b"dur" => self.duration = read_quantity(scanner, numbers::MAX_DURATION_NS, numbers::duration_ns)?,
-            b"pid" => self.pid = read_row_id(scanner)?,
-            b"tid" => self.tid = read_row_id(scanner)?,
-            b"id" => self.id = read_integer(scanner)?,
-            _ => {
-                let value = scanner.skip_value()?;
-                match key {
-                    b"ph" => self.phase = written(value).unwrap_or_default(),
-                    b"cat" => self.category = written(value).unwrap_or_default(),
-                    b"name" => self.name = written(value).unwrap_or_default(),
-                    _ => {}
-                }
-            }
-        }
+    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<(), Stop> {
+        *self = Event::default();
+        scanner.expect(b'{', "an object")?;
+        let mut row = Row { event: self, place: Some(Layouts::BEGIN), args_from: None, inputs: Inputs::Ahead };
+        while row.read_part(scanner, learned)? != Meaning::EndOfRow {}
         Ok(())
     }
 }
 
-/// The arguments that mean something here, in lower case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Arg {
-    Name,
-    Stream,
-    Device,
-    Correlation,
-    SequenceNumber,
-    ForwardThread,
-    Grid,
-    Block,
-    Registers,
-    SharedMemory,
-    BlocksPerSm,
-    Occupancy,
-    Bytes,
-    CopyKind,
-    Graph,
-    GraphNode,
-    InputDims,
-    InputType,
-    InputStrides,
-    ConcreteInputs,
-    CallStack,
-    Address,
-    DeviceType,
-    DeviceId,
-    TotalAllocated,
-    TotalReserved,
-    SyncKind,
-    WaitOnStream,
-    WaitOnRecord,
-    CollectiveName,
-    Dtype,
-    InElements,
-    OutElements,
-    Group,
-    GroupDescription,
-    GroupRanks,
-    GroupSize,
-    Seq,
-    Words,
+/// A row that is being read.
+struct Row<'e, 'a> {
+    event: &'e mut Event<'a>,
+    /// Where its layout is, as long as it is one that can be learned.
+    place: Option<Place>,
+    /// Where the arguments begin, within them.
+    args_from: Option<usize>,
+    inputs: Inputs,
 }
 
-const ARGS: &[(&str, Arg)] = &[
-    ("name", Arg::Name),
-    ("stream", Arg::Stream),
-    ("device", Arg::Device),
-    ("correlation", Arg::Correlation),
-    ("sequence number", Arg::SequenceNumber),
-    ("fwd thread id", Arg::ForwardThread),
-    ("grid", Arg::Grid),
-    ("block", Arg::Block),
-    ("registers per thread", Arg::Registers),
-    ("shared memory", Arg::SharedMemory),
-    ("blocks per sm", Arg::BlocksPerSm),
-    ("est. achieved occupancy %", Arg::Occupancy),
-    ("bytes", Arg::Bytes),
-    ("copy kind", Arg::CopyKind),
-    ("kind", Arg::CopyKind),
-    ("graph id", Arg::Graph),
-    ("graph node id", Arg::GraphNode),
-    ("input dims", Arg::InputDims),
-    ("input type", Arg::InputType),
-    ("input strides", Arg::InputStrides),
-    ("concrete inputs", Arg::ConcreteInputs),
-    ("call stack", Arg::CallStack),
-    ("addr", Arg::Address),
-    ("device type", Arg::DeviceType),
-    ("device id", Arg::DeviceId),
-    ("total allocated", Arg::TotalAllocated),
-    ("total reserved", Arg::TotalReserved),
-    ("cuda_sync_kind", Arg::SyncKind),
-    ("wait_on_stream", Arg::WaitOnStream),
-    ("wait_on_cuda_event_record_corr_id", Arg::WaitOnRecord),
-    ("collective name", Arg::CollectiveName),
-    ("dtype", Arg::Dtype),
-    ("in msg nelems", Arg::InElements),
-    ("out msg nelems", Arg::OutElements),
-    ("process group name", Arg::Group),
-    ("process group description", Arg::GroupDescription),
-    ("process group ranks", Arg::GroupRanks),
-    ("group size", Arg::GroupSize),
-    ("seq", Arg::Seq),
-    ("stepscope", Arg::Words),
-];
-
-const LONGEST_ARG: usize = 40;
-
-/// [`ARGS`] by the length of the name: where the names of a length begin and end in [`ARGS_BY_LEN`].
-const fn args_by_len() -> ([u8; ARGS.len()], [(u8, u8); LONGEST_ARG]) {
-    let (mut order, mut limits) = ([0; ARGS.len()], [(0, 0); LONGEST_ARG]);
-    let (mut len, mut filled) = (0, 0);
-    while len < LONGEST_ARG {
-        limits[len].0 = filled as u8;
-        let mut at = 0;
-        while at < ARGS.len() {
-            if ARGS[at].0.len() == len {
-                order[filled] = at as u8;
-                filled += 1;
-            }
-            at += 1;
-        }
-        limits[len].1 = filled as u8;
-        len += 1;
-    }
-    assert!(filled == ARGS.len(), "every name is shorter than LONGEST_ARG");
-    (order, limits)
+/// An operator's inputs.
+#[derive(Clone, Copy, Debug)]
+enum Inputs {
+    /// None yet.
+    Ahead,
+    /// Read one after the other so far, from one byte to another; the layout's places before the first and last value.
+    Among { from: usize, to: usize, first: Place, last: Place },
+    /// All were read.
+    Behind,
 }
 
-static ARGS_BY_LEN: ([u8; ARGS.len()], [(u8, u8); LONGEST_ARG]) = args_by_len();
-
-/// Which argument `key` is; upper and lower case are the same.
-#[inline(always)]
-fn arg(key: &[u8]) -> Option<Arg> {
-    let (from, to) = *ARGS_BY_LEN.1.get(key.len())?;
-    let first = *key.first()? | 0x20;
-    let candidates = &ARGS_BY_LEN.0[from as usize..to as usize];
-    let known = candidates.iter().map(|at| &ARGS[*at as usize]);
-    let is_key = |name: &str| name.as_bytes()[0] == first && key.eq_ignore_ascii_case(name.as_bytes());
-    known.into_iter().find(|(name, _)| is_key(name)).map(|(_, arg)| *arg)
-}
-
-impl<'a> Args<'a> {
+impl<'a> Row<'_, 'a> {
+    /// Reads what stands before a value, and the value.
     #[inline(always)]
-    fn read_member(&mut self, scanner: &mut Scanner<'a>, key: &[u8]) -> Result<(), Stop> {
-        let Some(arg) = arg(key) else { return scanner.skip_value().map(drop) };
-        match arg {
-            Arg::Stream => self.stream = read_integer(scanner)?,
-            Arg::Device => self.device = read_integer(scanner)?,
-            Arg::Correlation => self.correlation = read_integer(scanner)?.filter(|id| *id != 0),
-            Arg::SequenceNumber => self.sequence_number = read_integer(scanner)?,
-            Arg::ForwardThread => self.forward_thread = read_integer(scanner)?,
-            Arg::Grid => self.grid = read_size(scanner)?,
-            Arg::Block => self.block = read_size(scanner)?,
-            Arg::Registers => self.registers = read_integer(scanner)?,
-            Arg::SharedMemory => self.shared_bytes = read_integer(scanner)?,
-            Arg::BlocksPerSm => self.blocks_per_sm = read_fraction(scanner)?,
-            Arg::Occupancy => self.occupancy_percent = read_fraction(scanner)?,
-            Arg::Bytes => self.bytes = read_integer(scanner)?,
-            Arg::Graph => self.graph = read_integer(scanner)?.filter(|id| *id != 0),
-            Arg::GraphNode => self.graph_node = read_integer(scanner)?.filter(|id| *id != 0),
-            Arg::InputDims => self.inputs.dims = read_whole(scanner)?,
-            Arg::InputType => self.inputs.types = read_whole(scanner)?,
-            Arg::InputStrides => self.inputs.strides = read_whole(scanner)?,
-            Arg::ConcreteInputs => self.inputs.concrete = read_whole(scanner)?,
-            Arg::Address => self.memory.address = read_integer(scanner)?,
-            Arg::DeviceType => self.memory.device_type = read_integer(scanner)?,
-            Arg::DeviceId => self.memory.device_id = read_integer(scanner)?,
-            Arg::TotalAllocated => self.memory.total_allocated = read_integer(scanner)?,
-            Arg::TotalReserved => self.memory.total_reserved = read_integer(scanner)?,
-            Arg::WaitOnStream => self.sync.event_stream = read_integer(scanner)?,
-            Arg::WaitOnRecord => self.sync.event_correlation = read_integer(scanner)?.filter(|id| *id > 0),
-            Arg::InElements => self.collective.input_elements = read_integer(scanner)?,
-            Arg::OutElements => self.collective.output_elements = read_integer(scanner)?,
-            Arg::GroupSize => self.collective.group_size = read_integer(scanner)?,
-            Arg::Seq => self.collective.sequence_number = read_integer(scanner)?,
-            Arg::Words => self.words = said(scanner.skip_value()?),
-            Arg::Name => self.name = written(scanner.skip_value()?),
-            Arg::CopyKind => self.copy_kind = written(scanner.skip_value()?),
-            Arg::CallStack => self.call_stack = written(scanner.skip_value()?),
-            Arg::SyncKind => self.sync.kind = written(scanner.skip_value()?),
-            Arg::CollectiveName => self.collective.name = said(scanner.skip_value()?),
-            Arg::Dtype => self.collective.dtype = said(scanner.skip_value()?),
-            Arg::Group => self.collective.group = said(scanner.skip_value()?),
-            Arg::GroupDescription => self.collective.group_description = said(scanner.skip_value()?),
-            Arg::GroupRanks => self.collective.group_ranks = said(scanner.skip_value()?),
+    fn read_part(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<Meaning, Stop> {
+        let known = self.place.and_then(|place| learned.layouts.step(place, scanner.rest()));
+        let meaning = match known {
+            Some((place, len, meaning)) => {
+                scanner.go_to(scanner.at() + len);
+                self.place = Some(place);
+                meaning
+            }
+            None => self.learn_step(scanner, &mut learned.layouts)?,
+        };
+        if let Meaning::Value(key) = meaning
+            && key.is_input()
+        {
+            self.read_inputs(key, scanner, &mut learned.inputs)?;
+            return Ok(meaning);
+        }
+        if let Inputs::Among { .. } = self.inputs {
+            self.learn_inputs(scanner.bytes(), &mut learned.inputs);
+        }
+        let at = scanner.at();
+        match meaning {
+            Meaning::Value(key) => self.event.read_value(key, scanner)?,
+            Meaning::Phase => self.event.phase = &scanner.bytes()[at - 2..at - 1],
+            Meaning::Category(category) => self.event.category = category,
+            Meaning::Args => self.args_from = Some(at - 1),
+            Meaning::EndOfArgs => {
+                let from = self.args_from.take().unwrap_or(at);
+                self.event.args.whole = &scanner.bytes()[from..at];
+            }
+            Meaning::EndOfRow | Meaning::Nothing => {}
+        }
+        Ok(meaning)
+    }
+
+    /// Reads what stands before a value, and learns it.
+    #[inline(never)]
+    fn learn_step(&mut self, scanner: &mut Scanner<'a>, layouts: &mut Layouts) -> Result<Meaning, Stop> {
+        let from = scanner.at();
+        let meaning = self.read_step(scanner)?;
+        let bytes = &scanner.bytes()[from..scanner.at()];
+        self.place = self.place.and_then(|place| layouts.learn(place, bytes, meaning));
+        Ok(meaning)
+    }
+
+    /// Reads what stands before a value; also the values that belong to the layout.
+    fn read_step(&mut self, scanner: &mut Scanner<'a>) -> Result<Meaning, Stop> {
+        let is_first = matches!(scanner.bytes()[..scanner.at()].last(), Some(b'{'));
+        if !is_first {
+            scanner.after_item(b'}')?;
+        }
+        while scanner.peek()? == b',' {
+            scanner.go_to(scanner.at() + 1);
+        }
+        if scanner.peek()? == b'}' {
+            scanner.go_to(scanner.at() + 1);
+            return Ok(if self.args_from.is_some() { Meaning::EndOfArgs } else { Meaning::EndOfRow });
+        }
+        let name = scanner.string()?;
+        scanner.expect(b':', "':' after a key")?;
+        let next = scanner.peek()?;
+        match if self.args_from.is_some() { keys::of_args(name) } else { keys::of_row(name) } {
+            Key::Args if next == b'{' => {
+                scanner.go_to(scanner.at() + 1);
+                Ok(Meaning::Args)
+            }
+            Key::Phase => {
+                let phase = scanner.skip_value()?;
+                self.event.phase = written(phase).unwrap_or_default();
+                Ok(if matches!(phase, Value::Text([_])) { Meaning::Phase } else { Meaning::Nothing })
+            }
+            Key::Category => {
+                let written = written(scanner.skip_value()?).unwrap_or_default();
+                self.event.category = categories::category(written);
+                Ok(Meaning::Category(self.event.category))
+            }
+            key => Ok(Meaning::Value(key)),
+        }
+    }
+
+    /// Reads one of an operator's inputs, or all at once where they are known.
+    #[inline(always)]
+    fn read_inputs(&mut self, key: Key, scanner: &mut Scanner<'a>, known: &mut KnownInputs) -> Result<(), Stop> {
+        let from = scanner.at();
+        if let (Inputs::Ahead, Some(place)) = (self.inputs, self.place)
+            && let Some(known) = known.find(self.event.name, place, scanner.rest())
+        {
+            scanner.go_to(from + known.len);
+            self.event.args.inputs = known.texts_in(&scanner.bytes()[from..]);
+            self.event.args.known_inputs = Some(known.number);
+            (self.place, self.inputs) = (Some(known.behind), Inputs::Behind);
+            return Ok(());
+        }
+        self.event.read_value(key, scanner)?;
+        let to = scanner.at();
+        self.inputs = match (self.inputs, self.place) {
+            (Inputs::Ahead, Some(place)) => Inputs::Among { from, to, first: place, last: place },
+            (Inputs::Among { from, first, .. }, Some(last)) => Inputs::Among { from, to, first, last },
+            _ => {
+                // They do not stand together.
+                self.event.args.known_inputs = None;
+                Inputs::Behind
+            }
+        };
+        Ok(())
+    }
+
+    fn learn_inputs(&mut self, bytes: &'a [u8], known: &mut KnownInputs) {
+        if let Inputs::Among { from, to, first, last } = self.inputs {
+            let args = &mut self.event.args;
+            args.known_inputs = known.learn(self.event.name, (first, last), &bytes[from..to], &args.inputs);
+            self.inputs = Inputs::Behind;
+        }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Reads the value of `key`.
+    #[inline(always)]
+    fn read_value(&mut self, key: Key, scanner: &mut Scanner<'a>) -> Result<(), Stop> {
+        let args = &mut self.args;
+        match key {
+            Key::Time => self.time = read_quantity(scanner, numbers::TIME_RANGE_NS.end - 1, numbers::time_ns)?,
+            Key::Duration => self.duration = read_quantity(scanner, numbers::MAX_DURATION_NS, numbers::duration_ns)?,
+            Key::Pid => self.pid = read_row_id(scanner)?,
+            Key::Tid => self.tid = read_row_id(scanner)?,
+            Key::Id => self.id = read_integer(scanner)?,
+            Key::Name => self.name = written(scanner.skip_value()?).unwrap_or_default(),
+            Key::Stream => args.stream = read_integer(scanner)?,
+            Key::Device => args.device = read_integer(scanner)?,
+            Key::Correlation => args.correlation = read_integer(scanner)?.filter(|id| *id != 0),
+            Key::SequenceNumber => args.sequence_number = read_integer(scanner)?,
+            Key::ForwardThread => args.forward_thread = read_integer(scanner)?,
+            Key::Grid => args.grid = read_size(scanner)?,
+            Key::Block => args.block = read_size(scanner)?,
+            Key::Registers => args.registers = read_integer(scanner)?,
+            Key::SharedMemory => args.shared_bytes = read_integer(scanner)?,
+            Key::BlocksPerSm => args.blocks_per_sm = read_fraction(scanner)?,
+            Key::Occupancy => args.occupancy_percent = read_fraction(scanner)?,
+            Key::Bytes => args.bytes = read_integer(scanner)?,
+            Key::Graph => args.graph = read_integer(scanner)?.filter(|id| *id != 0),
+            Key::GraphNode => args.graph_node = read_integer(scanner)?.filter(|id| *id != 0),
+            Key::InputDims => args.inputs.dims = read_whole(scanner)?,
+            Key::InputType => args.inputs.types = read_whole(scanner)?,
+            Key::InputStrides => args.inputs.strides = read_whole(scanner)?,
+            Key::ConcreteInputs => args.inputs.concrete = read_whole(scanner)?,
+            Key::Address => args.memory.address = read_integer(scanner)?,
+            Key::DeviceType => args.memory.device_type = read_integer(scanner)?,
+            Key::DeviceId => args.memory.device_id = read_integer(scanner)?,
+            Key::TotalAllocated => args.memory.total_allocated = read_integer(scanner)?,
+            Key::TotalReserved => args.memory.total_reserved = read_integer(scanner)?,
+            Key::WaitOnStream => args.sync.event_stream = read_integer(scanner)?,
+            Key::WaitOnRecord => args.sync.event_correlation = read_integer(scanner)?.filter(|id| *id > 0),
+            Key::InElements => args.collective.input_elements = read_integer(scanner)?,
+            Key::OutElements => args.collective.output_elements = read_integer(scanner)?,
+            Key::GroupSize => args.collective.group_size = read_integer(scanner)?,
+            Key::Seq => args.collective.sequence_number = read_integer(scanner)?,
+            Key::Words => args.words = said(scanner.skip_value()?),
+            Key::GivenName => args.name = written(scanner.skip_value()?),
+            Key::CopyKind => args.copy_kind = written(scanner.skip_value()?),
+            Key::CallStack => args.call_stack = written(scanner.skip_value()?),
+            Key::SyncKind => args.sync.kind = written(scanner.skip_value()?),
+            Key::CollectiveName => args.collective.name = said(scanner.skip_value()?),
+            Key::Dtype => args.collective.dtype = said(scanner.skip_value()?),
+            Key::Group => args.collective.group = said(scanner.skip_value()?),
+            Key::GroupDescription => args.collective.group_description = said(scanner.skip_value()?),
+            Key::GroupRanks => args.collective.group_ranks = said(scanner.skip_value()?),
+            Key::Args | Key::Phase | Key::Category | Key::Other => scanner.pass_value()?,
         }
         Ok(())
     }
@@ -441,7 +456,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Event<'_> {
-        Event::read(&mut Scanner::new(text.as_bytes())).expect("an event")
+        let mut event = Event::default();
+        event.read(&mut Scanner::new(text.as_bytes()), &mut Learned::default()).expect("an event");
+        event
     }
 
     #[test]
@@ -452,7 +469,7 @@ mod tests {
                 "block": [128, 1], "est. achieved occupancy %": 75, "blocks per SM": N/A, "shared memory": 400,
                 "Collective name": "allreduce"}}"#,
         );
-        assert_eq!((event.phase, event.category, event.name), (&b"X"[..], &b"kernel"[..], &b"gemm"[..]));
+        assert_eq!((event.phase, event.category, event.name), (&b"X"[..], Category::Kernel, &b"gemm"[..]));
         assert_eq!((event.time, event.duration), (Quantity::Ns(1_500), Quantity::Ns(2_250)));
         let args = event.args;
         assert_eq!((args.stream, args.correlation), (Some(7), Some(9_007_199_254_740_993)));

@@ -1,0 +1,123 @@
+//! The inputs of operators as they were written before: an operator is called again and again with the same ones, so the
+//! lists of its shapes, types, strides and values need not be taken apart each time.
+
+use super::event::InputTexts;
+use super::layouts::Place;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
+/// Inputs that were known again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Known {
+    /// Which inputs: numbers count from 0 on.
+    pub(super) number: u32,
+    /// Their length as written.
+    pub(super) len: usize,
+    /// The layout's place before the last of their values.
+    pub(super) behind: Place,
+    parts: [(u32, u32); 4],
+}
+
+impl Known {
+    /// They themselves in a text that begins with them.
+    #[inline(always)]
+    pub(super) fn texts_in<'a>(&self, text: &'a [u8]) -> InputTexts<'a> {
+        let [dims, types, strides, concrete] = self.parts.map(|(from, to)| &text[from as usize..to as usize]);
+        InputTexts { dims, types, strides, concrete }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The layout's places before the first and the last value.
+    places: (Place, Place),
+    /// Where each of them begins and ends.
+    parts: [(u32, u32); 4],
+    from: u32,
+    len: u32,
+}
+
+/// How many are remembered of operators whose names fall together.
+const WAYS: usize = 4;
+/// Sets of those, a power of two.
+const SETS: usize = 1 << 10;
+/// Longer ones are not remembered.
+const MAX_BYTES: usize = 4 << 10;
+/// All of them together take no more than this, and no more than `u32` counts.
+const MAX_TOTAL_BYTES: usize = 8 << 20;
+
+/// What was seen so far.
+#[derive(Debug)]
+pub(super) struct KnownInputs {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Numbers plus one; 0 is free. The set of a name, and what was seen last first.
+    sets: Vec<[u32; WAYS]>,
+}
+
+impl Default for KnownInputs {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), entries: Vec::new(), sets: vec![[0; WAYS]; SETS] }
+    }
+}
+
+impl KnownInputs {
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.sets.fill([0; WAYS]);
+    }
+
+    /// The inputs that `text` begins with, in an operator called `name` whose layout is at `place`.
+    #[inline]
+    pub(super) fn find(&mut self, name: &[u8], place: Place, text: &[u8]) -> Option<Known> {
+        let set = &mut self.sets[set_of(name)];
+        for way in 0..WAYS {
+            let number = set[way].checked_sub(1)?;
+            let entry = &self.entries[number as usize];
+            let bytes = &self.bytes[entry.from as usize..][..entry.len as usize];
+            if entry.places.0 == place && text.starts_with(bytes) {
+                set[..=way].rotate_right(1);
+                return Some(Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts });
+            }
+        }
+        None
+    }
+
+    /// Remembers inputs that were read one after the other between two places of a layout; their number. `written` begins
+    /// with the first value and ends with the last one, which is a list: nothing that goes on differently begins with it.
+    /// `None` when there is no room.
+    pub(super) fn learn(
+        &mut self,
+        name: &[u8],
+        places: (Place, Place),
+        written: &[u8],
+        inputs: &InputTexts<'_>,
+    ) -> Option<u32> {
+        if written.len() > MAX_BYTES || self.bytes.len() + written.len() > MAX_TOTAL_BYTES || !written.ends_with(b"]") {
+            return None;
+        }
+        let parts = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|part| part_of(written, part));
+        let (from, len) = (self.bytes.len() as u32, written.len() as u32);
+        self.bytes.extend_from_slice(written);
+        self.entries.push(Entry { places, parts, from, len });
+        let set = &mut self.sets[set_of(name)];
+        set.rotate_right(1);
+        set[0] = self.entries.len() as u32;
+        Some(set[0] - 1)
+    }
+}
+
+/// Where `part` stands in `whole`, of which it is a slice; nowhere when it is empty.
+fn part_of(whole: &[u8], part: &[u8]) -> (u32, u32) {
+    let from = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+    if part.is_empty() { (0, 0) } else { (from as u32, (from + part.len()) as u32) }
+}
+
+#[inline]
+fn set_of(name: &[u8]) -> usize {
+    let mut hasher = FxHasher::default();
+    hasher.write(name);
+    hasher.finish() as usize % SETS
+}

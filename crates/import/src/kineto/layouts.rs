@@ -1,0 +1,212 @@
+//! How the rows of a text are laid out, learned while reading it: one profiler writes the same keys in the same order with
+//! the same white space between them, so what stands between two values is nearly always what stood there before. Where
+//! it is, the key need not be read again.
+//!
+//! ```text
+//! {"ph": "X", "cat": "kernel", "ts": 1.5, "dur": 2, "args": {"stream": 7}}
+//!  ╰──┬────╯╰───────┬───────╯╰──┬──╯   ╰──┬───╯  ╰───┬────╯╰────┬───╯  ╰┴╯
+//!   phase X  category kernel   time    duration     args      stream   ends
+//! ```
+//!
+//! Each of these pieces is a *step* to the next value; steps form a tree from the begin of a row. What a step means was
+//! found by reading it once, and depends on its bytes and on the steps before it alone: reading by steps gives what reading
+//! without them gives.
+
+use super::categories::Category;
+use super::keys::Key;
+
+/// What comes behind a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    /// The value of a key.
+    Value(Key),
+    /// Nothing: the step ends with a phase of one letter, in quotes.
+    Phase,
+    /// Nothing: the step ends with this category.
+    Category(Category),
+    /// The first of the arguments: the step ends with their opening bracket.
+    Args,
+    /// What stands behind the arguments.
+    EndOfArgs,
+    /// What stands behind the row.
+    EndOfRow,
+    /// Nothing, and another step of the same bytes may mean something else: not to be learned.
+    Nothing,
+}
+
+/// A place in the tree of steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place(u16);
+
+/// Longer steps are not learned.
+const STEP_BYTES: usize = 64;
+/// Half of that: few steps are longer.
+const SHORT_BYTES: usize = STEP_BYTES / 2;
+/// More steps than rows of one text have layouts; what comes later is read without.
+const MAX_STEPS: usize = 2_048;
+/// More different steps than this behind one place are no layout.
+const MAX_CHOICES: usize = 12;
+
+#[derive(Debug)]
+struct Step {
+    /// The bytes, and behind them zeros.
+    bytes: [u8; STEP_BYTES],
+    /// 255 for each of the bytes.
+    mask: [u8; STEP_BYTES],
+    len: u8,
+    meaning: Meaning,
+    /// The step that was taken from here last; 0 is none.
+    likely: u16,
+    /// Steps from here: the first of them, and the next one beside this one.
+    first: u16,
+    beside: u16,
+}
+
+/// The steps learned so far.
+#[derive(Debug)]
+pub(super) struct Layouts {
+    steps: Vec<Step>,
+}
+
+impl Default for Layouts {
+    fn default() -> Self {
+        Self { steps: vec![Step::new(b"", Meaning::EndOfRow)] }
+    }
+}
+
+impl Layouts {
+    /// The begin of a row, behind its opening bracket.
+    pub(super) const BEGIN: Place = Place(0);
+
+    /// Takes a known step from `place`, when `text` begins with one: where it leads, its length, what it means.
+    #[inline(always)]
+    pub(super) fn step(&mut self, place: Place, text: &[u8]) -> Option<(Place, usize, Meaning)> {
+        let text = text.first_chunk::<STEP_BYTES>()?;
+        let likely = self.steps[place.0 as usize].likely;
+        let step = &self.steps[likely as usize];
+        if step.begins(text) && likely != 0 {
+            return Some((Place(likely), step.len as usize, step.meaning));
+        }
+        self.other_step(place, text)
+    }
+
+    fn other_step(&mut self, place: Place, text: &[u8; STEP_BYTES]) -> Option<(Place, usize, Meaning)> {
+        let mut at = self.steps[place.0 as usize].first;
+        while at != 0 {
+            let step = &self.steps[at as usize];
+            if step.begins(text) {
+                let found = (Place(at), step.len as usize, step.meaning);
+                self.steps[place.0 as usize].likely = at;
+                return Some(found);
+            }
+            at = step.beside;
+        }
+        None
+    }
+
+    /// Learns a step that was read and was not known: where it leads. `None` when there is no room for it; what comes
+    /// behind it in the row then cannot be learned either.
+    pub(super) fn learn(&mut self, place: Place, bytes: &[u8], meaning: Meaning) -> Option<Place> {
+        let (mut at, mut last, mut choices) = (self.steps[place.0 as usize].first, 0, 0);
+        while at != 0 {
+            let step = &self.steps[at as usize];
+            if step.is(bytes, meaning) {
+                return Some(Place(at));
+            }
+            (last, at, choices) = (at, step.beside, choices + 1);
+        }
+        let is_clear = !matches!(meaning, Meaning::Nothing | Meaning::Value(Key::Args));
+        if !is_clear || bytes.len() > STEP_BYTES || self.steps.len() == MAX_STEPS || choices == MAX_CHOICES {
+            return None;
+        }
+        let new = self.steps.len() as u16;
+        self.steps.push(Step::new(bytes, meaning));
+        match last {
+            0 => self.steps[place.0 as usize].first = new,
+            _ => self.steps[last as usize].beside = new,
+        }
+        self.steps[place.0 as usize].likely = new;
+        Some(Place(new))
+    }
+}
+
+impl Step {
+    fn new(written: &[u8], meaning: Meaning) -> Self {
+        let (mut bytes, mut mask) = ([0; STEP_BYTES], [0; STEP_BYTES]);
+        let len = written.len().min(STEP_BYTES);
+        bytes[..len].copy_from_slice(&written[..len]);
+        mask[..len].fill(0xff);
+        Self { bytes, mask, len: len as u8, meaning, likely: 0, first: 0, beside: 0 }
+    }
+
+    fn is(&self, bytes: &[u8], meaning: Meaning) -> bool {
+        self.meaning == meaning && &self.bytes[..self.len as usize] == bytes
+    }
+
+    /// True when `text` begins with the bytes. Without a branch for each: a step is compared whole.
+    #[inline(always)]
+    fn begins(&self, text: &[u8; STEP_BYTES]) -> bool {
+        let differs = |from: usize| {
+            let at = from..from + SHORT_BYTES;
+            let bytes = text[at.clone()].iter().zip(&self.bytes[at.clone()]).zip(&self.mask[at]);
+            bytes.fold(0, |differs, ((there, here), mask)| differs | (there ^ here) & mask) != 0
+        };
+        !differs(0) && (self.len as usize <= SHORT_BYTES || !differs(SHORT_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUE: Meaning = Meaning::Value(Key::Time);
+
+    /// Text long enough to be looked at.
+    fn padded(text: &str) -> Vec<u8> {
+        format!("{text}{}", " ".repeat(STEP_BYTES)).into_bytes()
+    }
+
+    #[test]
+    fn a_step_is_known_again_where_it_was_learned() {
+        let mut layouts = Layouts::default();
+        let text = padded("\"ts\": 12");
+        assert_eq!(layouts.step(Layouts::BEGIN, &text), None);
+        let behind = layouts.learn(Layouts::BEGIN, b"\"ts\": ", VALUE).unwrap();
+        assert_eq!(layouts.step(Layouts::BEGIN, &text), Some((behind, 6, VALUE)));
+        assert_eq!(layouts.step(behind, &text), None);
+        assert_eq!(layouts.step(Layouts::BEGIN, &padded("\"ts\":12")), None);
+        assert_eq!(layouts.step(Layouts::BEGIN, b"\"ts\": 12"), None, "more bytes could be needed to tell");
+    }
+
+    #[test]
+    fn steps_of_any_length_differ_by_any_byte() {
+        for len in 1..=STEP_BYTES {
+            let bytes = vec![b'x'; len];
+            let mut layouts = Layouts::default();
+            let behind = layouts.learn(Layouts::BEGIN, &bytes, VALUE).unwrap();
+            let mut text = [b'x'; STEP_BYTES + 1];
+            assert_eq!(layouts.step(Layouts::BEGIN, &text), Some((behind, len, VALUE)));
+            for at in 0..len {
+                text[at] = b'y';
+                assert_eq!(layouts.step(Layouts::BEGIN, &text), None);
+                text[at] = b'x';
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_learned_is_bounded() {
+        let mut layouts = Layouts::default();
+        assert_eq!(layouts.learn(Layouts::BEGIN, &[b' '; STEP_BYTES + 1], VALUE), None);
+        for number in 0..MAX_CHOICES {
+            assert!(layouts.learn(Layouts::BEGIN, format!("{number:03}").as_bytes(), VALUE).is_some());
+        }
+        assert_eq!(layouts.learn(Layouts::BEGIN, b"one more", VALUE), None);
+        assert!(layouts.step(Layouts::BEGIN, &padded("001")).is_some());
+        let mut place = layouts.learn(Layouts::BEGIN, b"000", VALUE);
+        while let Some(deeper) = place {
+            place = layouts.learn(deeper, b"000", VALUE);
+        }
+        assert_eq!(layouts.steps.len(), MAX_STEPS);
+    }
+}
