@@ -243,37 +243,38 @@ pub(crate) struct FilePart {
 
 impl Blocks for FilePart {
     fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
-        let before = bytes.len();
-        bytes.resize(before + wanted, 0);
         let mut len = 0;
         while len < wanted {
-            match read_at(&self.file, &mut bytes[before + len..], self.at) {
+            match append_at(&self.file, bytes, wanted - len, self.at) {
                 Ok(0) => break,
                 Ok(read) => {
                     len += read;
                     self.at += read as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    bytes.truncate(before + len);
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             }
         }
-        bytes.truncate(before + len);
         self.progress.add_done(len as u64);
         Ok(len)
     }
 }
 
+/// Reads about `wanted` bytes, or fewer, at the place `at` of a file behind `bytes`. The memory for them is not cleared
+/// before: that would take a tenth of the time that reading a trace takes.
 #[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, at)
+fn append_at(file: &File, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
+    bytes.reserve_exact(wanted);
+    Ok(rustix::io::pread(file, rustix::buffer::spare_capacity(bytes), at)?)
 }
 
 #[cfg(windows)]
-fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, at)
+fn append_at(file: &File, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
+    let before = bytes.len();
+    bytes.resize(before + wanted, 0);
+    let read = std::os::windows::fs::FileExt::seek_read(file, &mut bytes[before..], at);
+    bytes.truncate(before + *read.as_ref().unwrap_or(&0));
+    read
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Bytes read at once.
-pub(crate) const BLOCK_BYTES: usize = 1 << 18;
+pub(crate) const BLOCK_BYTES: usize = 1 << 17;
 /// One item of a text (an event, a member beside the events) may be this long; what is longer is taken for broken.
 pub(crate) const MAX_ITEM_BYTES: usize = 64 << 20;
 

@@ -10,26 +10,19 @@ pub(crate) const MAX_DURATION_NS: i64 = 1 << 50;
 /// enough digits, at most three behind the point, no exponent. `None` leaves it to [`time_ns`] and [`duration_ns`].
 #[inline(always)]
 pub(crate) fn plain_us(text: &[u8]) -> Option<(i64, usize)> {
-    let (whole, mut at) = digits(text, 0)?;
+    let (whole, mut at) = digits(text)?;
     if whole >= TIME_RANGE_NS.end / 1_000 - 1 {
         return None;
     }
     let mut ns = whole * 1_000;
-    if text.get(at) == Some(&b'.') {
-        let mut scale = 100;
-        at += 1;
-        let from = at;
-        while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-            ns += i64::from(digit) * scale;
-            scale /= 10;
-            at += 1;
-            if at - from > 3 {
-                return None;
-            }
-        }
-        if at == from {
+    if text[at] == b'.' {
+        let (word, len) = leading_digits(text, at + 1)?;
+        if !(1..=3).contains(&len) {
             return None;
         }
+        let kept = word & 0x00ff_ffff >> (24 - 8 * len);
+        ns += (kept & 0xff) as i64 * 100 + (kept >> 8 & 0xff) as i64 * 10 + (kept >> 16) as i64;
+        at += 1 + len;
     }
     ends_number(text, at).then_some((ns, at))
 }
@@ -37,46 +30,54 @@ pub(crate) fn plain_us(text: &[u8]) -> Option<(i64, usize)> {
 /// What `text` begins with, and the length of it, when it is a plain integer. `None` leaves it to [`integer`].
 #[inline(always)]
 pub(crate) fn plain_integer(text: &[u8]) -> Option<(i64, usize)> {
-    let (number, at) = digits(text, 0)?;
+    let (number, at) = digits(text)?;
     ends_number(text, at).then_some((number, at))
 }
 
-/// The value of at most 16 digits from `at` on, and the place behind them.
+/// The value of the 1 to 16 digits that `text` begins with, and their number; there is a byte behind them.
 #[inline(always)]
-fn digits(text: &[u8], from: usize) -> Option<(i64, usize)> {
-    let (mut number, mut at) = (0_i64, from);
-    if let Some(word) = eight_digits(text, at) {
-        (number, at) = (word, at + 8);
-        if let Some(word) = eight_digits(text, at) {
-            (number, at) = (number * 100_000_000 + word, at + 8);
+fn digits(text: &[u8]) -> Option<(i64, usize)> {
+    let (word, len) = leading_digits(text, 0)?;
+    match len {
+        0 => None,
+        1..8 => Some((value(word << (64 - 8 * len)), len)),
+        _ => {
+            let (later, later_len) = leading_digits(text, 8)?;
+            match later_len {
+                0 => Some((value(word), 8)),
+                1..8 => {
+                    let number = value(word) * POWERS_OF_TEN[later_len] + value(later << (64 - 8 * later_len));
+                    Some((number, 8 + later_len))
+                }
+                _ => {
+                    let is_longer = text.get(16).is_none_or(u8::is_ascii_digit);
+                    (!is_longer).then(|| (value(word) * 100_000_000 + value(later), 16))
+                }
+            }
         }
     }
-    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-        number = number * 10 + i64::from(digit);
-        at += 1;
-        if at - from > 16 {
-            return None;
-        }
-    }
-    (at > from).then_some((number, at))
 }
 
-/// The value of the next eight bytes, when they all are digits: the pairs, then the fours, then all of them are joined at
-/// once.
+const POWERS_OF_TEN: [i64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// The next eight bytes from `at` on as the values of digits, and how many of them are digits before the first that is
+/// none.
 #[inline(always)]
-fn eight_digits(text: &[u8], at: usize) -> Option<i64> {
-    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-    const HIGH_NIBBLES: u64 = u64::from_le_bytes([0xf0; 8]);
-    let word = u64::from_le_bytes(text.get(at..at + 8)?.try_into().ok()?);
-    let carried = word.wrapping_add(u64::from_le_bytes([6; 8]));
-    if (word & HIGH_NIBBLES) != ZEROS || (carried & HIGH_NIBBLES) != ZEROS {
-        return None;
-    }
-    let digits = word - ZEROS;
-    let pairs = digits * 10 + (digits >> 8);
+fn leading_digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
+    let bytes = text.get(at..)?.first_chunk::<8>()?;
+    let word = u64::from_le_bytes(*bytes) ^ u64::from_le_bytes([b'0'; 8]);
+    // The high bit of each byte that is above 9; what a byte carries reaches only those behind it.
+    let no_digits = (word.wrapping_add(u64::from_le_bytes([0x76; 8])) | word) & u64::from_le_bytes([0x80; 8]);
+    Some((word, no_digits.trailing_zeros() as usize / 8))
+}
+
+/// The value of eight digits: the pairs, then the fours, then all of them are joined at once.
+#[inline(always)]
+fn value(digits: u64) -> i64 {
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
     let high = ((pairs >> 16) & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
-    Some((low.wrapping_add(high) >> 32) as i64)
+    (low.wrapping_add(high) >> 32) as i64
 }
 
 #[inline(always)]
@@ -205,7 +206,7 @@ mod tests {
             "9999999999999999.999",
         ];
         for text in texts {
-            let bytes = format!("{text}, ").into_bytes();
+            let bytes = format!("{text},                  ").into_bytes();
             if let Some((ns, len)) = plain_us(&bytes) {
                 assert_eq!((Some(ns), len), (scaled(text.as_bytes(), 3), text.len()), "{text}");
             }
@@ -216,19 +217,25 @@ mod tests {
         for number in [0_i64, 1, 9, 12_345_678, 99_999_999, 10_000_000, 123_456_789, 1_234_567_890_123_456] {
             for width in [1, 8, 9, 16] {
                 let text = format!("{number:0width$},");
-                assert_eq!(plain_integer(text.as_bytes()), Some((number, text.len() - 1)), "{text}");
+                let padded = format!("{text}        ");
+                assert_eq!(plain_integer(padded.as_bytes()), Some((number, text.len() - 1)), "{text}");
             }
         }
         for byte in (0..=255).filter(|byte: &u8| !byte.is_ascii_digit()) {
             for at in 0..8 {
                 let mut text = *b"12345678";
                 text[at] = byte;
-                assert_eq!(eight_digits(&text, 0), None, "{text:?}");
+                assert_eq!(leading_digits(&text, 0).map(|(_, len)| len), Some(at), "{text:?}");
             }
         }
-        assert_eq!(plain_us(b"12.5}"), Some((12_500, 4)));
+        for digits in 1..=17 {
+            let text = format!("{},        ", &"98765432109876543"[..digits]);
+            let number = text[..digits].parse().ok().filter(|_| digits <= 16);
+            assert_eq!(plain_integer(text.as_bytes()), number.map(|number| (number, digits)), "{text}");
+        }
+        assert_eq!(plain_us(b"12.5}       "), Some((12_500, 4)));
         assert_eq!(plain_us(b"12.5"), None, "it may go on");
-        assert_eq!(plain_integer(b"42]"), Some((42, 2)));
+        assert_eq!(plain_integer(b"42]      "), Some((42, 2)));
     }
 
     #[test]

@@ -195,7 +195,6 @@ impl<'a> Scanner<'a> {
     /// Reads a value whatever it is; short integers fast.
     #[inline(always)]
     pub(crate) fn pass_value(&mut self) -> Result<(), Stop> {
-        self.peek()?;
         match self.plain_integer() {
             Some(_) => Ok(()),
             None => self.skip_value().map(drop),

@@ -380,7 +380,6 @@ fn read_whole<'a>(scanner: &mut Scanner<'a>) -> Result<&'a [u8], Stop> {
 
 #[inline(always)]
 fn read_integer(scanner: &mut Scanner<'_>) -> Result<Option<i64>, Stop> {
-    scanner.peek()?;
     match scanner.plain_integer() {
         Some(number) => Ok(Some(number)),
         None => Ok(written(scanner.skip_value()?).and_then(numbers::integer)),
@@ -393,7 +392,6 @@ fn read_fraction(scanner: &mut Scanner<'_>) -> Result<Option<f64>, Stop> {
 
 #[inline(always)]
 fn read_row_id<'a>(scanner: &mut Scanner<'a>) -> Result<RowId<'a>, Stop> {
-    scanner.peek()?;
     match scanner.plain_integer() {
         Some(number) => Ok(RowId::Number(number)),
         None => Ok(row_id(scanner.skip_value()?)),
@@ -403,7 +401,6 @@ fn read_row_id<'a>(scanner: &mut Scanner<'a>) -> Result<RowId<'a>, Stop> {
 /// Reads decimal microseconds that are at most `max_ns`.
 #[inline(always)]
 fn read_quantity(scanner: &mut Scanner<'_>, max_ns: i64, read: fn(&[u8]) -> Option<i64>) -> Result<Quantity, Stop> {
-    scanner.peek()?;
     match scanner.plain_us() {
         Some(ns) if ns <= max_ns => Ok(Quantity::Ns(ns)),
         Some(_) => Ok(Quantity::Unreadable),

@@ -35,6 +35,8 @@ struct Entry {
     parts: [(u32, u32); 4],
     from: u32,
     len: u32,
+    /// The entry that came after this one last time: steps of a job repeat.
+    next: u32,
 }
 
 /// How many are remembered of operators whose names fall together.
@@ -53,11 +55,13 @@ pub(super) struct KnownInputs {
     entries: Vec<Entry>,
     /// Numbers plus one; 0 is free. The set of a name, and what was seen last first.
     sets: Vec<[u32; WAYS]>,
+    /// The number of what was seen last.
+    last: u32,
 }
 
 impl Default for KnownInputs {
     fn default() -> Self {
-        Self { bytes: Vec::new(), entries: Vec::new(), sets: vec![[0; WAYS]; SETS] }
+        Self { bytes: Vec::new(), entries: Vec::new(), sets: vec![[0; WAYS]; SETS], last: 0 }
     }
 }
 
@@ -67,22 +71,39 @@ impl KnownInputs {
         self.bytes.clear();
         self.entries.clear();
         self.sets.fill([0; WAYS]);
+        self.last = 0;
     }
 
     /// The inputs that `text` begins with, in an operator called `name` whose layout is at `place`.
     #[inline]
     pub(super) fn find(&mut self, name: &[u8], place: Place, text: &[u8]) -> Option<Known> {
-        let set = &mut self.sets[set_of(name)];
-        for way in 0..WAYS {
-            let number = set[way].checked_sub(1)?;
-            let entry = &self.entries[number as usize];
-            let bytes = &self.bytes[entry.from as usize..][..entry.len as usize];
-            if entry.places.0 == place && text.starts_with(bytes) {
-                set[..=way].rotate_right(1);
-                return Some(Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts });
+        let next = self.entries.get(self.last as usize)?.next;
+        let known = match self.known(next, place, text) {
+            Some(known) => known,
+            None => self.find_by_name(name, place, text)?,
+        };
+        self.entries[self.last as usize].next = known.number;
+        self.last = known.number;
+        Some(known)
+    }
+
+    fn find_by_name(&mut self, name: &[u8], place: Place, text: &[u8]) -> Option<Known> {
+        let set = self.sets[set_of(name)];
+        for (way, number) in set.iter().enumerate() {
+            if let Some(known) = self.known(number.checked_sub(1)?, place, text) {
+                self.sets[set_of(name)][..=way].rotate_right(1);
+                return Some(known);
             }
         }
         None
+    }
+
+    #[inline(always)]
+    fn known(&self, number: u32, place: Place, text: &[u8]) -> Option<Known> {
+        let entry = self.entries.get(number as usize)?;
+        let bytes = &self.bytes[entry.from as usize..][..entry.len as usize];
+        let is_here = entry.places.0 == place && text.starts_with(bytes);
+        is_here.then(|| Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts })
     }
 
     /// Remembers inputs that were read one after the other between two places of a layout; their number. `written` begins
@@ -101,11 +122,14 @@ impl KnownInputs {
         let parts = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|part| part_of(written, part));
         let (from, len) = (self.bytes.len() as u32, written.len() as u32);
         self.bytes.extend_from_slice(written);
-        self.entries.push(Entry { places, parts, from, len });
+        let number = self.entries.len() as u32;
+        self.entries.push(Entry { places, parts, from, len, next: 0 });
+        self.entries[self.last as usize].next = number;
+        self.last = number;
         let set = &mut self.sets[set_of(name)];
         set.rotate_right(1);
-        set[0] = self.entries.len() as u32;
-        Some(set[0] - 1)
+        set[0] = number + 1;
+        Some(number)
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Place(u16);
 const STEP_BYTES: usize = 64;
 /// Half of that: few steps are longer.
 const SHORT_BYTES: usize = STEP_BYTES / 2;
+/// The bytes of a step, eight a word.
+type Words = [u64; STEP_BYTES / 8];
 /// More steps than rows of one text have layouts; what comes later is read without.
 const MAX_STEPS: usize = 2_048;
 /// More different steps than this behind one place are no layout.
@@ -50,9 +52,9 @@ const MAX_CHOICES: usize = 12;
 #[derive(Debug)]
 struct Step {
     /// The bytes, and behind them zeros.
-    bytes: [u8; STEP_BYTES],
-    /// 255 for each of the bytes.
-    mask: [u8; STEP_BYTES],
+    bytes: Words,
+    /// Ones for each of the bytes.
+    mask: Words,
     len: u8,
     meaning: Meaning,
     /// The step that was taken from here last; 0 is none.
@@ -136,23 +138,28 @@ impl Step {
         let len = written.len().min(STEP_BYTES);
         bytes[..len].copy_from_slice(&written[..len]);
         mask[..len].fill(0xff);
-        Self { bytes, mask, len: len as u8, meaning, likely: 0, first: 0, beside: 0 }
+        let words = |bytes: &[u8; STEP_BYTES]| std::array::from_fn(|at| word(bytes, at));
+        Self { bytes: words(&bytes), mask: words(&mask), len: len as u8, meaning, likely: 0, first: 0, beside: 0 }
     }
 
     fn is(&self, bytes: &[u8], meaning: Meaning) -> bool {
-        self.meaning == meaning && &self.bytes[..self.len as usize] == bytes
+        let other = Self::new(bytes, meaning);
+        self.meaning == meaning && self.len as usize == bytes.len() && self.bytes == other.bytes
     }
 
-    /// True when `text` begins with the bytes. Without a branch for each: a step is compared whole.
+    /// True when `text` begins with the bytes: many are compared at once.
     #[inline(always)]
     fn begins(&self, text: &[u8; STEP_BYTES]) -> bool {
         let differs = |from: usize| {
-            let at = from..from + SHORT_BYTES;
-            let bytes = text[at.clone()].iter().zip(&self.bytes[at.clone()]).zip(&self.mask[at]);
-            bytes.fold(0, |differs, ((there, here), mask)| differs | (there ^ here) & mask) != 0
+            (from..from + SHORT_BYTES / 8).fold(0, |all, at| all | (word(text, at) ^ self.bytes[at]) & self.mask[at])
         };
-        !differs(0) && (self.len as usize <= SHORT_BYTES || !differs(SHORT_BYTES))
+        differs(0) == 0 && (self.len as usize <= SHORT_BYTES || differs(SHORT_BYTES / 8) == 0)
     }
+}
+
+#[inline(always)]
+fn word(bytes: &[u8; STEP_BYTES], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap_or_default())
 }
 
 #[cfg(test)]
