@@ -2,8 +2,8 @@
 //! events.
 //!
 //! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after the
-//! other, going on after broken places; long lists on all processors), [`event`] and [`metadata`] (typed members; [`layouts`] and
-//! [`known_inputs`] know what repeats), [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
+//! other, going on after broken places; long lists on all processors), [`row`], [`event`] and [`metadata`] (typed members;
+//! [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
 
 mod arrows;
 mod categories;
@@ -18,6 +18,7 @@ mod layouts;
 mod metadata;
 mod names;
 mod parallel;
+mod row;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -18,9 +18,7 @@ pub(crate) struct Texts {
 
 impl Default for Texts {
     fn default() -> Self {
-        let mut texts = Self { bytes: Vec::new(), ends: Vec::new(), slots: vec![(0, 0); 1024] };
-        texts.intern(b"");
-        texts
+        Self { bytes: Vec::new(), ends: vec![0], slots: vec![(0, 0); 1024] }
     }
 }
 
@@ -31,9 +29,8 @@ impl Texts {
     /// Forgets all but the empty text, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
-        self.ends.clear();
+        self.ends.truncate(1);
         self.slots.fill((0, 0));
-        self.intern(b"");
     }
 
     /// Number of distinct texts.
@@ -50,6 +47,9 @@ impl Texts {
     /// The id of `written`, added when it is new.
     #[inline]
     pub(crate) fn intern(&mut self, written: &[u8]) -> TextId {
+        if written.is_empty() {
+            return Self::EMPTY;
+        }
         let hash = hash(written);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;

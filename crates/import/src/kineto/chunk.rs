@@ -2,7 +2,9 @@
 //! on all processors and added to the trace in their order ([`super::rows`]).
 
 use super::categories::Category;
-use super::event::{Args, Event, InputTexts, Learned, Quantity, RowId};
+use super::event::{Event, InputTexts, Quantity, RowId};
+use super::keys::{Fraction, Integer, Size, Text};
+use super::row::Learned;
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
@@ -263,11 +265,11 @@ impl Chunk {
         match event.phase {
             b"B" => {
                 let begun = Some(self.add_slice(event, time_ns, 0, at_byte));
-                let (row, name) = (self.row(event), self.texts.intern(event.name));
+                let (row, name) = (self.row(event), self.texts.intern(event.name()));
                 self.borders.push(ChunkBorder { begun, row, time_ns, name, at: at_byte });
             }
             b"E" => {
-                let (row, name) = (self.row(event), self.texts.intern(event.name));
+                let (row, name) = (self.row(event), self.texts.intern(event.name()));
                 self.borders.push(ChunkBorder { begun: None, row, time_ns, name, at: at_byte });
             }
             b"C" => self.add_samples(event, time_ns, at_byte),
@@ -275,7 +277,7 @@ impl Chunk {
             _ => {
                 let (row, is_start) = (self.row(event), event.phase == b"s");
                 let category = event.category;
-                self.arrows.push(ChunkArrow { is_start, category, id: event.id, row, time_ns });
+                self.arrows.push(ChunkArrow { is_start, category, id: event.integer(Integer::Id), row, time_ns });
             }
         }
     }
@@ -286,18 +288,21 @@ impl Chunk {
     }
 
     fn add_row_name(&mut self, event: &Event<'_>) {
-        let Some(name) = event.args.name else { return };
-        let is_of_process = event.name == b"process_name";
-        if is_of_process || event.name == b"thread_name" {
+        if !event.has_text(Text::GivenName) {
+            return;
+        }
+        let name = event.text(Text::GivenName);
+        let is_of_process = event.name() == b"process_name";
+        if is_of_process || event.name() == b"thread_name" {
             let (row, name) = (self.row(event), self.texts.intern(name));
             self.row_names.push(ChunkRowName { row, is_of_process, name });
         }
     }
 
     fn add_samples(&mut self, event: &Event<'_>, time_ns: i64, at_byte: u64) {
-        let (row, name) = (self.row(event), self.texts.intern(event.name));
+        let (row, name) = (self.row(event), self.texts.intern(event.name()));
         let mut count = 0;
-        for (series, value) in super::event::numbers_of_object(event.args.whole) {
+        for (series, value) in super::event::numbers_of_object(event.args) {
             let series = self.texts.intern(series);
             self.samples.push(ChunkSample { row, name, series, time_ns, value });
             count += 1;
@@ -310,22 +315,24 @@ impl Chunk {
     fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
         let row = self.row(event);
         // Old files give neither the category nor the address.
-        let is_memory = event.name == b"[memory]" && event.args.bytes.is_some();
+        let is_memory = event.name() == b"[memory]" && event.integer(Integer::Bytes).is_some();
         let is_on_thread = is_memory || event.category == Category::ThreadInstant;
-        let memory = &event.args.memory;
+        let integer = |which| event.integer(which);
         match is_memory {
             true => self.memory.push(ChunkMemory {
                 time_ns,
                 row,
                 // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.
-                device: memory.device_type.filter(|kind| *kind != 0).map(|_| memory.device_id.unwrap_or(0).max(0)),
-                address: memory.address.unwrap_or(0) as u64,
-                bytes: event.args.bytes.unwrap_or(0),
-                allocated_bytes: memory.total_allocated,
-                reserved_bytes: memory.total_reserved,
+                device: integer(Integer::DeviceType)
+                    .filter(|kind| *kind != 0)
+                    .map(|_| integer(Integer::DeviceId).unwrap_or(0).max(0)),
+                address: integer(Integer::Address).unwrap_or(0) as u64,
+                bytes: integer(Integer::Bytes).unwrap_or(0),
+                allocated_bytes: integer(Integer::TotalAllocated),
+                reserved_bytes: integer(Integer::TotalReserved),
             }),
             false => {
-                let name = self.texts.intern(event.name);
+                let name = self.texts.intern(event.name());
                 self.instants.push(ChunkInstant { time_ns, row, name, is_on_thread });
             }
         }
@@ -335,94 +342,97 @@ impl Chunk {
     fn add_slice(&mut self, event: &Event<'_>, time_ns: i64, dur_ns: i64, at_byte: u64) -> u32 {
         let slice = self.slices.len() as u32;
         let category = event.category;
-        let (name, row) = (self.texts.intern(event.name), self.row(event));
+        let (name, row) = (self.texts.intern(event.name()), self.row(event));
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
-        if !event.args.words.is_empty() {
-            let words = self.texts.intern(event.args.words);
+        let words = event.said(Text::Words);
+        if !words.is_empty() {
+            let words = self.texts.intern(words);
             self.words.push((slice, words));
         }
         match category {
-            Category::Op | Category::Annotation => self.add_op(&event.args, category, slice),
+            Category::Op | Category::Annotation => self.add_op(event, slice),
             Category::Runtime | Category::Driver => {
-                self.calls.extend(event.args.correlation.map(|correlation| (slice, correlation)));
+                self.calls.extend(event.id(Integer::Correlation).map(|correlation| (slice, correlation)));
             }
-            _ if category.is_on_device() => self.add_device_row(&event.args, slice),
+            _ if category.is_on_device() => self.add_device_row(event, slice),
             _ => {}
         }
         slice
     }
 
-    fn add_op(&mut self, args: &Args<'_>, category: Category, slice: u32) {
-        self.add_collective(args, slice);
-        let sequence_number = args.sequence_number.unwrap_or(-1).max(-1);
-        let has_facts = sequence_number >= 0 || args.call_stack.is_some() || args.inputs != InputTexts::default();
-        if category == Category::Op && has_facts {
-            let inputs = self.inputs(args);
-            let stack = self.texts.intern(args.call_stack.unwrap_or_default());
-            let forward_thread = args.forward_thread.unwrap_or(0) as u64;
+    fn add_op(&mut self, event: &Event<'_>, slice: u32) {
+        self.add_collective(event, slice);
+        let sequence_number = event.integer(Integer::SequenceNumber).unwrap_or(-1).max(-1);
+        let has_facts = sequence_number >= 0 || event.has_text(Text::CallStack) || event.has_inputs();
+        if event.category == Category::Op && has_facts {
+            let inputs = self.inputs(event);
+            let stack = self.texts.intern(event.text(Text::CallStack));
+            let forward_thread = event.integer(Integer::ForwardThread).unwrap_or(0) as u64;
             self.ops.push(ChunkOp { slice, inputs, stack, sequence_number, forward_thread });
         }
     }
 
-    fn inputs(&mut self, args: &Args<'_>) -> u32 {
-        let Some(known) = args.known_inputs else { return self.inputs_as_written(&args.inputs) };
+    fn inputs(&mut self, event: &Event<'_>) -> u32 {
+        if !event.has_inputs() {
+            return 0;
+        }
+        let Some(known) = event.known_inputs else { return self.inputs_as_written(&event.inputs()) };
         let known = known as usize;
         if known >= self.known_inputs.len() {
             self.known_inputs.resize(known + 1, u32::MAX);
         }
         if self.known_inputs[known] == u32::MAX {
-            self.known_inputs[known] = self.inputs_as_written(&args.inputs);
+            self.known_inputs[known] = self.inputs_as_written(&event.inputs());
         }
         self.known_inputs[known]
     }
 
     fn inputs_as_written(&mut self, inputs: &InputTexts<'_>) -> u32 {
-        if *inputs == InputTexts::default() {
-            return 0;
-        }
-        let texts = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|text| self.texts.intern(text));
+        let texts = inputs.map(|text| self.texts.intern(text));
         *self.input_ids.entry(texts.map(|text| text.0)).or_insert_with(|| {
             self.inputs.push(texts);
             self.inputs.len() as u32 - 1
         })
     }
 
-    fn add_collective(&mut self, args: &Args<'_>, slice: u32) {
-        let said = &args.collective;
-        if !said.is_given() {
+    fn add_collective(&mut self, event: &Event<'_>, slice: u32) {
+        if !event.is_of_collective() {
             return;
         }
-        let texts = [said.name, said.dtype, said.group, said.group_description, said.group_ranks];
+        let texts = [Text::CollectiveName, Text::Dtype, Text::Group, Text::GroupDescription, Text::GroupRanks];
         self.collectives.push(ChunkCollective {
             slice,
-            texts: texts.map(|text| self.texts.intern(text)),
-            input_elements: said.input_elements,
-            output_elements: said.output_elements,
-            group_size: said.group_size,
-            sequence_number: said.sequence_number,
+            texts: texts.map(|text| self.texts.intern(event.said(text))),
+            input_elements: event.integer(Integer::InElements),
+            output_elements: event.integer(Integer::OutElements),
+            group_size: event.integer(Integer::GroupSize),
+            sequence_number: event.integer(Integer::Seq),
         });
     }
 
-    fn add_device_row(&mut self, args: &Args<'_>, slice: u32) {
-        self.add_collective(args, slice);
-        let copy_kind = self.texts.intern(args.copy_kind.unwrap_or_default());
-        let sync_kind = self.texts.intern(args.sync.kind.unwrap_or_default());
+    fn add_device_row(&mut self, event: &Event<'_>, slice: u32) {
+        self.add_collective(event, slice);
+        let copy_kind = self.texts.intern(event.text(Text::CopyKind));
+        let sync_kind = self.texts.intern(event.text(Text::SyncKind));
+        let integer = |which| event.integer(which);
+        let blocks_per_sm = event.fraction(Fraction::BlocksPerSm).filter(|blocks| *blocks >= 0.0);
+        let occupancy_percent = event.fraction(Fraction::Occupancy).filter(|p| (0.0..=100.0).contains(p));
         let args = DeviceArgs {
-            stream: args.stream,
-            device: args.device,
-            correlation: args.correlation,
-            grid: args.grid,
-            block: args.block,
-            registers: args.registers.and_then(|count| u32::try_from(count).ok()),
-            shared_bytes: args.shared_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
-            blocks_per_sm: args.blocks_per_sm.filter(|blocks| *blocks >= 0.0).map(|blocks| blocks as f32),
-            occupancy_ratio: args.occupancy_percent.filter(|p| (0.0..=100.0).contains(p)).map(|p| (p / 100.0) as f32),
-            bytes: args.bytes.filter(|bytes| *bytes >= 0),
-            graph: args.graph,
-            graph_node: args.graph_node,
-            event_stream: args.sync.event_stream,
-            event_correlation: args.sync.event_correlation,
+            stream: integer(Integer::Stream),
+            device: integer(Integer::Device),
+            correlation: event.id(Integer::Correlation),
+            grid: event.size(Size::Grid),
+            block: event.size(Size::Block),
+            registers: integer(Integer::Registers).and_then(|count| u32::try_from(count).ok()),
+            shared_bytes: integer(Integer::SharedMemory).and_then(|bytes| u64::try_from(bytes).ok()),
+            blocks_per_sm: blocks_per_sm.map(|blocks| blocks as f32),
+            occupancy_ratio: occupancy_percent.map(|percent| (percent / 100.0) as f32),
+            bytes: integer(Integer::Bytes).filter(|bytes| *bytes >= 0),
+            graph: event.id(Integer::Graph),
+            graph_node: event.id(Integer::GraphNode),
+            event_stream: integer(Integer::WaitOnStream),
+            event_correlation: integer(Integer::WaitOnRecord).filter(|id| *id > 0),
         };
         self.device_rows.push(ChunkDeviceRow { copy_kind, sync_kind, args });
     }
@@ -451,5 +461,5 @@ impl Chunk {
 
 /// The begin of an event's name, for a finding's example.
 fn shown_name(event: &Event<'_>) -> String {
-    text::decode(event.name).text.chars().take(80).collect()
+    text::decode(event.name()).text.chars().take(80).collect()
 }

@@ -1,9 +1,7 @@
 //! One row of `traceEvents`, its known members typed, everything else passed over.
 
-use super::categories::{self, Category};
-use super::keys::{self, Key};
-use super::known_inputs::KnownInputs;
-use super::layouts::{Layouts, Meaning, Place};
+use super::categories::Category;
+use super::keys::{Fraction, Integer, Key, Size, Text};
 use crate::json::numbers;
 use crate::json::scanner::{Scanner, Stop, Value};
 
@@ -31,6 +29,40 @@ pub(super) enum Quantity {
     Ns(i64),
 }
 
+/// An operator's inputs as written, by [`super::keys::Input`]; empty when not given.
+pub(super) type InputTexts<'a> = [&'a [u8]; 4];
+
+/// Values by their number. Which ones are given is kept apart, so that many are forgotten at once.
+#[derive(Clone, Copy, Debug)]
+struct Slots<T, const COUNT: usize> {
+    values: [T; COUNT],
+    given: u32,
+}
+
+impl<T: Copy + Default, const COUNT: usize> Default for Slots<T, COUNT> {
+    fn default() -> Self {
+        Self { values: [T::default(); COUNT], given: 0 }
+    }
+}
+
+impl<T: Copy, const COUNT: usize> Slots<T, COUNT> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> Option<T> {
+        (self.given >> at & 1 == 1).then(|| self.values[at])
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, value: Option<T>) {
+        match value {
+            Some(value) => {
+                self.values[at] = value;
+                self.given |= 1 << at;
+            }
+            None => self.given &= !(1 << at),
+        }
+    }
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Event<'a> {
@@ -38,312 +70,151 @@ pub(super) struct Event<'a> {
     pub(super) phase: &'a [u8],
     /// What its category says it is.
     pub(super) category: Category,
-    /// Its name as written.
-    pub(super) name: &'a [u8],
     pub(super) pid: RowId<'a>,
     pub(super) tid: RowId<'a>,
     pub(super) time: Quantity,
     pub(super) duration: Quantity,
-    /// Joins the two ends of an arrow.
-    pub(super) id: Option<i64>,
-    pub(super) args: Args<'a>,
-}
-
-/// The arguments that mean something here.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Args<'a> {
-    /// All of it as written.
-    pub(super) whole: &'a [u8],
-    /// For rows of phase `M`: the name given.
-    pub(super) name: Option<&'a [u8]>,
-    pub(super) stream: Option<i64>,
-    pub(super) device: Option<i64>,
-    pub(super) correlation: Option<i64>,
-    pub(super) sequence_number: Option<i64>,
-    pub(super) forward_thread: Option<i64>,
-    pub(super) grid: Option<[u32; 3]>,
-    pub(super) block: Option<[u32; 3]>,
-    pub(super) registers: Option<i64>,
-    pub(super) shared_bytes: Option<i64>,
-    pub(super) blocks_per_sm: Option<f64>,
-    pub(super) occupancy_percent: Option<f64>,
-    pub(super) bytes: Option<i64>,
-    pub(super) copy_kind: Option<&'a [u8]>,
-    pub(super) graph: Option<i64>,
-    pub(super) graph_node: Option<i64>,
-    /// An op's inputs as written, lists of JSON.
-    pub(super) inputs: InputTexts<'a>,
-    /// Their number where the same inputs were read before.
+    /// All arguments as written.
+    pub(super) args: &'a [u8],
+    /// The number of its inputs, where they are known ([`super::known_inputs`]).
     pub(super) known_inputs: Option<u32>,
-    pub(super) call_stack: Option<&'a [u8]>,
-    pub(super) memory: MemoryArgs,
-    pub(super) sync: SyncArgs<'a>,
-    pub(super) collective: CollectiveArgs<'a>,
-    /// What our own export says in words beside what the form has place for.
-    pub(super) words: &'a [u8],
-}
-
-/// An op's inputs.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct InputTexts<'a> {
-    pub(super) dims: &'a [u8],
-    pub(super) types: &'a [u8],
-    pub(super) strides: &'a [u8],
-    pub(super) concrete: &'a [u8],
-}
-
-/// An allocation or a free.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct MemoryArgs {
-    pub(super) address: Option<i64>,
-    pub(super) device_type: Option<i64>,
-    pub(super) device_id: Option<i64>,
-    pub(super) total_allocated: Option<i64>,
-    pub(super) total_reserved: Option<i64>,
-}
-
-/// A wait.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct SyncArgs<'a> {
-    pub(super) kind: Option<&'a [u8]>,
-    pub(super) event_stream: Option<i64>,
-    pub(super) event_correlation: Option<i64>,
-}
-
-/// A part of a collective.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct CollectiveArgs<'a> {
-    pub(super) name: &'a [u8],
-    pub(super) dtype: &'a [u8],
-    pub(super) input_elements: Option<i64>,
-    pub(super) output_elements: Option<i64>,
-    pub(super) group: &'a [u8],
-    pub(super) group_description: &'a [u8],
-    pub(super) group_ranks: &'a [u8],
-    pub(super) group_size: Option<i64>,
-    pub(super) sequence_number: Option<i64>,
-}
-
-impl CollectiveArgs<'_> {
-    /// True when the source itself says that this is a part of a collective.
-    pub(super) fn is_given(&self) -> bool {
-        !self.name.is_empty() || !self.group.is_empty()
-    }
-}
-
-/// What the rows read so far teach about the next ones. It changes how fast they are read, never what is read.
-#[derive(Debug, Default)]
-pub(super) struct Learned {
-    pub(super) layouts: Layouts,
-    pub(super) inputs: KnownInputs,
+    inputs: InputTexts<'a>,
+    has_inputs: bool,
+    integers: Slots<i64, { Integer::COUNT }>,
+    texts: Slots<&'a [u8], { Text::COUNT }>,
+    sizes: Slots<[u32; 3], 2>,
+    fractions: Slots<f64, 2>,
 }
 
 impl<'a> Event<'a> {
-    /// Reads the object that begins here.
+    /// Forgets everything.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        (self.phase, self.args, self.category) = (b"", b"", Category::Other);
+        (self.pid, self.tid) = (RowId::Missing, RowId::Missing);
+        (self.time, self.duration) = (Quantity::Missing, Quantity::Missing);
+        (self.known_inputs, self.has_inputs) = (None, false);
+        (self.integers.given, self.texts.given, self.sizes.given, self.fractions.given) = (0, 0, 0, 0);
+    }
+
+    /// An integer; ids above `i64::MAX` are negative.
+    #[inline(always)]
+    pub(super) fn integer(&self, which: Integer) -> Option<i64> {
+        self.integers.get(which as usize)
+    }
+
+    /// An id that joins rows, of which 0 means none.
+    #[inline(always)]
+    pub(super) fn id(&self, which: Integer) -> Option<i64> {
+        self.integer(which).filter(|id| *id != 0)
+    }
+
+    /// A text as written; empty when not given.
+    #[inline(always)]
+    pub(super) fn text(&self, which: Text) -> &'a [u8] {
+        self.texts.get(which as usize).unwrap_or_default()
+    }
+
+    /// A text that says something.
+    pub(super) fn said(&self, which: Text) -> &'a [u8] {
+        let text = self.text(which);
+        if text.eq_ignore_ascii_case(b"N/A") { b"" } else { text }
+    }
+
+    /// True when a text is given, even an empty one.
+    pub(super) fn has_text(&self, which: Text) -> bool {
+        self.texts.get(which as usize).is_some()
+    }
+
+    /// The row's name as written.
+    #[inline(always)]
+    pub(super) fn name(&self) -> &'a [u8] {
+        self.text(Text::Name)
+    }
+
+    /// A launch's size.
+    pub(super) fn size(&self, which: Size) -> Option<[u32; 3]> {
+        self.sizes.get(which as usize)
+    }
+
+    /// A finite number.
+    pub(super) fn fraction(&self, which: Fraction) -> Option<f64> {
+        self.fractions.get(which as usize)
+    }
+
+    /// True when any of an operator's inputs is given.
+    #[inline(always)]
+    pub(super) fn has_inputs(&self) -> bool {
+        self.has_inputs
+    }
+
+    /// An operator's inputs.
+    #[inline(always)]
+    pub(super) fn inputs(&self) -> InputTexts<'a> {
+        if self.has_inputs { self.inputs } else { InputTexts::default() }
+    }
+
+    /// Takes all of an operator's inputs.
+    #[inline(always)]
+    pub(super) fn set_inputs(&mut self, inputs: InputTexts<'a>) {
+        (self.inputs, self.has_inputs) = (inputs, true);
+    }
+
+    /// True when the source itself says that this is a part of a collective.
+    pub(super) fn is_of_collective(&self) -> bool {
+        !self.said(Text::CollectiveName).is_empty() || !self.said(Text::Group).is_empty()
+    }
+
+    /// Reads the value of `key` when it is one of the many that are plain; else reads nothing, and says so.
+    #[inline(always)]
+    pub(super) fn read_plain(&mut self, key: Key, scanner: &mut Scanner<'a>) -> bool {
+        match key {
+            Key::Integer(which) => match scanner.plain_integer() {
+                Some(number) => self.integers.put(which as usize, Some(number)),
+                None => return false,
+            },
+            Key::Time | Key::Duration => match scanner.plain_us() {
+                Some(ns) if key == Key::Time && ns < numbers::TIME_RANGE_NS.end => self.time = Quantity::Ns(ns),
+                Some(ns) if key == Key::Duration && ns <= numbers::MAX_DURATION_NS => self.duration = Quantity::Ns(ns),
+                Some(_) if key == Key::Time => self.time = Quantity::Unreadable,
+                Some(_) => self.duration = Quantity::Unreadable,
+                None => return false,
+            },
+            Key::Pid | Key::Tid => match scanner.plain_integer().map(RowId::Number) {
+                Some(id) if key == Key::Pid => self.pid = id,
+                Some(id) => self.tid = id,
+                None => return false,
+            },
+            Key::Text(which) => match scanner.plain_string() {
+                Some(text) => self.texts.put(which as usize, Some(text)),
+                None => return false,
+            },
+            Key::Other => return scanner.plain_integer().is_some(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Reads the value of `key`, whatever it is.
     ///
     /// # Errors
-    /// When it ends or breaks where the scanner then stands.
-    #[inline(always)]
-    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<(), Stop> {
-        *self = Event::default();
-        scanner.expect(b'{', "an object")?;
-        let mut row = Row { event: self, place: Some(Layouts::BEGIN), args_from: None, inputs: Inputs::Ahead };
-        while row.read_part(scanner, learned)? != Meaning::EndOfRow {}
-        Ok(())
-    }
-}
-
-/// A row that is being read.
-struct Row<'e, 'a> {
-    event: &'e mut Event<'a>,
-    /// Where its layout is, as long as it is one that can be learned.
-    place: Option<Place>,
-    /// Where the arguments begin, within them.
-    args_from: Option<usize>,
-    inputs: Inputs,
-}
-
-/// An operator's inputs.
-#[derive(Clone, Copy, Debug)]
-enum Inputs {
-    /// None yet.
-    Ahead,
-    /// Read one after the other so far, from one byte to another; the layout's places before the first and last value.
-    Among { from: usize, to: usize, first: Place, last: Place },
-    /// All were read.
-    Behind,
-}
-
-impl<'a> Row<'_, 'a> {
-    /// Reads what stands before a value, and the value.
-    #[inline(always)]
-    fn read_part(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<Meaning, Stop> {
-        let known = self.place.and_then(|place| learned.layouts.step(place, scanner.rest()));
-        let meaning = match known {
-            Some((place, len, meaning)) => {
-                scanner.go_to(scanner.at() + len);
-                self.place = Some(place);
-                meaning
-            }
-            None => self.learn_step(scanner, &mut learned.layouts)?,
-        };
-        if let Meaning::Value(key) = meaning
-            && key.is_input()
-        {
-            self.read_inputs(key, scanner, &mut learned.inputs)?;
-            return Ok(meaning);
-        }
-        if let Inputs::Among { .. } = self.inputs {
-            self.learn_inputs(scanner.bytes(), &mut learned.inputs);
-        }
-        let at = scanner.at();
-        match meaning {
-            Meaning::Value(key) => self.event.read_value(key, scanner)?,
-            Meaning::Phase => self.event.phase = &scanner.bytes()[at - 2..at - 1],
-            Meaning::Category(category) => self.event.category = category,
-            Meaning::Args => self.args_from = Some(at - 1),
-            Meaning::EndOfArgs => {
-                let from = self.args_from.take().unwrap_or(at);
-                self.event.args.whole = &scanner.bytes()[from..at];
-            }
-            Meaning::EndOfRow | Meaning::Nothing => {}
-        }
-        Ok(meaning)
-    }
-
-    /// Reads what stands before a value, and learns it.
+    /// Where it ends or breaks.
     #[inline(never)]
-    fn learn_step(&mut self, scanner: &mut Scanner<'a>, layouts: &mut Layouts) -> Result<Meaning, Stop> {
-        let from = scanner.at();
-        let meaning = self.read_step(scanner)?;
-        let bytes = &scanner.bytes()[from..scanner.at()];
-        self.place = self.place.and_then(|place| layouts.learn(place, bytes, meaning));
-        Ok(meaning)
-    }
-
-    /// Reads what stands before a value; also the values that belong to the layout.
-    fn read_step(&mut self, scanner: &mut Scanner<'a>) -> Result<Meaning, Stop> {
-        let is_first = matches!(scanner.bytes()[..scanner.at()].last(), Some(b'{'));
-        if !is_first {
-            scanner.after_item(b'}')?;
-        }
-        while scanner.peek()? == b',' {
-            scanner.go_to(scanner.at() + 1);
-        }
-        if scanner.peek()? == b'}' {
-            scanner.go_to(scanner.at() + 1);
-            return Ok(if self.args_from.is_some() { Meaning::EndOfArgs } else { Meaning::EndOfRow });
-        }
-        let name = scanner.string()?;
-        scanner.expect(b':', "':' after a key")?;
-        let next = scanner.peek()?;
-        match if self.args_from.is_some() { keys::of_args(name) } else { keys::of_row(name) } {
-            Key::Args if next == b'{' => {
-                scanner.go_to(scanner.at() + 1);
-                Ok(Meaning::Args)
-            }
-            Key::Phase => {
-                let phase = scanner.skip_value()?;
-                self.event.phase = written(phase).unwrap_or_default();
-                Ok(if matches!(phase, Value::Text([_])) { Meaning::Phase } else { Meaning::Nothing })
-            }
-            Key::Category => {
-                let written = written(scanner.skip_value()?).unwrap_or_default();
-                self.event.category = categories::category(written);
-                Ok(Meaning::Category(self.event.category))
-            }
-            key => Ok(Meaning::Value(key)),
-        }
-    }
-
-    /// Reads one of an operator's inputs, or all at once where they are known.
-    #[inline(always)]
-    fn read_inputs(&mut self, key: Key, scanner: &mut Scanner<'a>, known: &mut KnownInputs) -> Result<(), Stop> {
-        let from = scanner.at();
-        if let (Inputs::Ahead, Some(place)) = (self.inputs, self.place)
-            && let Some(known) = known.find(self.event.name, place, scanner.rest())
-        {
-            scanner.go_to(from + known.len);
-            self.event.args.inputs = known.texts_in(&scanner.bytes()[from..]);
-            self.event.args.known_inputs = Some(known.number);
-            (self.place, self.inputs) = (Some(known.behind), Inputs::Behind);
-            return Ok(());
-        }
-        self.event.read_value(key, scanner)?;
-        let to = scanner.at();
-        self.inputs = match (self.inputs, self.place) {
-            (Inputs::Ahead, Some(place)) => Inputs::Among { from, to, first: place, last: place },
-            (Inputs::Among { from, first, .. }, Some(last)) => Inputs::Among { from, to, first, last },
-            _ => {
-                // They do not stand together.
-                self.event.args.known_inputs = None;
-                Inputs::Behind
-            }
-        };
-        Ok(())
-    }
-
-    fn learn_inputs(&mut self, bytes: &'a [u8], known: &mut KnownInputs) {
-        if let Inputs::Among { from, to, first, last } = self.inputs {
-            let args = &mut self.event.args;
-            args.known_inputs = known.learn(self.event.name, (first, last), &bytes[from..to], &args.inputs);
-            self.inputs = Inputs::Behind;
-        }
-    }
-}
-
-impl<'a> Event<'a> {
-    /// Reads the value of `key`.
-    #[inline(always)]
-    fn read_value(&mut self, key: Key, scanner: &mut Scanner<'a>) -> Result<(), Stop> {
-        let args = &mut self.args;
+    pub(super) fn read_value(&mut self, key: Key, scanner: &mut Scanner<'a>) -> Result<(), Stop> {
         match key {
-            Key::Time => self.time = read_quantity(scanner, numbers::TIME_RANGE_NS.end - 1, numbers::time_ns)?,
-            Key::Duration => self.duration = read_quantity(scanner, numbers::MAX_DURATION_NS, numbers::duration_ns)?,
-            Key::Pid => self.pid = read_row_id(scanner)?,
-            Key::Tid => self.tid = read_row_id(scanner)?,
-            Key::Id => self.id = read_integer(scanner)?,
-            Key::Name => self.name = written(scanner.skip_value()?).unwrap_or_default(),
-            Key::Stream => args.stream = read_integer(scanner)?,
-            Key::Device => args.device = read_integer(scanner)?,
-            Key::Correlation => args.correlation = read_integer(scanner)?.filter(|id| *id != 0),
-            Key::SequenceNumber => args.sequence_number = read_integer(scanner)?,
-            Key::ForwardThread => args.forward_thread = read_integer(scanner)?,
-            Key::Grid => args.grid = read_size(scanner)?,
-            Key::Block => args.block = read_size(scanner)?,
-            Key::Registers => args.registers = read_integer(scanner)?,
-            Key::SharedMemory => args.shared_bytes = read_integer(scanner)?,
-            Key::BlocksPerSm => args.blocks_per_sm = read_fraction(scanner)?,
-            Key::Occupancy => args.occupancy_percent = read_fraction(scanner)?,
-            Key::Bytes => args.bytes = read_integer(scanner)?,
-            Key::Graph => args.graph = read_integer(scanner)?.filter(|id| *id != 0),
-            Key::GraphNode => args.graph_node = read_integer(scanner)?.filter(|id| *id != 0),
-            Key::InputDims => args.inputs.dims = read_whole(scanner)?,
-            Key::InputType => args.inputs.types = read_whole(scanner)?,
-            Key::InputStrides => args.inputs.strides = read_whole(scanner)?,
-            Key::ConcreteInputs => args.inputs.concrete = read_whole(scanner)?,
-            Key::Address => args.memory.address = read_integer(scanner)?,
-            Key::DeviceType => args.memory.device_type = read_integer(scanner)?,
-            Key::DeviceId => args.memory.device_id = read_integer(scanner)?,
-            Key::TotalAllocated => args.memory.total_allocated = read_integer(scanner)?,
-            Key::TotalReserved => args.memory.total_reserved = read_integer(scanner)?,
-            Key::WaitOnStream => args.sync.event_stream = read_integer(scanner)?,
-            Key::WaitOnRecord => args.sync.event_correlation = read_integer(scanner)?.filter(|id| *id > 0),
-            Key::InElements => args.collective.input_elements = read_integer(scanner)?,
-            Key::OutElements => args.collective.output_elements = read_integer(scanner)?,
-            Key::GroupSize => args.collective.group_size = read_integer(scanner)?,
-            Key::Seq => args.collective.sequence_number = read_integer(scanner)?,
-            Key::Words => args.words = said(scanner.skip_value()?),
-            Key::GivenName => args.name = written(scanner.skip_value()?),
-            Key::CopyKind => args.copy_kind = written(scanner.skip_value()?),
-            Key::CallStack => args.call_stack = written(scanner.skip_value()?),
-            Key::SyncKind => args.sync.kind = written(scanner.skip_value()?),
-            Key::CollectiveName => args.collective.name = said(scanner.skip_value()?),
-            Key::Dtype => args.collective.dtype = said(scanner.skip_value()?),
-            Key::Group => args.collective.group = said(scanner.skip_value()?),
-            Key::GroupDescription => args.collective.group_description = said(scanner.skip_value()?),
-            Key::GroupRanks => args.collective.group_ranks = said(scanner.skip_value()?),
-            Key::Args | Key::Phase | Key::Category | Key::Other => scanner.pass_value()?,
+            Key::Time => self.time = quantity(scanner.skip_value()?, numbers::time_ns),
+            Key::Duration => self.duration = quantity(scanner.skip_value()?, numbers::duration_ns),
+            Key::Pid => self.pid = row_id(scanner.skip_value()?),
+            Key::Tid => self.tid = row_id(scanner.skip_value()?),
+            Key::Integer(which) => self.integers.put(which as usize, read_integer(scanner)?),
+            Key::Text(which) => self.texts.put(which as usize, written(scanner.skip_value()?)),
+            Key::Size(which) => self.sizes.put(which as usize, read_size(scanner)?),
+            Key::Fraction(which) => self.fractions.put(which as usize, read_fraction(scanner)?),
+            Key::Input(which) => {
+                self.set_inputs(self.inputs());
+                self.inputs[which as usize] = read_whole(scanner)?;
+            }
+            Key::Args | Key::Phase | Key::Category | Key::Other => drop(scanner.skip_value()?),
         }
         Ok(())
     }
@@ -361,14 +232,6 @@ pub(super) fn numbers_of_object(whole: &[u8]) -> Vec<(&[u8], f64)> {
     numbers
 }
 
-/// A text that says something.
-fn said(value: Value<'_>) -> &[u8] {
-    match value {
-        Value::Text(text) if !text.eq_ignore_ascii_case(b"N/A") => text,
-        _ => b"",
-    }
-}
-
 /// Reads a value whatever it is; gives all of it as written.
 #[inline(always)]
 fn read_whole<'a>(scanner: &mut Scanner<'a>) -> Result<&'a [u8], Stop> {
@@ -378,7 +241,6 @@ fn read_whole<'a>(scanner: &mut Scanner<'a>) -> Result<&'a [u8], Stop> {
     Ok(&scanner.bytes()[from..scanner.at()])
 }
 
-#[inline(always)]
 fn read_integer(scanner: &mut Scanner<'_>) -> Result<Option<i64>, Stop> {
     match scanner.plain_integer() {
         Some(number) => Ok(Some(number)),
@@ -388,24 +250,6 @@ fn read_integer(scanner: &mut Scanner<'_>) -> Result<Option<i64>, Stop> {
 
 fn read_fraction(scanner: &mut Scanner<'_>) -> Result<Option<f64>, Stop> {
     Ok(written(scanner.skip_value()?).and_then(numbers::fraction))
-}
-
-#[inline(always)]
-fn read_row_id<'a>(scanner: &mut Scanner<'a>) -> Result<RowId<'a>, Stop> {
-    match scanner.plain_integer() {
-        Some(number) => Ok(RowId::Number(number)),
-        None => Ok(row_id(scanner.skip_value()?)),
-    }
-}
-
-/// Reads decimal microseconds that are at most `max_ns`.
-#[inline(always)]
-fn read_quantity(scanner: &mut Scanner<'_>, max_ns: i64, read: fn(&[u8]) -> Option<i64>) -> Result<Quantity, Stop> {
-    match scanner.plain_us() {
-        Some(ns) if ns <= max_ns => Ok(Quantity::Ns(ns)),
-        Some(_) => Ok(Quantity::Unreadable),
-        None => Ok(quantity(scanner.skip_value()?, read)),
-    }
 }
 
 /// A string or bare value as written; `None` for `null`, missing numbers and containers.
@@ -450,6 +294,7 @@ fn read_size(scanner: &mut Scanner<'_>) -> Result<Option<[u32; 3]>, Stop> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::Learned;
     use super::*;
 
     fn read(text: &str) -> Event<'_> {
@@ -466,13 +311,15 @@ mod tests {
                 "block": [128, 1], "est. achieved occupancy %": 75, "blocks per SM": N/A, "shared memory": 400,
                 "Collective name": "allreduce"}}"#,
         );
-        assert_eq!((event.phase, event.category, event.name), (&b"X"[..], Category::Kernel, &b"gemm"[..]));
+        assert_eq!((event.phase, event.category, event.name()), (&b"X"[..], Category::Kernel, &b"gemm"[..]));
         assert_eq!((event.time, event.duration), (Quantity::Ns(1_500), Quantity::Ns(2_250)));
-        let args = event.args;
-        assert_eq!((args.stream, args.correlation), (Some(7), Some(9_007_199_254_740_993)));
-        assert_eq!((args.grid, args.block), (Some([4, 2, 1]), None));
-        assert_eq!((args.occupancy_percent, args.blocks_per_sm, args.shared_bytes), (Some(75.0), None, Some(400)));
-        assert!(args.collective.is_given());
+        let integer = |which| event.integer(which);
+        assert_eq!((integer(Integer::Stream), integer(Integer::Correlation)), (Some(7), Some(9_007_199_254_740_993)));
+        assert_eq!((event.size(Size::Grid), event.size(Size::Block)), (Some([4, 2, 1]), None));
+        let fraction = |which| event.fraction(which);
+        assert_eq!((fraction(Fraction::Occupancy), fraction(Fraction::BlocksPerSm)), (Some(75.0), None));
+        assert_eq!(integer(Integer::SharedMemory), Some(400));
+        assert!(event.is_of_collective());
     }
 
     #[test]
@@ -483,7 +330,7 @@ mod tests {
         assert_eq!((event.time, event.duration), (Quantity::Unreadable, Quantity::Missing));
         let event =
             read(r#"{"args": {"Fwd Thread Id": 1, "sequence number": 4, "Copy Kind": "HtoD", "Collective name": ""}}"#);
-        assert_eq!((event.args.forward_thread, event.args.sequence_number), (Some(1), Some(4)));
-        assert_eq!((event.args.copy_kind, event.args.collective.is_given()), (Some(&b"HtoD"[..]), false));
+        assert_eq!((event.integer(Integer::ForwardThread), event.integer(Integer::SequenceNumber)), (Some(1), Some(4)));
+        assert_eq!((event.text(Text::CopyKind), event.is_of_collective()), (&b"HtoD"[..], false));
     }
 }

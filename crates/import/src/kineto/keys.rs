@@ -5,64 +5,97 @@
 pub(super) enum Key {
     Phase,
     Category,
-    Name,
     Pid,
     Tid,
     Time,
     Duration,
-    Id,
     Args,
-    /// For rows of phase `M`: the name given.
-    GivenName,
+    Integer(Integer),
+    Text(Text),
+    Input(Input),
+    Size(Size),
+    Fraction(Fraction),
+    /// Nothing known.
+    Other,
+}
+
+/// What is an integer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Integer {
+    /// The row's own id: it joins the two ends of an arrow.
+    Id,
     Stream,
     Device,
     Correlation,
     SequenceNumber,
     ForwardThread,
-    Grid,
-    Block,
     Registers,
     SharedMemory,
-    BlocksPerSm,
-    Occupancy,
     Bytes,
-    CopyKind,
     Graph,
     GraphNode,
-    InputDims,
-    InputType,
-    InputStrides,
-    ConcreteInputs,
-    CallStack,
     Address,
     DeviceType,
     DeviceId,
     TotalAllocated,
     TotalReserved,
-    SyncKind,
     WaitOnStream,
     WaitOnRecord,
-    CollectiveName,
-    Dtype,
     InElements,
     OutElements,
+    GroupSize,
+    Seq,
+}
+
+impl Integer {
+    pub(super) const COUNT: usize = Self::Seq as usize + 1;
+}
+
+/// What is a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Text {
+    /// The row's own name.
+    Name,
+    /// For rows of phase `M`: the name given.
+    GivenName,
+    CopyKind,
+    CallStack,
+    SyncKind,
+    CollectiveName,
+    Dtype,
     Group,
     GroupDescription,
     GroupRanks,
-    GroupSize,
-    Seq,
     /// What our own export says in words.
     Words,
-    /// Nothing known.
-    Other,
 }
 
-impl Key {
-    /// True for what an operator was called with.
-    #[inline(always)]
-    pub(super) fn is_input(self) -> bool {
-        matches!(self, Self::InputDims | Self::InputType | Self::InputStrides | Self::ConcreteInputs)
-    }
+impl Text {
+    pub(super) const COUNT: usize = Self::Words as usize + 1;
+}
+
+/// What an operator was called with: lists of JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Input {
+    Dims,
+    Types,
+    Strides,
+    Concrete,
+}
+
+/// A launch's size in three dimensions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Size {
+    Grid,
+    Block,
+}
+
+/// What may have a fraction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fraction {
+    BlocksPerSm,
+    /// In percent.
+    Occupancy,
 }
 
 /// Which key of a row this is; as written, since no profiler writes them otherwise.
@@ -70,12 +103,12 @@ pub(super) fn of_row(key: &[u8]) -> Key {
     match key {
         b"ph" => Key::Phase,
         b"cat" => Key::Category,
-        b"name" => Key::Name,
+        b"name" => Key::Text(Text::Name),
         b"pid" => Key::Pid,
         b"tid" => Key::Tid,
         b"ts" => Key::Time,
         b"dur" => Key::Duration,
-        b"id" => Key::Id,
+        b"id" => Key::Integer(Integer::Id),
         b"args" => Key::Args,
         _ => Key::Other,
     }
@@ -83,46 +116,46 @@ pub(super) fn of_row(key: &[u8]) -> Key {
 
 /// The arguments, in lower case.
 const ARGS: &[(&str, Key)] = &[
-    ("name", Key::GivenName),
-    ("stream", Key::Stream),
-    ("device", Key::Device),
-    ("correlation", Key::Correlation),
-    ("sequence number", Key::SequenceNumber),
-    ("fwd thread id", Key::ForwardThread),
-    ("grid", Key::Grid),
-    ("block", Key::Block),
-    ("registers per thread", Key::Registers),
-    ("shared memory", Key::SharedMemory),
-    ("blocks per sm", Key::BlocksPerSm),
-    ("est. achieved occupancy %", Key::Occupancy),
-    ("bytes", Key::Bytes),
-    ("copy kind", Key::CopyKind),
-    ("kind", Key::CopyKind),
-    ("graph id", Key::Graph),
-    ("graph node id", Key::GraphNode),
-    ("input dims", Key::InputDims),
-    ("input type", Key::InputType),
-    ("input strides", Key::InputStrides),
-    ("concrete inputs", Key::ConcreteInputs),
-    ("call stack", Key::CallStack),
-    ("addr", Key::Address),
-    ("device type", Key::DeviceType),
-    ("device id", Key::DeviceId),
-    ("total allocated", Key::TotalAllocated),
-    ("total reserved", Key::TotalReserved),
-    ("cuda_sync_kind", Key::SyncKind),
-    ("wait_on_stream", Key::WaitOnStream),
-    ("wait_on_cuda_event_record_corr_id", Key::WaitOnRecord),
-    ("collective name", Key::CollectiveName),
-    ("dtype", Key::Dtype),
-    ("in msg nelems", Key::InElements),
-    ("out msg nelems", Key::OutElements),
-    ("process group name", Key::Group),
-    ("process group description", Key::GroupDescription),
-    ("process group ranks", Key::GroupRanks),
-    ("group size", Key::GroupSize),
-    ("seq", Key::Seq),
-    ("stepscope", Key::Words),
+    ("name", Key::Text(Text::GivenName)),
+    ("stream", Key::Integer(Integer::Stream)),
+    ("device", Key::Integer(Integer::Device)),
+    ("correlation", Key::Integer(Integer::Correlation)),
+    ("sequence number", Key::Integer(Integer::SequenceNumber)),
+    ("fwd thread id", Key::Integer(Integer::ForwardThread)),
+    ("grid", Key::Size(Size::Grid)),
+    ("block", Key::Size(Size::Block)),
+    ("registers per thread", Key::Integer(Integer::Registers)),
+    ("shared memory", Key::Integer(Integer::SharedMemory)),
+    ("blocks per sm", Key::Fraction(Fraction::BlocksPerSm)),
+    ("est. achieved occupancy %", Key::Fraction(Fraction::Occupancy)),
+    ("bytes", Key::Integer(Integer::Bytes)),
+    ("copy kind", Key::Text(Text::CopyKind)),
+    ("kind", Key::Text(Text::CopyKind)),
+    ("graph id", Key::Integer(Integer::Graph)),
+    ("graph node id", Key::Integer(Integer::GraphNode)),
+    ("input dims", Key::Input(Input::Dims)),
+    ("input type", Key::Input(Input::Types)),
+    ("input strides", Key::Input(Input::Strides)),
+    ("concrete inputs", Key::Input(Input::Concrete)),
+    ("call stack", Key::Text(Text::CallStack)),
+    ("addr", Key::Integer(Integer::Address)),
+    ("device type", Key::Integer(Integer::DeviceType)),
+    ("device id", Key::Integer(Integer::DeviceId)),
+    ("total allocated", Key::Integer(Integer::TotalAllocated)),
+    ("total reserved", Key::Integer(Integer::TotalReserved)),
+    ("cuda_sync_kind", Key::Text(Text::SyncKind)),
+    ("wait_on_stream", Key::Integer(Integer::WaitOnStream)),
+    ("wait_on_cuda_event_record_corr_id", Key::Integer(Integer::WaitOnRecord)),
+    ("collective name", Key::Text(Text::CollectiveName)),
+    ("dtype", Key::Text(Text::Dtype)),
+    ("in msg nelems", Key::Integer(Integer::InElements)),
+    ("out msg nelems", Key::Integer(Integer::OutElements)),
+    ("process group name", Key::Text(Text::Group)),
+    ("process group description", Key::Text(Text::GroupDescription)),
+    ("process group ranks", Key::Text(Text::GroupRanks)),
+    ("group size", Key::Integer(Integer::GroupSize)),
+    ("seq", Key::Integer(Integer::Seq)),
+    ("stepscope", Key::Text(Text::Words)),
 ];
 
 /// Which argument `key` is; upper and lower case are the same.
@@ -137,7 +170,7 @@ mod tests {
 
     #[test]
     fn arguments_are_known_in_any_case_and_listed_once() {
-        assert_eq!((of_args(b"External id"), of_args(b"Input Dims")), (Key::Other, Key::InputDims));
+        assert_eq!((of_args(b"External id"), of_args(b"Input Dims")), (Key::Other, Key::Input(Input::Dims)));
         for (at, (name, key)) in ARGS.iter().enumerate() {
             assert_eq!(of_args(name.to_ascii_uppercase().as_bytes()), *key);
             assert!(ARGS[..at].iter().all(|(other, _)| other != name), "{name}");

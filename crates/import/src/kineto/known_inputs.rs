@@ -22,8 +22,7 @@ impl Known {
     /// They themselves in a text that begins with them.
     #[inline(always)]
     pub(super) fn texts_in<'a>(&self, text: &'a [u8]) -> InputTexts<'a> {
-        let [dims, types, strides, concrete] = self.parts.map(|(from, to)| &text[from as usize..to as usize]);
-        InputTexts { dims, types, strides, concrete }
+        self.parts.map(|(from, to)| &text[from as usize..to as usize])
     }
 }
 
@@ -103,7 +102,7 @@ impl KnownInputs {
         let entry = self.entries.get(number as usize)?;
         let bytes = &self.bytes[entry.from as usize..][..entry.len as usize];
         let is_here = entry.places.0 == place && text.starts_with(bytes);
-        is_here.then(|| Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts })
+        is_here.then_some(Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts })
     }
 
     /// Remembers inputs that were read one after the other between two places of a layout; their number. `written` begins
@@ -119,7 +118,7 @@ impl KnownInputs {
         if written.len() > MAX_BYTES || self.bytes.len() + written.len() > MAX_TOTAL_BYTES || !written.ends_with(b"]") {
             return None;
         }
-        let parts = [inputs.dims, inputs.types, inputs.strides, inputs.concrete].map(|part| part_of(written, part));
+        let parts = inputs.map(|part| part_of(written, part));
         let (from, len) = (self.bytes.len() as u32, written.len() as u32);
         self.bytes.extend_from_slice(written);
         let number = self.entries.len() as u32;

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! {"ph": "X", "cat": "kernel", "ts": 1.5, "dur": 2, "args": {"stream": 7}}
-//!  ╰──┬────╯╰───────┬───────╯╰──┬──╯   ╰──┬───╯  ╰───┬────╯╰────┬───╯  ╰┴╯
-//!   phase X  category kernel   time    duration     args      stream   ends
+//!  ╰─────────────┬────────────────╯╰──┬───╯ ╰──────────┬──────────────╯ ╰┤
+//!   phase X, category kernel; time  duration   arguments begin; stream   end
 //! ```
 //!
 //! Each of these pieces is a *step* to the next value; steps form a tree from the begin of a row. What a step means was
@@ -15,23 +15,25 @@
 use super::categories::Category;
 use super::keys::Key;
 
-/// What comes behind a step.
+/// What a step says, and what comes behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
-    /// The value of a key.
-    Value(Key),
-    /// Nothing: the step ends with a phase of one letter, in quotes.
-    Phase,
-    /// Nothing: the step ends with this category.
-    Category(Category),
-    /// The first of the arguments: the step ends with their opening bracket.
-    Args,
-    /// What stands behind the arguments.
-    EndOfArgs,
-    /// What stands behind the row.
-    EndOfRow,
-    /// Nothing, and another step of the same bytes may mean something else: not to be learned.
-    Nothing,
+pub(super) struct Meaning {
+    /// Whose value comes next; `None` at the end of the row.
+    pub(super) key: Option<Key>,
+    /// What the step itself says, if anything.
+    pub(super) said: Option<Said>,
+}
+
+/// What a step says itself. Places are bytes from its begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Said {
+    /// Where a phase of one letter stands.
+    pub(super) phase: Option<u8>,
+    pub(super) category: Option<Category>,
+    /// Where the opening bracket of the arguments stands.
+    pub(super) args_begin: Option<u8>,
+    /// Where the closing bracket of the arguments stands.
+    pub(super) args_end: Option<u8>,
 }
 
 /// A place in the tree of steps.
@@ -40,25 +42,25 @@ pub(super) struct Place(u16);
 
 /// Longer steps are not learned.
 const STEP_BYTES: usize = 64;
-/// Half of that: few steps are longer.
-const SHORT_BYTES: usize = STEP_BYTES / 2;
+/// Most steps are no longer than this, or at least than twice as much.
+const SHORT_BYTES: usize = STEP_BYTES / 4;
 /// The bytes of a step, eight a word.
 type Words = [u64; STEP_BYTES / 8];
 /// More steps than rows of one text have layouts; what comes later is read without.
 const MAX_STEPS: usize = 2_048;
 /// More different steps than this behind one place are no layout.
-const MAX_CHOICES: usize = 12;
+const MAX_CHOICES: usize = 32;
 
 #[derive(Debug)]
 struct Step {
+    /// The step that was taken from here last; 0 is none.
+    likely: u16,
+    len: u8,
+    meaning: Meaning,
     /// The bytes, and behind them zeros.
     bytes: Words,
     /// Ones for each of the bytes.
     mask: Words,
-    len: u8,
-    meaning: Meaning,
-    /// The step that was taken from here last; 0 is none.
-    likely: u16,
     /// Steps from here: the first of them, and the next one beside this one.
     first: u16,
     beside: u16,
@@ -72,7 +74,7 @@ pub(super) struct Layouts {
 
 impl Default for Layouts {
     fn default() -> Self {
-        Self { steps: vec![Step::new(b"", Meaning::EndOfRow)] }
+        Self { steps: vec![Step::new(b"", Meaning { key: None, said: None })] }
     }
 }
 
@@ -92,6 +94,7 @@ impl Layouts {
         self.other_step(place, text)
     }
 
+    #[inline(never)]
     fn other_step(&mut self, place: Place, text: &[u8; STEP_BYTES]) -> Option<(Place, usize, Meaning)> {
         let mut at = self.steps[place.0 as usize].first;
         while at != 0 {
@@ -117,8 +120,7 @@ impl Layouts {
             }
             (last, at, choices) = (at, step.beside, choices + 1);
         }
-        let is_clear = !matches!(meaning, Meaning::Nothing | Meaning::Value(Key::Args));
-        if !is_clear || bytes.len() > STEP_BYTES || self.steps.len() == MAX_STEPS || choices == MAX_CHOICES {
+        if bytes.len() > STEP_BYTES || self.steps.len() == MAX_STEPS || choices == MAX_CHOICES {
             return None;
         }
         let new = self.steps.len() as u16;
@@ -150,10 +152,14 @@ impl Step {
     /// True when `text` begins with the bytes: many are compared at once.
     #[inline(always)]
     fn begins(&self, text: &[u8; STEP_BYTES]) -> bool {
-        let differs = |from: usize| {
-            (from..from + SHORT_BYTES / 8).fold(0, |all, at| all | (word(text, at) ^ self.bytes[at]) & self.mask[at])
+        let differs = |bytes: std::ops::Range<usize>| {
+            let words = bytes.start / 8..bytes.end / 8;
+            words.fold(0, |all, at| all | (word(text, at) ^ self.bytes[at]) & self.mask[at]) != 0
         };
-        differs(0) == 0 && (self.len as usize <= SHORT_BYTES || differs(SHORT_BYTES / 8) == 0)
+        let len = self.len as usize;
+        !differs(0..SHORT_BYTES)
+            && (len <= SHORT_BYTES || !differs(SHORT_BYTES..2 * SHORT_BYTES))
+            && (len <= 2 * SHORT_BYTES || !differs(2 * SHORT_BYTES..STEP_BYTES))
     }
 }
 
@@ -166,7 +172,7 @@ fn word(bytes: &[u8; STEP_BYTES], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    const VALUE: Meaning = Meaning::Value(Key::Time);
+    const VALUE: Meaning = Meaning { key: Some(Key::Time), said: None };
 
     /// Text long enough to be looked at.
     fn padded(text: &str) -> Vec<u8> {
