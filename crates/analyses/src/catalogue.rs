@@ -93,6 +93,7 @@ macro_rules! catalogue_of {
 /// Every analysis, in the order a person would read them.
 pub fn catalogue() -> &'static [Analysis] {
     catalogue_of![
+        advice,
         step_breakdown,
         temporal_breakdown,
         overlap,

@@ -26,7 +26,7 @@ mod inputs;
 mod products;
 
 pub(crate) use formula::Formula;
-pub(crate) use inputs::Inputs;
+pub(crate) use inputs::{Inputs, shapes};
 
 use crate::op_classes::OpClasses;
 use crate::op_tree::{NONE, OpTree};

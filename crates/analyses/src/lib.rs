@@ -3,6 +3,7 @@
 //!
 //! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
 
+pub mod advice;
 mod allocations;
 mod catalogue;
 pub mod copies;

@@ -80,24 +80,34 @@ fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySu
         reserved_bytes: peak.reserved_bytes,
         reserved_bytes_max: levels.iter().filter_map(|level| level.reserved_bytes).max(),
         memory_bytes: pool.device.and_then(|device| trace.devices[device.index()].memory_bytes),
-        growth_bytes_per_step: growth(trace, selection, pool.rank, &all),
+        growth_bytes_per_step: growth(trace, selection, pool, &all),
         allocations: events().filter(|event| event.bytes > 0).count() as i64,
         frees: events().filter(|event| event.bytes < 0).count() as i64,
     })
 }
 
-fn growth(trace: &Trace, selection: &Selection, rank: u32, levels: &[Level]) -> Option<i64> {
+fn growth(trace: &Trace, selection: &Selection, pool: &Pool, levels: &[Level]) -> Option<i64> {
+    let ends = at_step_ends(trace, pool.rank, levels);
+    let between = i64::try_from(ends.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
+    let growth = ends.last()?.1.saturating_sub(ends.first()?.1) / between;
+    selection.step.is_none().then_some(growth)
+}
+
+/// The end of each complete step, and what is allocated then, of all steps of a pool's rank.
+pub(crate) fn bytes_at_step_ends(trace: &Trace, pool: &Pool) -> Vec<(i64, i64)> {
+    at_step_ends(trace, pool.rank, &levels(trace, pool))
+}
+
+fn at_step_ends(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<(i64, i64)> {
     let is_wanted = |step: &&Step| step.rank == rank && step.is_complete && step.source != StepSource::Whole;
-    let steps: Vec<&Step> = trace.steps.iter().filter(is_wanted).filter(|_| selection.step.is_none()).collect();
+    let steps: Vec<&Step> = trace.steps.iter().filter(is_wanted).collect();
     // Of several processes, that of the first step.
-    let steps: Vec<&&Step> = steps.iter().filter(|step| step.process == steps[0].process).collect();
-    let at_end = |step: &Step| {
+    let steps = steps.iter().filter(|step| step.process == steps[0].process);
+    let at_end = |step: &&Step| {
         let before = levels.partition_point(|level| level.time_ns < step.span.end_ns).checked_sub(1)?;
-        Some(levels[before].allocated_bytes)
+        Some((step.span.end_ns, levels[before].allocated_bytes))
     };
-    let known: Vec<i64> = steps.iter().filter_map(|step| at_end(step)).collect();
-    let between = i64::try_from(known.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
-    Some(known.last()?.saturating_sub(*known.first()?) / between)
+    steps.filter_map(at_end).collect()
 }
 
 pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {

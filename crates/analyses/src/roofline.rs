@@ -30,7 +30,7 @@
 //! and device and communication are left out. For one step, the device work launched on the host inside it.
 
 mod account;
-mod devices;
+pub(crate) mod devices;
 
 use crate::groups::GroupLabel;
 use crate::{Coverage, Outcome, Selection, Unit};

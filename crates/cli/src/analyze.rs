@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::line_wrap::wrap;
 use crate::opening;
 use crate::output::{deliver, line_width};
-use crate::report::{PartArguments, examples_text, findings_text};
+use crate::report::{PartArguments, advice_with_evidence, examples_text, findings_text};
 use clap::Args;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use stepscope_engine::report::AdviceRow;
 use stepscope_engine::{
     self as engine, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table, to_csv,
 };
@@ -136,6 +137,9 @@ fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
     let mut doubts = String::new();
     if envelope.analysis == "findings" {
         text.push_str(&examples_text(&in_order_of(findings, &envelope.results), width));
+    } else if envelope.analysis == "advice" {
+        text.push_str(&advice_with_evidence(&AdviceRow::all(&envelope.results), width));
+        doubts = findings_text(&findings, width);
     } else {
         let table = text_table(&envelope.results, width);
         table.heading.iter().for_each(|line| text.push_str(&format!("{HEADING}{line}{HEADING:#}\n")));

@@ -1,5 +1,6 @@
 //! `stepscope report`: what stands out in a run, for a person in a terminal.
 
+mod advice_text;
 mod devices_text;
 mod findings_text;
 mod report_text;
@@ -7,6 +8,7 @@ mod section;
 mod steps_text;
 mod top_text;
 
+pub(crate) use advice_text::advice_with_evidence;
 pub(crate) use findings_text::{examples_text, findings_text};
 
 use crate::Ending;
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 use stepscope_engine::{self as engine, Selection, width_of};
 use stepscope_export as export;
 
-/// Sum a run up: verdict, where the time goes, top operators and kernels, what is doubtful, what to look at next
+/// Sum a run up: verdict, advice, where the time goes, top operators and kernels, what is doubtful, what to look at next
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -74,7 +76,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     }
     if arguments.html.is_none() && arguments.markdown.is_none() {
         let json = || report.to_json() + "\n";
-        print(&if arguments.json { json() } else { report_text::report_text(&report, line_width()) })?;
+        print(&if arguments.json { json() } else { report_text::report_text(&report, &input, line_width()) })?;
     }
     Ok(0)
 }

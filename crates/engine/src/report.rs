@@ -1,6 +1,7 @@
 //! The report: what a person wants to know of a run first, as plain data. Every number comes from an analysis; here
 //! they are chosen, put in order and said in words, so that terminal, page and document tell the same.
 
+mod advice;
 mod breakdown;
 mod devices;
 mod next;
@@ -9,6 +10,7 @@ mod steps;
 mod top;
 mod verdict;
 
+pub use advice::AdviceRow;
 pub use breakdown::{Breakdown, Part, class_words};
 pub use devices::DeviceTime;
 pub use next::NextCommand;
@@ -42,6 +44,8 @@ pub struct Report {
     pub step: Option<i64>,
     /// What stands out, in one to three sentences with their numbers.
     pub verdict: Vec<String>,
+    /// What to change, what there is most to gain from first; of each rule the first row.
+    pub advice: Vec<AdviceRow>,
     /// From the first to the last event; none in an empty trace.
     pub span_ns: Option<i64>,
     /// What the run ran on, as far as the input says.
@@ -85,6 +89,8 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
     };
     let [temporal, steps, operators, kernels] =
         ["temporal_breakdown", "step_breakdown", "operators", "kernels"].map(&mut run);
+    // Which rules cannot be judged is told with the whole advice, not here.
+    let advice = find("advice").map(|analysis| (analysis.run)(trace, selection)).unwrap_or_default();
     let devices = devices::device_times(trace, &temporal.table);
     let mut report = Report {
         schema: SCHEMA,
@@ -92,6 +98,7 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         rank: selection.rank,
         step: selection.step,
         verdict: Vec::new(),
+        advice: AdviceRow::first_of_each(&advice.table),
         span_ns: trace.span().map(|span| span.duration_ns()),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),

@@ -9,13 +9,13 @@ use bars::breakdown_bar;
 use escape::Escaped;
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns};
-use stepscope_engine::report::{Report, Top};
+use stepscope_engine::report::{AdviceRow, Report, Top};
 use stepscope_engine::{Envelope, FindingRow};
 use tables::table_html;
 
 const STYLE: &str = include_str!("html/page.css");
 /// Analyses whose whole results stand open on the page, in this order, when the catalogue has them.
-const OPEN: [(&str, &str); 2] = [("advice", "Advice"), ("idle_causes", "Why devices idle")];
+const OPEN: [(&str, &str); 1] = [("idle_causes", "Why devices idle")];
 
 /// The page of a report. `results` are the analyses of the same part of the run, whose tables stand at its end.
 pub fn report_html(report: &Report, results: &[Envelope]) -> String {
@@ -30,6 +30,7 @@ pub fn report_html(report: &Report, results: &[Envelope]) -> String {
         facts(report)
     );
     section(&mut page, "", &verdict(report));
+    section(&mut page, "Advice", &advice(&report.advice));
     for (analysis, title) in OPEN {
         let result = results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
         result.into_iter().for_each(|result| section(&mut page, title, &table_html(&result.results)));
@@ -73,6 +74,31 @@ fn facts(report: &Report) -> String {
 
 fn verdict(report: &Report) -> String {
     report.verdict.iter().map(|sentence| format!("<p class=\"verdict\">{}</p>\n", Escaped(sentence))).collect()
+}
+
+fn advice(advice: &[AdviceRow]) -> String {
+    if advice.is_empty() {
+        return String::new();
+    }
+    let item = |row: &AdviceRow| {
+        let others = if row.others > 0 { format!(", and {} times elsewhere", row.others) } else { String::new() };
+        let (priority, rule, gain) = (Escaped(&row.priority), Escaped(&row.rule), row.gain_words());
+        let (says, to_do) = (with_code(&row.says), with_code(&row.to_do));
+        format!(
+            "<li class=\"{priority}\"><b>{gain}</b> <code>{rule}</code>{others}<br>\n{says}<br>\n\
+             <small>{to_do}</small></li>\n"
+        )
+    };
+    let items: String = advice.iter().map(item).collect();
+    format!("<p class=\"note\">Gains are at most, and do not add up.</p>\n<ul class=\"advice\">\n{items}</ul>\n")
+}
+
+/// Sentences, in which what stands between backquotes is code.
+fn with_code(text: &str) -> String {
+    let part = |(at, part): (usize, &str)| {
+        if at % 2 == 1 { format!("<code>{}</code>", Escaped(part)) } else { Escaped(part).to_string() }
+    };
+    text.split('`').enumerate().map(part).collect()
 }
 
 fn devices(report: &Report) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-use stepscope_engine::report::{Breakdown, Report, Top, class_words};
+use stepscope_engine::report::{AdviceRow, Breakdown, Report, Top, class_words};
 use stepscope_engine::{
     Column, Envelope, FindingRow, Table, column_words, finding_rows, format_cell, has_answers, is_right_aligned,
     printable,
@@ -21,6 +21,7 @@ pub fn report_markdown(report: &Report) -> String {
         text.push('\n');
     }
     report.verdict.iter().for_each(|sentence| text.push_str(&format!("{}\n\n", escaped(sentence))));
+    text.push_str(&advice_markdown(&report.advice));
     if let Some(breakdown) = &report.step_breakdown {
         let _ = write!(text, "## Where the time goes\n\n{}", breakdown_markdown(breakdown));
     }
@@ -44,6 +45,25 @@ pub fn result_markdown(envelope: &Envelope) -> String {
     text.push_str(&table_markdown(&envelope.results));
     text.push_str(&findings_markdown(&finding_rows(&envelope.findings)));
     text
+}
+
+fn advice_markdown(advice: &[AdviceRow]) -> String {
+    if advice.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Advice\n\nGains are at most, and do not add up.\n\n");
+    for row in advice {
+        let (rule, says, to_do) = (code(&row.rule), with_code(&row.says), with_code(&row.to_do));
+        let gain = row.gain_words();
+        let _ = writeln!(text, "- **{gain}** ({}, {rule}): {says} {to_do}", row.priority);
+    }
+    text + "\n"
+}
+
+/// Sentences, in which what stands between backquotes is code.
+fn with_code(text: &str) -> String {
+    let part = |(at, part): (usize, &str)| if at % 2 == 1 { code(part) } else { escaped(part) };
+    text.split('`').enumerate().map(part).collect()
 }
 
 fn breakdown_markdown(breakdown: &Breakdown) -> String {

@@ -4,7 +4,7 @@
 //! are placed by their Unix time.
 
 use crate::ImportError;
-use crate::labels::{Label, label_kind};
+use crate::labels::{Label, data_parallelism, label_kind};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use stepscope_base::StringId;
@@ -161,6 +161,8 @@ fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
         parent_pid: pids_of_run.contains(&parent).then_some(capture.parent_pid as i64),
         host: fact(capture, "host").map(str::to_string),
         name: fact(capture, "process_name").unwrap_or("process").to_string(),
+        data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
+        comm_backend: None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a label (`record_function`) says by its name: the one place that knows the names frameworks give to steps,
 //! waits for data and optimizers.
 
+use stepscope_trace::DataParallelism;
+
 /// What a label stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Label {
@@ -12,6 +14,15 @@ pub(crate) enum Label {
     Optimizer,
     /// A label of the user's or of a library.
     Annotation,
+}
+
+/// How the model runs whose forward pass the label `name` is.
+pub(crate) fn data_parallelism(name: &str) -> Option<DataParallelism> {
+    match name {
+        "DataParallel.forward" => Some(DataParallelism::OneProcess),
+        "DistributedDataParallel.forward" => Some(DataParallelism::Distributed),
+        _ => None,
+    }
 }
 
 /// What the label `name` stands for.
@@ -42,5 +53,8 @@ mod tests {
         assert_eq!(label_kind("Optimizer.step#AdamW.step"), Label::Optimizer);
         assert_eq!(label_kind("Optimizer.zero_grad#SGD.zero_grad"), Label::Optimizer);
         assert_eq!(label_kind("forward"), Label::Annotation);
+        assert_eq!(data_parallelism("DataParallel.forward"), Some(DataParallelism::OneProcess));
+        assert_eq!(data_parallelism("DistributedDataParallel.forward"), Some(DataParallelism::Distributed));
+        assert_eq!(data_parallelism("DistributedDataParallel"), None);
     }
 }

@@ -11,9 +11,9 @@ mod step_limits;
 
 use crate::ops::InputsTable;
 use crate::{
-    Collective, Counter, Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind, Instants, IoEvent,
-    MemoryEvent, OpInfo, OpInputs, OpInputsId, Ops, Process, ProcessId, SliceId, SliceKind, Synchronization, Trace,
-    Track, TrackId,
+    Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind,
+    Instants, IoEvent, MemoryEvent, OpInfo, OpInputs, OpInputsId, Ops, Process, ProcessId, SliceId, SliceKind,
+    Synchronization, Trace, Track, TrackId,
 };
 use stepscope_base::{StringId, StringTable};
 
@@ -243,6 +243,13 @@ impl TraceBuilder {
     /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends.
     pub fn add_step_mark(&mut self, track: TrackId, time_ns: i64) {
         self.step_marks.push((track, time_ns));
+    }
+
+    /// Says how the model of the process that `track` belongs to runs; of several ways the one in one process stays.
+    pub fn set_data_parallelism(&mut self, track: TrackId, parallelism: DataParallelism) {
+        let process = self.tracks[track.index()].process;
+        let known = &mut self.processes[process.index()].data_parallelism;
+        *known = Some(known.map_or(parallelism, |known| known.min(parallelism)));
     }
 
     /// Says that the recording of a process ended while it was at work, so that its last step is cut.

@@ -130,6 +130,13 @@ pub struct DeviceEvents {
     rows: Vec<DeviceEvent>,
 }
 
+impl FromIterator<DeviceEvent> for DeviceEvents {
+    /// Of rows that are in order already.
+    fn from_iter<I: IntoIterator<Item = DeviceEvent>>(rows: I) -> Self {
+        Self::from_rows(rows.into_iter().collect())
+    }
+}
+
 impl DeviceEvents {
     pub(crate) fn from_rows(rows: Vec<DeviceEvent>) -> Self {
         Self { rows }

@@ -128,6 +128,8 @@ finding_codes! {
         "steps cut by the start or the end of recording: left out of averages";
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
+    RuleNotJudged = "analysis.rule_not_judged", Info,
+        "rules of advice for which the input lacks the data: that they are silent says nothing";
 }
 
 /// One statement, with how often it applies and a few examples.

@@ -33,7 +33,7 @@ pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use slices::{SliceId, SliceKind, Slices};
 pub use steps::{Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
-pub use tracks::{Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
+pub use tracks::{CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
 
 use stepscope_base::{Span, StringTable};
 

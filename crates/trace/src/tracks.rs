@@ -31,6 +31,30 @@ pub struct Process {
     pub host: Option<String>,
     /// What a person calls it: `train.py`, `DataLoader worker 0`.
     pub name: String,
+    /// How its model runs on several devices; `None` when nothing says so.
+    pub data_parallelism: Option<DataParallelism>,
+    /// What carries its collectives; `None` when the source does not say, or names another.
+    pub comm_backend: Option<CommBackend>,
+}
+
+/// How copies of a model share a batch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DataParallelism {
+    /// One process copies the model to all of its devices in every step (`torch.nn.DataParallel`).
+    OneProcess,
+    /// Each process has a copy of its own (`DistributedDataParallel`).
+    Distributed,
+}
+
+/// What carries the collectives of a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CommBackend {
+    /// NCCL, or RCCL, which goes by the same name.
+    Nccl,
+    /// Gloo: through the host's memory.
+    Gloo,
+    /// MPI.
+    Mpi,
 }
 
 /// One accelerator as seen by one rank.

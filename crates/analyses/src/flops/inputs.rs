@@ -148,6 +148,11 @@ impl Inputs {
     }
 }
 
+/// The shapes that a text of dimensions says, `None` for an input that has none; `None` when it cannot be read.
+pub(crate) fn shapes(dims: &str) -> Option<Vec<Option<Vec<i64>>>> {
+    Some(items(dims)?.iter().map(Item::numbers).collect())
+}
+
 fn is_true(text: &str) -> Option<bool> {
     match text.trim() {
         "True" | "true" => Some(true),

@@ -8,7 +8,7 @@ const TABLE: &str = include_str!("../../data/devices.tsv");
 
 /// What a device can do at best.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Peaks {
+pub(crate) struct Peaks {
     words: Vec<&'static str>,
     fp64: Option<i64>,
     fp32: Option<i64>,
@@ -50,7 +50,7 @@ fn scaled(text: &str, digits: usize) -> Option<i64> {
 }
 
 /// The peaks of a device; `None` when the table does not know it.
-pub(super) fn peaks(device: &Device) -> Option<&'static Peaks> {
+pub(crate) fn peaks(device: &Device) -> Option<&'static Peaks> {
     let name = device.name.as_deref()?.to_lowercase();
     let words: Vec<&str> = name.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
     let fitting = ROWS.iter().filter(|row| row.words.iter().all(|word| words.contains(word)));
@@ -59,6 +59,12 @@ pub(super) fn peaks(device: &Device) -> Option<&'static Peaks> {
 }
 
 impl Peaks {
+    /// Operations per second of products of 32-bit floats outside of tensor cores, and of 16-bit ones in them; `None`
+    /// when either is not known.
+    pub(crate) fn plain_and_tensor_flops_per_s(&self) -> Option<(i64, i64)> {
+        self.fp32.zip(self.fp16)
+    }
+
     /// Operations per second for such work: products at the rate of what they compute with, everything else at that of
     /// plain 32-bit (64-bit) arithmetic.
     pub(super) fn flops_per_s(&self, work: &Work, uses_tensor_cores: bool) -> Option<i64> {

@@ -1,5 +1,6 @@
 //! The whole report as text.
 
+use super::advice_text::advice_text;
 use super::devices_text::devices_text;
 use super::findings_text::findings_text;
 use super::section::heading;
@@ -13,7 +14,7 @@ use stepscope_engine::report::{ProcessRow, Report};
 use stepscope_engine::{fit_width, width_of};
 
 /// `report` in lines of at most `width` columns; sections without content are left out.
-pub(super) fn report_text(report: &Report, width: usize) -> String {
+pub(super) fn report_text(report: &Report, input: &str, width: usize) -> String {
     let name = fit_width(&report.run.name, width - "stepscope report  ".len());
     let mut text = format!("{DIM}stepscope report{DIM:#}  {HEADING}{name}{HEADING:#}\n");
     for line in joined(facts(report), width) {
@@ -24,6 +25,7 @@ pub(super) fn report_text(report: &Report, width: usize) -> String {
         wrap(sentence, width - 2).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
     let sections = [
+        advice_text(&report.advice, &advice_command(report, input), width),
         breakdown_text(report, width),
         steps_text(report, width),
         devices_text(&report.devices, &report.run.ranks, width),
@@ -36,6 +38,11 @@ pub(super) fn report_text(report: &Report, width: usize) -> String {
         let _ = write!(text, "\n{section}");
     }
     text
+}
+
+fn advice_command(report: &Report, input: &str) -> String {
+    let part = |name: &str, number: Option<i64>| number.map_or(String::new(), |number| format!(" --{name} {number}"));
+    format!("stepscope analyze advice {input}{}{}", part("rank", report.rank.map(i64::from)), part("step", report.step))
 }
 
 /// `facts` in lines of at most `width` columns; no fact is broken.
@@ -113,7 +120,7 @@ mod tests {
 
     fn text_of(drawing: &str, width: usize) -> String {
         let report = report::report(&drawn(drawing), &Selection::default(), "runs/a").unwrap();
-        anstream::adapter::strip_str(&report_text(&report, width)).to_string()
+        anstream::adapter::strip_str(&report_text(&report, "runs/a", width)).to_string()
     }
 
     const WITH_GPU: &str = "
@@ -132,11 +139,35 @@ mod tests {
     }
 
     #[test]
+    fn advice_stands_behind_the_verdict_and_fits_any_terminal() {
+        let row = |cells: &str| cells.chars().map(|cell| cell.to_string().repeat(1_000)).collect::<String>();
+        let drawing = format!("rank 0 step {}\nrank 0 stream 7 {}", row("00000000"), row("CCCC..NN"));
+        let text = text_of(&drawing, 80);
+        let at = |title: &str| text.find(title).unwrap_or_else(|| panic!("{title:?} is not in\n{text}"));
+        assert!(
+            at("GPU 0 was idle") < at("\nAdvice  most to gain first") && at("\nAdvice") < at("\nWhere the time goes")
+        );
+        assert!(at("up to 2.00 ms, 25.0 %  comm.exposed") < at("stepscope analyze advice runs/a"), "{text}");
+        for width in 60..=120 {
+            let text = text_of(&drawing, width);
+            assert!(text.lines().all(|line| width_of(line) <= width), "{width}:\n{text}");
+        }
+    }
+
+    #[test]
     fn sections_without_content_are_left_out() {
         let sections = |drawing| {
             let text = text_of(drawing, 100);
-            let titles =
-                ["Where the time goes", "Steps", "Device time", "Top operators", "Top kernels", "Findings", "Next"];
+            let titles = [
+                "Advice",
+                "Where the time goes",
+                "Steps",
+                "Device time",
+                "Top operators",
+                "Top kernels",
+                "Findings",
+                "Next",
+            ];
             let is_there = |title: &&str| text.lines().any(|line| line.starts_with(*title));
             titles.into_iter().filter(is_there).collect::<Vec<_>>()
         };

@@ -197,7 +197,7 @@ impl Processes {
                 builder.set_cut(known.id);
             }
             let pid = Some(known.pid).filter(|pid| !is_rank && *pid > 0);
-            let process = Process { rank, world_size: None, pid, parent_pid: known.parent, host, name };
+            let process = Process { rank, pid, parent_pid: known.parent, host, name, ..Process::default() };
             *builder.process_mut(known.id) = process.clone();
             known.name_threads(&process, |pid| by_host.get(&(known.host, pid)).map(|at| self.known[*at].id), builder);
         }

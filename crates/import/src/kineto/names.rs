@@ -2,10 +2,10 @@
 
 use super::facts::{copy_direction, is_pageable};
 use crate::json::text;
-use crate::labels::{Label, label_kind};
+use crate::labels::{Label, data_parallelism, label_kind};
 use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::CopyDirection;
+use stepscope_trace::{CopyDirection, DataParallelism};
 
 /// What Kineto puts before the name of a module.
 const MODULE_PREFIX: &str = "nn.Module: ";
@@ -17,6 +17,7 @@ pub(super) struct NameFacts {
     /// The name without what marks a module.
     pub(super) module: Option<StringId>,
     pub(super) label: Label,
+    pub(super) data_parallelism: Option<DataParallelism>,
     pub(super) is_communication_call: bool,
     pub(super) is_communication_kernel: bool,
     pub(super) is_host_sync_call: bool,
@@ -40,6 +41,7 @@ impl NameFacts {
             name: strings.intern(name),
             module: name.strip_prefix(MODULE_PREFIX).map(|module| strings.intern(module)),
             label: label_kind(name),
+            data_parallelism: data_parallelism(name),
             is_communication_call: is_communication_call(name),
             is_communication_kernel: is_communication_kernel(name),
             is_host_sync_call: is_host_sync_call(name),

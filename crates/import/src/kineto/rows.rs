@@ -196,6 +196,9 @@ impl Rows {
             if facts.is_communication_call {
                 self.builder.add_communication_call(id);
             }
+            if let Some(parallelism) = facts.data_parallelism {
+                self.builder.set_data_parallelism(track, parallelism);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Source, read};
 use crate::ImportError;
 use proptest::prelude::*;
 use std::path::Path;
-use stepscope_trace::{FindingCode, FlowKind, SliceId, Trace, TrackKind};
+use stepscope_trace::{CommBackend, DataParallelism, FindingCode, FlowKind, SliceId, Trace, TrackKind};
 
 /// Whatever the text is: an error that says something, or a trace that keeps the model's promises.
 fn check_sane(text: &[u8]) {
@@ -65,6 +65,26 @@ fn check(events: &[&str], expected_slices: &[&str], expected_findings: &[&str]) 
 }
 
 const OP: &str = r#""ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 1, "dur": 4"#;
+
+#[test]
+fn a_process_knows_how_its_model_runs_and_what_carries_its_collectives() {
+    let row = |name: &str| {
+        format!(r#"{{"ph": "X", "cat": "user_annotation", "name": "{name}", "pid": 1, "tid": 1, "ts": 1, "dur": 1}}"#)
+    };
+    let process = |names: &[&str]| {
+        let rows: Vec<String> = names.iter().map(|name| row(name)).collect();
+        let trace = trace_of(&format!(
+            r#"{{"traceEvents": [{}], "distributedInfo": {{"backend": "cpu:gloo,cuda:gloo", "rank": 0}}}}"#,
+            rows.join(",")
+        ));
+        (trace.processes[0].data_parallelism, trace.processes[0].comm_backend)
+    };
+    let gloo = Some(CommBackend::Gloo);
+    assert_eq!(process(&["forward"]), (None, gloo));
+    assert_eq!(process(&["DistributedDataParallel.forward"]), (Some(DataParallelism::Distributed), gloo));
+    let both = ["DistributedDataParallel.forward", "DataParallel.forward"];
+    assert_eq!(process(&both), (Some(DataParallelism::OneProcess), gloo));
+}
 
 #[test]
 fn metadata_may_stand_after_the_events() {

@@ -150,6 +150,7 @@ impl Tracks {
         for process in self.processes.values().chain([&self.main]) {
             let process = builder.process_mut(*process);
             (process.rank, process.world_size, process.host) = (rank, metadata.world_size, metadata.host.clone());
+            process.comm_backend = metadata.comm_backend;
             if let Some(name) = process.pid.and_then(|pid| self.process_names.get(&pid)) {
                 process.name.clone_from(name);
             }

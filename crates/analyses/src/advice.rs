@@ -1,0 +1,287 @@
+//! # Definition
+//! What a person could change to make the job faster or safer: one row for each rule whose condition holds, what there
+//! is most to gain from first. A row says what was measured and which threshold it passes, what to do, what that could
+//! gain at most, and where to look.
+//!
+//! The expected gain is an upper bound, and `gain_estimate` says of what kind. `removal`: all the time that the rule
+//! measured goes away. `overlap`: communication hides under as much computing as there is. `roofline`: the operators
+//! reach what the device could do. `peak_rates`: kernels get faster by as much as the peak rates of the device differ.
+//! `full_device`: the blocks of a kernel spread over all multiprocessors. What one piece of advice gains another may
+//! gain too, so gains do not add up.
+//!
+//! The priority of a row with a gain is `high` from a tenth of the window on, `medium` from 3 % on, else `low`; for a
+//! row without one the rule sets it.
+//!
+//! # Units
+//! Nanoseconds; bytes; shares in 0..=1. `gain_ratio` is the gain's share of the window, `window_ns`. `start_ns` and
+//! `slice` are a place in the timeline, most often the longest case; `start_ns` counts from the start of the trace.
+//!
+//! # Source
+//! The analysis that `evidence` names, and what the recording says of the job. The rules and their thresholds are listed
+//! in `docs/metrics.md`.
+//!
+//! # Edge cases
+//! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
+//! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
+//! nothing. A row without a rank is about all ranks asked for together. What one rank cannot tell, such as who is late
+//! to a collective, is not judged.
+
+mod comm_backend;
+mod comm_overlap;
+mod data_parallel;
+mod dataloader;
+mod exposed_comm;
+mod exposed_io;
+mod facts;
+mod few_blocks;
+mod first_step;
+mod gemm_shapes;
+mod host_code;
+mod host_sync;
+mod kernel_work;
+mod launch_bound;
+mod long_calls;
+mod low_utilization;
+mod memory_fragmentation;
+mod memory_growth;
+mod memory_near_full;
+mod pageable_copies;
+mod pauses;
+mod profiler_overhead;
+mod queue_wait;
+mod short_kernels;
+mod small_io;
+mod tensor_cores;
+mod unfused;
+mod wasted_time;
+
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use facts::Facts;
+use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
+
+/// How much a piece of advice matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Priority {
+    /// The job suffers from it.
+    High,
+    /// Worth a change.
+    Medium,
+    /// Worth knowing.
+    #[default]
+    Low,
+}
+
+impl Priority {
+    /// The priority's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+        }
+    }
+
+    /// By the share of the window that there is to gain.
+    fn of_gain(gain_ratio: f64) -> Self {
+        match gain_ratio {
+            ratio if ratio >= 0.10 => Self::High,
+            ratio if ratio >= 0.03 => Self::Medium,
+            _ => Self::Low,
+        }
+    }
+}
+
+/// What an expected gain is an upper bound of. The comment of this file defines each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GainEstimate {
+    /// All that was measured goes away.
+    Removal,
+    /// Communication hides under computing.
+    Overlap,
+    /// Operators reach their roofline.
+    Roofline,
+    /// Kernels get faster as peak rates differ.
+    PeakRates,
+    /// Kernels fill the device.
+    FullDevice,
+}
+
+impl GainEstimate {
+    /// The estimate's name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Removal => "removal",
+            Self::Overlap => "overlap",
+            Self::Roofline => "roofline",
+            Self::PeakRates => "peak_rates",
+            Self::FullDevice => "full_device",
+        }
+    }
+}
+
+/// A place in the timeline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// When it begins.
+    pub start_ns: i64,
+    /// What is there; `None` when nothing was recorded.
+    pub slice: Option<SliceId>,
+}
+
+impl Place {
+    fn of(trace: &Trace, slice: SliceId) -> Self {
+        Self { start_ns: trace.slices.start_ns[slice.index()], slice: Some(slice) }
+    }
+}
+
+/// One piece of advice.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Advice {
+    /// The rank; `None` for all ranks asked for.
+    pub rank: Option<u32>,
+    /// The device's number within the rank; `None` when it is not about one.
+    pub device: Option<i64>,
+    /// The rule's stable code.
+    pub rule: &'static str,
+    /// How much it matters.
+    pub priority: Priority,
+    /// What is so, in one sentence with its numbers.
+    pub says: String,
+    /// What to do about it.
+    pub to_do: &'static str,
+    /// The share that the rule looks at.
+    pub measured_ratio: Option<f64>,
+    /// The share from which on the rule speaks.
+    pub threshold_ratio: Option<f64>,
+    /// The time that the rule looks at.
+    pub measured_ns: Option<i64>,
+    /// The bytes that the rule looks at.
+    pub measured_bytes: Option<i64>,
+    /// Cases.
+    pub count: Option<i64>,
+    /// The time that gain and measured time are parts of.
+    pub window_ns: Option<i64>,
+    /// What there is to gain at most, and of what kind that bound is.
+    pub gain: Option<(i64, GainEstimate)>,
+    /// The analysis that has the numbers.
+    pub evidence: &'static str,
+    /// Where to look.
+    pub place: Option<Place>,
+}
+
+impl Advice {
+    /// The gain as a share of the window.
+    pub fn gain_ratio(&self) -> Option<f64> {
+        let (gain_ns, _) = self.gain?;
+        self.window_ns.filter(|window_ns| *window_ns > 0).map(|window_ns| gain_ns as f64 / window_ns as f64)
+    }
+
+    fn gain_ns(&self) -> Option<i64> {
+        self.gain.map(|(ns, _)| ns)
+    }
+}
+
+/// Why a rule cannot be judged: what the input lacks.
+struct Lacks(&'static str);
+
+/// What a rule says; nothing when its condition does not hold.
+type Judged = Result<Vec<Advice>, Lacks>;
+
+/// One rule.
+struct Rule {
+    code: &'static str,
+    /// The analysis that has its numbers.
+    evidence: &'static str,
+    to_do: &'static str,
+    judge: fn(&Facts) -> Judged,
+}
+
+const RULES: &[Rule] = &[
+    dataloader::RULE,
+    data_parallel::RULE,
+    comm_backend::RULE,
+    exposed_comm::RULE,
+    comm_overlap::RULE,
+    low_utilization::RULE,
+    launch_bound::RULE,
+    short_kernels::RULE,
+    host_code::RULE,
+    long_calls::RULE,
+    host_sync::RULE,
+    queue_wait::RULE,
+    profiler_overhead::RULE,
+    pageable_copies::RULE,
+    tensor_cores::RULE,
+    unfused::RULE,
+    few_blocks::RULE,
+    gemm_shapes::RULE,
+    wasted_time::RULE,
+    first_step::RULE,
+    memory_near_full::RULE,
+    memory_fragmentation::RULE,
+    memory_growth::RULE,
+    small_io::RULE,
+    exposed_io::RULE,
+];
+
+/// All that is to be said, what there is most to gain from first.
+pub fn advice(trace: &Trace, selection: &Selection) -> Vec<Advice> {
+    judged(trace, selection).0
+}
+
+/// The rows, and the rules that cannot be judged.
+fn judged(trace: &Trace, selection: &Selection) -> (Vec<Advice>, Findings) {
+    let facts = Facts::new(trace, selection);
+    let (mut rows, mut findings) = (Vec::new(), Findings::default());
+    for rule in RULES {
+        match (rule.judge)(&facts) {
+            Ok(found) => rows.extend(found.into_iter().map(|row| finished(rule, row))),
+            Err(Lacks(what)) => {
+                findings.add(FindingCode::RuleNotJudged, || format!("{}: {what}", rule.code));
+            }
+        }
+    }
+    rows.sort_by(|a, b| {
+        let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
+        order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
+    });
+    (rows, findings)
+}
+
+fn finished(rule: &Rule, row: Advice) -> Advice {
+    if let (Some(gain_ns), Some(window_ns)) = (row.gain_ns(), row.window_ns) {
+        assert!((0..=window_ns).contains(&gain_ns), "{} gains {gain_ns} of {window_ns} ns", rule.code);
+    }
+    let priority = row.gain_ratio().map_or(row.priority, Priority::of_gain);
+    Advice { rule: rule.code, evidence: rule.evidence, to_do: rule.to_do, priority, ..row }
+}
+
+pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+    let (rows, findings) = judged(trace, selection);
+    let gain = |row: &Advice| row.gain.map(|(_, estimate)| estimate.as_str());
+    let slice = |row: &Advice| Some(trace.slice_name(row.place?.slice?));
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| row.rank.map(i64::from)))
+        .count("device", rows.iter().map(|row| row.device))
+        .text("rule", rows.iter().map(|row| Some(row.rule)))
+        .text("priority", rows.iter().map(|row| Some(row.priority.as_str())))
+        .ns("gain_ns", rows.iter().map(Advice::gain_ns))
+        .float("gain_ratio", Unit::Ratio, rows.iter().map(Advice::gain_ratio))
+        .text("gain_estimate", rows.iter().map(gain))
+        .ns("window_ns", rows.iter().map(|row| row.window_ns))
+        .text("says", rows.iter().map(|row| Some(row.says.as_str())))
+        .text("to_do", rows.iter().map(|row| Some(row.to_do)))
+        .float("measured_ratio", Unit::Ratio, rows.iter().map(|row| row.measured_ratio))
+        .float("threshold_ratio", Unit::Ratio, rows.iter().map(|row| row.threshold_ratio))
+        .ns("measured_ns", rows.iter().map(|row| row.measured_ns))
+        .int("measured_bytes", Unit::Bytes, rows.iter().map(|row| row.measured_bytes))
+        .count("count", rows.iter().map(|row| row.count))
+        .text("evidence", rows.iter().map(|row| Some(row.evidence)))
+        .ns("start_ns", rows.iter().map(|row| row.place.map(|place| place.start_ns)))
+        .text("slice", rows.iter().map(slice));
+    let coverage = Coverage::of(trace, selection.device_events(trace));
+    Outcome { table, coverage, findings }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Computing that could run while a device communicates runs before or after it.
+
+use super::facts::{Facts, share_of_device};
+use super::{Advice, GainEstimate, Judged, Rule};
+use crate::temporal_breakdown::TemporalBreakdown;
+use stepscope_base::units::{format_ns, format_ratio};
+
+const THRESHOLD: f64 = 0.05;
+
+pub(super) const RULE: Rule = Rule {
+    code: "comm.overlap",
+    evidence: "overlap",
+    to_do: "Let collectives run beside the backward pass: smaller buckets (`DistributedDataParallel(bucket_cap_mb=…)`, \
+            `gradient_as_bucket_view=True`, `static_graph=True`), FSDP with `forward_prefetch=True` and \
+            `BackwardPrefetch.BACKWARD_PRE`, own collectives with `async_op=True` and a late `wait()`.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    Ok(facts.devices()?.iter().filter_map(|device| of_device(facts, device)).collect())
+}
+
+/// What can be hidden is exposed, and no more than the computing under which nothing is hidden yet.
+fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
+    let hidden_ns = device.comm_ns - device.exposed_comm_ns;
+    let free_ns = device.compute_ns - hidden_ns;
+    let hideable_ns = device.exposed_comm_ns.min(free_ns);
+    let row = share_of_device(device, hideable_ns, THRESHOLD)?;
+    let (gpu, comm) = (facts.gpu(device.rank, device.device), format_ns(device.comm_ns));
+    let (hidden, free) = (format_ratio(device.overlap_ratio?), format_ns(free_ns));
+    Some(Advice {
+        says: format!(
+            "{gpu} hides {hidden} of its {comm} of communication under computing; {free} of computing hides nothing."
+        ),
+        gain: Some((hideable_ns, GainEstimate::Overlap)),
+        place: facts.longest_communication(device),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_ms};
+
+    #[test]
+    fn communication_can_hide_under_as_much_computing_as_there_is() {
+        check(
+            &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 .NNNNNNNNN"),
+            "comm.overlap",
+            &[
+                "1000 of 10000 overlap high: GPU 0 hides 11.1 % of its 9.00 ms of communication under computing; 1.00 ms of computing hides nothing.",
+            ],
+        );
+        check(
+            &drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ........NN"),
+            "comm.overlap",
+            &[
+                "2000 of 10000 overlap high: GPU 0 hides 0.0 % of its 2.00 ms of communication under computing; 8.00 ms of computing hides nothing.",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_device_that_only_communicates_can_hide_nothing() {
+        check(&drawn_ms("rank 0 stream 9 NNNNNNNNNN"), "comm.overlap", &[]);
+        check(&drawn_ms(&format!("rank 0 stream 7 {}N", "C".repeat(19))), "comm.overlap", &[]);
+    }
+}

@@ -1,0 +1,52 @@
+//! A device communicates and does not compute meanwhile.
+
+use super::facts::{Facts, share_of_device};
+use super::{Advice, GainEstimate, Judged, Rule};
+use stepscope_base::units::{format_ns, format_ratio};
+
+/// As the TensorBoard plugin of PyTorch's profiler.
+const THRESHOLD: f64 = 0.10;
+
+pub(super) const RULE: Rule = Rule {
+    code: "comm.exposed",
+    evidence: "overlap",
+    to_do: "Communicate less: accumulate gradients over several batches (`no_sync()`), take larger batches, reduce in \
+            16 bits (`bf16_compress_hook`), shard within a host. First see on other ranks whether this one waits for a \
+            late one.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let row = |device: &crate::temporal_breakdown::TemporalBreakdown| {
+        let row = share_of_device(device, device.exposed_comm_ns, THRESHOLD)?;
+        let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+        let (ratio, exposed) = (format_ratio(row.measured_ratio?), format_ns(device.exposed_comm_ns));
+        Some(Advice {
+            says: format!(
+                "{gpu} communicates without computing for {exposed} ({ratio}) of {window}; waiting for other ranks \
+                 may be part of it."
+            ),
+            gain: Some((device.exposed_comm_ns, GainEstimate::Removal)),
+            place: facts.longest_communication(device),
+            ..row
+        })
+    };
+    Ok(facts.devices()?.iter().filter_map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_ms};
+
+    #[test]
+    fn exposed_communication_beyond_a_tenth_is_said() {
+        check(
+            &drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ......NNNN"),
+            "comm.exposed",
+            &[
+                "2000 of 10000 removal high: GPU 0 communicates without computing for 2.00 ms (20.0 %) of 10.0 ms; waiting for other ranks may be part of it.",
+            ],
+        );
+        check(&drawn_ms("rank 0 stream 7 CCCCCCCCC.\nrank 0 stream 9 ......NNNN"), "comm.exposed", &[]);
+    }
+}

@@ -1,0 +1,204 @@
+//! What rules judge by: the results of other analyses, each computed when a rule first asks for it.
+
+use super::kernel_work::{KernelWork, kernel_work};
+use super::pauses::{Pauses, pauses};
+use super::{Advice, Lacks, Place};
+use crate::launch_statistics::{LaunchStatistics, launch_statistics};
+use crate::memory_summary::{MemorySummary, memory_summary};
+use crate::roofline::{RooflineRow, roofline};
+use crate::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
+use crate::{GroupBy, Selection};
+use std::cell::OnceCell;
+use stepscope_base::units::format_count;
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, SliceId, SliceKind, Trace};
+
+/// Devices that work for less are not judged.
+const LEAST_WORK_NS: i64 = 1_000_000;
+/// Less time is not worth a word, whatever share it is.
+const LEAST_NS: i64 = 100_000;
+
+/// Why a device idles takes time to find; below this part of its window no rule asks.
+const IDLE_PART_OF_WINDOW: i64 = 50;
+
+/// A part of a trace, and what is known of it.
+pub(super) struct Facts<'a> {
+    pub(super) trace: &'a Trace,
+    /// What is asked for, by each analysis' own definition.
+    pub(super) selection: Selection,
+    devices: Vec<TemporalBreakdown>,
+    pauses: OnceCell<Vec<Pauses>>,
+    launches: OnceCell<Vec<LaunchStatistics>>,
+    kernels: OnceCell<Vec<KernelWork>>,
+    rooflines: OnceCell<Vec<RooflineRow>>,
+    memory: OnceCell<Vec<MemorySummary>>,
+}
+
+impl<'a> Facts<'a> {
+    /// Nothing computed yet but the time of devices.
+    pub(super) fn new(trace: &'a Trace, selection: &Selection) -> Self {
+        let selection = Selection { rank: selection.rank, step: selection.step, ..Selection::default() };
+        let is_judged = |device: &TemporalBreakdown| device.span_ns - device.idle_ns >= LEAST_WORK_NS;
+        Self {
+            trace,
+            selection,
+            devices: temporal_breakdown(trace, &selection).into_iter().filter(is_judged).collect(),
+            pauses: OnceCell::new(),
+            launches: OnceCell::new(),
+            kernels: OnceCell::new(),
+            rooflines: OnceCell::new(),
+            memory: OnceCell::new(),
+        }
+    }
+
+    /// The devices that work long enough to be judged.
+    pub(super) fn devices(&self) -> Result<&[TemporalBreakdown], Lacks> {
+        match self.devices.as_slice() {
+            [] if self.trace.device_events.is_empty() => Err(Lacks("no device events")),
+            [] => Err(Lacks("no device works for a millisecond")),
+            devices => Ok(devices),
+        }
+    }
+
+    /// Those of the devices that idle for long enough to ask why, each with why it does.
+    pub(super) fn pauses(&self) -> Result<impl Iterator<Item = (&TemporalBreakdown, &Pauses)>, Lacks> {
+        let devices = self.devices()?;
+        let is_asked = |device: &TemporalBreakdown| device.idle_ns > device.span_ns / IDLE_PART_OF_WINDOW;
+        let is_any = devices.iter().any(is_asked);
+        let rows = self.pauses.get_or_init(|| if is_any { pauses(self, devices) } else { Vec::new() });
+        Ok(devices.iter().zip(rows).filter(move |(device, _)| is_asked(device)))
+    }
+
+    /// The same devices, each with its kernels.
+    pub(super) fn kernels(&self) -> Result<impl Iterator<Item = (&TemporalBreakdown, &KernelWork)>, Lacks> {
+        let devices = self.devices()?;
+        Ok(devices.iter().zip(self.kernels.get_or_init(|| kernel_work(self, devices))))
+    }
+
+    /// All launches of a rank.
+    pub(super) fn launches(&self, rank: u32) -> Option<&LaunchStatistics> {
+        let rows = self.launches.get_or_init(|| launch_statistics(self.trace, &self.selection));
+        rows.iter().find(|row| row.rank == rank && row.name.is_none())
+    }
+
+    /// Device work beside what the devices could do, by operator and shapes.
+    pub(super) fn rooflines(&self) -> Result<&[RooflineRow], Lacks> {
+        self.devices()?;
+        if self.trace.ops.inputs.len() <= 1 {
+            return Err(Lacks("no shapes of operators' inputs"));
+        }
+        let by_shapes = Selection { group_by: Some(GroupBy::Shapes), ..self.selection };
+        let rows = self.rooflines.get_or_init(|| roofline(self.trace, &by_shapes));
+        let is_modeled = rows.iter().any(|row| row.modeled_ns > 0);
+        is_modeled.then_some(rows.as_slice()).ok_or(Lacks("no work whose roofline time is known"))
+    }
+
+    /// The memory of devices.
+    pub(super) fn device_memory(&self) -> Result<impl Iterator<Item = &MemorySummary>, Lacks> {
+        let rows = self.memory.get_or_init(|| memory_summary(self.trace, &self.selection));
+        let of_devices = rows.iter().filter(|row| row.device.is_some());
+        if of_devices.clone().next().is_none() {
+            return Err(Lacks("no allocations on a device"));
+        }
+        Ok(of_devices)
+    }
+
+    /// What is known of a device itself.
+    pub(super) fn device(&self, of: &TemporalBreakdown) -> Option<&'a Device> {
+        self.trace.devices.iter().find(|device| device.rank == of.rank && device.ordinal == of.device)
+    }
+
+    /// A device in words: `GPU 0`, or with its rank where several are asked for.
+    pub(super) fn gpu(&self, rank: u32, device: i64) -> String {
+        match self.sole_rank() {
+            Some(_) => format!("GPU {device}"),
+            None => format!("GPU {device} of rank {rank}"),
+        }
+    }
+
+    /// The rank asked for, when it is one.
+    pub(super) fn sole_rank(&self) -> Option<u32> {
+        match self.ranks().as_slice() {
+            [rank] => Some(*rank),
+            _ => None,
+        }
+    }
+
+    /// The ranks asked for.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        self.trace.ranks().into_iter().filter(|rank| self.selection.has_rank(*rank)).collect()
+    }
+
+    /// The steps asked for of a rank, together.
+    pub(super) fn steps_of(&self, rank: u32) -> IntervalSet {
+        let steps = self.selection.steps(self.trace).filter(|step| step.rank == rank);
+        steps.map(|step| step.span).collect::<Vec<Span>>().into_iter().collect()
+    }
+
+    /// Where the longest device event of a device is, of those asked for that are wanted; of several the first.
+    pub(super) fn longest_event(
+        &self,
+        device: &TemporalBreakdown,
+        is_wanted: impl Fn(&DeviceEvent) -> bool,
+    ) -> Option<Place> {
+        let trace = self.trace;
+        let is_own = |event: &&DeviceEvent| {
+            let own = &trace.devices[event.device.index()];
+            (own.rank, own.ordinal) == (device.rank, device.device) && is_wanted(event)
+        };
+        let slices = self.selection.device_events(trace).filter(is_own).map(|event| event.slice);
+        let longest = slices.max_by_key(|slice| (trace.slices.dur_ns[slice.index()], std::cmp::Reverse(*slice)));
+        longest.map(|slice| Place::of(trace, slice))
+    }
+
+    /// The longest communication kernel of a device.
+    pub(super) fn longest_communication(&self, device: &TemporalBreakdown) -> Option<Place> {
+        self.longest_event(device, |event| event.class == DeviceEventClass::Communication)
+    }
+
+    /// The longest slice of a kind on a rank, of those asked for; of several the first.
+    pub(super) fn longest(&self, rank: u32, kind: SliceKind) -> Option<SliceId> {
+        let of_rank = Selection { rank: Some(rank), ..self.selection };
+        let ids = of_rank.slices(self.trace).filter(|id| self.trace.slices.kind(*id) == kind);
+        ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], std::cmp::Reverse(*id)))
+    }
+}
+
+/// A name in a sentence; the middle of a long one is left out.
+pub(super) fn quoted(name: &str) -> String {
+    const SHOWN: (usize, usize) = (40, 16);
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= SHOWN.0 + SHOWN.1 + 1 {
+        return format!("`{name}`");
+    }
+    let (head, tail) = (&letters[..SHOWN.0], &letters[letters.len() - SHOWN.1..]);
+    format!("`{}…{}`", head.iter().collect::<String>(), tail.iter().collect::<String>())
+}
+
+/// `1 kernel`, `2,000 copies`.
+pub(super) fn counted(count: i64, of: &str) -> String {
+    let of = match (count, of.strip_suffix('y')) {
+        (1, _) => of.to_string(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        _ => format!("{of}s"),
+    };
+    format!("{} {of}", format_count(count))
+}
+
+/// A row about `ns` of a window, when that is more than `threshold_ratio` of it, and enough to be worth a word.
+pub(super) fn share(ns: i64, window_ns: i64, threshold_ratio: f64) -> Option<Advice> {
+    let ratio = (window_ns > 0).then(|| ns as f64 / window_ns as f64)?;
+    (ns >= LEAST_NS && ratio > threshold_ratio).then(|| Advice {
+        measured_ratio: Some(ratio),
+        threshold_ratio: Some(threshold_ratio),
+        measured_ns: Some(ns),
+        window_ns: Some(window_ns),
+        ..Advice::default()
+    })
+}
+
+/// The same about a device's window.
+pub(super) fn share_of_device(device: &TemporalBreakdown, ns: i64, threshold_ratio: f64) -> Option<Advice> {
+    let row = share(ns, device.span_ns, threshold_ratio)?;
+    Some(Advice { rank: Some(device.rank), device: Some(device.device), ..row })
+}

@@ -1,0 +1,69 @@
+//! A device waits while the host runs code outside of operators.
+
+use super::facts::{Facts, quoted, share_of_device};
+use super::pauses::Pauses;
+use super::{Advice, GainEstimate, Judged, Rule};
+use crate::idle::IdleCause;
+use crate::temporal_breakdown::TemporalBreakdown;
+use stepscope_base::units::{format_ns, format_ratio};
+
+const THRESHOLD: f64 = 0.10;
+
+pub(super) const RULE: Rule = Rule {
+    code: "host.code",
+    evidence: "idle_causes",
+    to_do: "Take Python out of the way of the device: `torch.compile`, logging and metrics every so many steps only, \
+            no work on single elements of tensors, garbage collection (`gc.disable()`, `gc.collect()` between steps) by \
+            hand. Recording with `with_stack=True` names the code.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(facts, device, pauses)).collect())
+}
+
+fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
+    let pause = pauses.of(IdleCause::HostOther);
+    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
+    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+    let host = pauses.host(IdleCause::HostOther);
+    let host =
+        host.map_or_else(String::new, |name| format!(", the longest in {}", quoted(facts.trace.strings.get(name))));
+    Some(Advice {
+        says: format!(
+            "{gpu} waits {idle} ({ratio}) of {window} while the host is in no operator and no call of the \
+             device{host}."
+        ),
+        count: Some(pause.count),
+        gain: Some((pause.total_ns, GainEstimate::Removal)),
+        place: pause.place(),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_us};
+
+    fn drawing(kernel: usize) -> String {
+        let (kernel, idle) = ("C".repeat(kernel), ".".repeat(kernel));
+        let python = format!("pp.{idle}").repeat(20);
+        let launch = format!("..C{idle}").repeat(20);
+        let stream = format!("...{kernel}").repeat(20);
+        format!("rank 0 python 1 {python}\nrank 0 launch 1 {launch}\nrank 0 stream 7 {stream}")
+    }
+
+    #[test]
+    fn python_between_launches_is_said_beyond_a_tenth() {
+        // 19 gaps have two columns of Python and one of the launch: 19 × 100 us of 20 × 450 − 150 us.
+        check(
+            &drawn_us(&drawing(6), 50),
+            "host.code",
+            &[
+                "1900 of 8850 removal high: GPU 0 waits 1.90 ms (21.5 %) of 8.85 ms while the host is in no operator and no call of the device, the longest in `p`.",
+            ],
+        );
+        check(&drawn_us(&drawing(17), 50), "host.code", &[]);
+    }
+}

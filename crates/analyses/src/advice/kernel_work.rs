@@ -1,0 +1,161 @@
+//! The computing kernels of a device as rules see them: which leave tensor cores unused, which could be part of others,
+//! which leave multiprocessors empty. One pass over device events.
+
+use super::Place;
+use super::facts::Facts;
+use crate::flops::{Inputs, Precision};
+use crate::gpu_activity::{ONE, units};
+use crate::occupancy::blocks_per_sm;
+use crate::op_classes::OpClasses;
+use crate::temporal_breakdown::TemporalBreakdown;
+use rustc_hash::FxHashMap;
+use stepscope_base::StringId;
+use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
+
+/// The categories of operators that a compiler puts into one kernel with what is around them.
+const FUSIBLE: [&str; 3] = ["elementwise", "copy", "fill"];
+
+/// Kernel time with something in common.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Sum of durations.
+    pub(super) total_ns: i64,
+    /// Kernels.
+    pub(super) count: i64,
+    /// Time by what it is named by, an operator or a kernel.
+    by_name: FxHashMap<StringId, i64>,
+    longest: Option<(i64, SliceId)>,
+}
+
+impl Work {
+    fn add(&mut self, event: &DeviceEvent, dur_ns: i64, name: StringId) {
+        self.total_ns = self.total_ns.saturating_add(dur_ns);
+        self.count += 1;
+        let of_name = self.by_name.entry(name).or_default();
+        *of_name = of_name.saturating_add(dur_ns);
+        if self.longest.is_none_or(|(longest_ns, _)| dur_ns > longest_ns) {
+            self.longest = Some((dur_ns, event.slice));
+        }
+    }
+
+    /// The name with the most time, and that time.
+    pub(super) fn most<'a>(&self, trace: &'a Trace) -> Option<(&'a str, i64)> {
+        let named = self.by_name.iter().map(|(name, ns)| (trace.strings.get(*name), *ns));
+        named.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)))
+    }
+
+    /// Where the longest kernel is.
+    pub(super) fn place(&self, trace: &Trace) -> Option<Place> {
+        self.longest.map(|(_, slice)| Place::of(trace, slice))
+    }
+}
+
+/// The computing kernels of one device.
+#[derive(Default)]
+pub(super) struct KernelWork {
+    /// Kernels of products of 32-bit floats, or of an unknown type, that use no tensor cores; named by operator.
+    pub(super) plain: Work,
+    /// Kernels of operators that do little with each element and could be part of others; named by operator.
+    pub(super) fusible: Work,
+    /// Kernels with fewer blocks than multiprocessors; named by kernel.
+    pub(super) thin: Work,
+    /// The time of those, times the share of multiprocessors without a block.
+    pub(super) unfilled_ns: i64,
+    /// Whether the blocks of any kernel are known.
+    pub(super) knows_blocks: bool,
+}
+
+/// The kernels of each of `devices`.
+pub(super) fn kernel_work(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<KernelWork> {
+    let trace = facts.trace;
+    let slot = |device: &stepscope_trace::Device| {
+        devices.iter().position(|row| (row.rank, row.device) == (device.rank, device.ordinal))
+    };
+    let slots: Vec<Option<usize>> = trace.devices.iter().map(slot).collect();
+    let mut work: Vec<KernelWork> = devices.iter().map(|_| KernelWork::default()).collect();
+    let mut unfilled: Vec<i128> = vec![0; devices.len()];
+    let mut types = Types::of(trace);
+    for event in facts.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
+        let Some(slot) = slots[event.device.index()] else { continue };
+        let dur_ns = trace.slices.dur_ns[event.slice.index()];
+        if let Some(op) = event.op {
+            let name = trace.slices.name[op.index()];
+            if FUSIBLE.contains(&types.classes.get(name).category) {
+                work[slot].fusible.add(event, dur_ns, name);
+            } else if !event.uses_tensor_cores && types.is_plain_product(op) {
+                work[slot].plain.add(event, dur_ns, name);
+            }
+        }
+        let Some(blocks) = blocks_per_sm(event, &trace.devices[event.device.index()]) else { continue };
+        work[slot].knows_blocks = true;
+        if blocks < 1.0 {
+            work[slot].thin.add(event, dur_ns, trace.slices.name[event.slice.index()]);
+            unfilled[slot] += i128::from(ONE - units(blocks)) * i128::from(dur_ns);
+        }
+    }
+    for (work, unfilled) in work.iter_mut().zip(unfilled) {
+        let rounded = (unfilled + i128::from(ONE / 2)) / i128::from(ONE);
+        work.unfilled_ns = i64::try_from(rounded).unwrap_or(i64::MAX);
+    }
+    work
+}
+
+/// What operators compute with.
+struct Types<'a> {
+    trace: &'a Trace,
+    classes: OpClasses<'a>,
+    /// Whether distinct inputs are of 32-bit floats or not known, once they were asked for.
+    is_plain: Vec<Option<bool>>,
+}
+
+impl<'a> Types<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        Self { trace, classes: OpClasses::new(&trace.strings), is_plain: vec![None; trace.ops.inputs.len().max(1)] }
+    }
+
+    /// True for a product that tensor cores could do faster with TF32 or 16-bit floats, as far as its inputs are known.
+    fn is_plain_product(&mut self, op: SliceId) -> bool {
+        let trace = self.trace;
+        if !self.classes.get(trace.slices.name[op.index()]).is_tensor_core_eligible {
+            return false;
+        }
+        let Some(inputs) = trace.ops.get(op).map(|info| info.inputs) else { return true };
+        *self.is_plain[inputs.index()].get_or_insert_with(|| {
+            let read = Inputs::read(&trace.strings, trace.ops.inputs(inputs));
+            matches!(read.and_then(|inputs| inputs.precision), None | Some(Precision::Fp32))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::tests::{drawn_ms, with_events};
+    use crate::kernels::{Kernel, kernels};
+    use crate::{GroupBy, Selection};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn small_kernels_are_those_that_the_table_of_kernels_has(
+            streams in prop::collection::vec("[CEFGN|]{3,12}", 1..4), blocks in prop::collection::vec(1_u32..30, 4),
+        ) {
+            let rows = streams.iter().enumerate().map(|(at, row)| format!("rank 0 stream {at} {row}\n"));
+            let trace = with_events(drawn_ms(&rows.collect::<String>()), |name, event| {
+                let at = "CEFG".find(name).unwrap_or(0);
+                event.grid = Some([blocks[at], 1, 1]);
+            });
+            let selection = Selection { group_by: Some(GroupBy::Properties), ..Selection::default() };
+            let facts = Facts::new(&trace, &selection);
+            let Ok(mut found) = facts.kernels() else { return Ok(()) };
+            let work = found.next().expect("one device").1;
+            let is_thin = |row: &&Kernel| row.kind == DeviceEventClass::Compute && row.blocks_per_sm.is_some_and(|of| of < 1.0);
+            let rows: Vec<Kernel> = kernels(&trace, &selection);
+            let thin = || rows.iter().filter(is_thin);
+            prop_assert_eq!(work.thin.total_ns, thin().map(|row| row.total_ns).sum::<i64>());
+            prop_assert_eq!(work.thin.count, thin().map(|row| row.count).sum::<i64>());
+            let empty_ns: f64 = thin().map(|row| row.total_ns as f64 * (1.0 - row.blocks_per_sm.unwrap())).sum();
+            prop_assert!((work.unfilled_ns as f64 - empty_ns).abs() <= 1.0 + empty_ns * 1e-6, "{} {empty_ns}", work.unfilled_ns);
+        }
+    }
+}

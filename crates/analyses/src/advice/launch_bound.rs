@@ -1,0 +1,73 @@
+//! A device waits for the host to launch, and what is launched is no shorter than its launch.
+
+use super::facts::{Facts, quoted, share_of_device};
+use super::pauses::Pauses;
+use super::{Advice, GainEstimate, Judged, Rule, short_kernels};
+use crate::idle::IdleCause;
+use crate::temporal_breakdown::TemporalBreakdown;
+use stepscope_base::units::{format_ns, format_ratio};
+
+/// Share of the window in which the device waits for launches.
+pub(super) const THRESHOLD: f64 = 0.10;
+
+pub(super) const RULE: Rule = Rule {
+    code: "host.launch_bound",
+    evidence: "idle_causes",
+    to_do: "Give the host less to do between launches: `torch.compile`, optimizers with `fused=True` or \
+            `foreach=True`, fewer and larger tensors; keep allocations out of the loop. Operators by host time are in \
+            `operators`.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let is_short = |device: &TemporalBreakdown| short_kernels::short_ratio(facts, device.rank).is_some();
+    let row = |(device, pauses): (&TemporalBreakdown, &Pauses)| {
+        of_device(facts, device, pauses).filter(|_| !is_short(device))
+    };
+    Ok(facts.pauses()?.filter_map(row).collect())
+}
+
+fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
+    let pause = pauses.of(IdleCause::LaunchBound);
+    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
+    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+    let host = pauses.host(IdleCause::LaunchBound);
+    let host =
+        host.map_or_else(String::new, |name| format!(", the longest in {}", quoted(facts.trace.strings.get(name))));
+    Some(Advice {
+        says: format!("{gpu} waits {idle} ({ratio}) of {window} for the host to get to its next launch{host}."),
+        count: Some(pause.count),
+        gain: Some((pause.total_ns, GainEstimate::Removal)),
+        place: pause.place(),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_us};
+
+    /// Kernels of 300 us, each after 100 us in an operator and a launch of 50 us; 20 of them take 9 ms.
+    fn launched_late(kernel: usize) -> String {
+        let period = |cells: &str| cells.repeat(20);
+        let (kernel, idle) = ("C".repeat(kernel), ".".repeat(kernel));
+        let op = period(&format!("aaa{idle}"));
+        let launch = period(&format!("..C{idle}"));
+        format!("rank 0 cpu 1 {op}\nrank 0 launch 1 {launch}\nrank 0 stream 7 {}", period(&format!("...{kernel}")))
+    }
+
+    #[test]
+    fn waiting_for_launches_is_said_beyond_a_tenth() {
+        // Of 20 periods of 3 and 6 columns, 50 us each, all but the first wait count: 19 × 150 us of 8,850 us.
+        check(
+            &drawn_us(&launched_late(6), 50),
+            "host.launch_bound",
+            &[
+                "2850 of 8850 removal high: GPU 0 waits 2.85 ms (32.2 %) of 8.85 ms for the host to get to its next launch, the longest in `a`.",
+            ],
+        );
+        // 19 × 150 us of 20 × 1,350 + 19 × 150 us are 9.5 %.
+        check(&drawn_us(&launched_late(27), 50), "host.launch_bound", &[]);
+    }
+}

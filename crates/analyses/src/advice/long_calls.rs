@@ -1,0 +1,66 @@
+//! A device waits while the host is busy with one thing for long: initialisation, compilation, allocation, logging.
+
+use super::facts::{Facts, counted, quoted, share_of_device};
+use super::pauses::Pauses;
+use super::{Advice, GainEstimate, Judged, Rule};
+use crate::temporal_breakdown::TemporalBreakdown;
+use stepscope_base::units::{format_ns, format_ratio};
+
+const THRESHOLD: f64 = 0.05;
+
+pub(super) const RULE: Rule = Rule {
+    code: "host.long_pauses",
+    evidence: "idle_gaps",
+    to_do: "See in the timeline what the host does there. Initialisation, compilation and first allocations belong \
+            before the loop, and before the profiler's `active` steps; checkpoints, evaluation and logging can run in a \
+            thread of their own.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(facts, device, pauses)).collect())
+}
+
+fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
+    let pause = &pauses.long;
+    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
+    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+    let (pauses, longest) = (counted(pause.count, "long pause"), format_ns(pause.longest_ns));
+    let inside = match pause.place().and_then(|place| place.slice) {
+        Some(slice) => format!("most of it in {}", quoted(facts.trace.slice_name(slice))),
+        None => "in which nothing was recorded of the host".into(),
+    };
+    let longest =
+        if pause.count == 1 { format!(", {inside}") } else { format!("; the longest takes {longest}, {inside}") };
+    Some(Advice {
+        says: format!("{gpu} waits {idle} ({ratio}) of {window} in {pauses} of the host{longest}."),
+        count: Some(pause.count),
+        gain: Some((pause.total_ns, GainEstimate::Removal)),
+        place: pause.place(),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_ms};
+
+    #[test]
+    fn pauses_of_ten_milliseconds_are_told_apart_from_the_pace_of_the_host() {
+        let tail = "C".repeat(50);
+        let drawing = |pause: usize| {
+            let (idle, op) = (".".repeat(pause), "a".repeat(pause - 1));
+            format!("rank 0 cpu 1 ..{op}\nrank 0 launch 1 C{idle}D\nrank 0 stream 7 .C{idle}{}", tail.replace('C', "D"))
+        };
+        check(
+            &drawn_ms(&drawing(12)),
+            "host.long_pauses",
+            &[
+                "12000 of 63000 removal high: GPU 0 waits 12.0 ms (19.0 %) of 63.0 ms in 1 long pause of the host, most of it in `a`.",
+            ],
+        );
+        check(&drawn_ms(&drawing(12)), "host.launch_bound", &[]);
+        check(&drawn_ms(&drawing(5)), "host.long_pauses", &[]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Every step leaves more memory allocated than the one before: a leak.
+
+use super::facts::Facts;
+use super::{Advice, Judged, Lacks, Place, Priority, Rule};
+use crate::allocations::pools;
+use crate::memory_summary::{MemorySummary, bytes_at_step_ends};
+use stepscope_base::units::{format_bytes, format_count};
+
+/// What the least of all growths is at least.
+const LEAST_BYTES: i64 = 1 << 20;
+/// Growths needed: one may be the optimizer's state.
+const LEAST_GROWTHS: usize = 2;
+
+pub(super) const RULE: Rule = Rule {
+    code: "memory.growth",
+    evidence: "memory_curve",
+    to_do: "Find what keeps tensors: losses summed up without `.item()` or `.detach()` every so many steps, outputs in \
+            lists, graphs kept by `retain_graph=True`, caches that grow with new shapes. `memory_events` lists what is \
+            never freed.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let rows: Vec<&MemorySummary> = facts.device_memory()?.collect();
+    if rows.iter().all(|row| row.growth_bytes_per_step.is_none()) {
+        return Err(Lacks("fewer than two complete steps"));
+    }
+    let grows = |row: &&MemorySummary| row.growth_bytes_per_step.is_some_and(|bytes| bytes >= LEAST_BYTES);
+    Ok(rows.into_iter().filter(grows).filter_map(|row| of_device(facts, row)).collect())
+}
+
+fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
+    let pools = pools(facts.trace, &facts.selection);
+    let pool = pools.iter().find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
+    let ends = bytes_at_step_ends(facts.trace, pool);
+    let growths: Vec<i64> = ends.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1)).collect();
+    let least_bytes = *growths.iter().min()?;
+    let (gpu, (last_ns, last_bytes)) = (facts.gpu(row.rank, row.device?), *ends.last()?);
+    let left = row.memory_bytes.map(|bytes| bytes.saturating_sub(last_bytes).max(0) / least_bytes.max(1));
+    let left = left.map_or_else(String::new, |steps| {
+        format!("; at this pace the device is full after {} steps more", format_count(steps))
+    });
+    (growths.len() >= LEAST_GROWTHS && least_bytes >= LEAST_BYTES).then(|| Advice {
+        rank: Some(row.rank),
+        device: row.device,
+        priority: Priority::High,
+        says: format!(
+            "Each of {} steps leaves at least {} more on {gpu} than the one before{left}.",
+            growths.len(),
+            format_bytes(least_bytes)
+        ),
+        measured_bytes: Some(least_bytes),
+        count: Some(growths.len() as i64),
+        place: Some(Place { start_ns: last_ns, slice: None }),
+        ..Advice::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_ms};
+    use stepscope_trace::Trace;
+
+    /// Allocated in the middle of steps of 2 ms, in MiB.
+    fn levels(mib: &[i64]) -> Trace {
+        let steps: String = (0..mib.len()).map(|step| step.to_string().repeat(2)).collect();
+        let letters: String = (b'a'..).take(mib.len()).map(|letter| format!("{}.", char::from(letter))).collect();
+        let mut trace = drawn_ms(&format!("rank 0 step .{steps}.\nrank 0 memory 1 .{letters}"));
+        for (event, mib) in trace.memory.iter_mut().zip(mib) {
+            event.allocated_bytes = Some(mib << 20);
+        }
+        trace.devices[0].memory_bytes = Some(100 << 20);
+        trace
+    }
+
+    #[test]
+    fn memory_that_grows_with_every_step_is_said() {
+        check(
+            &levels(&[10, 30, 35, 40]),
+            "memory.growth",
+            &[
+                "- of - - high: Each of 3 steps leaves at least 5.00 MiB more on GPU 0 than the one before; at this pace the device is full after 12 steps more.",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_optimizers_state_and_ups_and_downs_are_no_leak() {
+        check(&levels(&[10, 30, 30, 30]), "memory.growth", &[]);
+        check(&levels(&[10, 30, 29, 40]), "memory.growth", &[]);
+        check(&levels(&[10, 30]), "memory.growth", &[]);
+    }
+}

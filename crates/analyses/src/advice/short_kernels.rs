@@ -1,0 +1,77 @@
+//! A device waits for launches that take longer than what they launch.
+
+use super::facts::{Facts, share_of_device};
+use super::launch_bound::THRESHOLD as IDLE_THRESHOLD;
+use super::pauses::Pauses;
+use super::{Advice, GainEstimate, Judged, Rule};
+use crate::idle::IdleCause;
+use crate::temporal_breakdown::TemporalBreakdown;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+
+/// Share of device events that are shorter than their launch.
+const THRESHOLD: f64 = 0.50;
+
+pub(super) const RULE: Rule = Rule {
+    code: "launch.short_kernels",
+    evidence: "launch_statistics",
+    to_do: "Launch many kernels at once or make them fewer and longer: `torch.compile(mode=\"reduce-overhead\")`, CUDA \
+            graphs (`torch.cuda.make_graphed_callables`), optimizers with `fused=True`, larger batches.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(facts, device, pauses)).collect())
+}
+
+/// The share of a rank's device events that are shorter than their launch, when that is beyond the threshold.
+pub(super) fn short_ratio(facts: &Facts, rank: u32) -> Option<f64> {
+    let launches = facts.launches(rank)?;
+    let ratio = launches.short_events as f64 / launches.device_events as f64;
+    (ratio > THRESHOLD).then_some(ratio)
+}
+
+fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
+    let pause = pauses.of(IdleCause::LaunchBound);
+    let row = share_of_device(device, pause.total_ns, IDLE_THRESHOLD)?;
+    let (short_ratio, launches) = (short_ratio(facts, device.rank)?, facts.launches(device.rank)?);
+    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (short, all) = (format_count(launches.short_events), format_count(launches.device_events));
+    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+    Some(Advice {
+        says: format!(
+            "{short} of {all} kernels, copies and fills take less time than their launch, and {gpu} waits {idle} \
+             ({ratio}) of {window} for the host to launch."
+        ),
+        measured_ratio: Some(short_ratio),
+        threshold_ratio: Some(THRESHOLD),
+        count: Some(launches.short_events),
+        gain: Some((pause.total_ns, GainEstimate::Removal)),
+        place: pause.place(),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_us};
+
+    /// Twenty launches of three columns each, and kernels of so many columns.
+    fn launched(kernel: usize) -> String {
+        let (kernel, idle) = ("C".repeat(kernel), ".".repeat(kernel));
+        let launch = format!("CCC|{idle}").repeat(20);
+        format!("rank 0 launch 1 {launch}\nrank 0 stream 7 {}", format!("...{kernel}").repeat(20))
+    }
+
+    #[test]
+    fn kernels_shorter_than_their_launch_are_said_where_the_device_waits_for_them() {
+        check(
+            &drawn_us(&launched(2), 50),
+            "launch.short_kernels",
+            &[
+                "2850 of 4850 removal high: 20 of 20 kernels, copies and fills take less time than their launch, and GPU 0 waits 2.85 ms (58.8 %) of 4.85 ms for the host to launch.",
+            ],
+        );
+        check(&drawn_us(&launched(2), 50), "host.launch_bound", &[]);
+        check(&drawn_us(&launched(3), 50), "launch.short_kernels", &[]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Much time goes into reads and writes of few bytes each.
+
+use super::facts::{Facts, share};
+use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
+use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{IoAction, IoEvent};
+
+const THRESHOLD: f64 = 0.05;
+/// Requests below this take about as long as this.
+const SMALL_BYTES: i64 = 64 << 10;
+/// Fewer are nobody's habit.
+const LEAST_COUNT: i64 = 100;
+
+pub(super) const RULE: Rule = Rule {
+    code: "io.small_requests",
+    evidence: "step_breakdown",
+    to_do: "Read more at once: samples packed into larger files (WebDataset, Parquet, HDF5 with larger chunks), larger \
+            buffers (`open(…, buffering=1 << 20)`), memory-mapped files, data copied to a local disk before.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let is_sized = |event: &IoEvent| event.action != IoAction::Metadata && event.bytes.is_some();
+    if !facts.trace.io.iter().any(is_sized) {
+        return Err(Lacks("no reads or writes with their sizes"));
+    }
+    Ok(facts.ranks().into_iter().filter_map(|rank| of_rank(facts, rank)).collect())
+}
+
+/// Over the steps of a rank; requests of several threads at the same time count once.
+fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
+    let trace = facts.trace;
+    let windows = facts.steps_of(rank);
+    let is_small = |event: &&IoEvent| {
+        let bytes = event.bytes.filter(|_| event.action != IoAction::Metadata);
+        bytes.is_some_and(|bytes| bytes < SMALL_BYTES)
+    };
+    let is_own = |event: &&IoEvent| trace.rank_of_track(trace.slices.track[event.slice.index()]) == rank;
+    let is_inside = |event: &&IoEvent| {
+        let start_ns = trace.slices.start_ns[event.slice.index()];
+        let at = windows.spans().partition_point(|span| span.end_ns <= start_ns);
+        windows.spans().get(at).is_some_and(|span| span.contains(start_ns))
+    };
+    let small: Vec<&IoEvent> = trace.io.iter().filter(is_own).filter(is_small).filter(is_inside).collect();
+    let spans: IntervalSet =
+        small.iter().map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>().into_iter().collect();
+    let small_ns = spans.intersect(&windows).total_ns();
+    let row = share(small_ns, windows.total_ns(), THRESHOLD)?;
+    let count = small.len() as i64;
+    let bytes = small.iter().filter_map(|event| event.bytes).fold(0_i64, i64::saturating_add);
+    let longest =
+        small.iter().max_by_key(|event| (trace.slices.dur_ns[event.slice.index()], std::cmp::Reverse(event.slice)))?;
+    let (time, ratio) = (format_ns(small_ns), format_ratio(row.measured_ratio?));
+    (count >= LEAST_COUNT).then(|| Advice {
+        rank: Some(rank),
+        says: format!(
+            "{} reads and writes of less than 64 KiB, {} each on average, take {time} ({ratio}) of {}.",
+            format_count(count),
+            format_bytes(bytes / count),
+            format_ns(windows.total_ns())
+        ),
+        measured_bytes: Some(bytes),
+        count: Some(count),
+        gain: Some((small_ns, GainEstimate::Removal)),
+        place: Some(Place::of(trace, longest.slice)),
+        ..row
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, drawn_us, with_io};
+
+    #[test]
+    fn a_hundred_small_reads_that_take_time_are_said() {
+        let drawing =
+            |reads: usize| format!("rank 0 step {}\nrank 0 python 1 {}", "0".repeat(1_000), "r|".repeat(reads));
+        let trace = |reads: usize, bytes: i64| with_io(drawn_us(&drawing(reads), 10), "r", bytes);
+        check(
+            &trace(100, 4_096),
+            "io.small_requests",
+            &[
+                "1000 of 10000 removal high: 100 reads and writes of less than 64 KiB, 4.00 KiB each on average, take 1.00 ms (10.0 %) of 10.0 ms.",
+            ],
+        );
+        check(&trace(99, 4_096), "io.small_requests", &[]);
+        check(&trace(100, 65_536), "io.small_requests", &[]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Operators take much longer on the device than the device would have to.
+
+use super::facts::{Facts, quoted, share};
+use super::{Advice, GainEstimate, Judged, Rule};
+use crate::roofline::RooflineRow;
+use std::collections::BTreeMap;
+use stepscope_base::units::{format_count, format_ns, format_ratio};
+
+/// Share of the devices' windows that is wasted in one operator.
+const THRESHOLD: f64 = 0.03;
+/// Operators named at most.
+const NAMED: usize = 3;
+
+pub(super) const RULE: Rule = Rule {
+    code: "compute.roofline",
+    evidence: "roofline",
+    to_do: "See by which shapes (`roofline --group-by shapes`) and kernels. Bound by memory: fuse what is around it \
+            (`torch.compile`), 16-bit types, `channels_last`. Bound by computing: 16-bit types, larger batches, sizes \
+            in multiples of 64, attention by `scaled_dot_product_attention`.",
+    judge,
+};
+
+fn judge(facts: &Facts) -> Judged {
+    let rows = facts.rooflines()?;
+    let mut by_name: BTreeMap<&str, RooflineRow> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.modeled_ns > 0) {
+        let Some(label) = &row.label else { continue };
+        let sum = by_name.entry(&label.name).or_default();
+        sum.count += row.count;
+        for (sum, ns) in [
+            (&mut sum.modeled_ns, row.modeled_ns),
+            (&mut sum.roofline_ns, row.roofline_ns),
+            (&mut sum.wasted_ns, row.wasted_ns),
+            (&mut sum.compute_ns, row.compute_ns),
+            (&mut sum.memory_ns, row.memory_ns),
+        ] {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let window_ns = facts.devices()?.iter().map(|device| device.span_ns).sum();
+    let mut found: Vec<Advice> =
+        by_name.iter().filter_map(|(name, row)| of_operator(facts, name, row, window_ns)).collect();
+    found.sort_by_key(|row| std::cmp::Reverse(row.measured_ns));
+    found.truncate(NAMED);
+    Ok(found)
+}
+
+fn of_operator(facts: &Facts, name: &str, row: &RooflineRow, window_ns: i64) -> Option<Advice> {
+    // Work of several streams at the same time is a sum that can exceed the window.
+    let wasted_ns = row.wasted_ns.min(window_ns);
+    let found = share(wasted_ns, window_ns, THRESHOLD).filter(|_| row.wasted_ns > row.modeled_ns / 2)?;
+    let (calls, took) = (format_count(row.count), format_ns(row.modeled_ns));
+    let (least, bound) = (format_ns(row.roofline_ns), row.bound()?.as_str());
+    let (wasted, ratio) = (format_ns(wasted_ns), format_ratio(found.measured_ratio?));
+    let bound = if bound == "compute" { "computing" } else { "memory" };
+    Some(Advice {
+        rank: facts.sole_rank(),
+        says: format!(
+            "{calls} × {} take {took} on the device and would take {least} at its peaks, bound by {bound}: \
+             {wasted} more, {ratio} of {}.",
+            quoted(name),
+            format_ns(window_ns)
+        ),
+        count: Some(row.count),
+        gain: Some((wasted_ns, GainEstimate::Roofline)),
+        ..found
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::tests::{check, products};
+
+    #[test]
+    fn an_operator_far_from_its_roofline_is_said() {
+        // 312 GFLOP at 312 TFLOP/s: 1 ms.
+        check(
+            &products("[[3900,4000],[4000,10000]]", 3_000_000),
+            "compute.roofline",
+            &[
+                "2000 of 3000 roofline high: 1 × `aten::mm` take 3.00 ms on the device and would take 1.00 ms at its peaks, bound by computing: 2.00 ms more, 66.7 % of 3.00 ms.",
+            ],
+        );
+        check(&products("[[3900,4000],[4000,10000]]", 2_000_000), "compute.roofline", &[]);
+    }
+}
