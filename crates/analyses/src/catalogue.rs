@@ -111,6 +111,7 @@ pub fn catalogue() -> &'static [Analysis] {
         idle_causes,
         idle_gaps,
         critical_path,
+        critical_path_slack,
         critical_path_slices,
         memory_summary,
         memory_curve,

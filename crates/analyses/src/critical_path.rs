@@ -41,9 +41,11 @@ mod graph;
 #[cfg(test)]
 mod oracle;
 mod pieces;
+mod slack;
 mod walk;
 
-pub(crate) use pieces::{Path, PathPiece, paths};
+pub(crate) use pieces::{Path, PathPiece, device_class, paths};
+pub(crate) use slack::slacks;
 
 use crate::{Coverage, Outcome, Selection, Table};
 use stepscope_trace::{Findings, Trace};

@@ -3,11 +3,17 @@
 //! Matrix products, convolutions and attention are counted as `torch.utils.flop_counter` does: a multiplication and an
 //! addition are two operations, biases and scales are left out, attention counts every pair of positions, also when a
 //! mask leaves half of them out. In one point that counter is wrong and this one is not: in the gradient of a grouped
-//! convolution's weight it forgets to divide by the groups. Everything else counts a fixed number of operations an
-//! element, which stands in `data/operators.txt`: 1 for an addition, 8 for GELU.
+//! convolution's weight it forgets to divide by the groups. Sequences packed into one have work only when all are as
+//! long as the longest: a trace does not have their lengths. Recurrent layers are the products that they consist of.
 //!
-//! Bytes are those of every input read once and of the result written once: the least that memory must move. An input
-//! that is expanded (stride 0) counts once.
+//! Everything else counts a fixed number of operations an element, which stands in `data/operators.txt`: 1 for an
+//! addition, 8 for GELU, 13 for Adam. Pooling counts one for each element of each window, interpolation two for each
+//! element that it weighs. What only looks up, moves or orders has none.
+//!
+//! Bytes are those of every input read once and of every result written once: the least that memory must move. An input
+//! that is expanded (stride 0) counts once. Of what is picked by indices only what is picked counts, of what is
+//! written by indices only what is written, and of an input whose shape alone matters nothing. What lists of tensors
+//! hold is not recorded, so their bytes are not known.
 //!
 //! Operators call each other, so the same work could be counted several times. It is counted at one of them:
 //!
@@ -20,10 +26,15 @@
 //!     copy_              not counted
 //! ```
 
+mod attention;
+mod counts;
 mod element_wise;
 mod formula;
 mod inputs;
+mod lookups;
+mod pooling;
 mod products;
+mod recurrent;
 
 pub(crate) use formula::Formula;
 pub(crate) use inputs::{Inputs, shapes};
@@ -57,7 +68,7 @@ pub(crate) struct Work {
     pub(crate) bytes: Option<i64>,
     /// What it computes with; `None` when not known.
     pub(crate) precision: Option<Precision>,
-    /// True for matrix products, convolutions and attention.
+    /// True for matrix products, convolutions, attention and recurrent layers.
     pub(crate) is_product: bool,
 }
 

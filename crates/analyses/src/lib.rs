@@ -8,6 +8,7 @@ mod allocations;
 mod catalogue;
 pub mod copies;
 pub mod critical_path;
+pub mod critical_path_slack;
 pub mod critical_path_slices;
 mod device_windows;
 pub mod findings;

@@ -5,6 +5,10 @@
 //! in units of 256, from four equal parts of the register file), and shared memory (given out to blocks in units of 128
 //! bytes, 256 before 8.0; from 8.0 on the system keeps 1 KiB of each block for itself). A grid that has fewer blocks for
 //! each multiprocessor holds only those. Occupancy is the threads of these blocks over the threads that fit.
+//!
+//! Devices of AMD have none. Their compute units are built otherwise (CDNA: four SIMDs of eight waves of 64, which share
+//! 512 vector registers for each lane, accumulators among them, and 64 KiB of local memory, 160 KiB from CDNA4 on), and
+//! what decides there, the vector registers of a kernel, no trace has: Kineto writes none for ROCm.
 
 use stepscope_trace::{Device, DeviceEvent};
 
@@ -70,9 +74,15 @@ pub fn blocks_per_sm(event: &DeviceEvent, device: &Device) -> Option<f64> {
     event.blocks_per_sm.map(f64::from).or_else(from_grid)
 }
 
-/// Devices with warps of 64 are AMD's, whose multiprocessors are built otherwise.
+/// True for devices of AMD. Not all have waves of 64, and their versions are numbers that compute capabilities have too:
+/// gfx1030 is 10.3, gfx1100 is 11.0.
+fn is_of_amd(device: &Device) -> bool {
+    let name = device.name.as_deref().unwrap_or("").to_lowercase();
+    device.warp_size == Some(64) || ["amd", "radeon", "instinct"].iter().any(|word| name.contains(word))
+}
+
 fn limits(device: &Device) -> Option<Limits> {
-    let capability = device.compute_capability?;
+    let capability = device.compute_capability.filter(|_| !is_of_amd(device))?;
     let (_, [threads, blocks, shared_kib]) = CAPABILITIES.into_iter().find(|(known, _)| *known == capability)?;
     let warp_size = u64::from(device.warp_size.unwrap_or(32));
     let is_before_8 = capability < (8, 0);
@@ -182,6 +192,9 @@ mod tests {
         let recorded = |ratio| occupancy_ratio(&DeviceEvent { occupancy_ratio: Some(ratio), ..event }, &device((8, 0)));
         assert_eq!((recorded(0.75), recorded(0.0)), (Some(0.75), Some(0.5 * 128.0 / 2_048.0)));
         let amd = Device { warp_size: Some(64), ..device((9, 0)) };
-        assert_eq!(computed_occupancy_ratio(&event, &amd), None);
+        let radeon = Device { name: Some("AMD Radeon RX 7900 XTX".into()), ..device((11, 0)) };
+        let nvidia = Device { name: Some("NVIDIA Thor".into()), ..device((11, 0)) };
+        let computed = [amd, radeon, nvidia].map(|device| computed_occupancy_ratio(&event, &device));
+        assert_eq!(computed, [None, None, Some(0.5 * 128.0 / 1_536.0)]);
     }
 }

@@ -253,7 +253,7 @@ mod tests {
         // linear's own kernel takes 4 ns, addmm's 5 ns.
         assert_eq!(
             rows.iter().map(line).collect::<Vec<_>>(),
-            ["aten::linear 0.556 true 128 224", "aten::addmm 1.000 true 128 224", "aten::mul 0.000 false 5 60"]
+            ["aten::linear 0.556 true 128 232", "aten::addmm 1.000 true 128 232", "aten::mul 0.000 false 5 60"]
         );
     }
 

@@ -19,8 +19,9 @@
 //!
 //! # Source
 //! Work by the formulas that `operators` has, from the shapes and types of inputs. Peaks from the makers' data sheets,
-//! without sparsity, by the product name of the device: `crates/analyses/data/devices.tsv`. Products of 32-bit floats
-//! are compared with the rate of TF32 when their kernels use tensor cores.
+//! without sparsity, by the product name of the device: `crates/analyses/data/devices.tsv` names them. Products of
+//! 64-bit and 32-bit floats are compared with the rate of tensor cores when their kernels use these: of TF32 with NVIDIA
+//! and Intel, of plain 32-bit floats in matrix cores with AMD.
 //!
 //! # Edge cases
 //! Without shapes, a formula, types, or a device that the table knows, there is no roofline time; a finding names such

@@ -8,16 +8,18 @@ use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{self as engine, Trace};
-use stepscope_export::{Format, save_trace, write_trace};
+use stepscope_export::{Format, RANK_PLACE, save_ranks, save_trace, write_trace};
 
 /// Write a run or a trace file in another format, told by the ending of OUT
 ///
 /// *.json and *.json.gz: Chrome JSON as PyTorch's profiler writes it; *.pftrace and *.pftrace.gz: Perfetto; *.parquet: the
-/// table of slices; a folder, with a / at its end: every table as Parquet; -: Chrome JSON to standard output.
+/// table of slices; a folder, with a / at its end: every table as Parquet; -: Chrome JSON to standard output. With {rank}
+/// in the name of a *.json or *.json.gz, each rank has a file of its own.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   stepscope convert stepscope-runs/20260101-120000-train -o train.json.gz
+  stepscope convert stepscope-runs/20260101-120000-train -o 'ranks/{rank}.json.gz'
   stepscope convert trace.json.gz -o trace.pftrace
   stepscope convert trace.json.gz -o tables/")]
 pub(crate) struct ConvertArguments {
@@ -50,6 +52,11 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
     let trace = engine::open_run(&[input])?;
+    if output.to_string_lossy().contains(RANK_PLACE) {
+        let files = save_ranks(&trace, output, arguments.force)?;
+        print(&files.iter().map(|file| format!("{}\n", file.display())).collect::<String>())?;
+        return Ok(0);
+    }
     save_trace(&trace, output, format, arguments.force)?;
     print(&format!("{}: {}\n", output.display(), plural(trace.slices.len() as u64, "slice")))?;
     Ok(0)

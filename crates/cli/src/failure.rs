@@ -76,7 +76,7 @@ impl From<ExportError> for Failure {
         let failure = match &error {
             ExportError::Write { path, source } => Self::file("cannot write the result", path, source),
             ExportError::Exists { path } => Self::new(split_place(&error.to_string(), path).0).at(path.display()),
-            ExportError::UnknownFormat { path } => {
+            ExportError::UnknownFormat { path } | ExportError::NotByRank { path } => {
                 Self::new(split_place(&error.to_string(), path).0).at(path.display()).code(2)
             }
         };

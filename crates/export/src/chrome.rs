@@ -12,6 +12,7 @@ mod json;
 mod labels;
 mod samples;
 mod slices;
+mod step_marks;
 
 use crate::numbering::Numbering;
 use json::Json;
@@ -26,12 +27,26 @@ const CHUNK_BYTES: usize = 1 << 16;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    let mut document =
-        Document { trace, numbers: Numbering::new(trace, i64::MIN..=i64::MAX), json: Json::default(), out };
+    write(trace, None, out)
+}
+
+/// Writes what is of one rank, as a job's own profiler writes a file a rank. All ranks count time from the same moment.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn write_chrome_of_rank(trace: &Trace, rank: u32, out: &mut dyn Write) -> io::Result<()> {
+    write(trace, Some(rank), out)
+}
+
+fn write(trace: &Trace, rank: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
+    let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
+    let mut document = Document { trace, rank, numbers, json: Json::default(), out };
     head::write(&mut document);
     labels::write(&mut document)?;
     slices::write(&mut document)?;
     samples::write(&mut document)?;
+    step_marks::write(&mut document)?;
     arrows::write(&mut document)?;
     document.json.raw("\n]}\n");
     document.flush()
@@ -40,12 +55,24 @@ pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
 /// A document under way.
 struct Document<'a> {
     trace: &'a Trace,
+    /// The only rank that is written; all without one.
+    rank: Option<u32>,
     numbers: Numbering,
     json: Json,
     out: &'a mut dyn Write,
 }
 
 impl Document<'_> {
+    /// Whether what is of a rank is written.
+    fn has_rank(&self, rank: u32) -> bool {
+        self.rank.is_none_or(|asked| asked == rank)
+    }
+
+    /// Whether what lies on a track is written.
+    fn has_track(&self, track: TrackId) -> bool {
+        self.has_rank(self.trace.rank_of_track(track))
+    }
+
     /// Ends an event; what has gathered is handed on when it is enough.
     fn end_event(&mut self) -> io::Result<()> {
         self.json.close();

@@ -19,6 +19,12 @@ pub enum ExportError {
         /// The file or folder.
         path: PathBuf,
     },
+    /// A file for each rank in a format that has all ranks in one.
+    #[error("only Chrome JSON is written a file a rank: {path}")]
+    NotByRank {
+        /// The name.
+        path: PathBuf,
+    },
     /// A name whose ending stands for no format.
     #[error("this ending stands for no format: {path}")]
     UnknownFormat {
@@ -37,6 +43,7 @@ impl ExportError {
                 _ => None,
             },
             Self::Exists { .. } => Some("name another place, or replace it with --force"),
+            Self::NotByRank { .. } => Some("name it *{rank}*.json or *{rank}*.json.gz, or leave out {rank}"),
             Self::UnknownFormat { .. } => Some(
                 "name it *.json or *.json.gz (Chrome), *.pftrace or *.pftrace.gz (Perfetto), *.parquet (slices), \
                  or a folder with a / at its end (all tables)",

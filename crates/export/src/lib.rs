@@ -19,14 +19,14 @@ mod save;
 mod tables;
 
 pub use arrow::{record_batch, write_result};
-pub use chrome::write_chrome;
+pub use chrome::{write_chrome, write_chrome_of_rank};
 pub use destination::Destination;
 pub use error::ExportError;
 pub use format::Format;
 pub use html::report_html;
 pub use markdown::{report_markdown, result_markdown};
 pub use perfetto::write_perfetto;
-pub use save::{save_trace, write_trace};
+pub use save::{RANK_PLACE, save_ranks, save_trace, write_trace};
 pub use tables::{write_slices, write_tables};
 
 #[cfg(test)]

@@ -22,8 +22,16 @@ pub(crate) struct Numbering {
 impl Numbering {
     /// Numbers for a format in which a thread's number lies in `tids`.
     pub(crate) fn new(trace: &Trace, tids: RangeInclusive<i64>) -> Self {
+        Self::of_ranks(trace, tids, |_| true)
+    }
+
+    /// Numbers where only what is of some ranks is written: the others take none away.
+    pub(crate) fn of_ranks(trace: &Trace, tids: RangeInclusive<i64>, is_asked: impl Fn(u32) -> bool) -> Self {
         let pids = 1..=*tids.end();
-        let pid = distinct(trace.processes.iter().map(|process| (0, process.pid.filter(|pid| pids.contains(pid)))));
+        let pid = distinct(trace.processes.iter().map(|process| {
+            let pid = process.pid.filter(|pid| pids.contains(pid));
+            (usize::from(!is_asked(process.rank)), pid)
+        }));
         // Threads choose first: rows of other kinds often carry a thread's number.
         let is_host = |kind: TrackKind| matches!(kind, TrackKind::Thread | TrackKind::Other);
         let mut order: Vec<usize> = (0..trace.tracks.len()).filter(|at| is_host(trace.tracks[*at].kind)).collect();
@@ -42,7 +50,7 @@ impl Numbering {
                 tid[at] = tid[at - 1];
             }
         }
-        Self { pid, tid, device: device_numbers(&trace.devices) }
+        Self { pid, tid, device: device_numbers(&trace.devices, is_asked) }
     }
 }
 
@@ -63,10 +71,10 @@ fn distinct(wished: impl Iterator<Item = (usize, Option<i64>)>) -> Vec<i64> {
     given.into_iter().map(number).collect()
 }
 
-fn device_numbers(devices: &[Device]) -> Vec<i64> {
+fn device_numbers(devices: &[Device], is_asked: impl Fn(u32) -> bool) -> Vec<i64> {
     let mut seen = FxHashSet::default();
-    let is_distinct =
-        devices.iter().all(|device| (0..=1 << 16).contains(&device.ordinal) && seen.insert(device.ordinal));
+    let mut asked = devices.iter().filter(|device| is_asked(device.rank));
+    let is_distinct = asked.all(|device| (0..=1 << 16).contains(&device.ordinal) && seen.insert(device.ordinal));
     let numbers = devices.iter().zip(0..);
     numbers.map(|(device, at)| if is_distinct { device.ordinal } else { at }).collect()
 }
@@ -101,7 +109,8 @@ mod tests {
     #[test]
     fn devices_of_several_ranks_are_counted_through() {
         let device = |rank, ordinal| Device { rank, ordinal, ..Device::default() };
-        assert_eq!(device_numbers(&[device(0, 3), device(0, 5)]), [3, 5]);
-        assert_eq!(device_numbers(&[device(0, 0), device(1, 0)]), [0, 1]);
+        assert_eq!(device_numbers(&[device(0, 3), device(0, 5)], |_| true), [3, 5]);
+        assert_eq!(device_numbers(&[device(0, 0), device(1, 0)], |_| true), [0, 1]);
+        assert_eq!(device_numbers(&[device(0, 0), device(1, 0)], |rank| rank == 1), [0, 0]);
     }
 }

@@ -1,10 +1,12 @@
 //! A trace into a file of any format.
 
-use crate::{Destination, ExportError, Format, write_chrome, write_perfetto, write_slices, write_tables};
+use crate::{
+    Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
@@ -24,6 +26,34 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
         Format::Tables => write_tables(trace, path),
         _ => Destination::write(path, |out| write_trace(trace, format, out)),
     }
+}
+
+/// What stands for the rank in the name of a file for each.
+pub const RANK_PLACE: &str = "{rank}";
+
+/// Writes Chrome JSON of each rank to a file of its own: `path` has `{rank}` where its name tells which. Gives the files,
+/// by rank.
+///
+/// # Errors
+/// As [`save_trace`]; nothing is written when one of the files is there already and is not to be replaced.
+/// [`ExportError::NotByRank`] for other formats.
+pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<PathBuf>, ExportError> {
+    let name = path.to_string_lossy();
+    let Format::Chrome { is_packed } = Format::of_path(path)? else {
+        return Err(ExportError::NotByRank { path: path.into() });
+    };
+    let of_rank = |rank: u32| (rank, PathBuf::from(name.replace(RANK_PLACE, &rank.to_string())));
+    let files: Vec<(u32, PathBuf)> = trace.ranks().into_iter().map(of_rank).collect();
+    if let Some((_, taken)) = files.iter().find(|(_, path)| !is_replacing && path.symlink_metadata().is_ok()) {
+        return Err(ExportError::Exists { path: taken.clone() });
+    }
+    for (rank, path) in &files {
+        Destination::write(path, |out| match is_packed {
+            true => packed(out, |out| write_chrome_of_rank(trace, *rank, out)),
+            false => write_chrome_of_rank(trace, *rank, out),
+        })?;
+    }
+    Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
 /// Writes `trace` into a stream of bytes.

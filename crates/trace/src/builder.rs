@@ -257,6 +257,11 @@ impl TraceBuilder {
         self.is_cut.push(process);
     }
 
+    /// The process that owns a track.
+    pub fn process_of(&self, track: TrackId) -> ProcessId {
+        self.tracks[track.index()].process
+    }
+
     /// Number of slices added so far.
     pub fn slice_count(&self) -> usize {
         self.slices.len()

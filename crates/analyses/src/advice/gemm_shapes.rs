@@ -82,7 +82,7 @@ fn misfit(row: &RooflineRow) -> Option<Sizes> {
 fn sizes(formula: Formula, shapes: &[Option<Vec<i64>>]) -> Option<Sizes> {
     let shape = |at: usize| shapes.get(at)?.as_deref();
     match formula {
-        Formula::Product(a, b) => match (shape(a)?, shape(b)?) {
+        Formula::Product(of) => match (shape(of.a)?, shape(of.b)?) {
             ([.., rows, shared], [.., inner, columns]) if shared == inner => Some([*rows, *shared, *columns]),
             _ => None,
         },
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn sizes_are_those_of_one_product() {
         let of = |formula, dims| sizes(formula, &shapes(dims).unwrap());
-        assert_eq!(of(Formula::Product(1, 2), "[[7],[5,3,4],[5,4,6]]"), Some([3, 4, 6]));
-        assert_eq!(of(Formula::Product(0, 1), "[[3,4],[4]]"), None);
+        assert_eq!(of(Formula::parse("product 1 2").unwrap(), "[[7],[5,3,4],[5,4,6]]"), Some([3, 4, 6]));
+        assert_eq!(of(Formula::parse("product 0 1").unwrap(), "[[3,4],[4]]"), None);
         assert_eq!(of(Formula::Linear, "[[2,3,4],[6,4],[]]"), Some([6, 4, 6]));
         assert_eq!(of(Formula::Copy, "[[3,4],[4,3]]"), None);
     }

@@ -104,19 +104,27 @@ impl<'a> Graph<'a> {
 
     /// Of the device events launched inside a step, the one that ends last.
     pub(super) fn last_of_step(&self, step: &Step) -> Option<(i64, DeviceEventId)> {
-        let launched = self.launched.get(&step.process)?;
-        let first = launched.partition_point(|(start_ns, _)| *start_ns < step.span.start_ns);
-        let inside = launched[first..].iter().take_while(|(start_ns, _)| *start_ns < step.span.end_ns);
-        inside.map(|(_, id)| (self.span(*id).end_ns, *id)).max()
+        self.launched_in(step).map(|id| (self.span(id).end_ns, id)).max()
     }
 
     /// What a device event had to wait for on the device, and until when: the last of it.
     pub(super) fn ahead_of(&self, event: &DeviceEvent, start_ns: i64) -> Option<(i64, DeviceEventId)> {
+        let (on_stream, others) = self.all_ahead_of(event, start_ns);
+        let other = others.max();
+        if on_stream.map(|row| row.0) >= other.map(|row| row.0) { on_stream } else { other }
+    }
+
+    /// What a device event had to wait for on the device, and until when: the event before it on its stream, and those
+    /// of other streams.
+    pub(super) fn all_ahead_of(
+        &self,
+        event: &DeviceEvent,
+        start_ns: i64,
+    ) -> (Option<(i64, DeviceEventId)>, impl Iterator<Item = (i64, DeviceEventId)> + '_) {
         let on_stream = last_up_to(&self.ends_of[&(event.device, event.stream)], start_ns).last().copied();
         let others = self.waits.ahead_of(self.trace, event).map(|id| (self.span(id), id));
-        let others = others.filter(|(span, _)| span.end_ns <= start_ns && !span.is_empty());
-        let other = others.map(|(span, id)| (span.end_ns, id)).max();
-        if on_stream.map(|row| row.0) >= other.map(|row| row.0) { on_stream } else { other }
+        let others = others.filter(move |(span, _)| span.end_ns <= start_ns && !span.is_empty());
+        (on_stream, others.map(|(span, id)| (span.end_ns, id)))
     }
 
     /// The last device event that a call waited for, of those that ended inside it up to `at_ns`.
@@ -142,6 +150,50 @@ impl<'a> Graph<'a> {
             }
             _ => last(&self.ends),
         }
+    }
+
+    /// When the last of what a call waited for ended, of what ended by its return; and of each stream that it waited
+    /// for the last event that `is_asked`, since what is before that on its stream ended before.
+    pub(super) fn all_waited_for(
+        &self,
+        call: SliceId,
+        returned_ns: i64,
+        is_asked: impl Fn(DeviceEventId) -> bool,
+    ) -> (Option<i64>, Vec<DeviceEventId>) {
+        let start_ns = self.trace.slices.start_ns[call.index()];
+        let is_enqueued = |row: &&(i64, DeviceEventId)| {
+            let launch = self.trace.device_events.get(row.1).launch;
+            launch.is_none_or(|launch| self.trace.slices.start_ns[launch.index()] <= start_ns)
+        };
+        let (mut last_ns, mut asked) = (None, Vec::new());
+        let mut wait_for = |ends: &[(i64, DeviceEventId)]| {
+            let mut enqueued = last_up_to(ends, returned_ns).iter().rev().filter(is_enqueued).peekable();
+            last_ns = last_ns.max(enqueued.peek().map(|(end_ns, _)| *end_ns));
+            asked.extend(enqueued.map(|(_, id)| *id).find(|id| is_asked(*id)));
+        };
+        let reported = self.reported.get(&call);
+        match reported.map(|row| (row.kind, row)) {
+            Some((SyncKind::Stream, row)) if row.stream.is_some() => {
+                self.ends_of.get(&(row.device, row.stream)).into_iter().for_each(|ends| wait_for(ends));
+            }
+            Some((SyncKind::Event, row)) if row.event_record.is_some() && row.event_stream.is_some() => {
+                let record_ns = row.event_record.map(|record| self.trace.slices.start_ns[record.index()]);
+                let id = record_ns.and_then(|ns| self.waits.last_before((row.device, row.event_stream), ns));
+                let id = id.filter(|id| !self.span(*id).is_empty());
+                id.into_iter().for_each(|id| wait_for(&[(self.span(id).end_ns, id)]));
+            }
+            // In any order: what is asked for is a maximum and a set.
+            _ => self.ends_of.values().for_each(|ends| wait_for(ends)),
+        }
+        (last_ns, asked)
+    }
+
+    /// Device events launched while a step runs on the host.
+    pub(super) fn launched_in(&self, step: &Step) -> impl Iterator<Item = DeviceEventId> + '_ {
+        let launched = self.launched.get(&step.process).map_or(&[][..], Vec::as_slice);
+        let first = launched.partition_point(|(start_ns, _)| *start_ns < step.span.start_ns);
+        let end_ns = step.span.end_ns;
+        launched[first..].iter().take_while(move |(start_ns, _)| *start_ns < end_ns).map(|(_, id)| *id)
     }
 
     pub(super) fn span(&self, id: DeviceEventId) -> Span {

@@ -71,7 +71,8 @@ fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {
     pieces
 }
 
-fn device_class(trace: &Trace, id: DeviceEventId) -> PathClass {
+/// The class of a device event's time.
+pub(crate) fn device_class(trace: &Trace, id: DeviceEventId) -> PathClass {
     match trace.device_events.get(id).class {
         DeviceEventClass::Compute => PathClass::Compute,
         DeviceEventClass::Communication => PathClass::Communication,

@@ -1,11 +1,19 @@
-//! What is bound by memory: element by element, reductions, copies, look-ups.
+//! What is bound by memory: element by element, normalizations, reductions, losses, copies.
 
+use super::counts::{Counts, POSITION_BYTES, bytes_if_given, sum, times};
 use super::inputs::{Inputs, Tensor, product as elements};
 
-type Counts = Option<(i64, Option<i64>)>;
-
-fn sum(parts: impl IntoIterator<Item = Option<i64>>) -> Option<i64> {
-    parts.into_iter().try_fold(0_i64, |sum, part| sum.checked_add(part?))
+/// Operations element by element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MapArguments {
+    /// Operations an element.
+    pub(crate) flops: i64,
+    /// The argument that has the shape of the result; else all arguments stretched to each other.
+    pub(crate) size_of: Option<usize>,
+    /// Bytes of an element of the result; else those of the widest argument.
+    pub(crate) element_bytes: Option<i64>,
+    /// How many results of that shape there are.
+    pub(crate) results: i64,
 }
 
 /// The shape of a result whose inputs are stretched to each other.
@@ -32,21 +40,53 @@ fn result_element_bytes(inputs: &Inputs) -> Option<i64> {
     widest.unwrap_or_else(|| inputs.tensors().next()?.element_bytes)
 }
 
-pub(super) fn map(inputs: &Inputs, flops: i64, size_of: Option<usize>, element_bytes: Option<i64>) -> Counts {
+pub(super) fn map(inputs: &Inputs, of: MapArguments) -> Counts {
     inputs.tensors().next()?;
-    let size = match size_of {
+    let size = match of.size_of {
         Some(at) => inputs.tensor(at)?.elements()?,
         None => elements(&broadcast(inputs)?)?,
     };
-    let element_bytes = element_bytes.or_else(|| result_element_bytes(inputs));
-    let written = element_bytes.and_then(|bytes| size.checked_mul(bytes));
+    let element_bytes = of.element_bytes.or_else(|| result_element_bytes(inputs));
+    let written = element_bytes.and_then(|bytes| times(&[size, bytes, of.results]));
     let bytes = if inputs.has_list() { None } else { sum(inputs.tensors().map(Tensor::bytes).chain([written])) };
-    Some((flops.checked_mul(size)?, bytes))
+    Some((times(&[of.flops, size])?, bytes))
+}
+
+/// Where the gradients of a normalization find what they need among their arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NormBackwardArguments {
+    /// Operations an element of the input.
+    pub(crate) flops: i64,
+    pub(crate) weight: usize,
+    /// Added after the weight: its gradient needs no value of it.
+    pub(crate) bias: Option<usize>,
+    /// Gradients beside that of the input, each of the weight's size.
+    pub(crate) parameters: usize,
+    /// Which gradients are asked for; else all.
+    pub(crate) mask: Option<usize>,
+}
+
+/// Arguments 0 and 1 are the input and the gradient of the result, in any order.
+pub(super) fn norm_backward(inputs: &Inputs, of: NormBackwardArguments) -> Counts {
+    let (input, weight) = (inputs.tensor(0)?, inputs.tensor(of.weight));
+    let mask = match of.mask {
+        Some(at) => inputs.flags(at),
+        None => Some(vec![true; 1 + of.parameters]),
+    };
+    let written = mask.and_then(|mask| {
+        let is_asked = |at: usize| mask.get(at).copied().unwrap_or(false);
+        let of_input = is_asked(0).then(|| input.bytes_unexpanded());
+        let of_parameters = (1..=of.parameters).filter(|at| is_asked(*at)).filter_map(|_| weight);
+        sum(of_input.into_iter().chain(of_parameters.map(Tensor::bytes_unexpanded)))
+    });
+    let not_read = bytes_if_given(of.bias.and_then(|at| inputs.tensor(at)));
+    let read = sum(inputs.tensors().map(Tensor::bytes)).zip(not_read).map(|(all, not_read)| all - not_read);
+    Some((times(&[of.flops, input.elements()?])?, sum([read, written])))
 }
 
 pub(super) fn reduce(inputs: &Inputs, flops: i64, dim_at: usize) -> Counts {
     if inputs.tensor(1).is_some_and(|other| !other.dims.is_empty()) {
-        return map(inputs, flops, None, None);
+        return map(inputs, MapArguments { flops, size_of: None, element_bytes: None, results: 1 });
     }
     let from = inputs.tensor(0)?;
     let dims = if inputs.is_absent(dim_at) { Some(Vec::new()) } else { inputs.numbers(dim_at) };
@@ -56,7 +96,7 @@ pub(super) fn reduce(inputs: &Inputs, flops: i64, dim_at: usize) -> Counts {
 }
 
 /// `shape` without the axes `dims`, which count from the end when negative; none mean all.
-fn without(shape: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
+pub(super) fn without(shape: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
     let rank = shape.len() as i64;
     let axes = dims.iter().map(|dim| if *dim < 0 { dim.checked_add(rank) } else { Some(*dim) });
     let axes: Vec<i64> = axes.collect::<Option<_>>()?;
@@ -74,6 +114,52 @@ pub(super) fn each(inputs: &Inputs, flops: i64) -> Counts {
     Some((flops.checked_mul(size)?, None))
 }
 
+/// A loss of argument 0 against argument 1, maybe weighted by argument 2, and summed up when `reduction` says so.
+pub(super) fn loss(inputs: &Inputs, flops: i64, reduction: usize) -> Counts {
+    let (x, target) = (inputs.tensor(0)?, inputs.tensor(1)?);
+    let size = x.elements().filter(|size| target.elements() == Some(*size))?;
+    let is_summed = inputs.number(reduction)? != 0;
+    let written = x.bytes_of(Some(if is_summed { 1 } else { size }));
+    let flops = times(&[size, flops + i64::from(is_summed)])?;
+    Some((flops, sum([x.bytes(), target.bytes(), bytes_if_given(inputs.tensor(2)), written])))
+}
+
+/// The negative log likelihood: of each position the score of its class is looked up, weighted and summed up.
+pub(super) fn nll_loss(inputs: &Inputs) -> Counts {
+    let (scores, target) = (inputs.tensor(0)?, inputs.tensor(1)?);
+    let size = target.elements()?;
+    let results = if inputs.number(3)? != 0 { 1 } else { size };
+    let looked_up = inputs.tensor(2).map_or(Some(0), |weight| weight.bytes_of(Some(weight.elements()?.min(size))));
+    let total_weight = scores.bytes_of(Some(1));
+    let bytes = [target.bytes(), scores.bytes_of(Some(size)), looked_up, scores.bytes_of(Some(results)), total_weight];
+    Some((size, sum(bytes)))
+}
+
+/// The gradient of the scores, argument 1: zero but for one class of each position of argument 2.
+pub(super) fn nll_loss_backward(inputs: &Inputs) -> Counts {
+    let (grad, scores, target) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?);
+    let size = target.elements()?;
+    let looked_up = inputs.tensor(3).map_or(Some(0), |weight| weight.bytes_of(Some(weight.elements()?.min(size))));
+    let total_weight = bytes_if_given(inputs.tensor(6));
+    Some((size, sum([grad.bytes(), target.bytes(), looked_up, total_weight, scores.bytes_unexpanded()])))
+}
+
+/// All values in order, and where each was.
+pub(super) fn sort(inputs: &Inputs) -> Counts {
+    let from = inputs.tensor(0)?;
+    let positions = times(&[from.elements()?, POSITION_BYTES]);
+    Some((0, sum([from.bytes(), from.bytes_unexpanded(), positions])))
+}
+
+/// The first of an order along one axis, and where each was.
+pub(super) fn topk(inputs: &Inputs) -> Counts {
+    let from = inputs.tensor(0)?;
+    let axis = if inputs.is_absent(2) { -1 } else { inputs.number(2)? };
+    let results = times(&[elements(&without(&from.dims, &[axis])?)?, inputs.number(1)?]);
+    let positions = results.and_then(|results| times(&[results, POSITION_BYTES]));
+    Some((0, sum([from.bytes(), from.bytes_of(results), positions])))
+}
+
 pub(super) fn copy(inputs: &Inputs) -> Counts {
     let (to, from) = (inputs.tensor(0)?, inputs.tensor(1)?);
     let written = to.elements()?.checked_mul(to.element_bytes?);
@@ -83,22 +169,4 @@ pub(super) fn copy(inputs: &Inputs) -> Counts {
 pub(super) fn fill(inputs: &Inputs) -> Counts {
     let to = inputs.tensor(0)?;
     Some((0, to.elements()?.checked_mul(to.element_bytes?)))
-}
-
-pub(super) fn embedding(inputs: &Inputs) -> Counts {
-    let (weight, indices) = (inputs.tensor(0)?, inputs.tensor(1)?);
-    let moved = indices.elements()?.checked_mul(*weight.dims.last()?)?.checked_mul(weight.element_bytes?)?;
-    Some((0, sum([indices.bytes(), Some(moved), Some(moved)])))
-}
-
-pub(super) fn embedding_backward(inputs: &Inputs) -> Counts {
-    let (grad, indices) = (inputs.tensor(0)?, inputs.tensor(1)?);
-    let table = || inputs.number(2)?.checked_mul(*grad.dims.last()?)?.checked_mul(grad.element_bytes?);
-    Some((grad.elements()?, sum([grad.bytes(), indices.bytes(), table()])))
-}
-
-pub(super) fn gather(inputs: &Inputs, index: usize) -> Counts {
-    let (from, index) = (inputs.tensor(0)?, inputs.tensor(index)?);
-    let moved = index.elements()?.checked_mul(from.element_bytes?)?;
-    Some((0, sum([index.bytes(), Some(moved), Some(moved)])))
 }

@@ -104,6 +104,14 @@ impl Inputs {
         })
     }
 
+    /// The shapes of the list of tensors at a position.
+    pub(crate) fn shapes(&self, at: usize) -> Option<&[Vec<i64>]> {
+        match self.inputs.get(at)? {
+            Input::List(shapes) => Some(shapes),
+            _ => None,
+        }
+    }
+
     /// The shapes of the first list of tensors.
     pub(crate) fn first_list(&self) -> Option<&[Vec<i64>]> {
         self.inputs.iter().find_map(|input| match input {
@@ -140,6 +148,17 @@ impl Inputs {
     /// True when no value is given at a position, though values are recorded.
     pub(crate) fn is_absent(&self, at: usize) -> bool {
         !self.values.is_empty() && self.values.get(at).is_none_or(|value| value.is_empty())
+    }
+
+    /// Bytes of an element of the type whose number, as of PyTorch's `ScalarType`, is given at a position.
+    pub(crate) fn scalar_type_bytes(&self, at: usize) -> Option<i64> {
+        Some(match self.number(at)? {
+            0 | 1 | 11 | 23..=26 => 1,
+            2 | 5 | 15 => 2,
+            3 | 6 => 4,
+            4 | 7 => 8,
+            _ => return None,
+        })
     }
 
     fn list(&self, at: usize) -> Option<impl Iterator<Item = &str>> {

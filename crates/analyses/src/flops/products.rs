@@ -1,26 +1,23 @@
-//! Matrix products, convolutions and attention. Each gives operations and, where they can be known, bytes; everything
-//! is checked, so that absurd shapes give no answer.
+//! Matrix products and convolutions. Each gives operations and, where they can be known, bytes; everything is checked,
+//! so that absurd shapes give no answer.
 
+use super::counts::{Counts, bytes_if_given, sum, times};
 use super::formula::ConvolutionArguments;
 use super::inputs::{Inputs, Tensor, product as elements};
 
-type Counts = Option<(i64, Option<i64>)>;
-
-fn times(factors: &[i64]) -> Option<i64> {
-    elements(factors)
+/// Where a matrix product finds what it needs among its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ProductArguments {
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    /// What is added to the product.
+    pub(crate) added: Option<usize>,
+    /// The type of the result, when it can be another than that of `a`.
+    pub(crate) result_type: Option<usize>,
 }
 
-fn sum(parts: &[Option<i64>]) -> Option<i64> {
-    parts.iter().try_fold(0_i64, |sum, part| sum.checked_add((*part)?))
-}
-
-/// Bytes of a result with so many elements of the type of `like`.
-fn result_bytes(like: &Tensor, elements: Option<i64>) -> Option<i64> {
-    elements?.checked_mul(like.element_bytes?)
-}
-
-pub(super) fn product(inputs: &Inputs, a: usize, b: usize) -> Counts {
-    let (a, b) = (inputs.tensor(a)?, inputs.tensor(b)?);
+pub(super) fn product(inputs: &Inputs, at: ProductArguments) -> Counts {
+    let (a, b) = (inputs.tensor(at.a)?, inputs.tensor(at.b)?);
     let shared = *a.dims.last()?;
     let (inner, columns) = match b.dims.as_slice() {
         [inner] => (*inner, 1),
@@ -32,9 +29,20 @@ pub(super) fn product(inputs: &Inputs, a: usize, b: usize) -> Counts {
     }
     let rows = elements(&a.dims[..a.dims.len() - 1])?;
     let flops = times(&[2, rows, shared, columns])?;
-    Some((flops, sum(&[a.bytes(), b.bytes(), result_bytes(a, times(&[rows, columns]))])))
+    let added = bytes_if_given(at.added.and_then(|at| inputs.tensor(at)));
+    let result = result_bytes(inputs, a, at.result_type, times(&[rows, columns]));
+    Some((flops, sum([a.bytes(), b.bytes(), added, result])))
 }
 
+/// Bytes of a result whose type is given at a position, or else that of `like`.
+fn result_bytes(inputs: &Inputs, like: &Tensor, type_at: Option<usize>, elements: Option<i64>) -> Option<i64> {
+    match type_at.filter(|at| !inputs.is_absent(*at)) {
+        Some(at) => times(&[elements?, inputs.scalar_type_bytes(at)?]),
+        None => like.bytes_of(elements),
+    }
+}
+
+/// Argument 0 times the transpose of argument 1, and what is added or what scales: argument 2.
 pub(super) fn linear(inputs: &Inputs) -> Counts {
     let (a, weight) = (inputs.tensor(0)?, inputs.tensor(1)?);
     let shared = *a.dims.last()?;
@@ -45,7 +53,48 @@ pub(super) fn linear(inputs: &Inputs) -> Counts {
     };
     let rows = elements(&a.dims[..a.dims.len() - 1])?;
     let flops = times(&[2, rows, shared, columns])?;
-    Some((flops, sum(&[a.bytes(), weight.bytes(), result_bytes(a, times(&[rows, columns]))])))
+    let result = a.bytes_of(times(&[rows, columns]));
+    Some((flops, sum([a.bytes(), weight.bytes(), bytes_if_given(inputs.tensor(2)), result])))
+}
+
+/// Argument 0 with a weight of 4-bit integers, packed as `[columns / 8, …]`; its scales are argument 3.
+pub(super) fn int4_product(inputs: &Inputs) -> Counts {
+    let (a, weight, scales) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(3)?);
+    let (rows, shared) = match a.dims[..] {
+        [rows, shared] => (rows, shared),
+        _ => return None,
+    };
+    let columns = times(&[8, *weight.dims.first()?])?;
+    let flops = times(&[2, rows, shared, columns])?;
+    Some((flops, sum([a.bytes(), weight.bytes(), scales.bytes(), a.bytes_of(times(&[rows, columns]))])))
+}
+
+/// Products of groups: of rows of `a`, of columns of `b` or of what both share, cut where the offsets say; or of one
+/// matrix each. All offsets together cover everything.
+pub(super) fn grouped_product(inputs: &Inputs, offsets: usize, result_type: usize) -> Counts {
+    let (a, b, offsets) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(offsets));
+    let (rows, shared) = match a.dims[..] {
+        [.., rows, shared] => (rows, shared),
+        _ => return None,
+    };
+    let (inner, columns) = match b.dims[..] {
+        [.., inner, columns] => (inner, columns),
+        _ => return None,
+    };
+    let groups = offsets.map(|offsets| offsets.elements());
+    let (each, result_groups) = match (a.dims.len(), b.dims.len(), groups) {
+        (2, 2, Some(groups)) => (1, groups?),
+        (2, 3, Some(groups)) if groups? == b.dims[0] => (1, 1),
+        (3, 2, Some(groups)) if groups? == a.dims[0] => (1, 1),
+        (3, 3, None) if a.dims[0] == b.dims[0] => (a.dims[0], a.dims[0]),
+        _ => return None,
+    };
+    if inner != shared {
+        return None;
+    }
+    let flops = times(&[2, each, rows, shared, columns])?;
+    let result = result_bytes(inputs, a, Some(result_type), times(&[result_groups, rows, columns]));
+    Some((flops, sum([a.bytes(), b.bytes(), bytes_if_given(offsets), result])))
 }
 
 pub(super) fn convolution(inputs: &Inputs, at: ConvolutionArguments) -> Counts {
@@ -54,7 +103,7 @@ pub(super) fn convolution(inputs: &Inputs, at: ConvolutionArguments) -> Counts {
         return None;
     }
     let spatial = x.dims.len() - 2;
-    let is_transposed = at.transposed.map_or(Some(false), |at| inputs.flag(at))?;
+    let is_transposed = at.transposed.map_or(Some(at.is_transposed), |at| inputs.flag(at))?;
     let sizes = |at: Option<usize>, unless_given: i64| match at {
         None => Some(vec![unless_given; spatial]),
         Some(at) => match inputs.numbers(at)?.as_slice() {
@@ -84,12 +133,13 @@ pub(super) fn convolution(inputs: &Inputs, at: ConvolutionArguments) -> Counts {
     let positions = if is_transposed { elements(&x.dims[2..]) } else { elements(&result) }?;
     let flops = times(&[2, positions, x.dims[0], elements(&weight.dims)?])?;
     let channels = if is_transposed {
-        at.groups.and_then(|at| inputs.number(at)).and_then(|groups| times(&[groups, weight.dims[1]]))
+        at.groups.map_or(Some(1), |at| inputs.number(at)).and_then(|groups| times(&[groups, weight.dims[1]]))
     } else {
         Some(weight.dims[0])
     };
     let result = channels.and_then(|channels| times(&[x.dims[0], channels, elements(&result)?]));
-    Some((flops, sum(&[x.bytes(), weight.bytes(), result_bytes(x, result)])))
+    let bias = inputs.tensor(2).filter(|bias| bias.dims.len() == 1);
+    Some((flops, sum([x.bytes(), weight.bytes(), bytes_if_given(bias), x.bytes_of(result)])))
 }
 
 /// Arguments: gradient, input, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask.
@@ -106,56 +156,8 @@ pub(super) fn convolution_backward(inputs: &Inputs) -> Counts {
     for is_asked in [is_asked(0), is_asked(1)] {
         if is_asked {
             flops = flops.checked_add(one)?;
-            bytes = sum(&[bytes, grad.bytes(), x.bytes(), weight.bytes()]);
+            bytes = sum([bytes, grad.bytes(), x.bytes(), weight.bytes()]);
         }
     }
     Some((flops, bytes))
-}
-
-struct Attention {
-    batch_heads: i64,
-    queries: i64,
-    keys: i64,
-    query_size: i64,
-    value_size: i64,
-}
-
-fn attention_sizes(query: &Tensor, key: &Tensor, value: &Tensor, heads_at: usize) -> Option<Attention> {
-    let shape = |tensor: &Tensor| <[i64; 4]>::try_from(tensor.dims.as_slice()).ok();
-    let (query, key, value) = (shape(query)?, shape(key)?, shape(value)?);
-    let length_at = 3 - heads_at;
-    let (heads, key_heads) = (query[heads_at], key[heads_at]);
-    let fits = query[0] == key[0] && key[0] == value[0] && query[3] == key[3];
-    let fits = fits && key[length_at] == value[length_at] && key_heads == value[heads_at];
-    if !fits || key_heads <= 0 || heads % key_heads != 0 {
-        return None;
-    }
-    Some(Attention {
-        batch_heads: times(&[query[0], heads])?,
-        queries: query[length_at],
-        keys: key[length_at],
-        query_size: query[3],
-        value_size: value[3],
-    })
-}
-
-/// Scores and their product with the values.
-pub(super) fn attention(inputs: &Inputs, heads_at: usize) -> Counts {
-    let (query, key, value) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?);
-    let of = attention_sizes(query, key, value, heads_at)?;
-    let sizes = of.query_size.checked_add(of.value_size)?;
-    let flops = times(&[2, of.batch_heads, of.queries, of.keys, sizes])?;
-    let result = result_bytes(query, times(&[of.batch_heads, of.queries, of.value_size]));
-    Some((flops, sum(&[query.bytes(), key.bytes(), value.bytes(), result])))
-}
-
-/// Five products: scores once more, then gradients of scores, values, queries and keys.
-pub(super) fn attention_backward(inputs: &Inputs, heads_at: usize) -> Counts {
-    let (grad, query) = (inputs.tensor(0)?, inputs.tensor(1)?);
-    let (key, value) = (inputs.tensor(2)?, inputs.tensor(3)?);
-    let of = attention_sizes(query, key, value, heads_at)?;
-    let sizes = of.query_size.checked_mul(3)?.checked_add(of.value_size.checked_mul(2)?)?;
-    let flops = times(&[2, of.batch_heads, of.queries, of.keys, sizes])?;
-    let read_and_written = sum(&[query.bytes(), key.bytes(), value.bytes(), grad.bytes()]);
-    Some((flops, read_and_written.and_then(|bytes| bytes.checked_mul(2))))
 }

@@ -11,6 +11,9 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     let trace = document.trace;
     let mut last_launch = None;
     for (flow, number) in trace.flows.iter().zip(1..) {
+        if !document.has_track(trace.slices.track[flow.from.index()]) {
+            continue;
+        }
         let start_ns = |slice: SliceId| trace.slices.start_ns[slice.index()];
         match flow.kind {
             // One begin for all that a call launched, which stand one after another: a graph's kernels have one arrow

@@ -31,6 +31,7 @@ impl<'a> DeviceArgs<'a> {
         if let Some(wait) = self.waits.of(slice) {
             write_wait(document, wait);
         }
+        self.next += self.order[self.next..].iter().take_while(|(of, _)| *of < slice).count();
         let Some((_, row)) = self.order.get(self.next).filter(|(of, _)| *of == slice) else { return false };
         self.next += 1;
         let event = document.trace.device_events.get(DeviceEventId(*row));

@@ -55,9 +55,11 @@ pub(super) fn write(document: &mut Document<'_>) {
 }
 
 fn write_devices(document: &mut Document<'_>) {
+    let devices = document.trace.devices.iter().zip(&document.numbers.device);
+    let asked: Vec<_> = devices.filter(|(device, _)| document.has_rank(device.rank)).collect();
     let json = &mut document.json;
     json.verbatim("deviceProperties", "[");
-    for (at, (device, number)) in document.trace.devices.iter().zip(&document.numbers.device).enumerate() {
+    for (at, (device, number)) in asked.into_iter().enumerate() {
         json.raw(if at > 0 { ",\n" } else { "\n" });
         json.open(None);
         json.int("id", *number);
@@ -89,12 +91,14 @@ fn write_device(json: &mut super::Json, device: &Device) {
 /// The rank, when the file is of one rank of several.
 fn write_distributed(document: &mut Document<'_>) {
     let trace = document.trace;
+    let ranks: Vec<u32> = trace.ranks().into_iter().filter(|rank| document.has_rank(*rank)).collect();
+    let is_one_of_several = trace.ranks().len() > ranks.len();
     let json = &mut document.json;
     let world_size = trace.processes.iter().find_map(|process| process.world_size);
     let facts = trace.facts.iter().filter_map(|(key, value)| Some((key.strip_prefix(DISTRIBUTED)?, value)));
     let facts: Vec<_> = facts.filter(|(key, _)| !matches!(*key, "rank" | "world_size")).collect();
-    let [rank] = trace.ranks()[..] else { return };
-    if world_size.is_none() && rank == 0 && facts.is_empty() {
+    let [rank] = ranks[..] else { return };
+    if world_size.is_none() && rank == 0 && facts.is_empty() && !is_one_of_several {
         return;
     }
     json.open(Some("distributedInfo"));

@@ -10,22 +10,31 @@ const FIRST_DEVICE_PLACE: i64 = 1 << 24;
 
 pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     let trace = document.trace;
-    let has_ranks = trace.ranks().len() > 1;
+    let has_ranks = document.rank.is_none() && trace.ranks().len() > 1;
     let with_rank = |rank: u32, name: &str| if has_ranks { format!("rank {rank}: {name}") } else { name.to_string() };
     for (at, device) in trace.devices.iter().enumerate() {
+        if !document.has_rank(device.rank) {
+            continue;
+        }
         let number = document.numbers.device[at];
         let owner = trace.processes.iter().find(|process| process.rank == device.rank);
         let name = with_rank(device.rank, owner.map_or("", |process| &process.name));
         write_process(document, number, &name, &format!("GPU {number}"), FIRST_DEVICE_PLACE + number)?;
     }
     for (at, process) in trace.processes.iter().enumerate() {
+        if !document.has_rank(process.rank) {
+            continue;
+        }
         let pid = document.numbers.pid[at];
         write_process(document, pid, &with_rank(process.rank, &process.name), "CPU", at as i64)?;
     }
     let mut named = BTreeSet::new();
     for (at, track) in trace.tracks.iter().enumerate() {
-        let row = document.row(stepscope_trace::TrackId::from_index(at));
-        if !named.insert((track.kind == TrackKind::Thread || track.kind == TrackKind::Other, row)) {
+        let id = stepscope_trace::TrackId::from_index(at);
+        let row = document.row(id);
+        if !document.has_track(id)
+            || !named.insert((track.kind == TrackKind::Thread || track.kind == TrackKind::Other, row))
+        {
             continue;
         }
         write_label(document, "thread_name", row, |json| json.text("name", &track.name))?;

@@ -11,7 +11,10 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
 }
 
 fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
-    for event in &document.trace.memory {
+    for event in document.trace.memory.iter() {
+        if !document.has_track(event.track) {
+            continue;
+        }
         let row = document.row(event.track);
         document.begin_event("i", "cpu_instant_event", "[memory]", row);
         let device = event.device.map(|device| document.device(device));
@@ -36,6 +39,9 @@ fn write_instants(document: &mut Document<'_>) -> io::Result<()> {
     let instants = &document.trace.instants;
     for at in 0..instants.len() {
         let track = instants.track[at];
+        if !document.has_track(track) {
+            continue;
+        }
         let is_thread = document.trace.tracks[track.index()].kind == TrackKind::Thread;
         let category = if is_thread { "cpu_instant_event" } else { "" };
         document.begin_event("i", category, document.trace.strings.get(instants.name[at]), document.row(track));
@@ -48,6 +54,9 @@ fn write_instants(document: &mut Document<'_>) -> io::Result<()> {
 
 fn write_counters(document: &mut Document<'_>) -> io::Result<()> {
     for counter in &document.trace.counters {
+        if !document.has_rank(document.trace.processes[counter.process.index()].rank) {
+            continue;
+        }
         let name = document.trace.strings.get(counter.name);
         let pid = match counter.device {
             Some(device) => document.device(device),

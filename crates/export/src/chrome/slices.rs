@@ -13,6 +13,9 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     let mut device_args = DeviceArgs::new(trace);
     let mut collectives = BySlice::new(&trace.collectives, |row| row.slice);
     for track in (0..trace.tracks.len()).map(TrackId::from_index) {
+        if !document.has_track(track) {
+            continue;
+        }
         let row = document.row(track);
         for slice in trace.tracks[track.index()].slice_ids() {
             let kind = trace.slices.kind(slice);

@@ -1,9 +1,11 @@
 //! The law of this form: what was exported is read back as it was.
 
-use super::write_chrome;
+use super::{write_chrome, write_chrome_of_rank};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
-use stepscope_trace::{Device, Process, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind};
+use stepscope_trace::{
+    Device, Process, SliceId, SliceKind, StepSource, Trace, TraceBuilder, Track, TrackId, TrackKind,
+};
 
 fn exported(trace: &Trace) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -174,6 +176,61 @@ fn labels_on_devices_have_no_stream_that_would_make_them_device_work() {
     let label = events.iter().find(|event| event["cat"] == "gpu_user_annotation").unwrap();
     assert_eq!(label["args"], serde_json::json!({}));
     check(&trace);
+}
+
+/// A thread of operators and optimizers with marks in these; the last step is cut when the process is.
+fn inferred(has_data: bool, is_cut: bool) -> Trace {
+    let mut builder = TraceBuilder::new("inferred");
+    let process = builder.add_process(Process { pid: Some(7), ..Process::default() });
+    let track = builder.add_track(Track { tid: Some(8), ..Track::new(TrackKind::Thread, process, "main") });
+    let helper = builder.add_track(Track { tid: Some(9), ..Track::new(TrackKind::Thread, process, "helper") });
+    let [op, data, optimizer] =
+        ["op", "enumerate(x)", "Optimizer.step#A.step"].map(|name| builder.strings.intern(name));
+    builder.add_slice(helper, SliceKind::Op, op, 0, 500_000);
+    for step in 0..3 {
+        let start = step * 100_000;
+        if has_data {
+            builder.add_slice(track, SliceKind::DataLoader, data, start + 1_000, 9_000);
+        }
+        builder.add_slice(track, SliceKind::Op, op, start + 10_000, 50_000);
+        builder.add_slice(track, SliceKind::Optimizer, optimizer, start + 60_000, 30_000);
+        builder.add_slice(track, SliceKind::Op, op, start + 65_000, 5_000);
+        builder.add_step_mark(track, start + 66_000);
+    }
+    if is_cut {
+        builder.add_slice(track, SliceKind::Op, op, 310_000, 20_000);
+        builder.set_cut(process);
+    }
+    builder.finish()
+}
+
+#[test]
+fn inferred_steps_are_read_back_as_inferred() {
+    for (has_data, is_cut) in [(true, false), (true, true), (false, false), (false, true)] {
+        let trace = inferred(has_data, is_cut);
+        assert_eq!(trace.steps.len(), if is_cut { 4 } else { 3 });
+        assert!(trace.steps.iter().all(|step| step.source == StepSource::Optimizer));
+        check(&trace);
+    }
+}
+
+#[test]
+fn a_file_of_one_rank_has_that_rank_alone_and_all_of_it() {
+    let rank = |rank: u32| {
+        format!("rank {rank} step 0000\nrank {rank} cpu 1 aaab\nrank {rank} launch 1 .C..\nrank {rank} stream 7 ..CC\n")
+    };
+    let both = drawn(&(rank(0) + &rank(1)));
+    for of in [0, 1] {
+        let mut bytes = Vec::new();
+        write_chrome_of_rank(&both, of, &mut bytes).expect("memory takes everything");
+        let value: serde_json::Value = serde_json::from_slice(&bytes).expect("strict JSON");
+        assert_eq!(value["distributedInfo"]["rank"], of);
+        let again = stepscope_import::open_bytes("again.json", &bytes).expect("a trace");
+        let own = drawn(&rank(of));
+        let without_start =
+            |trace: &Trace| told(trace).into_iter().filter(|line| !line.starts_with("Some(")).collect::<Vec<_>>();
+        assert_eq!(without_start(&again), without_start(&own));
+    }
 }
 
 #[test]

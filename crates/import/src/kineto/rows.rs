@@ -17,6 +17,11 @@ use stepscope_trace::{
     SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
+/// Instants that our own export writes where it knows of steps that no label marks: an optimizer's step was running …
+const STEP_MARK: &str = "Stepscope: optimizer step";
+/// … and the recording of this process ended while it was at work.
+const CUT_MARK: &str = "Stepscope: step cut";
+
 /// Everything read so far.
 pub(super) struct Rows {
     pub(super) builder: TraceBuilder,
@@ -429,7 +434,11 @@ impl Rows {
                 None if is_on_thread => self.tracks.thread(&mut self.builder, row),
                 None => self.tracks.other(&mut self.builder, row, None),
             };
-            self.builder.add_instant(track, name, time_ns);
+            match self.builder.strings.get(name) {
+                STEP_MARK => self.builder.add_step_mark(track, time_ns),
+                CUT_MARK => self.builder.set_cut(self.builder.process_of(track)),
+                _ => self.builder.add_instant(track, name, time_ns),
+            }
         }
     }
 }
