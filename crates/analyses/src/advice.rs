@@ -55,7 +55,7 @@ mod tensor_cores;
 mod unfused;
 mod wasted_time;
 
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use facts::Facts;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -226,15 +226,23 @@ const RULES: &[Rule] = &[
 
 /// All that is to be said, what there is most to gain from first.
 pub fn advice(trace: &Trace, selection: &Selection) -> Vec<Advice> {
-    judged(trace, selection).0
+    judged(&Asked::new(trace, selection)).0
 }
 
 /// The rows, and the rules that cannot be judged.
-fn judged(trace: &Trace, selection: &Selection) -> (Vec<Advice>, Findings) {
-    let facts = Facts::new(trace, selection);
+fn judged(asked: &Asked<'_>) -> (Vec<Advice>, Findings) {
+    // Rules judge by each analysis' own definition.
+    let plain = Selection { rank: asked.selection.rank, step: asked.selection.step, ..Selection::default() };
+    match *asked.selection == plain {
+        true => judged_by(&Facts::new(asked)),
+        false => judged_by(&Facts::new(&Asked::new(asked.trace, &plain))),
+    }
+}
+
+fn judged_by(facts: &Facts<'_>) -> (Vec<Advice>, Findings) {
     let (mut rows, mut findings) = (Vec::new(), Findings::default());
     for rule in RULES {
-        match (rule.judge)(&facts) {
+        match (rule.judge)(facts) {
             Ok(found) => rows.extend(found.into_iter().map(|row| finished(rule, row))),
             Err(Lacks(what)) => {
                 findings.add(FindingCode::RuleNotJudged, || format!("{}: {what}", rule.code));
@@ -256,8 +264,9 @@ fn finished(rule: &Rule, row: Advice) -> Advice {
     Advice { rule: rule.code, evidence: rule.evidence, to_do: rule.to_do, priority, ..row }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let (rows, findings) = judged(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let trace = asked.trace;
+    let (rows, findings) = judged(asked);
     let gain = |row: &Advice| row.gain.map(|(_, estimate)| estimate.as_str());
     let slice = |row: &Advice| Some(trace.slice_name(row.place?.slice?));
     let table = Table::default()
@@ -279,8 +288,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .text("evidence", rows.iter().map(|row| Some(row.evidence)))
         .ns("start_ns", rows.iter().map(|row| row.place.map(|place| place.start_ns)))
         .text("slice", rows.iter().map(slice));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
-    Outcome { table, coverage, findings }
+    Outcome { table, coverage: asked.coverage(), findings }
 }
 
 #[cfg(test)]

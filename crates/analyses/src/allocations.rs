@@ -3,15 +3,19 @@
 
 use crate::Selection;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use stepscope_base::Span;
-use stepscope_trace::{DeviceId, MemoryEvent, ProcessId, Trace};
+use stepscope_trace::{DeviceId, MemoryEvent, ProcessId, Trace, TrackId};
 
 /// Memory of one device of a rank, or of its host, and its events as rows of `trace.memory`, by time.
 pub(crate) struct Pool {
     pub(crate) rank: u32,
     pub(crate) device: Option<DeviceId>,
     pub(crate) events: Vec<usize>,
+    allocations: OnceLock<Vec<Allocation>>,
+    levels: OnceLock<Vec<Level>>,
 }
 
 impl Pool {
@@ -19,18 +23,35 @@ impl Pool {
     pub(crate) fn ordinal(&self, trace: &Trace) -> Option<i64> {
         self.device.map(|device| trace.devices[device.index()].ordinal)
     }
+
+    /// Its allocations, by their first event; found once.
+    pub(crate) fn allocations(&self, trace: &Trace) -> &[Allocation] {
+        self.allocations.get_or_init(|| allocations(trace, &self.events))
+    }
+
+    /// The level after each of its events; found once.
+    pub(crate) fn levels(&self, trace: &Trace) -> &[Level] {
+        self.levels.get_or_init(|| levels(trace, self))
+    }
 }
 
 /// Every memory of the ranks asked for that has events, by rank, the host's first.
 pub(crate) fn pools(trace: &Trace, selection: &Selection) -> Vec<Pool> {
     let mut events: BTreeMap<(u32, Option<DeviceId>), Vec<usize>> = BTreeMap::new();
-    for (at, event) in trace.memory.iter().enumerate() {
-        let rank = trace.rank_of_track(event.track);
+    let rank_of: Vec<u32> = (0..trace.tracks.len()).map(|at| trace.rank_of_track(TrackId::from_index(at))).collect();
+    // Of the two or so memories of a rank the last one is most often the next.
+    let of_one = |a: &MemoryEvent, b: &MemoryEvent| (a.track, a.device) == (b.track, b.device);
+    let mut at = 0;
+    for run in trace.memory.chunk_by(of_one) {
+        let rank = rank_of[run[0].track.index()];
         if selection.has_rank(rank) {
-            events.entry((rank, event.device)).or_default().push(at);
+            events.entry((rank, run[0].device)).or_default().extend(at..at + run.len());
         }
+        at += run.len();
     }
-    events.into_iter().map(|((rank, device), events)| Pool { rank, device, events }).collect()
+    let pool =
+        |((rank, device), events)| Pool { rank, device, events, allocations: OnceLock::new(), levels: OnceLock::new() };
+    events.into_iter().map(pool).collect()
 }
 
 /// From the start of the first step asked for to the end of the last, on `rank`; `None` when everything is asked for.
@@ -56,6 +77,9 @@ pub enum AllocationState {
 }
 
 impl AllocationState {
+    /// Every state, in the order of their numbers.
+    pub(crate) const ALL: [Self; 5] = [Self::Freed, Self::Held, Self::Lost, Self::AllocatedBefore, Self::Unpaired];
+
     /// The state's name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -87,11 +111,12 @@ impl Allocation {
     }
 }
 
-/// The allocations of a pool, by their first event. Addresses count within a process. Events of no bytes are none.
-pub(crate) fn allocations(trace: &Trace, pool: &Pool) -> Vec<Allocation> {
+/// The allocations that `events` tell of, by their first event. Addresses count within a process. Events of no bytes are
+/// none.
+fn allocations(trace: &Trace, events: &[usize]) -> Vec<Allocation> {
     let mut rows: Vec<Allocation> = Vec::new();
     let mut live: FxHashMap<(ProcessId, u64), usize> = FxHashMap::default();
-    for at in pool.events.iter().copied() {
+    for at in events.iter().copied() {
         let event = &trace.memory[at];
         let key = (process_of(trace, event), event.address);
         let is_allocation = event.bytes > 0;
@@ -133,62 +158,76 @@ struct OfProcess {
 
 /// The level after each event of a pool: the source's own totals where it gives them, else the sum so far. Several
 /// processes of a rank add up.
-pub(crate) fn levels(trace: &Trace, pool: &Pool) -> Vec<Level> {
-    let mut of_process = levels_before(trace, pool);
-    let total = |of_process: &BTreeMap<ProcessId, OfProcess>| {
-        of_process.values().fold(0_i64, |sum, level| sum.saturating_add(level.allocated_bytes))
-    };
-    let mut allocated_bytes = total(&of_process);
+fn levels(trace: &Trace, pool: &Pool) -> Vec<Level> {
+    let (slot_of, mut of_process) = levels_before(trace, pool);
+    let sum = |levels: &[OfProcess]| levels.iter().fold(0_i64, |sum, own| sum.saturating_add(own.allocated_bytes));
+    let mut allocated_bytes = sum(&of_process);
     let mut levels = Vec::with_capacity(pool.events.len());
     for at in pool.events.iter().copied() {
         let event = &trace.memory[at];
-        let own = of_process.entry(process_of(trace, event)).or_default();
+        let own = &mut of_process[slot_of[event.track.index()]];
         let before = own.allocated_bytes;
         own.allocated_bytes = event.allocated_bytes.unwrap_or(before.saturating_add(event.bytes));
         // A host's allocator keeps nothing in reserve, and its reports say 0.
         let is_known = pool.device.is_some() || event.reserved_bytes != Some(0);
         own.reserved_bytes = event.reserved_bytes.filter(|_| is_known).or(own.reserved_bytes);
         allocated_bytes = allocated_bytes.saturating_sub(before).saturating_add(own.allocated_bytes);
-        let reserved = of_process.values().filter_map(|level| level.reserved_bytes);
+        let reserved = of_process.iter().filter_map(|level| level.reserved_bytes);
         let reserved_bytes = reserved.reduce(|a, b| a.saturating_add(b));
         levels.push(Level { time_ns: event.time_ns, event: at, allocated_bytes, reserved_bytes });
     }
     levels
 }
 
+/// What is known of a process before its first event.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// The sum of what it allocated and freed so far, and the lowest that this ever was.
+    sum: i64,
+    lowest: i64,
+    /// What the source says that it held; `None` when it does not.
+    total: Option<i64>,
+    /// What it freed without having allocated it.
+    freed_only: i64,
+    is_there: bool,
+}
+
 /// What each process held before its first event: by the source's total, else what it freed without having allocated
-/// it, and at least so much that the sum is never below 0.
-fn levels_before(trace: &Trace, pool: &Pool) -> BTreeMap<ProcessId, OfProcess> {
-    let mut before: BTreeMap<ProcessId, (i64, Option<i64>)> = BTreeMap::new();
-    let mut sums: BTreeMap<ProcessId, i64> = BTreeMap::new();
-    for at in pool.events.iter().copied() {
-        let event = &trace.memory[at];
-        let process = process_of(trace, event);
-        let sum = sums.entry(process).or_insert(0);
-        *sum = sum.saturating_add(event.bytes);
-        let by_total = || event.allocated_bytes.map(|total| total.saturating_sub(event.bytes));
-        let (lowest, _) = before.entry(process).or_insert_with(|| (0, by_total()));
-        *lowest = (*lowest).min(*sum);
-    }
-    let mut freed_only: BTreeMap<ProcessId, i64> = BTreeMap::new();
-    if before.values().any(|(_, total)| total.is_none()) {
-        for row in allocations(trace, pool).iter().filter(|row| row.state == AllocationState::AllocatedBefore) {
-            let Some(freed) = row.freed else { continue };
-            let bytes = freed_only.entry(process_of(trace, &trace.memory[freed])).or_default();
-            *bytes = bytes.saturating_add(row.bytes);
+/// it, and at least so much that the sum is never below 0. For each track with events the place of its process among
+/// those that have any, then what these held.
+fn levels_before(trace: &Trace, pool: &Pool) -> (Vec<usize>, Vec<OfProcess>) {
+    let process_of: Vec<usize> = trace.tracks.iter().map(|track| track.process.index()).collect();
+    let mut before = vec![Before::default(); trace.processes.len()];
+    for event in pool.events.iter().map(|at| &trace.memory[*at]) {
+        let own = &mut before[process_of[event.track.index()]];
+        own.sum = own.sum.saturating_add(event.bytes);
+        own.lowest = own.lowest.min(own.sum);
+        if !std::mem::replace(&mut own.is_there, true) {
+            own.total = event.allocated_bytes.map(|total| total.saturating_sub(event.bytes));
         }
     }
-    let level = |(process, (lowest, total)): (ProcessId, (i64, Option<i64>))| {
-        let freed_only = freed_only.get(&process).copied().unwrap_or(0);
-        let allocated_bytes = total.unwrap_or(freed_only.max(lowest.saturating_neg()));
-        (process, OfProcess { allocated_bytes, reserved_bytes: None })
+    if before.iter().any(|own| own.is_there && own.total.is_none()) {
+        for row in pool.allocations(trace).iter().filter(|row| row.state == AllocationState::AllocatedBefore) {
+            let Some(freed) = row.freed else { continue };
+            let own = &mut before[process_of[trace.memory[freed].track.index()]];
+            own.freed_only = own.freed_only.saturating_add(row.bytes);
+        }
+    }
+    let mut levels = Vec::new();
+    let mut slot = |own: &Before| {
+        if own.is_there {
+            let allocated_bytes = own.total.unwrap_or(own.freed_only.max(own.lowest.saturating_neg()));
+            levels.push(OfProcess { allocated_bytes, reserved_bytes: None });
+        }
+        levels.len().saturating_sub(1)
     };
-    before.into_iter().map(level).collect()
+    let slots: Vec<usize> = before.iter().map(&mut slot).collect();
+    (process_of.into_iter().map(|process| slots[process]).collect(), levels)
 }
 
 /// The levels inside `window`, beginning with the one that it begins with.
-pub(crate) fn levels_inside(levels: &[Level], window: Option<Span>) -> Vec<Level> {
-    let Some(window) = window else { return levels.to_vec() };
+pub(crate) fn levels_inside(levels: &[Level], window: Option<Span>) -> Cow<'_, [Level]> {
+    let Some(window) = window else { return Cow::Borrowed(levels) };
     let first = levels.partition_point(|level| level.time_ns < window.start_ns);
     let end = levels.partition_point(|level| level.time_ns < window.end_ns).max(first);
     let is_at_start = first < end && levels[first].time_ns == window.start_ns;
@@ -213,9 +252,14 @@ mod tests {
         let at = |row: Option<usize>| row.map_or("-".into(), |row| (trace.memory[row].time_ns / 1_000).to_string());
         let pair =
             |row: &Allocation| format!("{} {}..{} {}", row.bytes, at(row.allocated), at(row.freed), row.state.as_str());
-        assert_eq!(allocations(&trace, &pool).iter().map(pair).collect::<Vec<_>>(), pairs);
-        let levels: Vec<i64> = levels(&trace, &pool).iter().map(|level| level.allocated_bytes).collect();
+        assert_eq!(pool.allocations(&trace).iter().map(pair).collect::<Vec<_>>(), pairs);
+        let levels: Vec<i64> = pool.levels(&trace).iter().map(|level| level.allocated_bytes).collect();
         assert_eq!(levels, expected_levels);
+    }
+
+    #[test]
+    fn every_state_stands_at_its_number() {
+        assert!(AllocationState::ALL.iter().enumerate().all(|(at, state)| *state as usize == at));
     }
 
     #[test]
@@ -244,7 +288,7 @@ mod tests {
         trace.memory[1].reserved_bytes = Some(8_000);
         let pool = pools(&trace, &Selection::default()).remove(0);
         let levels: Vec<_> =
-            levels(&trace, &pool).iter().map(|level| (level.allocated_bytes, level.reserved_bytes)).collect();
+            pool.levels(&trace).iter().map(|level| (level.allocated_bytes, level.reserved_bytes)).collect();
         assert_eq!(levels, [(100, None), (5_000, Some(8_000)), (4_900, Some(8_000))]);
     }
 
@@ -253,8 +297,8 @@ mod tests {
         let mut trace = drawn("rank 0 memory 1 A.a.B");
         trace.memory.iter_mut().for_each(|event| event.address = 0);
         let pool = pools(&trace, &Selection::default()).remove(0);
-        assert!(allocations(&trace, &pool).iter().all(|row| row.state == AllocationState::Unpaired));
-        assert_eq!(levels(&trace, &pool).iter().map(|level| level.allocated_bytes).collect::<Vec<_>>(), [100, 200, 0]);
+        assert!(pool.allocations(&trace).iter().all(|row| row.state == AllocationState::Unpaired));
+        assert_eq!(pool.levels(&trace).iter().map(|level| level.allocated_bytes).collect::<Vec<_>>(), [100, 200, 0]);
     }
 
     proptest! {
@@ -262,8 +306,8 @@ mod tests {
         fn what_is_held_and_what_was_held_before_sum_to_the_level(row in "[.abcABC]{1,40}") {
             let trace = drawn(&format!("rank 0 memory 1 {row}"));
             let Some(pool) = pools(&trace, &Selection::default()).pop() else { return Ok(()) };
-            let rows = allocations(&trace, &pool);
-            for level in levels(&trace, &pool) {
+            let rows = pool.allocations(&trace);
+            for level in pool.levels(&trace) {
                 let held: i64 = rows.iter().filter(|row| row.is_held_after(level.event)).map(|row| row.bytes).sum();
                 let is_older = |row: &&Allocation| row.allocated.is_none() && row.freed > Some(level.event);
                 let older: i64 = rows.iter().filter(is_older).map(|row| row.bytes).sum();

@@ -1,6 +1,6 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
-use crate::{Compat, GroupBy, Selection, Table};
+use crate::{Asked, Compat, GroupBy, Table};
 use stepscope_trace::{DeviceEvent, Findings, Trace};
 
 /// What a result rests on.
@@ -12,7 +12,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// What a result over `events` rests on.
-    pub fn of<'a>(trace: &Trace, events: impl IntoIterator<Item = &'a DeviceEvent>) -> Self {
+    pub fn of(trace: &Trace, events: impl IntoIterator<Item = DeviceEvent>) -> Self {
         let (mut linked_ns, mut total_ns) = (0_i64, 0_i64);
         for event in events {
             let dur_ns = trace.slices.dur_ns[event.slice.index()];
@@ -42,7 +42,7 @@ pub struct Analysis {
     /// The source of its file, whose comment is its reference page.
     pub source: &'static str,
     /// Computes it.
-    pub run: fn(&Trace, &Selection) -> Outcome,
+    pub run: fn(&Asked<'_>) -> Outcome,
 }
 
 /// What an analysis can be asked for beside rank and step.
@@ -148,6 +148,7 @@ pub fn find(name: &str) -> Option<&'static Analysis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
     use stepscope_trace::drawn::drawn;
 
     #[test]
@@ -175,7 +176,11 @@ mod tests {
             let choices = groups.chain(accepts.compat.iter().map(|compat| (None, Some(*compat))));
             for (group_by, compat) in choices {
                 let selection = Selection { group_by, compat, ..Selection::default() };
-                assert!(!(analysis.run)(&Trace::default(), &selection).table.columns.is_empty(), "{}", analysis.name);
+                assert!(
+                    !(analysis.run)(&Asked::new(&Trace::default(), &selection)).table.columns.is_empty(),
+                    "{}",
+                    analysis.name
+                );
             }
         }
     }
@@ -183,7 +188,7 @@ mod tests {
     #[test]
     fn every_analysis_answers_for_an_empty_trace() {
         for analysis in catalogue() {
-            let outcome = (analysis.run)(&Trace::default(), &Selection::default());
+            let outcome = (analysis.run)(&Asked::new(&Trace::default(), &Selection::default()));
             assert!(outcome.table.is_empty() && !outcome.table.columns.is_empty(), "{}", analysis.name);
         }
     }

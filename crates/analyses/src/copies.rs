@@ -16,7 +16,7 @@
 //! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Findings, Trace};
 
@@ -107,7 +107,8 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
     let rows = copies(trace, selection);
     let memory = |is_pageable: bool| if is_pageable { "pageable" } else { "pinned" };
     let table = Table::default()
@@ -122,7 +123,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .int("bytes_min", Unit::Bytes, rows.iter().map(|row| row.bytes_min))
         .int("bytes_mean", Unit::Bytes, rows.iter().map(|row| row.bytes_mean))
         .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -44,11 +44,13 @@ mod pieces;
 mod slack;
 mod walk;
 
-pub(crate) use pieces::{Path, PathPiece, device_class, paths};
+use pieces::PathPiece;
+pub(crate) use pieces::{Paths, device_class, paths};
 pub(crate) use slack::slacks;
 
-use crate::{Coverage, Outcome, Selection, Table};
-use stepscope_trace::{Findings, Trace};
+use crate::{Asked, Outcome, Selection, Table};
+use stepscope_base::Span;
+use stepscope_trace::{Findings, Step, Trace};
 
 /// What a part of a path is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -128,27 +130,32 @@ pub struct CriticalPath {
 
 /// The path of every step asked for, by rank and start.
 pub fn critical_path(trace: &Trace, selection: &Selection) -> Vec<CriticalPath> {
-    paths(trace, selection).iter().map(of_path).collect()
+    rows(&Asked::new(trace, selection))
 }
 
-fn of_path(path: &Path) -> CriticalPath {
+fn rows(asked: &Asked<'_>) -> Vec<CriticalPath> {
+    asked.paths().by_step.clone()
+}
+
+/// The row of a step, whose path fills `span`.
+fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
     let mut parts_ns = [0; PathClass::ALL.len()];
-    path.pieces.iter().for_each(|piece| parts_ns[piece.class as usize] += piece.span.duration_ns());
-    let length_ns = path.span.duration_ns();
+    pieces.iter().for_each(|piece| parts_ns[piece.class as usize] += piece.span.duration_ns());
+    let length_ns = span.duration_ns();
     assert_eq!(parts_ns.iter().sum::<i64>(), length_ns, "parts sum to the path");
     CriticalPath {
-        rank: path.step.rank,
-        step: path.step.number,
-        start_ns: path.span.start_ns,
+        rank: step.rank,
+        step: step.number,
+        start_ns: span.start_ns,
         length_ns,
-        host_ns: path.step.span.duration_ns(),
+        host_ns: step.span.duration_ns(),
         parts_ns,
-        is_complete: path.step.is_complete,
+        is_complete: step.is_complete,
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = critical_path(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let part = |class: PathClass| rows.iter().map(move |row| row.parts_ns[class as usize]);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -167,7 +174,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("host_op_ns", part(PathClass::HostOp))
         .ns("other_ns", part(PathClass::Other))
         .flag("is_complete", rows.iter().map(|row| row.is_complete));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

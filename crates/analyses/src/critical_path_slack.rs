@@ -29,7 +29,7 @@
 //! communication is as long as was recorded. Device events of no duration are left out.
 
 use crate::critical_path::{PathClass, device_class, slacks};
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::{Asked, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
@@ -58,8 +58,12 @@ pub struct CriticalPathSlack {
 
 /// Every name with slack, by rank, the longest time first.
 pub fn critical_path_slack(trace: &Trace, selection: &Selection) -> Vec<CriticalPathSlack> {
-    let mut rows = Vec::new();
-    for (rank, slacks) in slacks(trace, selection) {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<CriticalPathSlack> {
+    let (trace, mut rows) = (asked.trace, Vec::new());
+    for (rank, slacks) in slacks(asked) {
         let mut of_name: FxHashMap<(StringId, PathClass), (i64, Vec<i64>)> = FxHashMap::default();
         for row in slacks.iter().filter(|row| row.slack_ns > 0) {
             let slice = trace.device_events.get(row.event).slice;
@@ -88,8 +92,8 @@ pub fn critical_path_slack(trace: &Trace, selection: &Selection) -> Vec<Critical
     rows
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = critical_path_slack(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("name", rows.iter().map(|row| Some(row.name.as_str())))
@@ -99,8 +103,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("slack_ns_min", rows.iter().map(|row| row.slack_ns_min))
         .ns("slack_ns_median", rows.iter().map(|row| row.slack_ns_median))
         .ns("slack_ns_max", rows.iter().map(|row| row.slack_ns_max));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@
 //! As `critical_path`. A row without a name is time in which nothing was recorded. Slices that overlap others of their
 //! thread without nesting are told by their class only.
 
-use crate::critical_path::{PathClass, PathPiece, paths};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
-use rustc_hash::FxHashMap;
+use crate::critical_path::PathClass;
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, Trace};
@@ -41,21 +40,18 @@ pub struct CriticalSlices {
 
 /// Every name on the paths, by rank, the longest time first.
 pub fn critical_path_slices(trace: &Trace, selection: &Selection) -> Vec<CriticalSlices> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<CriticalSlices> {
+    let (trace, paths) = (asked.trace, asked.paths());
     let mut lengths: BTreeMap<u32, i64> = BTreeMap::new();
-    let mut sums: FxHashMap<(u32, Option<StringId>, PathClass), (i64, i64)> = FxHashMap::default();
-    for path in paths(trace, selection) {
-        *lengths.entry(path.step.rank).or_insert(0) += path.span.duration_ns();
-        for PathPiece { span, class, slice } in &path.pieces {
-            let name = slice.map(|slice| trace.slices.name[slice.index()]);
-            let (pieces, ns) = sums.entry((path.step.rank, name, *class)).or_insert((0, 0));
-            (*pieces, *ns) = (*pieces + 1, *ns + span.duration_ns());
-        }
-    }
-    let row = |((rank, name, class), (pieces, path_ns)): ((u32, Option<StringId>, PathClass), (i64, i64))| {
+    paths.by_step.iter().for_each(|path| *lengths.entry(path.rank).or_insert(0) += path.length_ns);
+    let row = |(&(rank, name, class), &(pieces, path_ns)): (&(u32, Option<StringId>, PathClass), &(i64, i64))| {
         let name = name.map(|name| trace.strings.get(name).to_string());
         CriticalSlices { rank, name, class, pieces, path_ns, path_ratio: path_ns as f64 / lengths[&rank] as f64 }
     };
-    let mut rows: Vec<CriticalSlices> = sums.into_iter().map(row).collect();
+    let mut rows: Vec<CriticalSlices> = paths.by_name.iter().map(row).collect();
     let key = |row: &CriticalSlices| (row.rank, std::cmp::Reverse(row.path_ns), row.class);
     rows.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
     for (rank, length_ns) in &lengths {
@@ -65,8 +61,8 @@ pub fn critical_path_slices(trace: &Trace, selection: &Selection) -> Vec<Critica
     rows
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = critical_path_slices(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("name", rows.iter().map(|row| row.name.as_deref()))
@@ -74,7 +70,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .count("pieces", rows.iter().map(|row| row.pieces))
         .ns("path_ns", rows.iter().map(|row| row.path_ns))
         .float("path_ratio", Unit::Ratio, rows.iter().map(|row| row.path_ratio));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -1,9 +1,8 @@
-//! What an analysis of devices looks at: for each device a window, and its device events.
+//! What an analysis of devices looks at: for each device a window.
 
 use crate::Selection;
-use std::collections::BTreeMap;
 use stepscope_base::Span;
-use stepscope_trace::{DeviceEvent, DeviceId, Trace};
+use stepscope_trace::{DeviceId, Trace};
 
 /// The part of a device's time that was asked for: from the first start to the last end of a device event asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,19 +30,4 @@ pub(crate) fn slots_of_devices(trace: &Trace, windows: &[DeviceWindow]) -> Vec<O
     let mut slots = vec![None; trace.devices.len()];
     windows.iter().enumerate().for_each(|(slot, window)| slots[window.device.index()] = Some(slot));
     slots
-}
-
-/// All device events of the devices of `windows`, by start, whoever asked for them.
-pub(crate) fn events_by_device<'a>(
-    trace: &'a Trace,
-    windows: &[DeviceWindow],
-) -> BTreeMap<DeviceId, Vec<&'a DeviceEvent>> {
-    let mut slots: Vec<Option<Vec<&DeviceEvent>>> = vec![None; trace.devices.len()];
-    windows.iter().for_each(|window| slots[window.device.index()] = Some(Vec::new()));
-    for event in trace.device_events.iter() {
-        if let Some(events) = &mut slots[event.device.index()] {
-            events.push(event);
-        }
-    }
-    windows.iter().filter_map(|window| Some((window.device, slots[window.device.index()].take()?))).collect()
 }

@@ -29,10 +29,10 @@
 //! occupancy of 0 is replaced by the computed one where that is possible: profilers write 0 for less than half a percent,
 //! and for every block with more than 48 KiB of shared memory.
 
-use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
+use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
 use crate::occupancy::{blocks_per_sm, occupancy_ratio};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Findings, Trace};
 
 /// How well one device is used.
@@ -62,16 +62,20 @@ pub struct GpuUtilization {
 
 /// The use of every device that has device events asked for, ordered by rank and device.
 pub fn gpu_utilization(trace: &Trace, selection: &Selection) -> Vec<GpuUtilization> {
-    let windows = device_windows(trace, selection);
-    let slot_of = slots_of_devices(trace, &windows);
+    rows(&Asked::new(trace, selection))
+}
+
+pub(crate) fn rows(asked: &Asked<'_>) -> Vec<GpuUtilization> {
+    let (trace, windows) = (asked.trace, asked.device_windows());
+    let slot_of = slots_of_devices(trace, windows);
     let mut sums: Vec<(KernelTime, Kernels)> = windows.iter().map(|_| Default::default()).collect();
-    for event in trace.device_events.iter().filter(|event| is_kernel(event)) {
+    for event in trace.device_events.iter().filter(is_kernel) {
         let Some(slot) = slot_of[event.device.index()] else { continue };
         let device = &trace.devices[event.device.index()];
         let span = trace.slices.span(event.slice).intersect(windows[slot].span);
         let (time, kernels) = &mut sums[slot];
-        let blocks_per_sm = blocks_per_sm(event, device);
-        time.add(event, device, blocks_per_sm, span.duration_ns());
+        let blocks_per_sm = blocks_per_sm(&event, device);
+        time.add(&event, device, blocks_per_sm, span.duration_ns());
         kernels.add(span, blocks_per_sm);
     }
     windows.iter().zip(sums).map(|(window, (time, kernels))| of_device(trace, window, &time, kernels)).collect()
@@ -126,8 +130,8 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = gpu_utilization(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -139,7 +143,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .float("tensor_core_ratio", Unit::Ratio, rows.iter().map(|row| row.tensor_core_ratio))
         .float("blocks_known_ratio", Unit::Ratio, rows.iter().map(|row| row.blocks_known_ratio))
         .float("occupancy_known_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_known_ratio));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -16,10 +16,10 @@
 //! device are wider by the least power of ten that does not. A device without device events, or with only such of no
 //! duration, has no row. Where no kernel of the device has known blocks there is no SM efficiency.
 
-use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
+use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use stepscope_base::Span;
 use stepscope_trace::{Findings, Trace};
 
@@ -47,17 +47,21 @@ pub struct GpuUtilizationBucket {
 
 /// The curve of every device that has device events asked for, ordered by rank, device and time.
 pub fn gpu_utilization_curve(trace: &Trace, selection: &Selection) -> Vec<GpuUtilizationBucket> {
-    let windows = device_windows(trace, selection);
-    let slot_of = slots_of_devices(trace, &windows);
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<GpuUtilizationBucket> {
+    let (trace, windows) = (asked.trace, asked.device_windows());
+    let slot_of = slots_of_devices(trace, windows);
     let mut of_windows: Vec<(bool, Kernels)> = vec![Default::default(); windows.len()];
-    for event in trace.device_events.iter().filter(|event| is_kernel(event)) {
+    for event in trace.device_events.iter().filter(is_kernel) {
         let Some(slot) = slot_of[event.device.index()] else { continue };
         let (is_known, kernels) = &mut of_windows[slot];
-        let blocks_per_sm = blocks_per_sm(event, &trace.devices[event.device.index()]);
+        let blocks_per_sm = blocks_per_sm(&event, &trace.devices[event.device.index()]);
         *is_known |= blocks_per_sm.is_some();
         kernels.add(trace.slices.span(event.slice).intersect(windows[slot].span), blocks_per_sm);
     }
-    let bucket_ns = selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
+    let bucket_ns = asked.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
     let rows = windows.iter().zip(of_windows);
     rows.flat_map(|(window, (is_known, kernels))| of_device(trace, window, kernels, is_known, bucket_ns)).collect()
 }
@@ -114,8 +118,8 @@ fn of_device(
     buckets.into_iter().enumerate().map(row).collect()
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = gpu_utilization_curve(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -124,7 +128,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .float("utilization_ratio", Unit::Ratio, rows.iter().map(|row| row.utilization_ratio))
         .float("sm_efficiency_ratio", Unit::Ratio, rows.iter().map(|row| row.sm_efficiency_ratio));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -20,7 +20,7 @@
 //! and the device total are known. Device events that run at the same time count once in busy, each in the device total.
 //! Device events of other launches that run in a gap do not fill it. For one step, the launches on the host inside it.
 
-use crate::{Coverage, GroupBy, Outcome, Selection, Table};
+use crate::{Asked, GroupBy, Outcome, Selection, Table};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, SliceId, Trace};
@@ -62,10 +62,9 @@ pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
     let mut events_of = vec![0_u32; trace.slices.len()];
     let launches = selection.device_events(trace).filter_map(|event| event.launch);
     launches.for_each(|launch| events_of[launch.index()] = events_of[launch.index()].saturating_add(1));
-    let is_launched_by_graph = |event: &&DeviceEvent| {
-        event.graph.is_some() || event.launch.is_some_and(|launch| events_of[launch.index()] > 1)
-    };
-    let mut events: Vec<&DeviceEvent> = selection.device_events(trace).filter(is_launched_by_graph).collect();
+    let is_launched_by_graph =
+        |event: &DeviceEvent| event.graph.is_some() || event.launch.is_some_and(|launch| events_of[launch.index()] > 1);
+    let mut events: Vec<DeviceEvent> = selection.device_events(trace).filter(is_launched_by_graph).collect();
     // Stable: events of a launch stay in order of their start.
     events.sort_by_key(|event| event.launch);
     let is_by_launch = selection.group_by == Some(GroupBy::Launch);
@@ -75,7 +74,7 @@ pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
             Some(launch) => add_launch(trace, launch, events, is_by_launch, &mut rows),
             None => events.iter().for_each(|event| {
                 let rank = trace.devices[event.device.index()].rank;
-                add_events(trace, &[event], rows.entry((rank, event.graph, None, None)).or_default());
+                add_events(trace, &[*event], rows.entry((rank, event.graph, None, None)).or_default());
             }),
         }
     }
@@ -90,7 +89,7 @@ pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
 fn add_launch(
     trace: &Trace,
     launch: SliceId,
-    events: &[&DeviceEvent],
+    events: &[DeviceEvent],
     is_by_launch: bool,
     rows: &mut BTreeMap<Key, Graph>,
 ) {
@@ -109,9 +108,9 @@ fn add_launch(
     add(&mut row.gap_ns, span_ns - busy_ns);
 }
 
-fn add_events(trace: &Trace, events: &[&DeviceEvent], row: &mut Graph) {
+fn add_events(trace: &Trace, events: &[DeviceEvent], row: &mut Graph) {
     let is_kernel =
-        |event: &&&DeviceEvent| matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication);
+        |event: &&DeviceEvent| matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication);
     row.device_events += events.len() as i64;
     row.kernels += events.iter().filter(is_kernel).count() as i64;
     let durations = events.iter().map(|event| trace.slices.dur_ns[event.slice.index()]);
@@ -119,7 +118,7 @@ fn add_events(trace: &Trace, events: &[&DeviceEvent], row: &mut Graph) {
 }
 
 /// From the first start to the last end of `events`, which are ordered by start, and the part in which one runs.
-fn span_and_busy_ns(trace: &Trace, events: &[&DeviceEvent]) -> (i64, i64) {
+fn span_and_busy_ns(trace: &Trace, events: &[DeviceEvent]) -> (i64, i64) {
     let mut spans = events.iter().map(|event| trace.slices.span(event.slice));
     let Some(first) = spans.next() else { return (0, 0) };
     let (mut busy_ns, mut end_ns) = (first.duration_ns(), first.end_ns);
@@ -131,7 +130,8 @@ fn span_and_busy_ns(trace: &Trace, events: &[&DeviceEvent]) -> (i64, i64) {
     (end_ns - first.start_ns, busy_ns)
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
     let rows = graphs(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -146,7 +146,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("span_ns", rows.iter().map(|row| row.span_ns))
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .ns("gap_ns", rows.iter().map(|row| row.gap_ns));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

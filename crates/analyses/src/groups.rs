@@ -29,6 +29,7 @@ pub struct GroupLabel {
 }
 
 /// The group of every operator.
+#[derive(Clone)]
 pub(crate) struct Groups {
     /// The group of each row of the tree.
     pub(crate) of_op: Vec<u32>,

@@ -66,35 +66,46 @@ pub(crate) fn first_lane(trace: &Trace, track: TrackId) -> TrackId {
 
 /// One thread, by its first lane.
 pub(crate) fn thread(trace: &Trace, first: TrackId) -> Thread {
-    let mut spans: [Vec<Span>; Doing::COUNT] = Default::default();
-    for lane in trace.lanes(first) {
-        // What lies inside a slice of its own sort adds nothing.
-        let mut covered_ns = [i64::MIN; Doing::COUNT];
-        for id in trace.tracks[lane.index()].slice_ids() {
-            let span = trace.slices.span(id);
-            for what in [Doing::of(trace.slices.kind(id)), Doing::Recorded] {
-                if span.end_ns > covered_ns[what as usize] && !span.is_empty() {
-                    covered_ns[what as usize] = span.end_ns;
-                    spans[what as usize].push(span);
-                }
+    let mut lanes = trace.lanes(first).map(|lane| of_lane(trace, lane));
+    let thread = lanes.next().unwrap_or_default();
+    let overflow: Vec<Thread> = lanes.collect();
+    if overflow.is_empty() {
+        return thread;
+    }
+    let all = |what: usize| {
+        let lanes = std::iter::once(&thread).chain(&overflow);
+        lanes.flat_map(|lane| lane.sets[what].spans().iter().copied()).collect()
+    };
+    Thread { sets: std::array::from_fn(all) }
+}
+
+/// What one lane of a thread holds.
+fn of_lane(trace: &Trace, lane: TrackId) -> Thread {
+    let mut sets: [IntervalSet; Doing::COUNT] = Default::default();
+    // What lies inside a slice of its own sort adds nothing.
+    let mut covered_ns = [i64::MIN; Doing::COUNT];
+    for id in trace.tracks[lane.index()].slice_ids() {
+        let span = trace.slices.span(id);
+        for what in [Doing::of(trace.slices.kind(id)), Doing::Recorded] {
+            if span.end_ns > covered_ns[what as usize] {
+                covered_ns[what as usize] = span.end_ns;
+                sets[what as usize].push(span);
             }
         }
     }
-    Thread { sets: spans.map(IntervalSet::from_unsorted) }
+    Thread { sets }
 }
 
 /// The thread of each process that something is recorded of for the longest time: where the program runs.
-pub(crate) fn main_threads(trace: &Trace, is_wanted: impl Fn(ProcessId) -> bool) -> BTreeMap<ProcessId, TrackId> {
+pub(crate) fn main_threads(trace: &Trace) -> BTreeMap<ProcessId, TrackId> {
     let mut longest: BTreeMap<ProcessId, (i64, TrackId)> = BTreeMap::new();
     let is_thread = |track: &&(usize, &Track)| track.1.kind == TrackKind::Thread && track.1.lane == 0;
     for (at, track) in trace.tracks.iter().enumerate().filter(|row| is_thread(&row)) {
-        if is_wanted(track.process) {
-            let id = TrackId::from_index(at);
-            let recorded_ns = recorded_ns(trace, id);
-            let best = longest.entry(track.process).or_insert((recorded_ns, id));
-            if recorded_ns > best.0 {
-                *best = (recorded_ns, id);
-            }
+        let id = TrackId::from_index(at);
+        let recorded_ns = recorded_ns(trace, id);
+        let best = longest.entry(track.process).or_insert((recorded_ns, id));
+        if recorded_ns > best.0 {
+            *best = (recorded_ns, id);
         }
     }
     longest.into_iter().map(|(process, (_, track))| (process, track)).collect()
@@ -102,7 +113,7 @@ pub(crate) fn main_threads(trace: &Trace, is_wanted: impl Fn(ProcessId) -> bool)
 
 /// Time in which a slice is open on the first lane.
 fn recorded_ns(trace: &Trace, track: TrackId) -> i64 {
-    let outermost = trace.tracks[track.index()].slice_ids().filter(|id| trace.slices.parent(*id).is_none());
+    let outermost = trace.tracks[track.index()].slice_ids().filter(|id| trace.slices.depth[id.index()] == 0);
     outermost.fold(0_i64, |sum, id| sum.saturating_add(trace.slices.dur_ns[id.index()]))
 }
 
@@ -248,7 +259,7 @@ mod tests {
         assert_eq!(spans(Doing::Op), [(1_000, 6_000)]);
         assert_eq!(spans(Doing::HostSync), [(4_000, 5_000)]);
         assert_eq!(spans(Doing::Recorded), [(0, 9_000)]);
-        assert_eq!(main_threads(&trace, |_| true)[&ProcessId(0)], TrackId(0));
+        assert_eq!(main_threads(&trace)[&ProcessId(0)], TrackId(0));
         assert_eq!(first_lane(&trace, TrackId(1)), TrackId(0));
     }
 }

@@ -6,13 +6,13 @@
 //! cause        input   launch     by what the launching thread did; then by what held the launched work back
 //! ```
 
-use crate::Selection;
-use crate::host_threads::{Doing, Thread, first_lane, innermost_of, main_threads, overhead, thread};
+use crate::Asked;
+use crate::device_windows::{DeviceWindow, slots_of_devices};
+use crate::host_threads::{Doing, first_lane, innermost_of, overhead};
 use crate::stream_waits::StreamWaits;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceEventId, DeviceId, ProcessId, SliceId, Trace, TrackId};
+use stepscope_trace::{DeviceEventClass, DeviceEventId, DeviceId, ProcessId, SliceId, Trace, TrackId};
 
 /// Why a device idles. `idle_causes` defines each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -95,51 +95,46 @@ impl DeviceIdle {
 }
 
 /// The idle time of every device asked for that has device events, inside the window of `temporal_breakdown`.
-pub(crate) fn idle(trace: &Trace, selection: &Selection) -> Vec<DeviceIdle> {
-    let mut windows: BTreeMap<DeviceId, Span> = BTreeMap::new();
-    for event in selection.device_events(trace) {
-        let span = trace.slices.span(event.slice);
-        let window = windows.entry(event.device).or_insert(span);
-        *window = Span::new(window.start_ns.min(span.start_ns), window.end_ns.max(span.end_ns));
-    }
+pub(crate) fn idle(asked: &Asked<'_>) -> Vec<DeviceIdle> {
+    let windows = asked.device_windows();
     if windows.is_empty() {
         return Vec::new();
     }
-    let mut events: BTreeMap<DeviceId, Vec<DeviceEventId>> = BTreeMap::new();
-    for (at, event) in trace.device_events.iter().enumerate().filter(|(_, event)| windows.contains_key(&event.device)) {
-        events.entry(event.device).or_default().push(DeviceEventId::from_index(at));
-    }
-    let mut host = Host::of(trace, selection);
-    windows.into_iter().map(|(device, window)| of_device(trace, &mut host, device, window, &events[&device])).collect()
+    let starts = starts_by_device(asked.trace, windows);
+    let host = Host { asked, overhead: overhead(asked.trace) };
+    windows.iter().zip(starts).map(|(window, starts)| of_device(&host, window, &starts)).collect()
 }
 
-/// What is needed of the host, each thread when it is first asked for.
-struct Host {
-    threads: FxHashMap<TrackId, Thread>,
-    main: BTreeMap<ProcessId, TrackId>,
+/// A device event and its start.
+type Start = (i64, DeviceEventId);
+
+/// All device events of the device of each window, by start, whoever asked for them.
+fn starts_by_device(trace: &Trace, windows: &[DeviceWindow]) -> Vec<Vec<Start>> {
+    let slot_of = slots_of_devices(trace, windows);
+    let mut starts: Vec<Vec<Start>> = vec![Vec::new(); windows.len()];
+    for (at, event) in trace.device_events.iter().enumerate() {
+        if let Some(slot) = slot_of[event.device.index()] {
+            starts[slot].push((trace.slices.start_ns[event.slice.index()], DeviceEventId::from_index(at)));
+        }
+    }
+    starts
+}
+
+/// What is needed of the host.
+struct Host<'a, 't> {
+    asked: &'a Asked<'t>,
     overhead: FxHashMap<ProcessId, IntervalSet>,
-    waits: StreamWaits,
 }
 
-impl Host {
-    fn of(trace: &Trace, selection: &Selection) -> Self {
-        let is_wanted = |process: ProcessId| selection.has_rank(trace.processes[process.index()].rank);
-        let main = main_threads(trace, is_wanted);
-        Self { threads: FxHashMap::default(), main, overhead: overhead(trace), waits: StreamWaits::of(trace) }
-    }
-
-    fn thread(&mut self, trace: &Trace, first: TrackId) -> &Thread {
-        self.threads.entry(first).or_insert_with(|| thread(trace, first))
-    }
-}
-
-fn of_device(trace: &Trace, host: &mut Host, device: DeviceId, window: Span, events: &[DeviceEventId]) -> DeviceIdle {
-    let gaps = gaps(trace, window, events);
+fn of_device(host: &Host<'_, '_>, window: &DeviceWindow, starts: &[Start]) -> DeviceIdle {
+    let trace = host.asked.trace;
+    let busy = host.asked.device_busy()[window.device.index()].any.clip(window.span);
+    let gaps = gaps(trace, window.span, &busy, starts);
     let mut parts: Vec<IdlePart> = Vec::new();
-    let mut waiting: BTreeMap<TrackId, Vec<(Span, Span)>> = BTreeMap::new();
+    let mut waiting: Vec<Vec<(Span, Span)>> = vec![Vec::new(); trace.tracks.len()];
     for gap in &gaps {
-        let event = gap.next.map(|next| trace.device_events.get(next));
-        let Some((event, launch)) = event.and_then(|event| Some((event, event.launch?))) else {
+        let event = gap.next.map(|next| (next, trace.device_events.get(next)));
+        let Some((id, launch)) = event.and_then(|(id, event)| Some((id, event.launch?))) else {
             parts.push(IdlePart { span: gap.span, cause: IdleCause::Unknown, thread: None, host: None });
             continue;
         };
@@ -148,39 +143,37 @@ fn of_device(trace: &Trace, host: &mut Host, device: DeviceId, window: Span, eve
         let until_launched = Span::new(gap.span.start_ns, launched_ns);
         if !until_launched.is_empty() {
             let track = first_lane(trace, trace.slices.track[launch.index()]);
-            waiting.entry(track).or_default().push((until_launched, call));
+            waiting[track.index()].push((until_launched, call));
         }
-        parts.extend(on_device(trace, &host.waits, event, call, gap.span));
+        parts.extend(on_device(trace, host.asked.stream_waits(), id, call, gap.span));
     }
-    for (track, waiting) in &waiting {
-        parts.extend(on_host(trace, host, *track, waiting));
+    for (track, waiting) in waiting.iter().enumerate().filter(|(_, waiting)| !waiting.is_empty()) {
+        parts.extend(on_host(host, TrackId::from_index(track), waiting));
     }
     parts.sort_by_key(|part| part.span);
     let host_ns = name(trace, &mut parts);
-    DeviceIdle { device, part_ends: part_ends(&gaps, &parts), gaps, parts, host_ns }
+    DeviceIdle { device: window.device, part_ends: part_ends(&gaps, &parts), gaps, parts, host_ns }
 }
 
 /// The gaps in `window` and what ends each: of the device events that start there the first with a known launch, or
 /// else the first.
-fn gaps(trace: &Trace, window: Span, events: &[DeviceEventId]) -> Vec<IdleGap> {
-    let span = |id: &DeviceEventId| trace.slices.span(trace.device_events.get(*id).slice);
-    let busy: IntervalSet = events.iter().map(|id| span(id).intersect(window)).collect();
+fn gaps(trace: &Trace, window: Span, busy: &IntervalSet, starts: &[Start]) -> Vec<IdleGap> {
     let mut at = 0;
     let ends_with = |gap: &Span| {
-        at += events[at..].iter().take_while(|id| span(id).start_ns < gap.end_ns).count();
-        let mut candidates = events[at..].iter().take_while(|id| span(id).start_ns == gap.end_ns);
-        let is_linked = |id: &&DeviceEventId| trace.device_events.get(**id).launch.is_some();
+        at += starts[at..].iter().take_while(|(start_ns, _)| *start_ns < gap.end_ns).count();
+        let mut candidates = starts[at..].iter().take_while(|(start_ns, _)| *start_ns == gap.end_ns);
+        let is_linked = |(_, id): &&Start| trace.device_events.get(*id).launch.is_some();
         let next = candidates.clone().find(is_linked).or_else(|| candidates.next());
-        IdleGap { span: *gap, next: next.copied() }
+        IdleGap { span: *gap, next: next.map(|(_, id)| *id) }
     };
-    IntervalSet::of(window).subtract(&busy).spans().iter().map(ends_with).collect()
+    IntervalSet::of(window).subtract(busy).spans().iter().map(ends_with).collect()
 }
 
 /// The causes of the times up to the end of the launches that were waited for, by what `track` did: (the time, the
 /// call that launched).
-fn on_host(trace: &Trace, host: &mut Host, track: TrackId, waiting: &[(Span, Span)]) -> Vec<IdlePart> {
-    let process = trace.tracks[track.index()].process;
-    let main = host.main.get(&process).copied().filter(|main| *main != track);
+fn on_host(host: &Host<'_, '_>, track: TrackId, waiting: &[(Span, Span)]) -> Vec<IdlePart> {
+    let process = host.asked.trace.tracks[track.index()].process;
+    let main = host.asked.main_threads().get(&process).copied().filter(|main| *main != track);
     let mut rest: IntervalSet = waiting.iter().map(|(span, _)| *span).collect();
     let mut parts = Vec::new();
     let mut take = |set: &IntervalSet, cause: IdleCause, thread: Option<TrackId>| {
@@ -196,8 +189,8 @@ fn on_host(trace: &Trace, host: &mut Host, track: TrackId, waiting: &[(Span, Spa
     }
     let launching: IntervalSet = waiting.iter().map(|(span, call)| span.intersect(*call)).collect();
     take(&launching, IdleCause::LaunchBound, Some(track));
-    let mut take_doings = |take: &mut dyn FnMut(&IntervalSet, IdleCause, Option<TrackId>), track: TrackId| {
-        let thread = host.thread(trace, track);
+    let take_doings = |take: &mut dyn FnMut(&IntervalSet, IdleCause, Option<TrackId>), track: TrackId| {
+        let thread = host.asked.thread(track);
         take(thread.doing(Doing::HostSync), IdleCause::HostSync, Some(track));
         take(thread.doing(Doing::DataLoader), IdleCause::Input, Some(track));
         take(&thread.doing(Doing::ApiCall).union(thread.doing(Doing::Op)), IdleCause::LaunchBound, Some(track));
@@ -213,9 +206,9 @@ fn on_host(trace: &Trace, host: &mut Host, track: TrackId, waiting: &[(Span, Spa
 }
 
 /// The cause of the time between the end of the launch and the start of its device event, in `gap`.
-fn on_device(trace: &Trace, waits: &StreamWaits, event: &DeviceEvent, call: Span, gap: Span) -> Option<IdlePart> {
+fn on_device(trace: &Trace, waits: &StreamWaits, event: DeviceEventId, call: Span, gap: Span) -> Option<IdlePart> {
     let span = Span::new(call.end_ns.max(gap.start_ns), gap.end_ns);
-    let ahead = waits.ahead_of(trace, event).map(|id| {
+    let ahead = waits.ahead_of(event).map(|id| {
         let ahead = trace.device_events.get(id);
         (trace.slices.span(ahead.slice).end_ns, ahead.class == DeviceEventClass::Communication)
     });
@@ -235,16 +228,16 @@ fn name(trace: &Trace, parts: &mut Vec<IdlePart>) -> [Vec<i64>; IdleCause::COUNT
         part.span.end_ns = if is_same { next.span.end_ns } else { part.span.end_ns };
         is_same
     });
-    let mut of_thread: BTreeMap<TrackId, Vec<usize>> = BTreeMap::new();
+    let mut of_thread: Vec<Vec<usize>> = vec![Vec::new(); trace.tracks.len()];
     for (at, part) in parts.iter().enumerate() {
         if let Some(thread) = part.thread {
-            of_thread.entry(thread).or_default().push(at);
+            of_thread[thread.index()].push(at);
         }
     }
     let mut host_ns: [Vec<i64>; IdleCause::COUNT] = std::array::from_fn(|_| vec![0; trace.strings.len()]);
-    for (thread, rows) in of_thread {
+    for (thread, rows) in of_thread.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         let spans: Vec<Span> = rows.iter().map(|at| parts[*at].span).collect();
-        let longest = innermost_of(trace, thread, &spans, |at, id, ns| {
+        let longest = innermost_of(trace, TrackId::from_index(thread), &spans, |at, id, ns| {
             host_ns[parts[rows[at]].cause as usize][trace.slices.name[id.index()].index()] += ns;
         });
         rows.iter().zip(longest).for_each(|(at, longest)| parts[*at].host = longest.map(|(id, _)| id));

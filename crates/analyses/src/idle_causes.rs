@@ -47,8 +47,8 @@
 
 mod hta;
 
-use crate::idle::{DeviceIdle, IdleCause, idle};
-use crate::{Compat, Coverage, Outcome, Selection, Table, Unit};
+use crate::idle::{DeviceIdle, IdleCause};
+use crate::{Asked, Compat, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, Trace};
@@ -78,7 +78,11 @@ pub struct IdleCauses {
 
 /// Every cause that occurs, by rank and device, the longest first.
 pub fn idle_causes(trace: &Trace, selection: &Selection) -> Vec<IdleCauses> {
-    idle(trace, selection).iter().flat_map(|device| of_device(trace, device)).collect()
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<IdleCauses> {
+    asked.idle().iter().flat_map(|device| of_device(asked.trace, device)).collect()
 }
 
 fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleCauses> {
@@ -125,12 +129,13 @@ pub(crate) fn longest_host(trace: &Trace, idle: &DeviceIdle, cause: IdleCause) -
     names.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(trace.strings.get(*name))))
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
+    let coverage = asked.coverage();
     if selection.compat == Some(Compat::Hta) {
         return Outcome { table: hta::table(trace, selection), coverage, findings: Findings::default() };
     }
-    let rows = idle_causes(trace, selection);
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

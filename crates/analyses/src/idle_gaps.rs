@@ -16,8 +16,9 @@
 //! As `idle_causes`. Of causes with equal time the first to occur counts, of equally long gaps the earlier comes first.
 //! Nothing is named where the cause lies on the device, or where nothing was recorded of the host.
 
-use crate::idle::{DeviceIdle, IdleCause, IdlePart, idle};
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::idle::{DeviceIdle, IdleCause, IdlePart};
+use crate::{Asked, Outcome, Selection, Table};
+use std::cmp::Reverse;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceEventId, Findings, SliceId, Trace};
 
@@ -45,13 +46,21 @@ pub struct IdleGapRow {
 
 /// The longest gaps of every device, by rank and device, the longest first.
 pub fn idle_gaps(trace: &Trace, selection: &Selection) -> Vec<IdleGapRow> {
-    idle(trace, selection).iter().flat_map(|device| of_device(trace, device)).collect()
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<IdleGapRow> {
+    asked.idle().iter().flat_map(|device| of_device(asked.trace, device)).collect()
 }
 
 fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleGapRow> {
-    let mut order: Vec<usize> = (0..idle.gaps.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(idle.gaps[*at].span.duration_ns()));
-    order.truncate(GAPS);
+    let longest = idle.gaps.iter().enumerate().map(|(at, gap)| (Reverse(gap.span.duration_ns()), at));
+    let mut longest: Vec<(Reverse<i64>, usize)> = longest.collect();
+    if longest.len() > GAPS {
+        longest.select_nth_unstable(GAPS);
+        longest.truncate(GAPS);
+    }
+    longest.sort_unstable();
     let device = &trace.devices[idle.device.index()];
     let row = |at: usize| {
         let (gap, parts) = (idle.gaps[at], idle.parts_of(at));
@@ -69,7 +78,7 @@ fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleGapRow> {
             next: gap.next,
         })
     };
-    order.into_iter().filter_map(row).collect()
+    longest.into_iter().filter_map(|(_, at)| row(at)).collect()
 }
 
 fn main_cause(parts: &[IdlePart]) -> Option<(IdleCause, i64)> {
@@ -79,8 +88,8 @@ fn main_cause(parts: &[IdlePart]) -> Option<(IdleCause, i64)> {
     totals.reduce(|a, b| if b.1 > a.1 { b } else { a })
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = idle_gaps(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let (trace, rows) = (asked.trace, rows(asked));
     let next = |row: &IdleGapRow| row.next.map(|next| trace.device_events.get(next));
     let name = |slice: Option<SliceId>| slice.map(|slice| trace.slice_name(slice));
     let table = Table::default()
@@ -93,7 +102,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .text("host", rows.iter().map(|row| name(row.host)))
         .text("next", rows.iter().map(|row| name(next(row).map(|event| event.slice))))
         .text("next_op", rows.iter().map(|row| name(next(row).and_then(|event| event.op))));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

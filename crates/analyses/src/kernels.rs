@@ -23,7 +23,7 @@
 //! nanoseconds. For one step, the kernels launched on the host inside it; kernels without a known launch are then left
 //! out.
 
-use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use stepscope_base::StringId;
@@ -96,16 +96,16 @@ pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
 /// Runs with the same key together; the keys only have to tell apart, in what order does not matter.
 fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Kernel> {
     let mut ids: FxHashMap<K, u32> = FxHashMap::default();
-    let mut runs: Vec<Runs<'_>> = Vec::new();
+    let mut runs: Vec<Runs> = Vec::new();
     for event in selection.device_events(trace) {
         if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
             continue;
         }
-        let id = *ids.entry(key(event)).or_insert_with(|| {
+        let id = *ids.entry(key(&event)).or_insert_with(|| {
             runs.push(Runs::new(event));
             runs.len() as u32 - 1
         });
-        runs[id as usize].add(trace, event);
+        runs[id as usize].add(trace, &event);
     }
     let has_properties = selection.group_by == Some(GroupBy::Properties);
     runs.into_iter().map(|runs| runs.kernel(trace, has_properties)).collect()
@@ -131,16 +131,16 @@ impl WeightedMean {
     }
 }
 
-struct Runs<'a> {
-    first: &'a DeviceEvent,
+struct Runs {
+    first: DeviceEvent,
     dur_ns: Vec<i64>,
     total_ns: i64,
     blocks_per_sm: WeightedMean,
     occupancy_ratio: WeightedMean,
 }
 
-impl<'a> Runs<'a> {
-    fn new(first: &'a DeviceEvent) -> Self {
+impl Runs {
+    fn new(first: DeviceEvent) -> Self {
         let [blocks_per_sm, occupancy_ratio] = [WeightedMean::default(); 2];
         Self { first, dur_ns: Vec::new(), total_ns: 0, blocks_per_sm, occupancy_ratio }
     }
@@ -197,7 +197,8 @@ fn blocks_per_sm(trace: &Trace, event: &DeviceEvent) -> Option<f64> {
     event.blocks_per_sm.map(f64::from).or_else(from_grid)
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
     let rows = kernels(trace, selection);
     let table = Table::default()
         .text("name", rows.iter().map(|row| Some(row.name.as_str())))
@@ -216,7 +217,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         Some(GroupBy::Properties) => with_properties(table, &rows),
         _ => table,
     };
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 
@@ -341,7 +342,8 @@ mod tests {
         };
         let lines: Vec<String> = rows.iter().map(line).collect();
         assert_eq!(lines, ["aten::mm x2 20 None Some(2.0)", "aten::mm x1 40 Some(32) Some(4.0)"]);
-        let column = |name: &str| format!("{:?}", outcome(&trace, &selection).table.column(name).unwrap().values);
+        let column =
+            |name: &str| format!("{:?}", outcome(&Asked::new(&trace, &selection)).table.column(name).unwrap().values);
         assert_eq!(column("block"), r#"Text([Some("128x1x1"), Some("128x1x1")])"#);
         assert_eq!(column("tensor_cores"), "Bool([Some(true), Some(true)])");
         assert_eq!(kernels(&trace, &Selection::default()).len(), 1);

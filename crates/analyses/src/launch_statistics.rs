@@ -21,7 +21,7 @@
 //! of several device events includes, for the later ones, the time of the earlier ones. For one step, the launches on
 //! the host inside it. Means are rounded to whole nanoseconds.
 
-use crate::{Coverage, GroupBy, Outcome, Selection, Table};
+use crate::{Asked, GroupBy, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, percentiles::nearest_rank_of_unsorted};
@@ -151,7 +151,7 @@ pub fn launch_statistics(trace: &Trace, selection: &Selection) -> Vec<LaunchStat
         let named = if is_by_event { event.slice } else { launch };
         let at = groups.at((rank, trace.slices.name[named.index()]));
         let siblings = events_of[launch.index()];
-        groups.rows[at].1.add_event(&event_of(trace, event, launch, siblings));
+        groups.rows[at].1.add_event(&event_of(trace, &event, launch, siblings));
         if siblings == 1 {
             groups.rows[at].1.launches_ns.push(trace.slices.dur_ns[launch.index()]);
         } else {
@@ -213,7 +213,8 @@ impl Groups {
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
     let rows = launch_statistics(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -234,7 +235,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("launch_p99_ns", rows.iter().map(|row| row.launch.p99_ns))
         .ns("launch_max_ns", rows.iter().map(|row| row.launch.max_ns))
         .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

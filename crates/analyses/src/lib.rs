@@ -5,11 +5,13 @@
 
 pub mod advice;
 mod allocations;
+mod asked;
 mod catalogue;
 pub mod copies;
 pub mod critical_path;
 pub mod critical_path_slack;
 pub mod critical_path_slices;
+mod device_busy;
 mod device_windows;
 pub mod findings;
 mod flops;
@@ -48,6 +50,7 @@ pub mod temporal_breakdown;
 mod windows;
 
 pub use allocations::AllocationState;
+pub use asked::Asked;
 pub use catalogue::{Accepts, Analysis, Coverage, Outcome, catalogue, find};
 pub use groups::GroupLabel;
 pub use idle::IdleCause;

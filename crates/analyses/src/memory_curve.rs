@@ -20,8 +20,8 @@
 //! the first report of what is reserved it is not known. For one step, the curve begins with the level at the start of
 //! the step. Memory that no event touches is in no sum; the source's own totals hold it.
 
-use crate::allocations::{Level, levels, levels_inside, pools, window};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::allocations::{Level, levels_inside, window};
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Trace};
 
 /// Changes of a device up to which each is a row, and buckets beyond.
@@ -44,9 +44,14 @@ pub struct MemoryLevel {
 
 /// The curve of every memory that has events, by rank, the host's first, by time.
 pub fn memory_curve(trace: &Trace, selection: &Selection) -> Vec<MemoryLevel> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<MemoryLevel> {
+    let Asked { trace, selection, .. } = *asked;
     let mut rows = Vec::new();
-    for pool in pools(trace, selection) {
-        let levels = levels_inside(&levels(trace, &pool), window(trace, selection, pool.rank));
+    for pool in asked.pools() {
+        let levels = levels_inside(pool.levels(trace), window(trace, selection, pool.rank));
         let device = pool.ordinal(trace);
         let row = |level: &Level| MemoryLevel {
             rank: pool.rank,
@@ -100,8 +105,8 @@ fn higher(a: Level, b: Level) -> Level {
     Level { allocated_bytes, reserved_bytes: a.reserved_bytes.max(b.reserved_bytes), ..a }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = memory_curve(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

@@ -19,8 +19,9 @@
 //! its free says. Events of no bytes have no row. For one step, the rows whose allocation, or else whose free, lies
 //! inside it.
 
-use crate::allocations::{Allocation, AllocationState, allocations, pools};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::allocations::{Allocation, AllocationState};
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use std::sync::Arc;
 use stepscope_base::Span;
 use stepscope_trace::{Findings, MemoryEvent, SliceId, Trace, TrackId};
 
@@ -56,12 +57,17 @@ impl AllocationRow {
 
 /// Every allocation, by rank, the host's first, by its first event.
 pub fn memory_events(trace: &Trace, selection: &Selection) -> Vec<AllocationRow> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<AllocationRow> {
+    let Asked { trace, selection, .. } = *asked;
     let mut rows = Vec::new();
-    for pool in pools(trace, selection) {
+    for pool in asked.pools() {
         let windows = selection.windows(trace, pool.rank);
         let device = pool.ordinal(trace);
-        for pair in allocations(trace, &pool) {
-            let Some(event) = first_event(trace, &pair) else { continue };
+        for pair in pool.allocations(trace) {
+            let Some(event) = first_event(trace, pair) else { continue };
             let is_inside = |windows: &Vec<Span>| windows.iter().any(|window| window.contains(event.time_ns));
             if windows.as_ref().is_none_or(is_inside) {
                 rows.push(AllocationRow {
@@ -85,8 +91,16 @@ fn first_event<'a>(trace: &'a Trace, pair: &Allocation) -> Option<&'a MemoryEven
     pair.allocated.or(pair.freed).map(|at| &trace.memory[at])
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = memory_events(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let (trace, rows) = (asked.trace, rows(asked));
+    // Rows are many and texts few: each text is made once.
+    let mut ops: Vec<Option<Arc<str>>> = vec![None; trace.strings.len()];
+    let mut op_text = |op: SliceId| {
+        let name = trace.slices.name[op.index()];
+        ops[name.index()].get_or_insert_with(|| trace.strings.get(name).into()).clone()
+    };
+    let threads: Vec<Arc<str>> = trace.tracks.iter().map(|track| track.name.as_str().into()).collect();
+    let states = AllocationState::ALL.map(|state| Arc::<str>::from(state.as_str()));
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -95,9 +109,9 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("allocated_ns", rows.iter().map(|row| row.allocated_ns))
         .ns("freed_ns", rows.iter().map(|row| row.freed_ns))
         .ns("duration_ns", rows.iter().map(AllocationRow::duration_ns))
-        .text("state", rows.iter().map(|row| Some(row.state.as_str())))
-        .text("op", rows.iter().map(|row| row.op.map(|op| trace.slice_name(op))))
-        .text("thread", rows.iter().map(|row| Some(trace.tracks[row.track.index()].name.as_str())));
+        .text("state", rows.iter().map(|row| Some(states[row.state as usize].clone())))
+        .text("op", rows.iter().map(|row| row.op.map(&mut op_text)))
+        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())));
     Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
 }
 

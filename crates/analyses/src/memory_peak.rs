@@ -27,8 +27,8 @@
 
 mod category;
 
-use crate::allocations::{Allocation, Level, Pool, allocations, levels, levels_inside, pools, window};
-use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use crate::allocations::{Allocation, Level, Pool, levels_inside, window};
+use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
 use category::Categories;
 use std::collections::BTreeMap;
 use stepscope_trace::{Findings, MemoryEvent, SliceKind, Trace};
@@ -57,11 +57,16 @@ pub struct Holder {
 
 /// Who holds the memory of each device at its peak, by rank, the host first; the largest holder first, then by name.
 pub fn memory_peak(trace: &Trace, selection: &Selection) -> Vec<Holder> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<Holder> {
+    let Asked { trace, selection, .. } = *asked;
     let mut rows = Vec::new();
-    let categories = Categories::of(trace);
-    for pool in pools(trace, selection) {
-        if let Some(peak) = peak_of(trace, selection, &pool) {
-            rows.extend(holders(trace, selection.group_by, &categories, &pool, &peak));
+    let categories = (selection.group_by == Some(GroupBy::Category)).then(|| Categories::of(trace));
+    for pool in asked.pools() {
+        if let Some(peak) = peak_of(trace, selection, pool) {
+            rows.extend(holders(trace, selection.group_by, categories.as_ref(), pool, &peak));
         }
     }
     rows
@@ -69,14 +74,14 @@ pub fn memory_peak(trace: &Trace, selection: &Selection) -> Vec<Holder> {
 
 /// The first moment at which most is allocated.
 pub(crate) fn peak_of(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<Level> {
-    let levels = levels_inside(&levels(trace, pool), window(trace, selection, pool.rank));
-    levels.into_iter().reduce(|a, b| if b.allocated_bytes > a.allocated_bytes { b } else { a })
+    let levels = levels_inside(pool.levels(trace), window(trace, selection, pool.rank));
+    levels.iter().copied().reduce(|a, b| if b.allocated_bytes > a.allocated_bytes { b } else { a })
 }
 
 fn holders(
     trace: &Trace,
     group_by: Option<GroupBy>,
-    categories: &Categories,
+    categories: Option<&Categories>,
     pool: &Pool,
     peak: &Level,
 ) -> Vec<Holder> {
@@ -91,7 +96,7 @@ fn holders(
     };
     let mut by_name: BTreeMap<Option<&str>, (i64, i64)> = BTreeMap::new();
     let mut held_bytes = 0_i64;
-    let held = allocations(trace, pool).into_iter().filter(|row| row.is_held_after(peak.event));
+    let held = pool.allocations(trace).iter().copied().filter(|row| row.is_held_after(peak.event));
     for (row, event) in held.filter_map(|row| Some((row, &trace.memory[row.allocated?]))) {
         let (bytes, count) = by_name.entry(name_of(trace, group_by, categories, &row, event)).or_default();
         *bytes = bytes.saturating_add(row.bytes);
@@ -113,12 +118,12 @@ fn holders(
 fn name_of<'a>(
     trace: &'a Trace,
     group_by: Option<GroupBy>,
-    categories: &Categories,
+    categories: Option<&Categories>,
     row: &Allocation,
     event: &MemoryEvent,
 ) -> Option<&'a str> {
     match group_by {
-        Some(GroupBy::Category) => Some(categories.category(trace, row, event)),
+        Some(GroupBy::Category) => categories.map(|categories| categories.category(trace, row, event)),
         Some(GroupBy::Module) => {
             let open = trace.open_slices(event.track, event.time_ns);
             let modules = open.filter(|id| trace.slices.kind(*id) == SliceKind::Module);
@@ -129,8 +134,8 @@ fn name_of<'a>(
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = memory_peak(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let ratio = |row: &Holder| (row.peak_bytes > 0).then(|| row.bytes as f64 / row.peak_bytes as f64);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -206,12 +211,12 @@ mod tests {
         let slice = |name: &str| trace.slices.ids().find(|id| trace.slice_name(*id) == name).unwrap();
         (trace.ops.slice, trace.ops.info) = (vec![slice("b")], vec![OpInfo { scope: 1, ..OpInfo::default() }]);
         let categories = Categories::of(&trace);
-        let pool = pools(&trace, &Selection::default()).remove(0);
+        let pool = crate::allocations::pools(&trace, &Selection::default()).remove(0);
         let category = |row: &Allocation| {
             let event = &trace.memory[row.allocated.unwrap()];
             format!("{} {}", event.bytes / 100, categories.category(&trace, row, event))
         };
-        let found: Vec<String> = allocations(&trace, &pool).iter().map(category).collect();
+        let found: Vec<String> = pool.allocations(&trace).iter().map(category).collect();
         let expected = ["1 parameter", "2 input", "3 unknown", "4 temporary", "5 activation"];
         assert_eq!(found[..5], expected);
         assert_eq!(found[5..], ["9 unknown", "6 optimizer_state", "7 unknown", "8 unknown"]);

@@ -18,9 +18,7 @@
 //! A row without a device is the host's memory. What one operator allocates and another frees increases the first and
 //! decreases the second. For one step, what was allocated and freed inside it.
 
-use crate::allocations::pools;
-use crate::{Coverage, Outcome, Selection, Table, Unit};
-use rustc_hash::FxHashMap;
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, SliceId, SliceKind, Trace};
 
@@ -75,16 +73,21 @@ struct Call {
 
 /// Every operator that touched memory, by rank and device, the host first; the largest allocation size first.
 pub fn memory_statistics(trace: &Trace, selection: &Selection) -> Vec<MemoryStatistics> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<MemoryStatistics> {
+    let Asked { trace, selection, .. } = *asked;
     let mut rows = Vec::new();
-    for pool in pools(trace, selection) {
+    for pool in asked.pools() {
         let windows = selection.windows(trace, pool.rank);
         let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
         let events = pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
-        let events: Vec<_> = events.map(|event| (event.op, Sizes::of(event.bytes))).collect();
+        let mut events: Vec<(Option<SliceId>, i64)> = events.map(|event| (event.op, event.bytes)).collect();
         let device = pool.ordinal(trace);
-        let mut of_pool = of_events(trace, &events);
         let mut all = Sizes::default();
-        events.iter().for_each(|(_, sizes)| all.add(*sizes));
+        events.iter().for_each(|(_, bytes)| all.add(Sizes::of(*bytes)));
+        let mut of_pool = of_events(trace, &mut events);
         let mut own = Sizes::default();
         of_pool.iter().for_each(|row| own.add(row.own));
         assert!(own == all || own.allocation_bytes == i64::MAX, "self parts sum to all that was allocated and freed");
@@ -96,9 +99,10 @@ pub fn memory_statistics(trace: &Trace, selection: &Selection) -> Vec<MemoryStat
     rows
 }
 
-fn of_events(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> Vec<MemoryStatistics> {
+fn of_events(trace: &Trace, events: &mut [(Option<SliceId>, i64)]) -> Vec<MemoryStatistics> {
     let (calls, outside) = calls(trace, events);
-    let mut by_name: FxHashMap<StringId, MemoryStatistics> = FxHashMap::default();
+    // Names are numbers already: no hashing.
+    let mut by_name: Vec<Option<MemoryStatistics>> = vec![None; trace.strings.len()];
     let new = |name: Option<StringId>| MemoryStatistics {
         rank: 0,
         device: None,
@@ -109,16 +113,16 @@ fn of_events(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> Vec<MemorySt
     };
     // Open calls from the outermost inwards, and how many of each name.
     let mut open: Vec<usize> = Vec::new();
-    let mut open_of_name: FxHashMap<StringId, u32> = FxHashMap::default();
+    let mut open_of_name: Vec<u32> = vec![0; trace.strings.len()];
     for (at, call) in calls.iter().enumerate() {
         while open.last().is_some_and(|last| Some(*last) != call.caller) {
             let closed = open.pop().map(|last| trace.slices.name[calls[last].slice.index()]);
-            closed.and_then(|name| open_of_name.get_mut(&name)).into_iter().for_each(|count| *count -= 1);
+            closed.into_iter().for_each(|name| open_of_name[name.index()] -= 1);
         }
         let name = trace.slices.name[call.slice.index()];
-        let row = by_name.entry(name).or_insert_with(|| new(Some(name)));
+        let row = by_name[name.index()].get_or_insert_with(|| new(Some(name)));
         row.own.add(call.own);
-        let count = open_of_name.entry(name).or_insert(0);
+        let count = &mut open_of_name[name.index()];
         if *count == 0 {
             row.calls = row.calls.map(|calls| calls + 1);
             row.total.add(call.total);
@@ -127,18 +131,18 @@ fn of_events(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> Vec<MemorySt
         open.push(at);
     }
     let outside = outside.map(|own| MemoryStatistics { own, total: own, ..new(None) });
-    by_name.into_values().chain(outside).collect()
+    by_name.into_iter().flatten().chain(outside).collect()
 }
 
 /// The calls inside which memory was touched, callers before those they call, and what was touched outside of any.
-fn calls(trace: &Trace, events: &[(Option<SliceId>, Sizes)]) -> (Vec<Call>, Option<Sizes>) {
-    let mut events = events.to_vec();
+fn calls(trace: &Trace, events: &mut [(Option<SliceId>, i64)]) -> (Vec<Call>, Option<Sizes>) {
     events.sort_by_key(|(op, _)| *op);
     let mut outside: Option<Sizes> = None;
     let mut calls: Vec<Call> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
-    for (op, sizes) in events {
-        let Some(op) = op else {
+    for (op, bytes) in events {
+        let sizes = Sizes::of(*bytes);
+        let Some(op) = *op else {
             outside.get_or_insert_default().add(sizes);
             continue;
         };
@@ -178,8 +182,8 @@ fn close(calls: &mut [Call], at: usize) {
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = memory_statistics(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let bytes =
         |table: Table, name, of: fn(&MemoryStatistics) -> i64| table.int(name, Unit::Bytes, rows.iter().map(of));
     let table = Table::default()

@@ -18,9 +18,9 @@
 //! what follows from it is absent. With fewer than two complete steps there is no growth; nor is there for one step.
 //! Growth is rounded towards 0.
 
-use crate::allocations::{Level, Pool, levels, levels_inside, pools, window};
+use crate::allocations::{Level, Pool, levels_inside, window};
 use crate::memory_peak::peak_of;
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Step, StepSource, Trace};
 
 /// The memory of one device, or of a rank's host.
@@ -62,13 +62,17 @@ impl MemorySummary {
 
 /// Every memory that has events, by rank, the host's first.
 pub fn memory_summary(trace: &Trace, selection: &Selection) -> Vec<MemorySummary> {
-    pools(trace, selection).iter().filter_map(|pool| of_pool(trace, selection, pool)).collect()
+    rows(&Asked::new(trace, selection))
+}
+
+pub(crate) fn rows(asked: &Asked<'_>) -> Vec<MemorySummary> {
+    asked.pools().iter().filter_map(|pool| of_pool(asked.trace, asked.selection, pool)).collect()
 }
 
 fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySummary> {
     let peak = peak_of(trace, selection, pool)?;
-    let all = levels(trace, pool);
-    let levels = levels_inside(&all, window(trace, selection, pool.rank));
+    let all = pool.levels(trace);
+    let levels = levels_inside(all, window(trace, selection, pool.rank));
     let windows = selection.windows(trace, pool.rank);
     let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
     let events = || pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
@@ -80,7 +84,7 @@ fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySu
         reserved_bytes: peak.reserved_bytes,
         reserved_bytes_max: levels.iter().filter_map(|level| level.reserved_bytes).max(),
         memory_bytes: pool.device.and_then(|device| trace.devices[device.index()].memory_bytes),
-        growth_bytes_per_step: growth(trace, selection, pool, &all),
+        growth_bytes_per_step: growth(trace, selection, pool, all),
         allocations: events().filter(|event| event.bytes > 0).count() as i64,
         frees: events().filter(|event| event.bytes < 0).count() as i64,
     })
@@ -95,7 +99,7 @@ fn growth(trace: &Trace, selection: &Selection, pool: &Pool, levels: &[Level]) -
 
 /// The end of each complete step, and what is allocated then, of all steps of a pool's rank.
 pub(crate) fn bytes_at_step_ends(trace: &Trace, pool: &Pool) -> Vec<(i64, i64)> {
-    at_step_ends(trace, pool.rank, &levels(trace, pool))
+    at_step_ends(trace, pool.rank, pool.levels(trace))
 }
 
 fn at_step_ends(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<(i64, i64)> {
@@ -110,8 +114,8 @@ fn at_step_ends(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<(i64, i64)> {
     steps.filter_map(at_end).collect()
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = memory_summary(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

@@ -37,7 +37,7 @@
 mod account;
 
 use crate::groups::{GroupLabel, OPERATOR_GROUPS};
-use crate::{Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};
 use account::Account;
 use stepscope_trace::{Findings, Trace};
 
@@ -70,7 +70,11 @@ pub struct Operator {
 
 /// Every operator asked for, the longest host total first, then by name and what else a row stands for.
 pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
-    let mut rows = Account::of(trace, selection).into_rows();
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<Operator> {
+    let mut rows = Account::of(asked).into_rows();
     for row in &rows {
         assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");
         assert!(row.device_self_ns <= row.device_total_ns, "self is part of total");
@@ -80,9 +84,9 @@ pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
     rows
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = operators(trace, selection);
-    let table = labelled(selection, rows.iter().map(|row| &row.label))
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
+    let table = labelled(asked.selection, rows.iter().map(|row| &row.label))
         .count("count", rows.iter().map(|row| row.count))
         .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
         .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
@@ -93,7 +97,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .flag("tensor_core_eligible", rows.iter().map(|row| row.is_tensor_core_eligible))
         .count("flops", rows.iter().map(|row| row.flops))
         .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

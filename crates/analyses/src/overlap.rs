@@ -18,10 +18,10 @@
 //! A device without device events has no row. Without communication there is no overlap ratio. A copy is neither
 //! compute nor communication: it hides nothing. The step is absent when all of the trace was asked for.
 
-use crate::device_windows::{DeviceWindow, device_windows, slots_of_devices};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
-use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{DeviceEventClass, Findings, Trace};
+use crate::device_busy::DeviceBusy;
+use crate::device_windows::DeviceWindow;
+use crate::{Asked, Outcome, Selection, Table, Unit};
+use stepscope_trace::{Findings, Trace};
 
 /// One device's communication.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,33 +48,25 @@ pub struct Overlap {
 
 /// The communication of every device that has device events asked for, ordered by rank and device.
 pub fn overlap(trace: &Trace, selection: &Selection) -> Vec<Overlap> {
-    let windows = device_windows(trace, selection);
-    let mut busy: Vec<(Vec<Span>, Vec<Span>)> = vec![Default::default(); windows.len()];
-    let slot_of = slots_of_devices(trace, &windows);
-    for event in trace.device_events.iter() {
-        let Some(slot) = slot_of[event.device.index()] else { continue };
-        let span = || trace.slices.span(event.slice).intersect(windows[slot].span);
-        match event.class {
-            DeviceEventClass::Compute => busy[slot].0.push(span()),
-            DeviceEventClass::Communication => busy[slot].1.push(span()),
-            DeviceEventClass::Memcpy(_) | DeviceEventClass::Memset => {}
-        }
-    }
-    let rows = windows.iter().zip(busy);
-    rows.map(|(window, (compute, comm))| of_device(trace, selection.step, window, compute, comm)).collect()
+    rows(&Asked::new(trace, selection))
 }
 
-fn of_device(trace: &Trace, step: Option<i64>, window: &DeviceWindow, compute: Vec<Span>, comm: Vec<Span>) -> Overlap {
-    let (compute, comm) = (IntervalSet::from_unsorted(compute), IntervalSet::from_unsorted(comm));
+fn rows(asked: &Asked<'_>) -> Vec<Overlap> {
+    let busy = asked.device_busy();
+    asked.device_windows().iter().map(|window| of_device(asked, window, &busy[window.device.index()])).collect()
+}
+
+fn of_device(asked: &Asked<'_>, window: &DeviceWindow, busy: &DeviceBusy) -> Overlap {
+    let (compute, comm) = (busy.compute.clip(window.span), busy.comm.clip(window.span));
     let comm_ns = comm.total_ns();
     let hidden_comm_ns = comm.intersect(&compute).total_ns();
     let exposed_comm_ns = comm.subtract(&compute).total_ns();
     assert_eq!(hidden_comm_ns + exposed_comm_ns, comm_ns, "hidden and exposed sum to communication");
-    let device = &trace.devices[window.device.index()];
+    let device = &asked.trace.devices[window.device.index()];
     Overlap {
         rank: device.rank,
         device: device.ordinal,
-        step,
+        step: asked.selection.step,
         span_ns: window.span.duration_ns(),
         compute_ns: compute.total_ns(),
         comm_ns,
@@ -84,8 +76,8 @@ fn of_device(trace: &Trace, step: Option<i64>, window: &DeviceWindow, compute: V
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = overlap(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -96,7 +88,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("hidden_comm_ns", rows.iter().map(|row| row.hidden_comm_ns))
         .ns("exposed_comm_ns", rows.iter().map(|row| row.exposed_comm_ns))
         .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

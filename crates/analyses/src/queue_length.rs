@@ -16,7 +16,7 @@
 //! seems to start before its launch never waits. A graph launch puts all its device events into the queue at once. For
 //! one step, the device events launched on the host inside it.
 
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Asked, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, Findings, Trace};
@@ -116,7 +116,8 @@ fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLe
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
     let rows = queue_length(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -128,7 +129,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .count("length_max", rows.iter().map(|row| row.length_max))
         .ns("full_ns", rows.iter().map(|row| row.full_ns))
         .ns("empty_ns", rows.iter().map(|row| row.empty_ns));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

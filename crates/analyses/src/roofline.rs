@@ -34,7 +34,7 @@ mod account;
 pub(crate) mod devices;
 
 use crate::groups::GroupLabel;
-use crate::{Coverage, Outcome, Selection, Unit};
+use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Unit};
 use account::Account;
 use devices::peaks;
 use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
@@ -95,7 +95,12 @@ impl RooflineRow {
 
 /// Every operator with device work, the most wasted time first, then the longest device time, then by name.
 pub fn roofline(trace: &Trace, selection: &Selection) -> Vec<RooflineRow> {
-    let mut rows = Account::of(trace, selection).into_rows();
+    let asked = Asked::new(trace, selection);
+    rows(&asked, asked.op_group_by())
+}
+
+pub(crate) fn rows(asked: &Asked<'_>, by: GroupBy) -> Vec<RooflineRow> {
+    let mut rows = Account::of(asked, by).into_rows();
     for row in &rows {
         assert!(row.modeled_ns <= row.known_ns && row.known_ns <= row.device_ns, "parts of the device time");
         assert!(row.wasted_ns <= row.modeled_ns, "only what is modeled can be wasted");
@@ -112,12 +117,13 @@ fn is_modeled(class: DeviceEventClass) -> bool {
     matches!(class, Compute | Memset | Memcpy(CopyDirection::DeviceToDevice))
 }
 
-fn events<'a>(trace: &'a Trace, selection: &'a Selection) -> impl Iterator<Item = &'a DeviceEvent> {
+fn events<'a>(trace: &'a Trace, selection: &'a Selection) -> impl Iterator<Item = DeviceEvent> + 'a {
     selection.device_events(trace).filter(|event| is_modeled(event.class))
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = roofline(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
+    let rows = rows(asked, asked.op_group_by());
     let all_ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.device_ns));
     let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
     let known = |row: &RooflineRow, value: i64| (row.known_ns > 0).then_some(value);
@@ -257,7 +263,7 @@ mod tests {
     fn a_device_that_is_not_in_the_table_is_a_finding_and_has_no_roofline() {
         let mut fixture = Fixture::new("Nobody's");
         product(&mut fixture);
-        let outcome = outcome(&fixture.builder.finish(), &Selection::default());
+        let outcome = outcome(&Asked::new(&fixture.builder.finish(), &Selection::default()));
         assert_eq!(outcome.findings.count(FindingCode::UnknownDevice), 1);
         let value = |name: &str| format!("{:?}", outcome.table.column(name).unwrap().values);
         assert_eq!(value("flops"), "Int([Some(312000000000)])");

@@ -38,7 +38,7 @@ impl Selection {
     }
 
     /// The device events asked for: those of the ranks asked for and, when a step is, launched on the host inside it.
-    pub fn device_events<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a DeviceEvent> {
+    pub fn device_events<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = DeviceEvent> + 'a {
         let windows = self.windows_by_rank(trace);
         trace.device_events.iter().filter(move |event| {
             let rank = trace.devices[event.device.index()].rank;

@@ -32,10 +32,11 @@
 
 mod tensorboard;
 
-use crate::{Compat, Coverage, Outcome, Selection, Table};
+use crate::host_threads::Doing;
+use crate::{Asked, Compat, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{DeviceEventClass, Findings, ProcessId, SliceKind, Step, StepSource, Trace};
+use stepscope_trace::{Findings, ProcessId, SliceKind, Step, StepSource, Trace, TrackId};
 
 /// Where the time of one step went, or of the average over a rank's complete steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,8 +82,13 @@ const TENSORBOARD_ORDER: [usize; CLASSES - 1] = [0, 2, 3, 1, 4, 5, 6];
 
 /// Every step asked for, ordered by rank and start, each rank's average after its steps.
 pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown> {
+    rows(&Asked::new(trace, selection))
+}
+
+pub(crate) fn rows(asked: &Asked<'_>) -> Vec<StepBreakdown> {
+    let Asked { trace, selection, .. } = *asked;
     let is_compat = selection.compat == Some(Compat::Tb);
-    let busy = Busy::of(trace, is_compat);
+    let busy = Busy::of(asked, is_compat);
     let mut rows = Vec::new();
     for steps in windows(trace, selection, is_compat).chunk_by(|a, b| a.rank == b.rank) {
         let first = rows.len();
@@ -182,37 +188,15 @@ struct Busy {
 }
 
 impl Busy {
-    fn of(trace: &Trace, is_compat: bool) -> Self {
-        let mut device: FxHashMap<(u32, usize), Vec<Span>> = FxHashMap::default();
-        for event in trace.device_events.iter() {
-            let class = match event.class {
-                DeviceEventClass::Compute => 0,
-                DeviceEventClass::Communication => 1,
-                DeviceEventClass::Memcpy(_) => 2,
-                DeviceEventClass::Memset => 3,
-            };
-            let rank = trace.devices[event.device.index()].rank;
-            device.entry((rank, class)).or_default().push(trace.slices.span(event.slice));
-        }
-        let mut host: FxHashMap<(ProcessId, usize), Vec<Span>> = FxHashMap::default();
-        for track in &trace.tracks {
-            let mut of_class: [Vec<Span>; CLASSES] = Default::default();
-            for id in track.slice_ids() {
-                let class = match trace.slices.kind(id) {
-                    SliceKind::Driver if is_compat => continue,
-                    kind if kind.is_api_call() => 4,
-                    SliceKind::DataLoader => 5,
-                    SliceKind::Op => 6,
-                    SliceKind::Annotation | SliceKind::Optimizer if is_compat => 6,
-                    _ => continue,
-                };
-                add_unless_covered(&mut of_class[class], trace.slices.span(id));
-            }
-            for (class, spans) in of_class.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
-                host.entry((track.process, class)).or_default().extend(spans);
+    fn of(asked: &Asked<'_>, is_compat: bool) -> Self {
+        let mut of_rank: FxHashMap<(u32, usize), IntervalSet> = FxHashMap::default();
+        for (device, busy) in asked.trace.devices.iter().zip(asked.device_busy()) {
+            for (class, set) in [&busy.compute, &busy.comm, &busy.memcpy, &busy.memset].into_iter().enumerate() {
+                let sum = of_rank.entry((device.rank, class)).or_default();
+                *sum = sum.union(set);
             }
         }
-        let of_rank = device.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
+        let host = if is_compat { host_spans_of_tensorboard(asked.trace) } else { host_spans(asked) };
         let of_process = host.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
         let order = if is_compat { TENSORBOARD_ORDER } else { ORDER };
         Self { order, of_rank, of_process }
@@ -223,6 +207,44 @@ impl Busy {
     }
 }
 
+/// The spans of each host class by process, in any order.
+type HostSpans = FxHashMap<(ProcessId, usize), Vec<Span>>;
+
+/// When the threads of each process are busy with each host class.
+fn host_spans(asked: &Asked<'_>) -> HostSpans {
+    let mut spans = HostSpans::default();
+    for (at, track) in asked.trace.tracks.iter().enumerate().filter(|(_, track)| track.lane == 0) {
+        let thread = asked.thread(TrackId::from_index(at));
+        let classes = [(Doing::HostSync, 4), (Doing::ApiCall, 4), (Doing::DataLoader, 5), (Doing::Op, 6)];
+        for (doing, class) in classes.into_iter().filter(|(doing, _)| !thread.doing(*doing).is_empty()) {
+            spans.entry((track.process, class)).or_default().extend(thread.doing(doing).spans());
+        }
+    }
+    spans
+}
+
+/// The same by the TensorBoard plugin's classes.
+fn host_spans_of_tensorboard(trace: &Trace) -> HostSpans {
+    let mut host = HostSpans::default();
+    for track in &trace.tracks {
+        let mut of_class: [Vec<Span>; CLASSES] = Default::default();
+        for id in track.slice_ids() {
+            let class = match trace.slices.kind(id) {
+                SliceKind::Driver => continue,
+                kind if kind.is_api_call() => 4,
+                SliceKind::DataLoader => 5,
+                SliceKind::Op | SliceKind::Annotation | SliceKind::Optimizer => 6,
+                _ => continue,
+            };
+            add_unless_covered(&mut of_class[class], trace.slices.span(id));
+        }
+        for (class, spans) in of_class.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+            host.entry((track.process, class)).or_default().extend(spans);
+        }
+    }
+    host
+}
+
 /// Adds what comes in order of start, unless the span before covers it: operators lie inside operators.
 fn add_unless_covered(spans: &mut Vec<Span>, span: Span) {
     if spans.last().is_none_or(|last| span.end_ns > last.end_ns) {
@@ -230,8 +252,8 @@ fn add_unless_covered(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = step_breakdown(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("step", rows.iter().map(|row| row.step))
@@ -247,7 +269,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("other_ns", rows.iter().map(|row| row.other_ns))
         .flag("is_complete", rows.iter().map(|row| row.is_complete))
         .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -19,7 +19,7 @@
 //! counts. Two threads that wait at the same time both count. A reported wait without a known call has no call and no
 //! operator. For one step, the waits that start on the host inside it; those whose call is not known by their own start.
 
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::{Asked, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span, StringId};
 use stepscope_trace::{DeviceId, Findings, SliceId, SliceKind, SyncKind, Synchronization, Trace};
@@ -49,8 +49,13 @@ pub struct Synchronizations {
 
 /// Waits by rank, the longest total first.
 pub fn synchronizations(trace: &Trace, selection: &Selection) -> Vec<Synchronizations> {
-    let waits = find_waits(trace, selection);
-    let busy = Busy::of(trace, &waits);
+    rows(&Asked::new(trace, selection))
+}
+
+pub(crate) fn rows(asked: &Asked<'_>) -> Vec<Synchronizations> {
+    let trace = asked.trace;
+    let waits = find_waits(trace, asked.selection);
+    let busy = Busy::of(asked, &waits);
     let mut sums: FxHashMap<Key, Sums> = FxHashMap::default();
     for wait in &waits {
         let sums = sums.entry(key_of(trace, wait)).or_default();
@@ -171,8 +176,8 @@ fn row(trace: &Trace, (rank, kind, call, inside): &Key, sums: &Sums) -> Synchron
 
 /// When devices run anything: each by itself, and all of a rank together. Only of ranks in which somebody waits.
 struct Busy {
-    of_device: FxHashMap<DeviceId, Running>,
-    of_rank: FxHashMap<u32, Running>,
+    of_device: FxHashMap<DeviceId, Option<Running>>,
+    of_rank: FxHashMap<u32, Option<Running>>,
 }
 
 /// Disjoint spans, and the time in those before each.
@@ -182,8 +187,7 @@ struct Running {
 }
 
 impl Running {
-    fn of(spans: Vec<Span>) -> Self {
-        let spans = IntervalSet::from_unsorted(spans);
+    fn of(spans: IntervalSet) -> Self {
         let mut sum_ns = 0;
         let mut before = |span: &Span| {
             sum_ns += span.duration_ns();
@@ -203,44 +207,41 @@ impl Running {
 }
 
 impl Busy {
-    fn of(trace: &Trace, waits: &[Wait]) -> Self {
-        let mut by_device: FxHashMap<DeviceId, Vec<Span>> = FxHashMap::default();
-        let mut by_rank: FxHashMap<u32, Vec<Span>> = FxHashMap::default();
+    fn of(asked: &Asked<'_>, waits: &[Wait]) -> Self {
+        let (trace, busy) = (asked.trace, asked.device_busy());
+        let mut of_device: FxHashMap<DeviceId, Option<Running>> = FxHashMap::default();
+        let mut of_rank: FxHashMap<u32, Option<Running>> = FxHashMap::default();
+        let running = |devices: &mut dyn Iterator<Item = usize>| {
+            let sets = devices.filter(|device| busy[*device].has_events).map(|device| busy[device].any.clone());
+            sets.reduce(|sum, set| sum.union(&set)).map(Running::of)
+        };
+        let is_of_rank = |rank: u32| move |device: &usize| trace.devices[*device].rank == rank;
         for wait in waits {
             match wait.device {
-                Some(device) => drop(by_device.entry(device).or_default()),
-                None => drop(by_rank.entry(wait.rank).or_default()),
+                Some(device) if !of_device.contains_key(&device) => {
+                    of_device.insert(device, running(&mut std::iter::once(device.index())));
+                }
+                None if !of_rank.contains_key(&wait.rank) => {
+                    of_rank.insert(wait.rank, running(&mut (0..busy.len()).filter(is_of_rank(wait.rank))));
+                }
+                _ => {}
             }
         }
-        for event in trace.device_events.iter().filter(|_| !waits.is_empty()) {
-            let span = trace.slices.span(event.slice);
-            if let Some(spans) = by_device.get_mut(&event.device) {
-                spans.push(span);
-            }
-            if let Some(spans) = by_rank.get_mut(&trace.devices[event.device.index()].rank) {
-                spans.push(span);
-            }
-        }
-        let of_device = by_device.into_iter().filter(|(_, spans)| !spans.is_empty());
-        let of_rank = by_rank.into_iter().filter(|(_, spans)| !spans.is_empty());
-        Self {
-            of_device: of_device.map(|(device, spans)| (device, Running::of(spans))).collect(),
-            of_rank: of_rank.map(|(rank, spans)| (rank, Running::of(spans))).collect(),
-        }
+        Self { of_device, of_rank }
     }
 
     /// How long the device runs something during `wait`; `None` when it never runs anything.
     fn within(&self, wait: &Wait) -> Option<i64> {
         let running = match wait.device {
-            Some(device) => self.of_device.get(&device)?,
-            None => self.of_rank.get(&wait.rank)?,
+            Some(device) => self.of_device.get(&device)?.as_ref()?,
+            None => self.of_rank.get(&wait.rank)?.as_ref()?,
         };
         Some(running.until_ns(wait.span.end_ns) - running.until_ns(wait.span.start_ns))
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = synchronizations(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("waits_for", rows.iter().map(|row| Some(row.waits_for.as_str())))
@@ -251,7 +252,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("max_ns", rows.iter().map(|row| row.max_ns))
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .ns("idle_ns", rows.iter().map(|row| row.idle_ns));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 

@@ -1,5 +1,7 @@
 //! The plain form of a result that every face can print: typed columns with units.
 
+use std::sync::Arc;
+
 /// What a column's numbers count; also how a person reads them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
@@ -28,8 +30,8 @@ pub enum Values {
     Int(Vec<Option<i64>>),
     /// Fractions.
     Float(Vec<Option<f64>>),
-    /// Text.
-    Text(Vec<Option<String>>),
+    /// Text; rows with the same may share it.
+    Text(Vec<Option<Arc<str>>>),
     /// Yes or no.
     Bool(Vec<Option<bool>>),
 }
@@ -119,8 +121,8 @@ impl Table {
         self
     }
 
-    /// Adds a column of text.
-    pub fn text<S: Into<String>>(mut self, name: &'static str, values: impl IntoIterator<Item = Option<S>>) -> Self {
+    /// Adds a column of text; an `Arc<str>` is taken as it is.
+    pub fn text<S: Into<Arc<str>>>(mut self, name: &'static str, values: impl IntoIterator<Item = Option<S>>) -> Self {
         let values = Values::Text(values.into_iter().map(|text| text.map(Into::into)).collect());
         self.push(Column { name, unit: Unit::Text, values });
         self

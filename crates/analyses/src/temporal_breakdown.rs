@@ -23,10 +23,10 @@
 //! known launch count over the whole trace, but do not define a step's window. Device events of no duration are counted
 //! and take no time.
 
-use crate::device_windows::{DeviceWindow, device_windows, events_by_device};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
-use stepscope_base::IntervalSet;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, Trace};
+use crate::device_busy::DeviceBusy;
+use crate::device_windows::DeviceWindow;
+use crate::{Asked, Outcome, Selection, Table, Unit};
+use stepscope_trace::{Findings, Trace};
 
 /// One device's time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,19 +57,17 @@ pub struct TemporalBreakdown {
 
 /// The time of every device that has device events, ordered by rank and device.
 pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalBreakdown> {
-    let windows = device_windows(trace, selection);
-    let events = events_by_device(trace, &windows);
-    windows.iter().map(|window| of_device(trace, window, &events[&window.device])).collect()
+    rows(&Asked::new(trace, selection))
 }
 
-fn of_device(trace: &Trace, window: &DeviceWindow, events: &[&DeviceEvent]) -> TemporalBreakdown {
-    let busy = |is_wanted: fn(DeviceEventClass) -> bool| -> IntervalSet {
-        let wanted = events.iter().filter(|event| is_wanted(event.class));
-        wanted.map(|event| trace.slices.span(event.slice).intersect(window.span)).collect()
-    };
-    let compute = busy(|class| class == DeviceEventClass::Compute);
-    let comm = busy(|class| class == DeviceEventClass::Communication);
-    let copy = busy(|class| matches!(class, DeviceEventClass::Memcpy(_) | DeviceEventClass::Memset));
+pub(crate) fn rows(asked: &Asked<'_>) -> Vec<TemporalBreakdown> {
+    let busy = asked.device_busy();
+    asked.device_windows().iter().map(|window| of_device(asked.trace, window, &busy[window.device.index()])).collect()
+}
+
+fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> TemporalBreakdown {
+    let DeviceBusy { compute, comm, memcpy, memset, .. } = busy.clip(window.span);
+    let copy = memcpy.union(&memset);
     let exposed_comm_ns = comm.subtract(&compute).total_ns();
     let exposed_copy_ns = copy.subtract(&compute).subtract(&comm).total_ns();
     let span_ns = window.span.duration_ns();
@@ -91,8 +89,8 @@ fn of_device(trace: &Trace, window: &DeviceWindow, events: &[&DeviceEvent]) -> T
     }
 }
 
-pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
-    let rows = temporal_breakdown(trace, selection);
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -105,7 +103,7 @@ pub(crate) fn outcome(trace: &Trace, selection: &Selection) -> Outcome {
         .ns("copy_ns", rows.iter().map(|row| row.copy_ns))
         .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio))
         .count("device_events", rows.iter().map(|row| row.device_events));
-    let coverage = Coverage::of(trace, selection.device_events(trace));
+    let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
 
@@ -180,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_document_has_the_agreed_fields() {
-        let outcome = outcome(&drawn("rank 0 stream 7 CC"), &Selection::default());
+        let outcome = outcome(&Asked::new(&drawn("rank 0 stream 7 CC"), &Selection::default()));
         let names: Vec<_> = outcome.table.columns.iter().map(|column| column.name).collect();
         let expected = "rank device span_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns comm_ns copy_ns \
                         overlap_ratio device_events";

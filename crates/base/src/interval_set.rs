@@ -36,6 +36,21 @@ impl IntervalSet {
         Self { spans: merged }
     }
 
+    /// Adds a span that starts no earlier than any before.
+    ///
+    /// # Panics
+    /// When it starts before the last one in the set.
+    pub fn push(&mut self, span: Span) {
+        match self.spans.last_mut() {
+            _ if span.is_empty() => {}
+            Some(last) if span.start_ns <= last.end_ns => {
+                assert!(last.start_ns <= span.start_ns, "spans are added in order of their start");
+                last.end_ns = last.end_ns.max(span.end_ns);
+            }
+            _ => self.spans.push(span),
+        }
+    }
+
     /// The set of one span; empty for an empty span.
     pub fn of(span: Span) -> Self {
         Self::from_unsorted([span])
@@ -178,6 +193,11 @@ mod tests {
                 prop_assert_eq!(inside(&a.subtract(&b), at), abits[at] && !bbits[at]);
                 prop_assert_eq!(inside(&a.clip(Span::new(20, 40)), at), abits[at] && (20..40).contains(&at));
             }
+            let mut ordered = left.clone();
+            ordered.sort_unstable_by_key(|(start, _)| *start);
+            let mut pushed = IntervalSet::default();
+            ordered.iter().for_each(|(start, len)| pushed.push(Span::new(*start, start + len)));
+            prop_assert_eq!(&pushed, &a);
             prop_assert_eq!(a.total_ns(), a.intersect(&b).total_ns() + a.subtract(&b).total_ns());
         }
     }

@@ -1,10 +1,12 @@
-//! `analyze FILE`: opens a trace once, then times each analysis of the catalogue alone, and all one after another.
+//! `analyze FILE`: opens a trace once, then times each analysis of the catalogue alone, and all together, which share
+//! what they have in common and run on all processors.
 
 use crate::resources::{Spent, median, timed};
 use crate::text_table::{TextTable, grouped};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use stepscope_analyses::{Selection, catalogue};
+use stepscope_analyses::{Analysis, Asked, Selection, catalogue};
+use stepscope_engine::outcomes;
 
 /// What `analyze` is told.
 #[derive(clap::Args)]
@@ -30,7 +32,7 @@ pub(crate) struct Analyzed {
     pub(crate) open: Spent,
     /// Each analysis.
     pub(crate) analyses: Vec<Row>,
-    /// All of them, one after another.
+    /// All of them together.
     pub(crate) all: Spent,
 }
 
@@ -63,12 +65,12 @@ pub(crate) fn measure(file: &Path, repeat: u32) -> Result<Analyzed, String> {
     let everything = Selection::default();
     let mut analyses = Vec::new();
     for analysis in catalogue() {
-        let runs = (0..repeat).map(|_| timed(|| (analysis.run)(&trace, &everything).table.len()));
+        let runs = (0..repeat).map(|_| timed(|| (analysis.run)(&Asked::new(&trace, &everything)).table.len()));
         let (rows, runs): (Vec<usize>, Vec<Spent>) = runs.unzip();
         analyses.push(Row { name: analysis.name, rows: rows[0], spent: median(runs) });
     }
-    let all = (0..repeat)
-        .map(|_| timed(|| catalogue().iter().for_each(|analysis| drop((analysis.run)(&trace, &everything)))).1);
+    let catalogue: Vec<&Analysis> = catalogue().iter().collect();
+    let all = (0..repeat).map(|_| timed(|| drop(outcomes(&Asked::new(&trace, &everything), &catalogue))).1);
     let all = median(all.collect());
     Ok(Analyzed { file: file.into(), slices: trace.slices.len() as u64, open, analyses, all })
 }

@@ -170,6 +170,6 @@ fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
 /// The findings that the rows of the analysis `findings` name, in their order.
 fn in_order_of(findings: Vec<FindingRow>, table: &Table) -> Vec<FindingRow> {
     let Some(Values::Text(codes)) = table.column("code").map(|column| &column.values) else { return Vec::new() };
-    let named = |code: &Option<String>| findings.iter().find(|finding| Some(finding.code) == code.as_deref());
-    codes.iter().filter_map(|code| named(code).cloned()).collect()
+    let named = |code: &str| findings.iter().find(|finding| finding.code == code).cloned();
+    codes.iter().flatten().filter_map(|code| named(code)).collect()
 }

@@ -67,8 +67,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection();
     let report = engine::report::report(&trace, &selection, &input)?;
     if let Some(file) = &arguments.html {
-        let names = engine::list_analyses().into_iter().map(|(name, _)| name);
-        let results = names.map(|name| engine::analyze(&trace, name, &selection)).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
+        let results = engine::analyze_all(&trace, &names, &selection)?;
         deliver(&export::report_html(&report, &results), Some(file))?;
     }
     if let Some(file) = &arguments.markdown {

@@ -11,7 +11,7 @@ pub fn format_cell(column: &Column, row: usize) -> String {
     let text = match &column.values {
         Values::Int(values) => values[row].map(|value| format_int(column.unit, value)),
         Values::Float(values) => values[row].map(|value| format_float(column.unit, value)),
-        Values::Text(values) => values[row].clone(),
+        Values::Text(values) => values[row].as_deref().map(str::to_string),
         Values::Bool(values) => values[row].map(|value| if value { "yes" } else { "no" }.to_string()),
     };
     text.unwrap_or_else(|| MISSING.to_string())

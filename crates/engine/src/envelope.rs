@@ -1,8 +1,8 @@
 //! One result with all that is needed to read it: what it means, what it is about, what it rests on.
 
-use crate::{Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows};
+use crate::{Asked, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows, outcomes};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use stepscope_analyses::{Analysis, catalogue, find};
+use stepscope_analyses::{Analysis, Outcome, catalogue, find};
 use stepscope_trace::Findings;
 use strsim::osa_distance;
 
@@ -84,17 +84,31 @@ impl CoverageFields {
 pub fn analyze(trace: &Trace, name: &str, selection: &Selection) -> Result<Envelope, EngineError> {
     let analysis = find_analysis(name)?;
     check_selection(trace, selection)?;
-    let outcome = (analysis.run)(trace, selection);
+    Ok(envelope(trace, analysis, (analysis.run)(&Asked::new(trace, selection))))
+}
+
+/// Runs several analyses, on all processors; results are in the order of `names`.
+///
+/// # Errors
+/// As [`analyze`].
+pub fn analyze_all(trace: &Trace, names: &[&str], selection: &Selection) -> Result<Vec<Envelope>, EngineError> {
+    let analyses = names.iter().map(|name| find_analysis(name)).collect::<Result<Vec<_>, _>>()?;
+    check_selection(trace, selection)?;
+    let found = analyses.iter().zip(outcomes(&Asked::new(trace, selection), &analyses));
+    Ok(found.map(|(analysis, outcome)| envelope(trace, analysis, outcome)).collect())
+}
+
+fn envelope(trace: &Trace, analysis: &Analysis, outcome: Outcome) -> Envelope {
     let mut findings = trace.findings.clone();
     findings.extend(&outcome.findings);
-    Ok(Envelope {
+    Envelope {
         analysis: analysis.name,
         definition: analysis.definition(),
         run: RunIdentity::of(trace),
         results: outcome.table,
         coverage: outcome.coverage,
         findings,
-    })
+    }
 }
 
 /// The analysis called `name`; `-` and `_` are the same.
@@ -133,6 +147,17 @@ mod tests {
             let json = analyze(&Trace::default(), name, &Selection::default()).unwrap().to_json();
             assert!(json.starts_with(&format!("{{\"schema\":\"stepscope/1\",\"analysis\":\"{name}\"")), "{json}");
         }
+    }
+
+    #[test]
+    fn several_analyses_give_what_each_gives() {
+        let trace = drawn("rank 0 step 001122\nrank 0 cpu 1 .aab.b\nrank 0 stream 7 CC..NN");
+        let selection = Selection { step: Some(1), ..Selection::default() };
+        let names = ["operators", "temporal-breakdown", "idle_causes"];
+        let each = names.map(|name| analyze(&trace, name, &selection).unwrap());
+        assert_eq!(analyze_all(&trace, &names, &selection).unwrap(), each);
+        let unknown = analyze_all(&trace, &["operators", "xyzzy"], &selection).unwrap_err();
+        assert_eq!(unknown, analyze(&trace, "xyzzy", &selection).unwrap_err());
     }
 
     #[test]

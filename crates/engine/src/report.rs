@@ -18,7 +18,9 @@ pub use processes::ProcessRow;
 pub use steps::{StepSummary, StepTime};
 pub use top::Top;
 
-use crate::{EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows};
+use crate::{
+    Asked, EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows, outcomes,
+};
 use serde::Serialize;
 use stepscope_analyses::{Outcome, find};
 
@@ -82,15 +84,12 @@ impl Report {
 pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Report, EngineError> {
     check_selection(trace, selection)?;
     let mut findings = trace.findings.clone();
-    let mut run = |name: &str| {
-        let outcome = find(name).map(|analysis| (analysis.run)(trace, selection)).unwrap_or_default();
-        findings.extend(&outcome.findings);
-        outcome
-    };
-    let [temporal, steps, operators, kernels] =
-        ["temporal_breakdown", "step_breakdown", "operators", "kernels"].map(&mut run);
     // Which rules cannot be judged is told with the whole advice, not here.
-    let advice = find("advice").map(|analysis| (analysis.run)(trace, selection)).unwrap_or_default();
+    let names = ["temporal_breakdown", "step_breakdown", "operators", "kernels", "advice"];
+    let analyses = names.map(|name| find(name).expect("in the catalogue"));
+    let found = outcomes(&Asked::new(trace, selection), &analyses);
+    let [temporal, steps, operators, kernels, advice] = &found[..] else { unreachable!("one outcome an analysis") };
+    found[..4].iter().for_each(|outcome| findings.extend(&outcome.findings));
     let devices = devices::device_times(trace, &temporal.table);
     let mut report = Report {
         schema: SCHEMA,
@@ -110,7 +109,7 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         findings: finding_rows(&findings),
         next: Vec::new(),
     };
-    report.verdict = verdict::verdict(&report, coverage_of(&[&temporal, &operators]));
+    report.verdict = verdict::verdict(&report, coverage_of(&[temporal, operators]));
     report.next = next::next_commands(&report, input);
     Ok(report)
 }

@@ -27,7 +27,7 @@ impl Serialize for Row<'_> {
             match values {
                 Values::Int(values) => object.serialize_entry(name, &values[self.row])?,
                 Values::Float(values) => object.serialize_entry(name, &values[self.row].filter(|x| x.is_finite()))?,
-                Values::Text(values) => object.serialize_entry(name, &values[self.row])?,
+                Values::Text(values) => object.serialize_entry(name, &values[self.row].as_deref())?,
                 Values::Bool(values) => object.serialize_entry(name, &values[self.row])?,
             }
         }

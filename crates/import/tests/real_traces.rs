@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyses::operators::operators;
 use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
-use stepscope_analyses::{Outcome, Selection, catalogue};
+use stepscope_analyses::{Asked, Outcome, Selection, catalogue};
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::Trace;
 
@@ -38,7 +38,7 @@ fn unpacked(path: &Path) -> Vec<u8> {
 }
 
 fn outcomes(trace: &Trace) -> Vec<Outcome> {
-    catalogue().iter().map(|analysis| (analysis.run)(trace, &Selection::default())).collect()
+    catalogue().iter().map(|analysis| (analysis.run)(&Asked::new(trace, &Selection::default()))).collect()
 }
 
 /// The numbers of `temporal.jsonl` that a device's breakdown gives.

@@ -9,6 +9,7 @@ mod links;
 mod nesting;
 mod step_limits;
 
+use crate::device_events::{DeviceEventRow, DeviceEventRows};
 use crate::ops::InputsTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceEvents, DeviceId, Findings, Flow, FlowKind,
@@ -63,7 +64,7 @@ pub struct TraceBuilder {
     memory: Vec<MemoryEvent>,
     io: Vec<IoEvent>,
     counters: Vec<Counter>,
-    device_events: Vec<DeviceEvent>,
+    device_events: DeviceEventRows,
     correlations: Vec<(LaunchKey, SliceId)>,
     launch_links: Vec<(SliceId, SliceId)>,
     communication_calls: Vec<SliceId>,
@@ -191,7 +192,7 @@ impl TraceBuilder {
 
     /// Adds a device event; `launch` and `op` are resolved by the builder.
     pub fn add_device_event(&mut self, event: DeviceEvent) {
-        self.device_events.push(event);
+        self.device_events.add(&event);
     }
 
     /// Says that a launch or a device event carries a correlation id.
@@ -279,7 +280,8 @@ impl TraceBuilder {
         let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
         ops.sort_unstable_by_key(|(id, _)| *id);
         let (slice, info) = ops.into_iter().unzip();
-        let mut keyed_events = links::with_keys(self.device_events, &self.correlations);
+        let (device_events, mut common) = self.device_events.into_parts();
+        let mut keyed_events = links::with_keys(device_events, &self.correlations);
         keyed_events.iter_mut().for_each(|(event, _)| event.slice = new_slice(event.slice));
         keyed_events.sort_by_key(|(event, _)| (slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
@@ -330,12 +332,12 @@ impl TraceBuilder {
             links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
             links
         });
-        let mut device_events: Vec<DeviceEvent> = keyed_events.into_iter().map(|(event, _)| event).collect();
+        let mut device_events: Vec<DeviceEventRow> = keyed_events.into_iter().map(|(event, _)| event).collect();
         let communication_calls = self.communication_calls.iter().map(|id| new_slice(*id)).collect();
         let communicating = self.communicating.iter().map(|id| new_slice(*id)).collect();
-        links::classify_by_statement(&mut device_events, &communicating);
-        links::classify_by_launch(&trace, &mut device_events, &communication_calls);
-        trace.device_events = DeviceEvents::from_rows(device_events);
+        links::classify_by_statement(&mut device_events, &mut common, &communicating);
+        links::classify_by_launch(&trace, &mut device_events, &mut common, &communication_calls);
+        trace.device_events = common.finish(device_events);
         links::link_forward_backward(&mut trace);
         let mut memory = self.memory;
         memory.sort_by_key(|event| event.time_ns);
@@ -378,7 +380,7 @@ impl TraceBuilder {
         let mut new_id = vec![DeviceId(0); order.len()];
         order.iter().enumerate().for_each(|(new, old)| new_id[*old] = DeviceId::from_index(new));
         self.devices = order.iter().map(|old| self.devices[*old].clone()).collect();
-        self.device_events.iter_mut().for_each(|event| event.device = new_id[event.device.index()]);
+        self.device_events.rename_devices(|id| new_id[id.index()]);
         self.synchronizations.iter_mut().for_each(|(row, _)| row.device = new_id[row.device.index()]);
         self.memory.iter_mut().for_each(|event| event.device = event.device.map(|id| new_id[id.index()]));
         self.counters.iter_mut().for_each(|counter| counter.device = counter.device.map(|id| new_id[id.index()]));

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
-use crate::step_breakdown::{StepBreakdown, step_breakdown};
+use crate::step_breakdown::{self, StepBreakdown};
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::SliceKind;
 
@@ -22,7 +22,7 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.slices.kind.contains(&SliceKind::DataLoader) {
         return Err(Lacks("no waits for data are marked"));
     }
-    let rows = step_breakdown(facts.trace, &facts.selection);
+    let rows = step_breakdown::rows(facts.asked);
     let ranks = rows.chunk_by(|a, b| a.rank == b.rank);
     Ok(ranks.filter_map(|rows| of_rank(facts, rows)).collect())
 }

@@ -4,10 +4,10 @@ use super::kernel_work::{KernelWork, kernel_work};
 use super::pauses::{Pauses, pauses};
 use super::{Advice, Lacks, Place};
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
-use crate::memory_summary::{MemorySummary, memory_summary};
-use crate::roofline::{RooflineRow, roofline};
-use crate::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
-use crate::{GroupBy, Selection};
+use crate::memory_summary::{self, MemorySummary};
+use crate::roofline::{self, RooflineRow};
+use crate::temporal_breakdown::{self, TemporalBreakdown};
+use crate::{Asked, GroupBy, Selection};
 use std::cell::OnceCell;
 use stepscope_base::units::format_count;
 use stepscope_base::{IntervalSet, Span};
@@ -23,8 +23,9 @@ const IDLE_PART_OF_WINDOW: i64 = 50;
 
 /// A part of a trace, and what is known of it.
 pub(super) struct Facts<'a> {
+    /// By each analysis' own definition.
+    pub(super) asked: &'a Asked<'a>,
     pub(super) trace: &'a Trace,
-    /// What is asked for, by each analysis' own definition.
     pub(super) selection: Selection,
     devices: Vec<TemporalBreakdown>,
     pauses: OnceCell<Vec<Pauses>>,
@@ -36,13 +37,13 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Nothing computed yet but the time of devices.
-    pub(super) fn new(trace: &'a Trace, selection: &Selection) -> Self {
-        let selection = Selection { rank: selection.rank, step: selection.step, ..Selection::default() };
+    pub(super) fn new(asked: &'a Asked<'a>) -> Self {
         let is_judged = |device: &TemporalBreakdown| device.span_ns - device.idle_ns >= LEAST_WORK_NS;
         Self {
-            trace,
-            selection,
-            devices: temporal_breakdown(trace, &selection).into_iter().filter(is_judged).collect(),
+            asked,
+            trace: asked.trace,
+            selection: *asked.selection,
+            devices: temporal_breakdown::rows(asked).into_iter().filter(is_judged).collect(),
             pauses: OnceCell::new(),
             launches: OnceCell::new(),
             kernels: OnceCell::new(),
@@ -87,15 +88,14 @@ impl<'a> Facts<'a> {
         if self.trace.ops.inputs.len() <= 1 {
             return Err(Lacks("no shapes of operators' inputs"));
         }
-        let by_shapes = Selection { group_by: Some(GroupBy::Shapes), ..self.selection };
-        let rows = self.rooflines.get_or_init(|| roofline(self.trace, &by_shapes));
+        let rows = self.rooflines.get_or_init(|| roofline::rows(self.asked, GroupBy::Shapes));
         let is_modeled = rows.iter().any(|row| row.modeled_ns > 0);
         is_modeled.then_some(rows.as_slice()).ok_or(Lacks("no work whose roofline time is known"))
     }
 
     /// The memory of devices.
     pub(super) fn device_memory(&self) -> Result<impl Iterator<Item = &MemorySummary>, Lacks> {
-        let rows = self.memory.get_or_init(|| memory_summary(self.trace, &self.selection));
+        let rows = self.memory.get_or_init(|| memory_summary::rows(self.asked));
         let of_devices = rows.iter().filter(|row| row.device.is_some());
         if of_devices.clone().next().is_none() {
             return Err(Lacks("no allocations on a device"));
@@ -142,7 +142,7 @@ impl<'a> Facts<'a> {
         is_wanted: impl Fn(&DeviceEvent) -> bool,
     ) -> Option<Place> {
         let trace = self.trace;
-        let is_own = |event: &&DeviceEvent| {
+        let is_own = |event: &DeviceEvent| {
             let own = &trace.devices[event.device.index()];
             (own.rank, own.ordinal) == (device.rank, device.device) && is_wanted(event)
         };

@@ -3,7 +3,7 @@
 use super::facts::{Facts, counted, quoted, share_of_device};
 use super::kernel_work::KernelWork;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
-use crate::gpu_utilization::{GpuUtilization, gpu_utilization};
+use crate::gpu_utilization::{self, GpuUtilization};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};
 
@@ -28,7 +28,7 @@ fn judge(facts: &Facts) -> Judged {
     if !rows.iter().any(is_suspect) {
         return Ok(Vec::new());
     }
-    let use_of_devices = gpu_utilization(facts.trace, &facts.selection);
+    let use_of_devices = gpu_utilization::rows(facts.asked);
     Ok(rows.into_iter().filter_map(|(device, work)| of_device(facts, device, work, &use_of_devices)).collect())
 }
 

@@ -3,7 +3,7 @@
 use super::facts::{Facts, quoted, share_of_device};
 use super::pauses::Pauses;
 use super::{Advice, GainEstimate, Judged, Rule};
-use crate::synchronizations::{Synchronizations, synchronizations};
+use crate::synchronizations::{self, Synchronizations};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 use stepscope_trace::SyncKind;
@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     let suspects: Vec<_> = facts.pauses()?.filter(|(device, pauses)| row_of(device, pauses).is_some()).collect();
-    let waits = if suspects.is_empty() { Vec::new() } else { synchronizations(facts.trace, &facts.selection) };
+    let waits = if suspects.is_empty() { Vec::new() } else { synchronizations::rows(facts.asked) };
     Ok(suspects.into_iter().filter_map(|(device, pauses)| of_device(facts, device, pauses, &waits)).collect())
 }
 

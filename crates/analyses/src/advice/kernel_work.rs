@@ -81,15 +81,15 @@ pub(super) fn kernel_work(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<K
         if let Some(op) = event.op {
             let name = trace.slices.name[op.index()];
             if FUSIBLE.contains(&types.classes.get(name).category) {
-                work[slot].fusible.add(event, dur_ns, name);
+                work[slot].fusible.add(&event, dur_ns, name);
             } else if !event.uses_tensor_cores && types.is_plain_product(op) {
-                work[slot].plain.add(event, dur_ns, name);
+                work[slot].plain.add(&event, dur_ns, name);
             }
         }
-        let Some(blocks) = blocks_per_sm(event, &trace.devices[event.device.index()]) else { continue };
+        let Some(blocks) = blocks_per_sm(&event, &trace.devices[event.device.index()]) else { continue };
         work[slot].knows_blocks = true;
         if blocks < 1.0 {
-            work[slot].thin.add(event, dur_ns, trace.slices.name[event.slice.index()]);
+            work[slot].thin.add(&event, dur_ns, trace.slices.name[event.slice.index()]);
             unfilled[slot] += i128::from(ONE - units(blocks)) * i128::from(dur_ns);
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::advice::tests::{drawn_ms, with_events};
     use crate::kernels::{Kernel, kernels};
-    use crate::{GroupBy, Selection};
+    use crate::{Asked, GroupBy, Selection};
     use proptest::prelude::*;
 
     proptest! {
@@ -146,7 +146,9 @@ mod tests {
                 event.grid = Some([blocks[at], 1, 1]);
             });
             let selection = Selection { group_by: Some(GroupBy::Properties), ..Selection::default() };
-            let facts = Facts::new(&trace, &selection);
+            let plain = Selection::default();
+            let asked = Asked::new(&trace, &plain);
+            let facts = Facts::new(&asked);
             let Ok(mut found) = facts.kernels() else { return Ok(()) };
             let work = found.next().expect("one device").1;
             let is_thin = |row: &&Kernel| row.kind == DeviceEventClass::Compute && row.blocks_per_sm.is_some_and(|of| of < 1.0);

@@ -2,7 +2,6 @@
 
 use super::facts::Facts;
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
-use crate::allocations::pools;
 use crate::memory_summary::{MemorySummary, bytes_at_step_ends};
 use stepscope_base::units::{format_bytes, format_count};
 
@@ -30,8 +29,8 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
-    let pools = pools(facts.trace, &facts.selection);
-    let pool = pools.iter().find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
+    let pool =
+        facts.asked.pools().iter().find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
     let ends = bytes_at_step_ends(facts.trace, pool);
     let growths: Vec<i64> = ends.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1)).collect();
     let least_bytes = *growths.iter().min()?;

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::facts::Facts;
-use crate::idle::{DeviceIdle, IdleCause, IdlePart, idle};
+use crate::idle::{DeviceIdle, IdleCause, IdlePart};
 use crate::idle_causes::longest_host;
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::StringId;
@@ -116,7 +116,7 @@ fn kind_of(part: &IdlePart, long_ns: i64) -> Kind {
 
 /// The pauses of each of `devices`.
 pub(super) fn pauses(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<Pauses> {
-    let idle = idle(facts.trace, &facts.selection);
+    let idle = facts.asked.idle();
     let of = |device: &TemporalBreakdown| {
         let is_it = |idle: &&DeviceIdle| {
             let known = &facts.trace.devices[idle.device.index()];
@@ -156,8 +156,8 @@ fn of_device(facts: &Facts, idle: &DeviceIdle, span_ns: i64) -> Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Selection;
     use crate::advice::tests::drawn_us;
+    use crate::{Asked, Selection};
     use proptest::prelude::*;
 
     proptest! {
@@ -169,7 +169,9 @@ mod tests {
             let mut drawing = format!("rank 0 cpu 1 {host}\nrank 0 sync 1 {sync}\nrank 0 launch 1 {launch}\n");
             streams.iter().enumerate().for_each(|(at, row)| drawing += &format!("rank 0 stream {at} {row}\n"));
             let trace = drawn_us(&drawing, column_us);
-            let facts = Facts::new(&trace, &Selection::default());
+            let selection = Selection::default();
+            let asked = Asked::new(&trace, &selection);
+            let facts = Facts::new(&asked);
             let Ok(found) = facts.pauses() else { return Ok(()) };
             for (device, pauses) in found {
                 let by_cause: i64 = pauses.by_cause.iter().map(|pause| pause.total_ns).sum();

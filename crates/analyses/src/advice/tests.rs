@@ -28,7 +28,7 @@ pub(super) fn drawn_ms(drawing: &str) -> Trace {
 /// `trace` with its device events changed; the change is told the event's name.
 pub(super) fn with_events(mut trace: Trace, change: impl Fn(&str, &mut DeviceEvent)) -> Trace {
     let changed = trace.device_events.iter().map(|event| {
-        let mut event = *event;
+        let mut event = event;
         change(trace.slice_name(event.slice), &mut event);
         event
     });
@@ -127,7 +127,7 @@ fn a_device_that_works_for_less_than_a_millisecond_is_not_judged() {
 #[test]
 fn rules_that_cannot_be_judged_are_counted_and_named() {
     let finding = |drawing: &str| {
-        let (_, findings) = judged(&drawn_ms(drawing), &Selection::default());
+        let (_, findings) = judged(&Asked::new(&drawn_ms(drawing), &Selection::default()));
         findings.iter().map(|finding| (finding.code, finding.count)).collect::<Vec<_>>()
     };
     assert_eq!(finding(""), [(FindingCode::RuleNotJudged, RULES.len() as u64)]);

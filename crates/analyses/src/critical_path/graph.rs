@@ -1,21 +1,20 @@
 //! What a path can go on with, found by time: work on streams, work of threads, what a call waited for.
 
-use crate::Selection;
-use crate::host_threads::{Doing, Thread, first_lane, main_threads, thread};
+use crate::host_threads::{Doing, Thread, first_lane};
 use crate::stream_waits::{Stream, StreamWaits};
+use crate::{Asked, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{
-    DeviceEvent, DeviceEventId, FlowKind, ProcessId, SliceId, SliceKind, Step, SyncKind, Synchronization, Trace,
-    TrackId,
+    DeviceEventId, FlowKind, ProcessId, SliceId, SliceKind, Step, SyncKind, Synchronization, Trace, TrackId,
 };
 
 /// A thread that a path can be on.
-pub(super) struct PathThread {
+pub(super) struct PathThread<'a> {
     pub(super) track: TrackId,
     pub(super) process: ProcessId,
-    pub(super) doings: Thread,
+    pub(super) doings: &'a Thread,
     /// When it is in an operator, a call, or a wait for data.
     pub(super) work: IntervalSet,
     /// Calls that wait for the device, outermost ones, by start.
@@ -25,11 +24,13 @@ pub(super) struct PathThread {
 /// One rank.
 pub(super) struct Graph<'a> {
     pub(super) trace: &'a Trace,
-    pub(super) threads: Vec<PathThread>,
+    pub(super) threads: Vec<PathThread<'a>>,
     thread_of: FxHashMap<TrackId, usize>,
-    main: BTreeMap<ProcessId, TrackId>,
+    main: &'a BTreeMap<ProcessId, TrackId>,
     step_track: BTreeMap<(ProcessId, Span), TrackId>,
-    waits: StreamWaits,
+    waits: &'a StreamWaits,
+    /// For each device event with a duration the last on its stream that ended before it began, by its id.
+    previous: Vec<Option<DeviceEventId>>,
     /// Ends of device events with a duration, ascending: of each stream, and of all.
     ends_of: FxHashMap<Stream, Vec<(i64, DeviceEventId)>>,
     ends: Vec<(i64, DeviceEventId)>,
@@ -39,23 +40,26 @@ pub(super) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn of(trace: &'a Trace, rank: u32) -> Self {
+    pub(super) fn of(asked: &'a Asked<'_>, rank: u32) -> Self {
+        let trace = asked.trace;
         let is_own = |process: ProcessId| trace.processes[process.index()].rank == rank;
         let selection = Selection { rank: Some(rank), ..Selection::default() };
         let mut graph = Self {
             trace,
             threads: Vec::new(),
             thread_of: FxHashMap::default(),
-            main: main_threads(trace, is_own),
+            main: asked.main_threads(),
             step_track: step_tracks(trace, rank),
-            waits: StreamWaits::of(trace),
+            waits: asked.stream_waits(),
+            previous: Vec::new(),
             ends_of: FxHashMap::default(),
             ends: Vec::new(),
             launched: BTreeMap::new(),
             reported: FxHashMap::default(),
         };
         let track_of = |slice: SliceId| first_lane(trace, trace.slices.track[slice.index()]);
-        let mut tracks: BTreeSet<TrackId> = graph.main.values().chain(graph.step_track.values()).copied().collect();
+        let main = graph.main.iter().filter(|(process, _)| is_own(**process)).map(|(_, track)| track);
+        let mut tracks: BTreeSet<TrackId> = main.chain(graph.step_track.values()).copied().collect();
         for flow in trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward) {
             let (from, to) = (track_of(flow.from), track_of(flow.to));
             if from != to && trace.rank_of_track(to) == rank {
@@ -69,7 +73,6 @@ impl<'a> Graph<'a> {
             }
             let id = DeviceEventId::from_index(at);
             graph.ends_of.entry((event.device, event.stream)).or_default().push((span.end_ns, id));
-            graph.ends.push((span.end_ns, id));
             if let Some(launch) = event.launch {
                 let track = track_of(launch);
                 tracks.insert(track);
@@ -77,15 +80,18 @@ impl<'a> Graph<'a> {
                 graph.launched.entry(trace.tracks[track.index()].process).or_default().push(row);
             }
         }
-        graph.ends.sort_unstable();
         graph.ends_of.values_mut().for_each(|ends| ends.sort_unstable());
+        // Stable, since that merges the streams, which are ordered already, in one go.
+        graph.ends = graph.ends_of.values().flatten().copied().collect();
+        graph.ends.sort();
+        graph.previous = graph.previous_on_streams();
         graph.launched.values_mut().for_each(|launched| launched.sort_unstable());
         for row in &trace.synchronizations {
             if let Some(call) = row.call.filter(|_| row.kind != SyncKind::StreamWaitEvent) {
                 graph.reported.insert(call, *row);
             }
         }
-        graph.threads = tracks.into_iter().map(|track| path_thread(trace, track)).collect();
+        graph.threads = tracks.into_iter().map(|track| path_thread(asked, track)).collect();
         graph.thread_of = graph.threads.iter().enumerate().map(|(at, thread)| (thread.track, at)).collect();
         graph
     }
@@ -107,9 +113,25 @@ impl<'a> Graph<'a> {
         self.launched_in(step).map(|id| (self.span(id).end_ns, id)).max()
     }
 
+    /// One pass over each stream: events come by start, and so does what ended before each.
+    fn previous_on_streams(&self) -> Vec<Option<DeviceEventId>> {
+        let mut previous = vec![None; self.trace.device_events.len()];
+        for ends in self.ends_of.values() {
+            let mut by_start: Vec<DeviceEventId> = ends.iter().map(|(_, id)| *id).collect();
+            by_start.sort_unstable();
+            let mut ended = 0;
+            for id in by_start {
+                let start_ns = self.span(id).start_ns;
+                ended += ends[ended..].iter().take_while(|(end_ns, _)| *end_ns <= start_ns).count();
+                previous[id.index()] = ended.checked_sub(1).map(|last| ends[last].1);
+            }
+        }
+        previous
+    }
+
     /// What a device event had to wait for on the device, and until when: the last of it.
-    pub(super) fn ahead_of(&self, event: &DeviceEvent, start_ns: i64) -> Option<(i64, DeviceEventId)> {
-        let (on_stream, others) = self.all_ahead_of(event, start_ns);
+    pub(super) fn ahead_of(&self, id: DeviceEventId, start_ns: i64) -> Option<(i64, DeviceEventId)> {
+        let (on_stream, others) = self.all_ahead_of(id, start_ns);
         let other = others.max();
         if on_stream.map(|row| row.0) >= other.map(|row| row.0) { on_stream } else { other }
     }
@@ -118,11 +140,11 @@ impl<'a> Graph<'a> {
     /// of other streams.
     pub(super) fn all_ahead_of(
         &self,
-        event: &DeviceEvent,
+        id: DeviceEventId,
         start_ns: i64,
     ) -> (Option<(i64, DeviceEventId)>, impl Iterator<Item = (i64, DeviceEventId)> + '_) {
-        let on_stream = last_up_to(&self.ends_of[&(event.device, event.stream)], start_ns).last().copied();
-        let others = self.waits.ahead_of(self.trace, event).map(|id| (self.span(id), id));
+        let on_stream = self.previous[id.index()].map(|id| (self.span(id).end_ns, id));
+        let others = self.waits.ahead_of(id).map(|id| (self.span(id), id));
         let others = others.filter(move |(span, _)| span.end_ns <= start_ns && !span.is_empty());
         (on_stream, others.map(|(span, id)| (span.end_ns, id)))
     }
@@ -215,8 +237,8 @@ fn step_tracks(trace: &Trace, rank: u32) -> BTreeMap<(ProcessId, Span), TrackId>
     rows.filter(|(_, track)| trace.rank_of_track(*track) == rank).collect()
 }
 
-fn path_thread(trace: &Trace, track: TrackId) -> PathThread {
-    let doings = thread(trace, track);
+fn path_thread<'a>(asked: &'a Asked<'_>, track: TrackId) -> PathThread<'a> {
+    let (trace, doings) = (asked.trace, asked.thread(track));
     let mut syncs: Vec<(Span, SliceId)> = Vec::new();
     for lane in trace.lanes(track) {
         for id in trace.tracks[lane.index()].slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::HostSync) {

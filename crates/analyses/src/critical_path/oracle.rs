@@ -82,7 +82,7 @@ impl Slow<'_> {
             let sync =
                 self.host_slices(&[SliceKind::HostSync]).into_iter().find(|(from, to)| (*from + 1..=*to).contains(&at));
             let waited = sync.and_then(|(from, _)| {
-                let is_before = |event: &&&DeviceEvent| {
+                let is_before = |event: &&DeviceEvent| {
                     let end = self.us(event.slice).1;
                     end > from && end <= at && event.launch.is_none_or(|launch| self.us(launch).0 <= from)
                 };

@@ -1,12 +1,13 @@
 //! Paths cut into pieces of one class and one slice.
 
-use super::PathClass;
 use super::graph::{Graph, PathThread};
 use super::walk::{On, walk};
-use crate::Selection;
+use super::{CriticalPath, PathClass, of_step};
+use crate::Asked;
 use crate::host_threads::{Doing, sweep_innermost};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use stepscope_base::Span;
+use stepscope_base::{Span, StringId};
 use stepscope_trace::{DeviceEventClass, DeviceEventId, SliceId, Step, Trace};
 
 /// A piece of a path.
@@ -18,29 +19,39 @@ pub(crate) struct PathPiece {
     pub(crate) slice: Option<SliceId>,
 }
 
-/// The path of one step; its pieces are ordered by time and fill its span.
-pub(crate) struct Path<'a> {
-    pub(crate) step: &'a Step,
-    pub(crate) span: Span,
-    pub(crate) pieces: Vec<PathPiece>,
+/// The paths of all steps asked for, summed up while they are found: their pieces are as many as slices.
+#[derive(Default)]
+pub(crate) struct Paths {
+    /// The path of every step that has a thread, by rank and start.
+    pub(crate) by_step: Vec<CriticalPath>,
+    /// By rank, name and class: pieces and their time.
+    pub(crate) by_name: FxHashMap<(u32, Option<StringId>, PathClass), (i64, i64)>,
 }
 
-/// The path of every step asked for that has a thread, by rank and start.
-pub(crate) fn paths<'a>(trace: &'a Trace, selection: &'a Selection) -> Vec<Path<'a>> {
-    let steps: Vec<&Step> = selection.steps(trace).collect();
-    let mut paths = Vec::new();
+impl Paths {
+    fn add(&mut self, trace: &Trace, step: &Step, span: Span, pieces: &[PathPiece]) {
+        let mut at_ns = span.start_ns;
+        for PathPiece { span, class, slice } in pieces {
+            assert_eq!(span.start_ns, at_ns, "a path has no hole");
+            at_ns = span.end_ns;
+            let name = slice.map(|slice| trace.slices.name[slice.index()]);
+            let (pieces, ns) = self.by_name.entry((step.rank, name, *class)).or_insert((0, 0));
+            (*pieces, *ns) = (*pieces + 1, *ns + span.duration_ns());
+        }
+        assert_eq!(at_ns.max(span.start_ns), span.end_ns.max(span.start_ns), "a path ends with its step");
+        self.by_step.push(of_step(step, span, pieces));
+    }
+}
+
+/// The path of every step asked for that has a thread.
+pub(crate) fn paths(asked: &Asked<'_>) -> Paths {
+    let steps: Vec<&Step> = asked.selection.steps(asked.trace).collect();
+    let mut paths = Paths::default();
     for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
-        let graph = Graph::of(trace, steps[0].rank);
+        let graph = Graph::of(asked, steps[0].rank);
         for step in steps {
             if let Some((span, found)) = walk(&graph, step) {
-                let pieces = pieces(&graph, &found);
-                let mut at_ns = span.start_ns;
-                for piece in &pieces {
-                    assert_eq!(piece.span.start_ns, at_ns, "a path has no hole");
-                    at_ns = piece.span.end_ns;
-                }
-                assert_eq!(at_ns.max(span.start_ns), span.end_ns.max(span.start_ns), "a path ends with its step");
-                paths.push(Path { step, span, pieces });
+                paths.add(asked.trace, step, span, &pieces(&graph, &found));
             }
         }
     }
@@ -97,7 +108,7 @@ struct OnThread<'a> {
 }
 
 impl<'a> OnThread<'a> {
-    fn new(thread: &'a PathThread) -> Self {
+    fn new(thread: &PathThread<'a>) -> Self {
         Self { spans: DOINGS.map(|(doing, _)| thread.doings.doing(doing).spans()), next: [0; 4], parts: Vec::new() }
     }
 

@@ -1,10 +1,10 @@
 //! How much later each device event of a step could end: one pass backwards over what waited for what.
 
 use super::graph::Graph;
-use crate::Selection;
+use crate::Asked;
 use rustc_hash::FxHashMap;
 use stepscope_base::Span;
-use stepscope_trace::{DeviceEventId, SliceId, Step, Trace};
+use stepscope_trace::{DeviceEventId, SliceId, Step};
 
 /// A device event and its slack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,10 +15,10 @@ pub(crate) struct Slack {
 }
 
 /// The slack of every device event that was launched inside a step asked for; by rank.
-pub(crate) fn slacks(trace: &Trace, selection: &Selection) -> Vec<(u32, Vec<Slack>)> {
-    let steps: Vec<&Step> = selection.steps(trace).collect();
+pub(crate) fn slacks(asked: &Asked<'_>) -> Vec<(u32, Vec<Slack>)> {
+    let steps: Vec<&Step> = asked.selection.steps(asked.trace).collect();
     let of_rank = |steps: &[&Step]| {
-        let graph = Graph::of(trace, steps[0].rank);
+        let graph = Graph::of(asked, steps[0].rank);
         (steps[0].rank, steps.iter().flat_map(|step| of_step(&graph, step)).collect())
     };
     steps.chunk_by(|a, b| a.rank == b.rank).map(of_rank).collect()
@@ -91,7 +91,7 @@ impl Pass<'_> {
         let late_ns = self.latest_end_ns[&id] - span.end_ns;
         let launch = event.launch.map(|launch| self.graph.trace.slices.span(launch));
         let launched_ns = launch.map(|launch| launch.end_ns.min(span.start_ns));
-        let (on_stream, others) = self.graph.all_ahead_of(event, span.start_ns);
+        let (on_stream, others) = self.graph.all_ahead_of(id, span.start_ns);
         let ahead: Vec<(i64, DeviceEventId)> = on_stream.into_iter().chain(others).collect();
         let last_ns = launched_ns.max(ahead.iter().map(|(end_ns, _)| *end_ns).max());
         let Some(by_ns) = last_ns.map(|last_ns| last_ns + late_ns) else { return };
@@ -120,9 +120,10 @@ impl Pass<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Selection;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
-    use stepscope_trace::{DeviceEvent, SliceKind};
+    use stepscope_trace::{DeviceEvent, SliceKind, Trace};
 
     /// One step run again forwards, in microseconds, with one event longer than it was: what everything waited for is
     /// looked up among all that there is, and times are put right until nothing changes.
@@ -142,7 +143,7 @@ mod tests {
             (span.start_ns / 1_000, span.end_ns / 1_000)
         }
 
-        fn events(&self) -> Vec<&DeviceEvent> {
+        fn events(&self) -> Vec<DeviceEvent> {
             self.trace.device_events.iter().collect()
         }
 
@@ -180,7 +181,7 @@ mod tests {
             let before = on_stream.filter(|other| self.us(events[*other].slice).1 <= begin);
             let before = before.max_by_key(|other| self.us(events[*other].slice).1);
             let before = before.map(|other| {
-                let late = if self.is_in_step(events[other]) { self.end_late(other) } else { 0 };
+                let late = if self.is_in_step(&events[other]) { self.end_late(other) } else { 0 };
                 (self.us(events[other].slice).1, late)
             });
             before.into_iter().chain([(launch.1.min(begin), self.host_late(launch.0.min(begin)))]).collect()
@@ -193,7 +194,7 @@ mod tests {
                 let end = self.us(event.slice).1;
                 if end <= to && event.launch.is_none_or(|launch| self.us(launch).0 <= from) {
                     // Late is only what no later event of its stream in the step, which then ends later, stands for.
-                    let stands = |other: &&&DeviceEvent| {
+                    let stands = |other: &&DeviceEvent| {
                         let (own_end, launch) = (self.us(other.slice).1, other.launch.map(|launch| self.us(launch).0));
                         other.stream == event.stream
                             && own_end > end
@@ -249,7 +250,7 @@ mod tests {
             let trace = drawn(&drawing);
             for step in &trace.steps {
                 let selection = Selection { step: Some(step.number), ..Selection::default() };
-                let rows: Vec<Slack> = slacks(&trace, &selection).into_iter().flat_map(|(_, rows)| rows).collect();
+                let rows: Vec<Slack> = slacks(&Asked::new(&trace, &selection)).into_iter().flat_map(|(_, rows)| rows).collect();
                 for row in rows {
                     prop_assert!(row.slack_ns >= 0 && row.slack_ns % 1_000 == 0, "{row:?}");
                     let (at, slack) = (row.event.index(), row.slack_ns / 1_000);

@@ -72,7 +72,7 @@ impl Walk<'_> {
             let end_ns = self.graph.trace.slices.span(launch).end_ns;
             (end_ns.min(start_ns), thread)
         });
-        let ahead = self.graph.ahead_of(event, start_ns);
+        let ahead = self.graph.ahead_of(id, start_ns);
         match (launched, ahead) {
             (Some((launched_ns, thread)), ahead) if ahead.is_none_or(|(end_ns, _)| end_ns < launched_ns) => {
                 self.spend(launched_ns, On::LaunchLatency(id));

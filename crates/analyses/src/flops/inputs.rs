@@ -46,6 +46,16 @@ pub(crate) enum Input {
     Value,
 }
 
+impl Input {
+    fn has_negative_size(&self) -> bool {
+        match self {
+            Self::Tensor(tensor) => tensor.dims.iter().any(|size| *size < 0),
+            Self::List(shapes) => shapes.iter().flatten().any(|size| *size < 0),
+            Self::Value => false,
+        }
+    }
+}
+
 /// All inputs of an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Inputs {
@@ -56,7 +66,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// What the texts say; `None` when there is no text or it cannot be read.
+    /// What the texts say; `None` when there is no text, it cannot be read, or a size is negative.
     pub(crate) fn read(strings: &StringTable, texts: OpInputs) -> Option<Self> {
         let dims = items(strings.get(texts.dims))?;
         let types = items(strings.get(texts.types)).unwrap_or_default();
@@ -83,7 +93,10 @@ impl Inputs {
             };
             Input::Tensor(Tensor { dims: sizes, element_bytes, stored })
         };
-        let inputs = dims.iter().enumerate().map(|(at, dims)| input(at, dims)).collect();
+        let inputs: Vec<Input> = dims.iter().enumerate().map(|(at, dims)| input(at, dims)).collect();
+        if inputs.iter().any(Input::has_negative_size) {
+            return None;
+        }
         let values = values.iter().map(|value| value.text().to_string()).collect();
         Some(Self { inputs, values, precision })
     }
@@ -310,9 +323,10 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_not_known() {
-        for dims in ["[[9223372036854775807,3]]", "[[-4,3]]"] {
-            assert_eq!(read(dims, r#"["float"]"#, "", "").unwrap().tensor(0).unwrap().bytes(), None);
-        }
+        let absurd = read("[[9223372036854775807,3]]", r#"["float"]"#, "", "").unwrap();
+        assert_eq!(absurd.tensor(0).unwrap().bytes(), None);
+        assert!(read("[[-4,3]]", r#"["float"]"#, "", "").is_none());
+        assert!(read("[[],[[2],[-1]]]", r#"["float","TensorList"]"#, "", "").is_none());
         assert_eq!(product(&[i64::MAX, 2, 0]), Some(0));
         assert!(read("", "", "", "").is_none() && read("[[1", "", "", "").is_none());
     }

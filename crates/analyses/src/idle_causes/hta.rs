@@ -18,7 +18,7 @@ fn idle(trace: &Trace, selection: &Selection) -> Idle {
         let span = trace.slices.span(event.slice);
         if let Some(end_ns) = previous.insert((event.device, event.stream), span.end_ns) {
             let gap_ns = span.start_ns - end_ns;
-            let class = class(trace, event, end_ns, gap_ns);
+            let class = class(trace, &event, end_ns, gap_ns);
             let (ns, gaps, longest_ns) = idle.entry((event.device, event.stream, class)).or_insert((0, 0, i64::MIN));
             (*ns, *gaps, *longest_ns) = (ns.saturating_add(gap_ns), *gaps + 1, (*longest_ns).max(gap_ns));
         }

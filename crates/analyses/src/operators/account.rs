@@ -2,17 +2,17 @@
 
 use super::Operator;
 use crate::flops::Works;
-use crate::groups::{Groups, OPERATOR_GROUPS, groups};
+use crate::groups::Groups;
 use crate::op_classes::OpClasses;
 use crate::op_tree::{NONE, OpTree};
-use crate::{Selection, windows::Windows};
+use crate::{Asked, windows::Windows};
 use rustc_hash::FxHashMap;
 use stepscope_base::{Span, StringId};
 use stepscope_trace::{DeviceId, Trace};
 
 /// Sums by group.
-pub(super) struct Account {
-    tree: OpTree,
+pub(super) struct Account<'a> {
+    tree: &'a OpTree,
     groups: Groups,
     /// Whether each operator was asked for.
     is_asked: Vec<bool>,
@@ -24,13 +24,13 @@ pub(super) struct Account {
     seen: Vec<u32>,
 }
 
-impl Account {
+impl<'a> Account<'a> {
     /// The sums of everything asked for.
-    pub(super) fn of(trace: &Trace, selection: &Selection) -> Self {
-        let tree = OpTree::of(trace);
-        let mut groups = groups(trace, &tree, selection.group_by.unwrap_or(OPERATOR_GROUPS[0]));
-        let mut is_asked = Windows::of(trace, selection).ops(trace, &tree);
-        let is_same_call: Vec<bool> = (0..tree.len()).map(|op| is_same_call(trace, &tree, op)).collect();
+    pub(super) fn of(asked: &'a Asked<'_>) -> Self {
+        let (trace, tree) = (asked.trace, asked.op_tree());
+        let mut groups = asked.op_groups(asked.op_group_by()).clone();
+        let mut is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
+        let is_same_call: Vec<bool> = (0..tree.len()).map(|op| is_same_call(trace, tree, op)).collect();
         for op in (0..tree.len()).filter(|op| is_same_call[*op]) {
             let outer = tree.parent[op] as usize;
             groups.of_op[op] = groups.of_op[outer];
@@ -48,7 +48,7 @@ impl Account {
         account.add_host_time(trace);
         account.add_eligibility(trace);
         account.add_device_time(trace);
-        account.add_work(trace);
+        account.add_work(asked.works());
         account
     }
 
@@ -127,8 +127,7 @@ impl Account {
         }
     }
 
-    fn add_work(&mut self, trace: &Trace) {
-        let works = Works::of(trace, &self.tree);
+    fn add_work(&mut self, works: &Works) {
         let mut has_unknown_bytes = vec![false; self.rows.len()];
         self.seen.fill(NONE);
         for (counted, work) in works.iter() {

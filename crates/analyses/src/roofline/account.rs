@@ -2,11 +2,10 @@
 
 use super::devices::{Peaks, peaks};
 use super::{RooflineRow, events};
-use crate::Selection;
-use crate::flops::{Work, Works};
-use crate::groups::{Groups, OPERATOR_GROUPS, groups};
-use crate::op_tree::OpTree;
-use stepscope_trace::{Device, DeviceId, Trace};
+use crate::flops::Work;
+use crate::groups::Groups;
+use crate::{Asked, GroupBy};
+use stepscope_trace::{Device, DeviceId};
 
 /// The device work counted at one operator.
 #[derive(Clone, Copy, Default)]
@@ -18,18 +17,17 @@ struct Call {
 }
 
 /// Sums by group.
-pub(super) struct Account {
+pub(super) struct Account<'a> {
     rows: Vec<RooflineRow>,
-    groups: Groups,
+    groups: &'a Groups,
     outside: RooflineRow,
 }
 
-impl Account {
+impl<'a> Account<'a> {
     /// The sums of everything asked for.
-    pub(super) fn of(trace: &Trace, selection: &Selection) -> Self {
-        let tree = OpTree::of(trace);
-        let works = Works::of(trace, &tree);
-        let groups = groups(trace, &tree, selection.group_by.unwrap_or(OPERATOR_GROUPS[0]));
+    pub(super) fn of(asked: &'a Asked<'_>, by: GroupBy) -> Self {
+        let Asked { trace, selection, .. } = *asked;
+        let (tree, works, groups) = (asked.op_tree(), asked.works(), asked.op_groups(by));
         let mut outside = RooflineRow::default();
         let mut calls: Vec<Call> = vec![Call::default(); tree.len()];
         for event in events(trace, selection) {
@@ -59,10 +57,10 @@ impl Account {
 
     /// Rows with device work, in no particular order.
     pub(super) fn into_rows(self) -> Vec<RooflineRow> {
-        let labelled = self.rows.into_iter().zip(self.groups.labels).map(|(row, label)| (row, Some(label)));
+        let labelled = self.rows.into_iter().zip(&self.groups.labels).map(|(row, label)| (row, Some(label)));
         let rows = labelled.filter(|(row, _)| row.count > 0).chain([(self.outside, None)]);
         let is_there = |(row, label): &(RooflineRow, Option<_>)| label.is_some() || row.device_ns > 0;
-        rows.filter(is_there).map(|(row, label)| RooflineRow { label, ..row }).collect()
+        rows.filter(is_there).map(|(row, label)| RooflineRow { label: label.cloned(), ..row }).collect()
     }
 }
 

@@ -54,7 +54,7 @@ impl Launched {
     fn of(trace: &Trace, steps: &[Step]) -> Self {
         let mut by_step = vec![Work { start_ns: i64::MAX, end_ns: i64::MIN, count: 0 }; steps.len()];
         for event in trace.device_events.iter() {
-            if let Some(at) = launching_step(trace, steps, event) {
+            if let Some(at) = launching_step(trace, steps, &event) {
                 let (work, span) = (&mut by_step[at], trace.slices.span(event.slice));
                 work.start_ns = work.start_ns.min(span.start_ns);
                 work.end_ns = work.end_ns.max(span.end_ns);
@@ -68,7 +68,7 @@ impl Launched {
     /// and that ends before the first step's own begins.
     fn end_before_first(&self, trace: &Trace, steps: &[Step]) -> i64 {
         let (first, begin_ns) = (&self.by_step[0], steps[0].span.start_ns);
-        let is_of_rank = |event: &&DeviceEvent| trace.devices[event.device.index()].rank == steps[0].rank;
+        let is_of_rank = |event: &DeviceEvent| trace.devices[event.device.index()].rank == steps[0].rank;
         let others = trace.device_events.iter().filter(is_of_rank);
         let others = others.filter(|event| launching_step(trace, steps, event).is_none());
         let ends = others.map(|event| trace.slices.span(event.slice).end_ns);

@@ -35,7 +35,7 @@ impl<'a> DeviceArgs<'a> {
         let Some((_, row)) = self.order.get(self.next).filter(|(of, _)| *of == slice) else { return false };
         self.next += 1;
         let event = document.trace.device_events.get(DeviceEventId(*row));
-        write_event(document, event);
+        write_event(document, &event);
         event.class == DeviceEventClass::Communication
     }
 }

@@ -37,7 +37,7 @@ fn told(trace: &Trace) -> Vec<String> {
     let shown = |id: Option<SliceId>| id.map(|id| slice(trace, id));
     let mut lines: Vec<String> = trace.slices.ids().map(|id| slice(trace, id)).collect();
     for event in trace.device_events.iter() {
-        let mut facts = *event;
+        let mut facts = event;
         (facts.slice, facts.launch, facts.op) = (SliceId(0), None, None);
         lines.push(format!("{} {:?} {:?} {facts:?}", slice(trace, event.slice), shown(event.launch), shown(event.op)));
     }

@@ -53,7 +53,7 @@ impl<'a> Details<'a> {
         let device_event = self.device_events.get(self.next_device_event).filter(|(of, _)| *of == slice);
         if let Some((_, row)) = device_event {
             self.next_device_event += 1;
-            annotations.device_event(*annotations.document.trace.device_events.get(DeviceEventId(*row)));
+            annotations.device_event(annotations.document.trace.device_events.get(DeviceEventId(*row)));
         }
     }
 }

@@ -18,7 +18,7 @@ fn known(trace: &Trace, text: StringId) -> Option<&str> {
 
 /// A row is a kernel, a copy or a fill.
 pub(super) fn device_events(trace: &Trace) -> Sheet<'_> {
-    let event = |row: usize| -> &DeviceEvent { trace.device_events.get(DeviceEventId::from_index(row)) };
+    let event = |row: usize| -> DeviceEvent { trace.device_events.get(DeviceEventId::from_index(row)) };
     let axis = |size: Option<[u32; 3]>, axis: usize| size.map(|size| size[axis].into());
     let device = move |row: usize| &trace.devices[event(row).device.index()];
     Sheet::new("device_events", trace.device_events.len())

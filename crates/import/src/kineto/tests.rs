@@ -286,7 +286,7 @@ fn labels_are_told_by_name_in_old_and_new_files() {
 /// Device events as `name class <launch <op`.
 fn device_events(trace: &Trace) -> Vec<String> {
     let name = |id: Option<SliceId>| id.map_or("-", |id| trace.slice_name(id));
-    let line = |event: &stepscope_trace::DeviceEvent| {
+    let line = |event: stepscope_trace::DeviceEvent| {
         format!(
             "{} {} <{} <{}",
             trace.slice_name(event.slice),

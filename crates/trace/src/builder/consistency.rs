@@ -11,7 +11,7 @@ pub(super) fn check(trace: &mut Trace) {
     let at = |event: &DeviceEvent| format!("{} at {} ns", short(trace.slice_name(event.slice)), start_ns(event.slice));
     for event in trace.device_events.iter() {
         if event.launch.is_some_and(|launch| start_ns(launch) > start_ns(event.slice)) {
-            findings.add(FindingCode::DeviceEventBeforeLaunch, || at(event));
+            findings.add(FindingCode::DeviceEventBeforeLaunch, || at(&event));
         }
     }
     let streams = streams(trace);

@@ -1,20 +1,21 @@
 //! From a device event to its launch and its op, and from a forward op to its backward node.
 
 use super::LaunchKey;
-use crate::{DeviceEvent, DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Synchronization, Trace};
+use crate::device_events::{CommonTable, DeviceEventRow};
+use crate::{DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Synchronization, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Joins device events with their correlation ids; both name slices by the ids they had while rows were added.
 pub(super) fn with_keys(
-    mut events: Vec<DeviceEvent>,
+    mut events: Vec<DeviceEventRow>,
     correlations: &[(LaunchKey, SliceId)],
-) -> Vec<(DeviceEvent, Option<LaunchKey>)> {
+) -> Vec<(DeviceEventRow, Option<LaunchKey>)> {
     // Sources give both in the order of slices, which makes sorting cheap.
     events.sort_by_key(|event| event.slice);
     let mut keys: Vec<(LaunchKey, SliceId)> = correlations.to_vec();
     keys.sort_by_key(|(_, slice)| *slice);
     let mut keys = keys.into_iter().peekable();
-    let with_key = |event: DeviceEvent| {
+    let with_key = |event: DeviceEventRow| {
         let mut key = None;
         while let Some((found, slice)) = keys.next_if(|(_, slice)| *slice <= event.slice) {
             key = Some(found).filter(|_| slice == event.slice);
@@ -28,7 +29,7 @@ pub(super) fn with_keys(
 /// event) for events whose correlation id has no call; it is only asked when there are such events.
 pub(super) fn link_device_events(
     trace: &mut Trace,
-    events: &mut [(DeviceEvent, Option<LaunchKey>)],
+    events: &mut [(DeviceEventRow, Option<LaunchKey>)],
     correlations: &[(LaunchKey, SliceId)],
     more_links: impl FnOnce(&mut Trace) -> Vec<(SliceId, SliceId)>,
 ) {
@@ -124,27 +125,36 @@ pub(super) fn link_synchronizations(
 }
 
 /// Makes computing kernels whose own rows call them a part of a collective communication.
-pub(super) fn classify_by_statement(events: &mut [DeviceEvent], communicating: &FxHashSet<SliceId>) {
+pub(super) fn classify_by_statement(
+    events: &mut [DeviceEventRow],
+    common: &mut CommonTable,
+    communicating: &FxHashSet<SliceId>,
+) {
     if communicating.is_empty() {
         return;
     }
-    for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
-        if communicating.contains(&event.slice) {
-            event.class = DeviceEventClass::Communication;
+    for event in events {
+        if communicating.contains(&event.slice) && common.class(event) == DeviceEventClass::Compute {
+            common.set_class(event, DeviceEventClass::Communication);
         }
     }
 }
 
 /// Makes computing kernels that were launched within one of `communication_calls` communication.
-pub(super) fn classify_by_launch(trace: &Trace, events: &mut [DeviceEvent], communication_calls: &FxHashSet<SliceId>) {
+pub(super) fn classify_by_launch(
+    trace: &Trace,
+    events: &mut [DeviceEventRow],
+    common: &mut CommonTable,
+    communication_calls: &FxHashSet<SliceId>,
+) {
     if communication_calls.is_empty() {
         return;
     }
-    for event in events.iter_mut().filter(|event| event.class == DeviceEventClass::Compute) {
-        let Some(launch) = event.launch else { continue };
+    for event in events {
+        let Some(launch) = event.launch.filter(|_| common.class(event) == DeviceEventClass::Compute) else { continue };
         let (track, at_ns) = (trace.slices.track[launch.index()], trace.slices.start_ns[launch.index()]);
         if trace.open_slices(track, at_ns).any(|id| communication_calls.contains(&id)) {
-            event.class = DeviceEventClass::Communication;
+            common.set_class(event, DeviceEventClass::Communication);
         }
     }
 }
@@ -182,7 +192,7 @@ pub(super) fn link_forward_backward(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, OpInfo, Process, TraceBuilder, Track, TrackId, TrackKind};
+    use crate::{Device, DeviceEvent, OpInfo, Process, TraceBuilder, Track, TrackId, TrackKind};
 
     struct Fixture {
         builder: TraceBuilder,

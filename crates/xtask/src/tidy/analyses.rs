@@ -1,5 +1,5 @@
 //! Every analysis of the catalogue has a file whose comment is its reference page, with four headings that each say
-//! something, and tests in the same file.
+//! something, and tests in the same file or, where they are many, in `tests.rs` of its folder.
 
 use super::Problem;
 use crate::checkout::Checkout;
@@ -31,7 +31,9 @@ fn check_analysis(checkout: &Checkout, name: &str) -> Vec<Problem> {
     let missing = HEADINGS.iter().filter(|heading| !says_something(&comment, heading));
     let mut problems: Vec<Problem> =
         missing.map(|heading| Problem::new(&path, format!("its comment says nothing under `# {heading}`"))).collect();
-    let tests = text.split_once("\nmod tests {").map_or("", |(_, tests)| tests);
+    let beside = checkout.file(&format!("{FOLDER}/{name}/tests.rs")).filter(|_| text.contains("\nmod tests;"));
+    let beside = beside.map(|file| file.text()).unwrap_or_default();
+    let tests = text.split_once("\nmod tests {").map_or(beside.as_ref(), |(_, tests)| tests);
     if !tests.contains("#[test]") && !tests.contains("proptest!") {
         problems.push(Problem::new(&path, "has no tests"));
     }
@@ -71,6 +73,18 @@ mod tests {
     #[test]
     fn a_heading_without_text_is_a_problem() {
         assert_eq!(checked(&COMPLETE.replace("//! ns\n", "//!\n")), ["its comment says nothing under `# Units`"]);
+    }
+
+    #[test]
+    fn tests_may_stand_in_a_file_of_their_own() {
+        let analysis = &COMPLETE.replace("mod tests {\n    #[test]\n    fn t() {}\n}\n", "mod tests;\n");
+        assert_eq!(checked(analysis), ["has no tests"]);
+        let files = [
+            ("crates/analyses/src/catalogue.rs", CATALOGUE),
+            ("crates/analyses/src/waiting.rs", analysis),
+            ("crates/analyses/src/waiting/tests.rs", "#[test]\nfn t() {}\n"),
+        ];
+        assert_eq!(check(&Checkout::sample(&files)).len(), 0);
     }
 
     #[test]
