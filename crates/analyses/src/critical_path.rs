@@ -50,7 +50,7 @@ pub(crate) use slack::slacks;
 
 use crate::{Asked, Outcome, Selection, Table};
 use stepscope_base::Span;
-use stepscope_trace::{Findings, Step, Trace};
+use stepscope_trace::{Findings, Step, StepSource, Trace};
 
 /// What a part of a path is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -126,6 +126,8 @@ pub struct CriticalPath {
     pub parts_ns: [i64; PathClass::ALL.len()],
     /// Whether recording saw all of the step.
     pub is_complete: bool,
+    /// How the step's limits are known.
+    pub source: StepSource,
 }
 
 /// The path of every step asked for, by rank and start.
@@ -151,6 +153,7 @@ fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
         host_ns: step.span.duration_ns(),
         parts_ns,
         is_complete: step.is_complete,
+        source: step.source,
     }
 }
 
@@ -173,7 +176,8 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("runtime_ns", part(PathClass::Runtime))
         .ns("host_op_ns", part(PathClass::HostOp))
         .ns("other_ns", part(PathClass::Other))
-        .flag("is_complete", rows.iter().map(|row| row.is_complete));
+        .flag("is_complete", rows.iter().map(|row| row.is_complete))
+        .text("source", rows.iter().map(|row| Some(row.source.as_str())));
     let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }

@@ -23,10 +23,12 @@ pub(crate) enum Doing {
     Op,
     /// Is inside anything else that was recorded.
     Recorded,
+    /// Is inside a call on a file.
+    Io,
 }
 
 impl Doing {
-    const COUNT: usize = 5;
+    const COUNT: usize = 6;
 
     /// What a slice of this kind says that its thread does.
     fn of(kind: SliceKind) -> Self {
@@ -35,6 +37,7 @@ impl Doing {
             SliceKind::DataLoader => Self::DataLoader,
             SliceKind::Runtime | SliceKind::Driver => Self::ApiCall,
             SliceKind::Op => Self::Op,
+            SliceKind::Io => Self::Io,
             _ => Self::Recorded,
         }
     }
@@ -47,7 +50,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// When it waits, loads, calls or runs an operator: all but what is only labels and frames.
+    /// When it waits, loads, calls or runs an operator: all but labels, frames and files.
     pub(crate) fn work(&self) -> IntervalSet {
         let parts = self.sets[..Doing::Recorded as usize].iter();
         parts.flat_map(|set| set.spans().iter().copied()).collect()

@@ -2,15 +2,15 @@
 //! For each step, where the time of its host window goes: every nanosecond belongs to exactly one class.
 //! Of what happens at a moment the first of these counts: a computing kernel runs, a communication kernel runs
 //! (communication is what compute does not hide), a copy runs, a fill runs, a thread is inside a call of the device's
-//! runtime or driver, the training loop waits for its next batch, a thread is inside an operator, other. The parts sum
-//! to the step, always.
+//! runtime or driver, the training loop waits for its next batch, a thread is inside a call on a file, a thread is
+//! inside an operator, other. The parts sum to the step, always.
 //!
-//! The host window is the step's own label; without labels, from one optimizer step to the next; without either, the
-//! whole trace. A row without a step number is the average over the complete steps of its rank, given when no single
-//! step was asked for.
+//! The host window is the step's own label; without labels, from one optimizer step to the next; without either, from one
+//! to the next of a sequence of kernels that repeats; else the whole trace. A row without a step number is the average
+//! over the complete steps of its rank, given when no single step was asked for.
 //!
 //! `--compat tb` cuts steps and orders classes as the TensorBoard plugin of PyTorch's profiler does: copies and fills
-//! come before communication; labels count as operators, and driver calls not at all; a step ends when its device work
+//! come before communication; labels count as operators, driver calls and calls on files not at all; a step ends when its device work
 //! does, and the next begins there; the last step is dropped when it launched less than 0.8 of the device work of the
 //! one before, as are steps after the last device work; the average is over all steps that are left.
 //!
@@ -61,6 +61,8 @@ pub struct StepBreakdown {
     pub runtime_ns: i64,
     /// The training loop waits for its next batch and none of the above.
     pub dataloader_ns: i64,
+    /// A thread reads, writes or manages a file and none of the above.
+    pub io_ns: i64,
     /// A thread is inside an operator and none of the above.
     pub cpu_ns: i64,
     /// None of the above.
@@ -72,13 +74,13 @@ pub struct StepBreakdown {
 }
 
 /// Number of classes; the last is "other".
-const CLASSES: usize = 8;
+const CLASSES: usize = 9;
 
-/// The first class that is busy counts: kernel, communication, copy, fill, runtime, wait for data, operator.
-const ORDER: [usize; CLASSES - 1] = [0, 1, 2, 3, 4, 5, 6];
+/// The first class that is busy counts: kernel, communication, copy, fill, runtime, wait for data, file, operator.
+const ORDER: [usize; CLASSES - 1] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// The TensorBoard plugin's: kernel, copy, fill, communication, and so on.
-const TENSORBOARD_ORDER: [usize; CLASSES - 1] = [0, 2, 3, 1, 4, 5, 6];
+const TENSORBOARD_ORDER: [usize; CLASSES - 1] = [0, 2, 3, 1, 4, 5, 6, 7];
 
 /// Every step asked for, ordered by rank and start, each rank's average after its steps.
 pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown> {
@@ -153,13 +155,14 @@ fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {
         row.memset_ns,
         row.runtime_ns,
         row.dataloader_ns,
+        row.io_ns,
         row.cpu_ns,
         row.other_ns,
     ]
 }
 
 fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
-    let [kernel_ns, comm_ns, memcpy_ns, memset_ns, runtime_ns, dataloader_ns, cpu_ns, other_ns] = parts;
+    let [kernel_ns, comm_ns, memcpy_ns, memset_ns, runtime_ns, dataloader_ns, io_ns, cpu_ns, other_ns] = parts;
     let (step, start_ns, is_complete, source) = (None, None, None, None);
     let total_ns = parts.iter().sum();
     StepBreakdown {
@@ -173,6 +176,7 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
         memset_ns,
         runtime_ns,
         dataloader_ns,
+        io_ns,
         cpu_ns,
         other_ns,
         is_complete,
@@ -180,7 +184,7 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
     }
 }
 
-/// When each class is busy: device classes (0..4) by rank, host classes (4..7) by process.
+/// When each class is busy: device classes (0..4) by rank, host classes (4..8) by process.
 struct Busy {
     order: [usize; CLASSES - 1],
     of_rank: FxHashMap<(u32, usize), IntervalSet>,
@@ -215,7 +219,8 @@ fn host_spans(asked: &Asked<'_>) -> HostSpans {
     let mut spans = HostSpans::default();
     for (at, track) in asked.trace.tracks.iter().enumerate().filter(|(_, track)| track.lane == 0) {
         let thread = asked.thread(TrackId::from_index(at));
-        let classes = [(Doing::HostSync, 4), (Doing::ApiCall, 4), (Doing::DataLoader, 5), (Doing::Op, 6)];
+        let classes =
+            [(Doing::HostSync, 4), (Doing::ApiCall, 4), (Doing::DataLoader, 5), (Doing::Io, 6), (Doing::Op, 7)];
         for (doing, class) in classes.into_iter().filter(|(doing, _)| !thread.doing(*doing).is_empty()) {
             spans.entry((track.process, class)).or_default().extend(thread.doing(doing).spans());
         }
@@ -233,7 +238,7 @@ fn host_spans_of_tensorboard(trace: &Trace) -> HostSpans {
                 SliceKind::Driver => continue,
                 kind if kind.is_api_call() => 4,
                 SliceKind::DataLoader => 5,
-                SliceKind::Op | SliceKind::Annotation | SliceKind::Optimizer => 6,
+                SliceKind::Op | SliceKind::Annotation | SliceKind::Optimizer => 7,
                 _ => continue,
             };
             add_unless_covered(&mut of_class[class], trace.slices.span(id));
@@ -265,6 +270,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("memset_ns", rows.iter().map(|row| row.memset_ns))
         .ns("runtime_ns", rows.iter().map(|row| row.runtime_ns))
         .ns("dataloader_ns", rows.iter().map(|row| row.dataloader_ns))
+        .ns("io_ns", rows.iter().map(|row| row.io_ns))
         .ns("cpu_ns", rows.iter().map(|row| row.cpu_ns))
         .ns("other_ns", rows.iter().map(|row| row.other_ns))
         .flag("is_complete", rows.iter().map(|row| row.is_complete))
@@ -279,7 +285,8 @@ mod tests {
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
 
-    const NAMES: [&str; CLASSES] = ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "cpu", "other"];
+    const NAMES: [&str; CLASSES] =
+        ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "io", "cpu", "other"];
 
     /// Each row as `rank/step: total = part class + …`, in us, empty parts left out.
     fn line(row: &StepBreakdown) -> String {
@@ -297,16 +304,17 @@ mod tests {
     #[test]
     fn each_moment_belongs_to_the_first_class_that_is_busy() {
         check(
-            "rank 0 step     000000000
-             rank 0 cpu 1    aaaaaaa..
-             rank 0 input 1  .......i.
-             rank 0 launch 2 LLLLLL...
-             rank 0 stream 7 C........
-             rank 0 stream 8 NN.......
-             rank 0 stream 9 HHH......
-             rank 0 stream 6 ZZZZ.....",
+            "rank 0 step     0000000000
+             rank 0 cpu 1    aaaaaaaa..
+             rank 0 input 1  ........i.
+             rank 0 io 3     ff....f.f.
+             rank 0 launch 2 LLLLLL....
+             rank 0 stream 7 C.........
+             rank 0 stream 8 NN........
+             rank 0 stream 9 HHH.......
+             rank 0 stream 6 ZZZZ......",
             Selection { step: Some(0), ..Selection::default() },
-            &["0/0: 9 = 1 kernel + 1 comm + 1 memcpy + 1 memset + 2 runtime + 1 dataloader + 1 cpu + 1 other"],
+            &["0/0: 10 = 1 kernel + 1 comm + 1 memcpy + 1 memset + 2 runtime + 1 dataloader + 1 io + 1 cpu + 1 other"],
         );
     }
 
@@ -332,7 +340,7 @@ mod tests {
     fn parts_of_an_average_sum_to_it_although_they_are_rounded() {
         let of = |kernel_ns, cpu_ns| StepBreakdown {
             is_complete: Some(true),
-            ..from_parts(0, [kernel_ns, 0, 0, 0, 0, 0, cpu_ns, 1])
+            ..from_parts(0, [kernel_ns, 0, 0, 0, 0, 0, 0, cpu_ns, 1])
         };
         let cut = StepBreakdown { is_complete: Some(false), ..from_parts(0, [1_000; CLASSES]) };
         let average = average(&[of(1, 0), of(1, 2), of(0, 0), cut], false).expect("complete steps");
@@ -368,6 +376,14 @@ mod tests {
     }
 
     #[test]
+    fn the_tensorboard_plugin_knows_no_calls_on_files() {
+        let drawing = "rank 0 step 0000\nrank 0 io 1 .ff.\nrank 0 cpu 2 ..aa";
+        check(drawing, Selection { step: Some(0), ..Selection::default() }, &["0/0: 4 = 2 io + 1 cpu + 1 other"]);
+        let tensorboard = Selection { compat: Some(Compat::Tb), step: Some(0), ..Selection::default() };
+        check(drawing, tensorboard, &["0/0: 4 = 2 cpu + 2 other"]);
+    }
+
+    #[test]
     fn the_tensorboard_plugins_average_is_over_the_steps_it_keeps() {
         check(
             "rank 0 step     000011
@@ -381,17 +397,17 @@ mod tests {
     proptest! {
         #[test]
         fn sweeps_equal_one_cell_per_microsecond(
-            cpu in "[.a]{30}", launch in "[.L]{30}", input in "[.i]{30}", streams in prop::collection::vec("[.CNHZ]{30}", 0..3),
+            cpu in "[.a]{30}", launch in "[.L]{30}", input in "[.i]{30}", io in "[.f]{30}", streams in prop::collection::vec("[.CNHZ]{30}", 0..3),
         ) {
-            let mut text = format!("rank 0 step {}{}\nrank 0 cpu 1 {cpu}\nrank 0 launch 2 {launch}\nrank 0 input 3 {input}\n", "0".repeat(13), "1".repeat(17));
+            let mut text = format!("rank 0 step {}{}\nrank 0 cpu 1 {cpu}\nrank 0 launch 2 {launch}\nrank 0 input 3 {input}\nrank 0 io 3 {io}\n", "0".repeat(13), "1".repeat(17));
             streams.iter().enumerate().for_each(|(at, row)| text += &format!("rank 0 stream {at} {row}\n"));
             let rows = step_breakdown(&drawn(&text), &Selection::default());
             let rows_at = |at: usize| {
                 let mut cells: String = streams.iter().map(|row| row.as_bytes()[at] as char).collect();
-                cells.extend([&cpu, &launch, &input].map(|row| row.as_bytes()[at] as char));
+                cells.extend([&cpu, &launch, &input, &io].map(|row| row.as_bytes()[at] as char));
                 cells
             };
-            let class_at = |at: usize| ['C', 'N', 'H', 'Z', 'L', 'i', 'a'].iter().position(|cell| rows_at(at).contains(*cell)).unwrap_or(CLASSES - 1);
+            let class_at = |at: usize| ['C', 'N', 'H', 'Z', 'L', 'i', 'f', 'a'].iter().position(|cell| rows_at(at).contains(*cell)).unwrap_or(CLASSES - 1);
             for (row, window) in rows.iter().zip([0..13, 13..30]) {
                 let mut expected = [0; CLASSES];
                 window.for_each(|at| expected[class_at(at)] += 1_000);

@@ -401,12 +401,10 @@ impl Decoded {
     }
 
     pub(crate) fn steps_in_ns(&self, clock: &TickClock, last_ns: i64) -> Vec<StepRange> {
-        let step = |(thread, number, start, end): &(u32, i64, u64, Option<u64>)| StepRange {
-            thread: *thread,
-            number: *number,
-            start_ns: clock.monotonic_ns(*start),
-            end_ns: end.map_or(last_ns, |ticks| clock.monotonic_ns(ticks)),
-            is_unfinished: end.is_none(),
+        let step = |(thread, number, start, end): &(u32, i64, u64, Option<u64>)| {
+            let start_ns = clock.monotonic_ns(*start);
+            let end_ns = end.map_or(last_ns, |ticks| clock.monotonic_ns(ticks)).max(start_ns);
+            StepRange { thread: *thread, number: *number, start_ns, end_ns, is_unfinished: end.is_none() }
         };
         let mut steps: Vec<StepRange> = self.steps.iter().map(step).collect();
         steps.sort_by_key(|step| (step.start_ns, step.number));

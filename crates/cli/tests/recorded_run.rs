@@ -37,7 +37,7 @@ fn every_step_is_there_and_its_parts_sum() {
     let steps: Vec<_> = breakdown.as_array().unwrap().iter().filter(|row| !row["step"].is_null()).collect();
     assert_eq!(steps.len(), 12);
     for step in steps {
-        let parts = ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "cpu", "other"];
+        let parts = ["kernel", "comm", "memcpy", "memset", "runtime", "dataloader", "io", "cpu", "other"];
         let total: i64 = parts.iter().map(|part| step[format!("{part}_ns")].as_i64().expect("a part")).sum();
         assert_eq!(Some(total), step["total_ns"].as_i64());
         assert!(step["dataloader_ns"].as_i64() > Some(0), "the loop waited for its workers");

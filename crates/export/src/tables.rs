@@ -6,6 +6,7 @@
 mod events;
 mod sheet;
 mod slices;
+mod statements;
 
 use crate::{Destination, ExportError};
 use sheet::Sheet;
@@ -53,9 +54,13 @@ fn sheets(trace: &Trace) -> Vec<Sheet<'_>> {
         slices::slices(trace),
         events::device_events(trace),
         events::ops(trace),
+        statements::synchronizations(trace),
+        statements::collectives(trace),
+        statements::io(trace),
         events::memory(trace),
         events::flows(trace),
         events::steps(trace),
+        statements::instants(trace),
         events::counters(trace),
     ]
 }

@@ -215,12 +215,22 @@ pub(crate) struct SharedFile {
     file: Arc<File>,
     len: u64,
     progress: Progress,
+    /// Tests: reading from here on fails.
+    #[cfg(test)]
+    pub(crate) broken_from: u64,
 }
 
 impl SharedFile {
-    fn new(file: File, progress: &Progress) -> io::Result<Self> {
+    pub(crate) fn new(file: File, progress: &Progress) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), len, progress: progress.clone() })
+        let progress = progress.clone();
+        Ok(Self {
+            file: Arc::new(file),
+            len,
+            progress,
+            #[cfg(test)]
+            broken_from: u64::MAX,
+        })
     }
 
     /// Its length when it was opened.
@@ -228,24 +238,38 @@ impl SharedFile {
         self.len
     }
 
+    #[cfg(not(test))]
+    fn append_at(&self, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
+        append_at(&self.file, bytes, wanted, at)
+    }
+
+    #[cfg(test)]
+    fn append_at(&self, bytes: &mut Vec<u8>, wanted: usize, at: u64) -> io::Result<usize> {
+        let left = self.broken_from.checked_sub(at).filter(|left| *left > 0);
+        let left = left.ok_or_else(|| io::Error::from_raw_os_error(5))?;
+        let before = bytes.len();
+        let read = append_at(&self.file, bytes, wanted, at)?.min(usize::try_from(left).unwrap_or(usize::MAX));
+        bytes.truncate(before + read);
+        Ok(read)
+    }
+
     /// Its bytes from `at` on.
     pub(crate) fn from(&self, at: u64) -> FilePart {
-        FilePart { file: Arc::clone(&self.file), at, progress: self.progress.clone() }
+        FilePart { file: self.clone(), at }
     }
 }
 
 /// The bytes of a file from a place on.
 pub(crate) struct FilePart {
-    file: Arc<File>,
+    file: SharedFile,
     at: u64,
-    progress: Progress,
 }
 
 impl Blocks for FilePart {
     fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
         let mut len = 0;
         while len < wanted {
-            match append_at(&self.file, bytes, wanted - len, self.at) {
+            match self.file.append_at(bytes, wanted - len, self.at) {
                 Ok(0) => break,
                 Ok(read) => {
                     len += read;
@@ -255,7 +279,7 @@ impl Blocks for FilePart {
                 Err(error) => return Err(error),
             }
         }
-        self.progress.add_done(len as u64);
+        self.file.progress.add_done(len as u64);
         Ok(len)
     }
 }

@@ -34,10 +34,10 @@ use std::path::Path;
 use stepscope_trace::{FindingCode, Trace, TraceBuilder};
 
 /// A list of events is read in parts of this size, each by one thread.
-#[cfg(not(test))]
+#[cfg(not(any(test, fuzzing)))]
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Small enough that the tests' texts have several.
-#[cfg(test)]
+/// Small enough that the texts of tests and of the fuzzer have several.
+#[cfg(any(test, fuzzing))]
 const CHUNK_BYTES: u64 = 1 << 10;
 
 /// Where the part that holds `place` ends, of a list of events that begins at `from`.
@@ -71,12 +71,10 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         Ok(b'[') => true,
         Ok(_) => return Err(not_json(source.path, &mut document, "'{' or '['")),
         Err(_) => {
-            return Err(match (document.cursor.window.trouble(), source.packing) {
-                (Some(trouble), Some(_)) => {
-                    ImportError::Damaged { path: source.path.into(), message: trouble.to_string() }
-                }
+            return Err(match (document.trouble(), source.packing) {
+                (Some(trouble), Some(_)) => ImportError::Damaged { path: source.path.into(), message: trouble.says },
                 (Some(trouble), None) => {
-                    ImportError::Read { path: source.path.into(), source: std::io::Error::other(trouble.to_string()) }
+                    ImportError::Read { path: source.path.into(), source: std::io::Error::other(trouble.says) }
                 }
                 (None, _) => ImportError::Empty { path: source.path.into() },
             });
@@ -96,9 +94,11 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         document.unreadable(document.cursor.place());
     }
     let end = document.cursor.end();
+    let trouble = document.trouble();
     let findings = &mut document.rows.builder.findings;
-    match document.cursor.window.trouble() {
-        Some(trouble) => findings.add(FindingCode::TruncatedInput, || format!("{trouble} after {end} bytes")),
+    match trouble {
+        Some(trouble) => findings
+            .add(FindingCode::TruncatedInput, || format!("{} after {} bytes", trouble.says, trouble.after_bytes)),
         None if result.is_err() => findings.add(FindingCode::TruncatedInput, || format!("at byte {end}")),
         None => {}
     }

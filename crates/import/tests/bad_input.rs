@@ -3,7 +3,7 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use stepscope_import::open;
 use stepscope_trace::FindingCode;
@@ -106,5 +106,25 @@ fn packed_traces_are_found_by_their_content() {
         if let Ok(trace) = open(&path) {
             assert_eq!(trace.findings.count(FindingCode::TruncatedInput), 1, "case {at}");
         }
+    }
+}
+
+#[test]
+fn everything_that_was_unpacked_before_damage_is_read() {
+    const EVENT: &str = r#"{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2}"#;
+    let text = format!("[{}]", vec![EVENT; 20_000].join(",\n"));
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(text.as_bytes()).expect("packed");
+    let packed = packed.finish().expect("packed");
+    let folder = tempfile::tempdir().expect("a folder");
+    for cut in [packed.len() / 3, packed.len() / 2, packed.len() - 9] {
+        let mut before = Vec::new();
+        let trouble = flate2::read::MultiGzDecoder::new(&packed[..cut]).read_to_end(&mut before);
+        assert!(trouble.is_err() && before.len() > 300_000);
+        let path = folder.path().join("cut.json.gz");
+        std::fs::write(&path, &packed[..cut]).expect("written");
+        let trace = open(&path).expect("a trace");
+        assert_eq!(trace.slices.len(), before.iter().filter(|byte| **byte == b'}').count(), "cut at {cut}");
+        assert_eq!(trace.findings.count(FindingCode::TruncatedInput), 1);
     }
 }

@@ -2,6 +2,8 @@
 //! counted row by row, and what holds after damage.
 
 use std::path::{Path, PathBuf};
+use stepscope_analyses::Selection;
+use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{FindingCode, IoAction, Trace};
 
@@ -40,6 +42,15 @@ fn everything_equals_an_independent_count() {
     assert_eq!(counts(&trace), [25_728, 25_728, 829, 243_994, 61_512_836, 3_319_439_000]);
     assert_eq!(trace.findings.count(FindingCode::AmbiguousFile), 124);
     assert_eq!(trace.ranks(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn calls_on_files_are_a_class_of_step_time() {
+    let Some(folder) = folder() else { return };
+    // One thread: calls do not overlap, and their time is the sum that the script found.
+    let trace = open(folder.join("test.pfw")).expect("a trace");
+    let row = step_breakdown(&trace, &Selection::default()).remove(0);
+    assert_eq!((row.io_ns, row.total_ns - row.io_ns), (931_087_000, row.other_ns));
 }
 
 #[test]

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use stepscope_analyses::memory_summary::memory_summary;
 use stepscope_analyses::operators::operators;
 use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
 use stepscope_analyses::{Asked, Outcome, Selection, catalogue};
 use stepscope_import::{open, open_bytes};
-use stepscope_trace::Trace;
+use stepscope_trace::{StepSource, Trace};
 
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
@@ -195,6 +196,52 @@ fn steps_and_launches_are_found_where_they_are() {
     assert_eq!(steps("v100_resnet50_old_schema.pt.trace.json.gz"), Some((6, 0)));
     assert_eq!(steps("mi250_toy_train.json.gz"), Some((2, 0)));
     assert_eq!(steps("h100_qwen_stacks_memory.json.gz").map(|found| found.0), Some(1));
+}
+
+#[test]
+fn steps_inferred_from_kernels_are_those_that_the_job_labelled() {
+    let Some(folder) = folder() else { return };
+    for file in
+        ["v100_ns_resolution.json.gz", "v100_resnet50_old_schema.pt.trace.json.gz", "a100_ddp_nccl_rank.json.gz"]
+    {
+        let path = folder.join("kineto").join(file);
+        let labelled = open(&path).expect("a trace");
+        let text = String::from_utf8_lossy(&unpacked(&path)).replace("ProfilerStep#", "ProfilerStop#");
+        let unlabelled = open_bytes(&path, text.as_bytes()).expect("a trace");
+        assert!(unlabelled.steps.iter().all(|step| step.source == StepSource::Kernels && step.is_complete), "{file}");
+        assert_eq!(unlabelled.steps.len(), labelled.steps.len(), "{file}");
+        for (inferred, label) in unlabelled.steps.iter().zip(&labelled.steps) {
+            assert!(label.span.contains(inferred.span.start_ns), "{file}: step {}", label.number);
+        }
+    }
+    // One pass through 36 layers each: in one launch of a graph, and in one call of a module.
+    for file in ["mi300_sglang_decode_graphs.json.gz", "b200_eager_8gpu_stacks.json.gz"] {
+        let trace = open(folder.join("kineto").join(file)).expect("a trace");
+        assert!(trace.steps.iter().all(|step| step.source == StepSource::Whole), "{file}: layers are no steps");
+    }
+}
+
+#[test]
+fn a_device_that_is_numbered_otherwise_has_its_description() {
+    let Some(folder) = folder() else { return };
+    let trace = open(folder.join("kineto/mi300_qwen_stacks_memory.json.gz")).expect("a trace");
+    let devices: Vec<_> = trace.devices.iter().map(|device| (device.ordinal, device.name.as_deref())).collect();
+    assert_eq!(devices, [(2, Some("AMD Instinct MI300X VF"))]);
+}
+
+#[test]
+fn memory_of_old_traces_equals_an_independent_count() {
+    let Some(folder) = folder() else { return };
+    let trace = open(folder.join("kineto/v100_resnet50_old_schema.pt.trace.json.gz")).expect("a trace");
+    let bytes = |is_on_device: bool| {
+        let events = trace.memory.iter().filter(move |event| event.device.is_some() == is_on_device);
+        let allocated: i64 = events.clone().map(|event| event.bytes.max(0)).sum();
+        (events.clone().count(), allocated, events.map(|event| event.bytes).sum::<i64>())
+    };
+    assert_eq!(bytes(false), (4_618, 375_732_528, 19_267_840));
+    assert_eq!(bytes(true), (8_220, 63_689_511_936, 0));
+    let rows = memory_summary(&trace, &Selection::default());
+    assert_eq!(rows.iter().map(|row| row.peak_bytes).collect::<Vec<_>>(), [57_803_264, 2_791_636_480]);
 }
 
 #[test]

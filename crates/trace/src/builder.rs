@@ -7,6 +7,7 @@ mod arrows;
 mod consistency;
 mod links;
 mod nesting;
+mod repeating_kernels;
 mod step_limits;
 
 use crate::device_events::{DeviceEventRow, DeviceEventRows};
@@ -54,6 +55,7 @@ pub struct TraceBuilder {
     pub facts: Vec<(String, String)>,
     processes: Vec<Process>,
     devices: Vec<Device>,
+    same_devices: Vec<(DeviceId, DeviceId)>,
     tracks: Vec<Track>,
     slices: Vec<RawSlice>,
     instants: Vec<(i64, TrackId, StringId)>,
@@ -103,6 +105,11 @@ impl TraceBuilder {
     /// Gives access to a device that was added.
     pub fn device_mut(&mut self, id: DeviceId) -> &mut Device {
         &mut self.devices[id.index()]
+    }
+
+    /// Says that `alias` is another number of `device`: what names it is of that device, and it is none of its own.
+    pub fn set_same_device(&mut self, alias: DeviceId, device: DeviceId) {
+        self.same_devices.push((alias, device));
     }
 
     /// Adds a track; its `lane` and `slices` are set by the builder.
@@ -373,12 +380,14 @@ impl TraceBuilder {
         start_ns
     }
 
-    /// Orders devices by (rank, ordinal), whatever order the reader met them in.
+    /// Orders devices by (rank, ordinal), whatever order the reader met them in, each once.
     fn order_devices(&mut self) {
-        let mut order: Vec<usize> = (0..self.devices.len()).collect();
+        let is_alias = |at: &usize| self.same_devices.iter().any(|(alias, _)| alias.index() == *at);
+        let mut order: Vec<usize> = (0..self.devices.len()).filter(|at| !is_alias(at)).collect();
         order.sort_by_key(|at| (self.devices[*at].rank, self.devices[*at].ordinal));
-        let mut new_id = vec![DeviceId(0); order.len()];
+        let mut new_id = vec![DeviceId(0); self.devices.len()];
         order.iter().enumerate().for_each(|(new, old)| new_id[*old] = DeviceId::from_index(new));
+        self.same_devices.iter().for_each(|(alias, device)| new_id[alias.index()] = new_id[device.index()]);
         self.devices = order.iter().map(|old| self.devices[*old].clone()).collect();
         self.device_events.rename_devices(|id| new_id[id.index()]);
         self.synchronizations.iter_mut().for_each(|(row, _)| row.device = new_id[row.device.index()]);

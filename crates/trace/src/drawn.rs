@@ -15,7 +15,7 @@
 //! device-to-host copy, `Z` a memset, every other letter a computing kernel. The k-th launch named by a letter launches
 //! the k-th stream slice of that letter; a letter without launches stays unlinked.
 //!
-//! Further rows of a thread: `label`, `sync` (an API call that waits for the device), `optimizer`, `python`, `module`,
+//! Further rows of a thread: `label`, `sync` (an API call that waits for the device), `optimizer`, `python`, `module`, `io`,
 //! and `overhead` (the profiler's own time, on a track of its own).
 //!
 //! On `memory` and `hostmemory` rows a small letter is an allocation at an address of its own, of 100 bytes for `a`, 200
@@ -149,6 +149,7 @@ fn host_kind(row: &str) -> SliceKind {
         "optimizer" => SliceKind::Optimizer,
         "python" => SliceKind::PythonFunction,
         "module" => SliceKind::Module,
+        "io" => SliceKind::Io,
         "overhead" => SliceKind::Overhead,
         other => panic!("unknown kind of row {other:?}"),
     }

@@ -90,6 +90,8 @@ finding_codes! {
         "events were added up while recording: they are counters and not slices";
     InferredRank = "import.inferred_rank", Info,
         "processes given by a number that no process of theirs has: it was taken as their rank";
+    RenumberedDevice = "import.renumbered_device", Info,
+        "the only device that is described has another number than the only one that worked: taken for the same";
     NoDeviceEvents = "import.no_device_events", Info,
         "no device events: device numbers are not available for this input";
     ProcessKilled = "capture.process_killed", Suspect,
@@ -121,7 +123,7 @@ finding_codes! {
     SharedBackwardNumber = "trace.shared_backward_number", Info,
         "several backward nodes share one sequence number: forward and backward may be joined wrongly";
     InferredSteps = "trace.inferred_steps", Info,
-        "the job labels no steps: they were taken from the optimizer";
+        "the job labels no steps: they were inferred from the optimizer, or else from kernels that repeat";
     NoSteps = "trace.no_steps", Info,
         "nothing marks steps: the whole trace counts as one";
     IncompleteStep = "trace.incomplete_step", Info,

@@ -10,6 +10,8 @@ pub enum StepSource {
     Label,
     /// It ends where the optimizer's step ends.
     Optimizer,
+    /// Its process launches the same kernels again and again: it begins where the sequence does.
+    Kernels,
     /// Nothing marks steps: one over everything.
     Whole,
 }
@@ -20,6 +22,7 @@ impl StepSource {
         match self {
             Self::Label => "label",
             Self::Optimizer => "optimizer",
+            Self::Kernels => "kernels",
             Self::Whole => "whole",
         }
     }

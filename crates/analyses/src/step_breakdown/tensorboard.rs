@@ -12,6 +12,8 @@ use stepscope_trace::{DeviceEvent, ProcessId, SliceKind, Step, StepSource, Trace
 
 /// `steps`, all of one process and in order, with the plugin's windows; the last may be missing.
 pub(super) fn steps(trace: &Trace, steps: &[Step]) -> Vec<Step> {
+    let whole = steps.first().filter(|first| first.source == StepSource::Kernels).map(|first| unmarked(trace, first));
+    let steps = whole.as_ref().map_or(steps, std::slice::from_ref);
     let mut steps: Vec<Step> = steps.iter().map(|step| with_host_window(trace, step)).collect();
     let launched = Launched::of(trace, &steps);
     if launched.by_step.iter().all(|work| work.count == 0) {
@@ -25,6 +27,12 @@ pub(super) fn steps(trace: &Trace, steps: &[Step]) -> Vec<Step> {
     }
     steps.truncate(launched.kept());
     steps
+}
+
+/// The one step that the plugin sees where nobody marked any: it does not infer them from kernels.
+fn unmarked(trace: &Trace, first: &Step) -> Step {
+    let span = trace.span().unwrap_or(first.span);
+    Step { number: 0, span, source: StepSource::Whole, is_complete: true, ..*first }
 }
 
 /// What nobody marked is one step for the plugin too, but over operators alone.
@@ -141,5 +149,14 @@ mod tests {
     fn without_device_work_windows_are_those_of_the_host() {
         check("rank 0 step 000111\nrank 0 cpu 1 aaaaaa", &["0 0-3", "1 3-6"]);
         check("rank 0 label 1 lllll\nrank 0 cpu 1 .aaa.", &["0 1-4"]);
+    }
+
+    #[test]
+    fn steps_inferred_from_kernels_are_one_to_the_plugin() {
+        let drawing = "rank 0 cpu 1    oooo|oooo|oooo
+                       rank 0 launch 1 EABCEABCEABC
+                       rank 0 stream 7 .EABCEABCEABC";
+        assert_eq!(drawn(drawing).steps.len(), 3);
+        check(drawing, &["0 0-13"]);
     }
 }

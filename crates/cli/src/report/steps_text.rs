@@ -10,13 +10,14 @@ use stepscope_engine::report::{Part, Report, StepSummary, class_words};
 use stepscope_engine::width_of;
 
 /// How a class of the breakdown is shown: (class, glyph, colour).
-const CLASSES: [(&str, char, Style); 8] = [
+const CLASSES: [(&str, char, Style); 9] = [
     ("kernel", '█', COMPUTE),
     ("comm", '▓', COMMUNICATION),
     ("memcpy", '▒', COPY),
     ("memset", '░', COPY),
     ("runtime", '▚', RUNTIME),
     ("dataloader", '▞', INPUT),
+    ("io", '▙', INPUT),
     ("cpu", '▄', OPERATOR),
     ("other", '·', IDLE),
 ];
@@ -74,7 +75,11 @@ pub(super) fn steps_text(report: &Report, width: usize) -> String {
 
 fn remark(steps: &StepSummary) -> String {
     let count = format_count(steps.count as i64);
-    let how = if steps.source == "optimizer" { "from one optimizer step to the next" } else { "labelled by the job" };
+    let how = match steps.source {
+        "optimizer" => "from one optimizer step to the next",
+        "kernels" => "inferred: the same kernels repeat",
+        _ => "labelled by the job",
+    };
     let cut = match steps.incomplete_count {
         0 => String::new(),
         cut if cut == steps.count => ", all cut by the limits of the recording".to_string(),

@@ -23,6 +23,7 @@ pub fn class_words(class: &'static str) -> &'static str {
         "memset" => "memsets",
         "runtime" => "device API calls",
         "dataloader" => "waiting for data",
+        "io" => "reading and writing files",
         "cpu" => "operators on the CPU",
         "other" => "outside of operators",
         class => class,

@@ -22,7 +22,7 @@ pub struct StepTime {
 /// How long steps take. Numbers are over complete steps, or over all when none is complete.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StepSummary {
-    /// How their limits are known: `label`, `optimizer`, or `whole` when nothing marks steps.
+    /// How their limits are known: `label`, inferred from `optimizer` or `kernels`, or `whole` when nothing marks steps.
     pub source: &'static str,
     /// Steps in the selection.
     pub count: usize,
@@ -48,13 +48,14 @@ impl StepSummary {
 }
 
 /// The classes of `step_breakdown`, in its order.
-const CLASSES: [(&str, &str); 8] = [
+const CLASSES: [(&str, &str); 9] = [
     ("kernel", "kernel_ns"),
     ("comm", "comm_ns"),
     ("memcpy", "memcpy_ns"),
     ("memset", "memset_ns"),
     ("runtime", "runtime_ns"),
     ("dataloader", "dataloader_ns"),
+    ("io", "io_ns"),
     ("cpu", "cpu_ns"),
     ("other", "other_ns"),
 ];

@@ -63,6 +63,7 @@ fn step_sentence(report: &Report) -> Option<String> {
         ("memset", "memsets"),
         ("runtime", "device API calls"),
         ("dataloader", "waiting for data"),
+        ("io", "reading and writing files"),
         ("cpu", "operators on the CPU"),
         ("other", other),
     ];
@@ -71,6 +72,9 @@ fn step_sentence(report: &Report) -> Option<String> {
     let time = match (steps.source, steps.averaged_count()) {
         ("whole", _) => format!("No steps are marked in the {total} that were recorded"),
         (_, 1) => format!("Step {} takes {total}", steps.slowest.step),
+        ("kernels", count) => {
+            format!("A step, by the kernels that repeat, takes {total} (mean of {})", format_count(count as i64))
+        }
         (_, count) => format!("A step takes {total} (mean of {})", format_count(count as i64)),
     };
     let goes = said.replacen(" to ", " goes to ", 1);

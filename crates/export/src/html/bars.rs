@@ -45,8 +45,9 @@ pub(super) fn steps_chart(steps: Option<&StepSummary>) -> String {
     let columns = steps.steps.len().div_ceil(a_column);
     let longest = steps.steps.iter().map(|step| step.total_ns).max().unwrap_or(0).max(1);
     let width = WIDTH / columns as f64;
+    let inferred = if matches!(steps.source, "optimizer" | "kernels") { " inferred" } else { "" };
     let mut text = format!(
-        "<p class=\"note\">{} steps, mean {}, from {} to {}</p>\n\
+        "<p class=\"note\">{}{inferred} steps, mean {}, from {} to {}</p>\n\
          <svg class=\"columns\" viewBox=\"0 0 {WIDTH} 100\" preserveAspectRatio=\"none\" role=\"img\">\n",
         steps.count,
         format_ns(steps.mean_ns),

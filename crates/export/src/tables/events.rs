@@ -7,12 +7,12 @@ use stepscope_trace::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, FlowKind, MemoryEvent, SliceId, Trace,
 };
 
-fn id(slice: Option<SliceId>) -> Option<i64> {
+pub(super) fn id(slice: Option<SliceId>) -> Option<i64> {
     slice.map(|slice| slice.0.into())
 }
 
 /// A text that may not be known.
-fn known(trace: &Trace, text: StringId) -> Option<&str> {
+pub(super) fn known(trace: &Trace, text: StringId) -> Option<&str> {
     Some(trace.strings.get(text)).filter(|_| text != StringTable::EMPTY)
 }
 

@@ -60,8 +60,73 @@ fn check(trace: &Trace) {
     assert_eq!(texts(&table("ops"), "input_dims"), dims);
     let samples: usize = trace.counters.iter().map(|counter| counter.value.len()).sum();
     assert_eq!(ints(&table("counters"), "time_ns").len(), samples);
+    check_waits(trace, &table("synchronizations"));
+    check_collectives(trace, &table("collectives"));
+    check_io(trace, &table("io"));
+    let instants = table("instants");
+    assert_eq!(ints(&instants, "time_ns"), trace.instants.time_ns.iter().copied().map(Some).collect::<Vec<_>>());
+    let names: Vec<_> = trace.instants.name.iter().map(|name| Some(trace.strings.get(*name).to_string())).collect();
+    assert_eq!(texts(&instants, "name"), names);
+    let tracks: Vec<_> = trace.instants.track.iter().map(|track| Some(i64::from(track.0))).collect();
+    assert_eq!(ints(&instants, "track"), tracks);
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), sheets(trace).len());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+fn number(slice: stepscope_trace::SliceId) -> Option<i64> {
+    Some(i64::from(slice.0))
+}
+
+/// A column of whole numbers and what the trace says instead.
+fn check_ints<T>(table: &[RecordBatch], column: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+    assert_eq!(ints(table, column), rows.iter().map(of).collect::<Vec<_>>(), "{column}");
+}
+
+/// A column of texts and what the trace says instead; an empty text is not known.
+fn check_texts<'a, T>(table: &[RecordBatch], column: &str, rows: &'a [T], of: impl Fn(&'a T) -> &'a str) {
+    let expected: Vec<_> = rows.iter().map(|row| Some(of(row).to_string()).filter(|text| !text.is_empty())).collect();
+    assert_eq!(texts(table, column), expected, "{column}");
+}
+
+fn check_waits(trace: &Trace, table: &[RecordBatch]) {
+    let rows = &trace.synchronizations;
+    check_ints(table, "slice", rows, |row| number(row.slice));
+    check_texts(table, "name", rows, |row| trace.slice_name(row.slice));
+    check_texts(table, "kind", rows, |row| row.kind.as_str());
+    check_ints(table, "start_ns", rows, |row| Some(trace.slices.span(row.slice).start_ns));
+    check_ints(table, "dur_ns", rows, |row| Some(trace.slices.span(row.slice).duration_ns()));
+    check_ints(table, "rank", rows, |row| Some(trace.devices[row.device.index()].rank.into()));
+    check_ints(table, "device", rows, |row| Some(trace.devices[row.device.index()].ordinal));
+    check_ints(table, "stream", rows, |row| row.stream);
+    check_ints(table, "event_stream", rows, |row| row.event_stream);
+    check_ints(table, "call", rows, |row| row.call.and_then(number));
+    check_ints(table, "event_record", rows, |row| row.event_record.and_then(number));
+}
+
+fn check_collectives(trace: &Trace, table: &[RecordBatch]) {
+    let rows = &trace.collectives;
+    check_ints(table, "slice", rows, |row| number(row.slice));
+    check_texts(table, "name", rows, |row| trace.strings.get(row.name));
+    check_texts(table, "dtype", rows, |row| trace.strings.get(row.dtype));
+    check_ints(table, "input_elements", rows, |row| row.input_elements);
+    check_ints(table, "output_elements", rows, |row| row.output_elements);
+    check_texts(table, "group", rows, |row| trace.strings.get(row.group));
+    check_texts(table, "group_description", rows, |row| trace.strings.get(row.group_description));
+    check_ints(table, "group_size", rows, |row| row.group_size);
+    check_texts(table, "group_ranks", rows, |row| trace.strings.get(row.group_ranks));
+    check_ints(table, "sequence_number", rows, |row| row.sequence_number);
+}
+
+fn check_io(trace: &Trace, table: &[RecordBatch]) {
+    let rows = &trace.io;
+    check_ints(table, "slice", rows, |row| number(row.slice));
+    check_texts(table, "name", rows, |row| trace.slice_name(row.slice));
+    check_texts(table, "layer", rows, |row| row.layer.as_str());
+    check_texts(table, "action", rows, |row| row.action.as_str());
+    check_texts(table, "file", rows, |row| trace.strings.get(row.file));
+    check_ints(table, "bytes", rows, |row| row.bytes);
+    check_ints(table, "offset", rows, |row| row.offset);
+    check_ints(table, "dur_ns", rows, |row| Some(trace.slices.span(row.slice).duration_ns()));
 }
 
 const DRAWING: &str = "
@@ -77,12 +142,27 @@ fn tables_are_read_back_as_they_were() {
     check(&Trace::default());
 }
 
+/// A file of the checkout, opened.
+fn opened(path: &str) -> Trace {
+    stepscope_import::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).expect("a trace")
+}
+
+#[test]
+fn what_slices_say_is_read_back() {
+    let kineto = opened("crates/fuzz/src/seeds/kineto.json");
+    assert_eq!((kineto.synchronizations.len(), kineto.collectives.len(), kineto.instants.len()), (2, 2, 1));
+    check(&kineto);
+    let dftracer = opened("tests/fixtures/dftracer/wheel-1.0.9.pfw");
+    assert!(dftracer.io.iter().any(|call| call.bytes.is_some() && call.offset.is_some()));
+    check(&dftracer);
+}
+
 #[test]
 fn a_folder_that_is_there_keeps_what_else_lies_in_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes"), "mine").unwrap();
     write_tables(&drawn(DRAWING), folder.path()).unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 8);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 12);
     assert!(write_tables(&drawn(DRAWING), &folder.path().join("notes/a")).is_err());
 }
 

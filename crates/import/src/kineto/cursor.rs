@@ -17,6 +17,13 @@ pub(super) enum Ended {
     Text,
 }
 
+/// What the system or a decoder said when it would not give more of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) says: String,
+    pub(super) after_bytes: u64,
+}
+
 /// Bytes that may be read a second time after broken places of one chunk, so that any text takes linear time.
 const REREAD_BYTES: usize = 8 * super::CHUNK_BYTES as usize;
 /// What is kept of a broken item that is too long, so that an event's begin is not cut in two.
@@ -47,6 +54,12 @@ impl<B: Blocks> Cursor<B> {
     /// The end of what is at hand.
     pub(super) fn end(&self) -> u64 {
         self.window.base() + self.window.bytes().len() as u64
+    }
+
+    /// What stopped the source before its end, and after how many bytes of the text.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        let says = self.window.trouble()?.to_string();
+        Some(Trouble { says, after_bytes: self.end() })
     }
 
     /// Goes behind the byte order mark that some editors write.

@@ -1,7 +1,7 @@
 //! The whole text: where the events are, what stands beside them, and how to go on after a broken place.
 
 use super::chunk::Chunk;
-use super::cursor::{Cursor, Ended};
+use super::cursor::{Cursor, Ended, Trouble};
 use super::metadata::Metadata;
 use super::parallel::read_on_all_processors;
 use super::rows::Rows;
@@ -23,6 +23,8 @@ pub(super) struct Document<'a> {
     pub(super) has_events_list: bool,
     /// Where the top level was broken last, and the byte there.
     pub(super) broken_at: Option<(u64, Option<u8>)>,
+    /// What the system said when it would not give more of the text.
+    trouble: Option<Trouble>,
     /// The same text as a file: its events are then read on all processors.
     file: Option<SharedFile>,
 }
@@ -31,7 +33,20 @@ impl<'a> Document<'a> {
     /// Nothing read yet.
     pub(super) fn new(source: Box<dyn Blocks + 'a>, file: Option<SharedFile>, rows: Rows) -> Self {
         let cursor = Cursor::new(Window::new(source, 0));
-        Self { cursor, rows, metadata: Metadata::default(), has_events_list: false, broken_at: None, file }
+        Self {
+            cursor,
+            rows,
+            metadata: Metadata::default(),
+            has_events_list: false,
+            broken_at: None,
+            trouble: None,
+            file,
+        }
+    }
+
+    /// What stopped the source before its end.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        self.trouble.clone().or_else(|| self.cursor.trouble())
     }
 
     /// Reads an object with `traceEvents`. What is broken beside the events is a finding.
@@ -60,7 +75,8 @@ impl<'a> Document<'a> {
         let from = self.cursor.place();
         match self.file.as_ref().filter(|file| file.len().saturating_sub(from) > CHUNK_BYTES) {
             Some(file) => {
-                let end = read_on_all_processors(file, from, &mut self.rows);
+                let (end, trouble) = read_on_all_processors(file, from, &mut self.rows);
+                self.trouble = trouble;
                 let place = match end {
                     Ended::List(place) | Ended::Limit(place) => place,
                     Ended::Text => file.len(),

@@ -11,7 +11,7 @@
 //! the result is the same as reading from begin to end.
 
 use super::chunk::Chunk;
-use super::cursor::{Cursor, Ended};
+use super::cursor::{Cursor, Ended, Trouble};
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedFile;
@@ -30,6 +30,8 @@ struct Read {
     start: Option<u64>,
     chunk: Chunk,
     ended: Ended,
+    /// What the system said when it would not give more of the file.
+    trouble: Option<Trouble>,
 }
 
 /// Which chunk is next to read, and how many were added: workers stay close to each other, so that memory is bounded.
@@ -39,8 +41,9 @@ struct Progress {
     is_over: bool,
 }
 
-/// Reads the events of the list that begins behind `from`, in order, into `rows`.
-pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Rows) -> Ended {
+/// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what the
+/// system said when the file could not be read to its end.
+pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let count = (file.len() - from).div_ceil(CHUNK_BYTES);
     let progress = Mutex::new(Progress { next: 0, added: 0, is_over: false });
@@ -65,7 +68,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
         drop(sender);
         let mut waiting: BTreeMap<u64, Read> = BTreeMap::new();
         let mut place = from;
-        let mut ended = Ended::Text;
+        let (mut ended, mut trouble) = (Ended::Text, None);
         for index in 0..count {
             let read = loop {
                 match waiting.remove(&index) {
@@ -91,7 +94,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
                     true => read,
                     false => read_from(file, from, index, place, read.chunk, &mut Vec::new()),
                 };
-                ended = read.ended;
+                (ended, trouble) = (read.ended, read.trouble);
                 let _ = used_sender.send(rows.add(read.chunk));
                 match ended {
                     Ended::Limit(next) => place = next,
@@ -103,7 +106,10 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
         }
         lock(&progress).is_over = true;
         changed.notify_all();
-        if let Ended::Limit(_) = ended { Ended::Text } else { ended }
+        match ended {
+            Ended::List(_) => (ended, None),
+            Ended::Limit(_) | Ended::Text => (Ended::Text, trouble),
+        }
     })
 }
 
@@ -135,7 +141,7 @@ fn read_chunk(file: &SharedFile, from: u64, index: u64, chunk: Chunk, memory: &m
     let mut cursor = Cursor::new(window);
     let limit = chunk_limit(from, begin);
     if cursor.peek_at(begin).is_none() || !cursor.go_to_event(limit) {
-        return Read { index, start: None, chunk, ended: Ended::Text };
+        return Read { index, start: None, chunk, ended: Ended::Text, trouble: None };
     }
     let start = cursor.place();
     read_with(cursor, index, start, limit, chunk, memory)
@@ -156,6 +162,7 @@ fn read_with<B: Blocks>(
 ) -> Read {
     chunk.begin(start);
     let ended = cursor.read_events(&mut chunk, limit);
+    let trouble = cursor.trouble();
     *memory = cursor.window.into_memory();
-    Read { index, start: Some(start), chunk, ended }
+    Read { index, start: Some(start), chunk, ended, trouble }
 }

@@ -2,6 +2,8 @@
 
 use super::{Source, read};
 use crate::ImportError;
+use crate::input::SharedFile;
+use crate::progress::Progress;
 use proptest::prelude::*;
 use std::path::Path;
 use stepscope_trace::{CommBackend, DataParallelism, FindingCode, FlowKind, SliceId, Trace, TrackKind};
@@ -108,6 +110,53 @@ fn metadata_may_stand_after_the_events() {
         ["stream 7", "thread 9 (python)"]
     );
     assert_eq!(trace.start_unix_ns, Some(1_000_000 + 1_001));
+}
+
+#[test]
+fn why_a_file_cannot_be_read_further_is_told() {
+    let events: Vec<String> = (0..500).map(|_| format!("{{{OP}}}")).collect();
+    let text = format!("{{\"traceEvents\": [{}]}}", events.join(",\n"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.json");
+    std::fs::write(&path, &text).expect("written");
+    for broken_from in [100, 5_000, 20_001] {
+        let file = std::fs::File::open(&path).expect("opened");
+        let mut file = SharedFile::new(file, &Progress::default()).expect("a length");
+        file.broken_from = broken_from;
+        let source = Source { path: &path, name: "t".into(), packing: None, file: Some(file.clone()) };
+        let trace = read(source, Box::new(file.from(0))).expect("a trace");
+        let finding = trace.findings.iter().find(|finding| finding.code == FindingCode::TruncatedInput);
+        let expected = format!("Input/output error (os error 5) after {broken_from} bytes");
+        assert_eq!(finding.map(|finding| finding.examples.as_slice()), Some([expected].as_slice()));
+        assert_eq!(trace.slices.len(), text[..broken_from as usize].matches('}').count());
+    }
+}
+
+/// Kernels on device 2, an allocation on device 0, and the devices that `properties` describe; devices as `number name`,
+/// then that of the allocation.
+fn devices(properties: &str, more: &str) -> (Vec<String>, Option<i64>, u64) {
+    let trace = trace_of(&format!(
+        r#"{{"traceEvents": [
+            {{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 2, "tid": 7, "ts": 5, "dur": 1, "args": {{"device": 2, "stream": 7}}}},
+            {{"ph": "i", "name": "[memory]", "pid": 9, "tid": 9, "ts": 2, "args": {{"Bytes": 8, "Device Id": 0, "Device Type": 6}}}}
+            {more}], "deviceProperties": [{properties}]}}"#
+    ));
+    let shown =
+        |device: &stepscope_trace::Device| format!("{} {}", device.ordinal, device.name.as_deref().unwrap_or("-"));
+    let of_memory = trace.memory[0].device.map(|id| trace.devices[id.index()].ordinal);
+    (trace.devices.iter().map(shown).collect(), of_memory, trace.findings.count(FindingCode::RenumberedDevice))
+}
+
+#[test]
+fn the_only_device_described_is_the_only_one_that_worked() {
+    let (mi300, other) = (r#"{"id": 0, "name": "MI300X"}"#, r#"{"id": 1, "name": "MI300X"}"#);
+    let shown = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(devices(mi300, ""), (shown(&["2 MI300X"]), Some(2), 1));
+    // Where one of several could be meant, nobody says which.
+    assert_eq!(devices(&format!("{mi300}, {other}"), "").0, shown(&["0 MI300X", "1 MI300X", "2 -"]));
+    let second = r#", {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 3, "tid": 7, "ts": 5, "dur": 1, "args": {"device": 3, "stream": 7}}"#;
+    assert_eq!(devices(mi300, second), (shown(&["0 MI300X", "2 -", "3 -"]), Some(0), 0));
+    assert_eq!(devices(r#"{"id": 2, "name": "MI300X"}"#, ""), (shown(&["0 -", "2 MI300X"]), Some(0), 0));
 }
 
 #[test]

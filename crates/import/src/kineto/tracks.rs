@@ -6,7 +6,7 @@ use crate::json::numbers;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{Device, DeviceId, Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
+use stepscope_trace::{Device, DeviceId, FindingCode, Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
 
 /// A `pid` or `tid` that owns what it names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -160,6 +160,7 @@ impl Tracks {
                 builder.track_mut(*track).name.clone_from(name);
             }
         }
+        self.match_only_devices(builder, metadata);
         for device in metadata.devices.drain(..) {
             match self.devices.get(&device.ordinal) {
                 Some(id) => *builder.device_mut(*id) = device,
@@ -167,6 +168,25 @@ impl Tracks {
             }
         }
         self.devices.values().for_each(|id| builder.device_mut(*id).rank = rank);
+    }
+
+    /// Where one device is described and another, the only one, did all the work, they are the same: ROCm describes the
+    /// devices that the process sees, from 0 on, and numbers rows by the devices that the machine has.
+    fn match_only_devices(&self, builder: &mut TraceBuilder, metadata: &mut Metadata) {
+        let [described] = metadata.devices.as_mut_slice() else { return };
+        let mut worked: Vec<i64> = self.device_tracks.keys().map(|(_, ordinal, _)| *ordinal).collect();
+        worked.sort_unstable();
+        worked.dedup();
+        let [ordinal] = worked[..] else { return };
+        if ordinal == described.ordinal {
+            return;
+        }
+        let from = std::mem::replace(&mut described.ordinal, ordinal);
+        builder.findings.add(FindingCode::RenumberedDevice, || format!("{from} is {ordinal}"));
+        // Its allocations are told under the number of its description.
+        if let Some((alias, device)) = self.devices.get(&from).zip(self.devices.get(&ordinal)) {
+            builder.set_same_device(*alias, *device);
+        }
     }
 
     fn process(&mut self, builder: &mut TraceBuilder, pid: i64) -> ProcessId {

@@ -1,10 +1,12 @@
-//! Where steps begin and end: the job's own labels first, else the optimizer's steps, else one step over everything.
+//! Where steps begin and end: the job's own labels first, else the optimizer's steps, else kernels that repeat, else one
+//! step over everything.
 //!
 //! ```text
 //! thread   ░░data··fwd··bwd··opt│data··fwd··bwd··opt│data··fwd
 //! steps    ├──────── 0 ────────┤├──────── 1 ────────┤├─ 2, cut
 //! ```
 
+use super::repeating_kernels::repeating_windows;
 use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, TrackId};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
@@ -32,8 +34,12 @@ pub(super) fn find_steps(
     }
     for (process, marks) in marks_of {
         let inferred = optimizer_steps(trace, process, marks, is_cut.contains(&process));
-        trace.findings.add(FindingCode::InferredSteps, || format!("{} steps of process {}", inferred.len(), process.0));
-        steps.extend(inferred);
+        add_inferred(trace, &mut steps, inferred, "optimizer");
+    }
+    if trace.ranks().iter().any(|rank| !steps.iter().any(|step| step.rank == *rank)) {
+        for inferred in kernel_steps(trace, &steps) {
+            add_inferred(trace, &mut steps, inferred, "kernels");
+        }
     }
     for rank in trace.ranks() {
         if !steps.iter().any(|step| step.rank == rank) {
@@ -45,6 +51,26 @@ pub(super) fn find_steps(
         trace.findings.add(FindingCode::IncompleteStep, || format!("step {} of rank {}", step.number, step.rank));
     }
     trace.steps = steps;
+}
+
+fn add_inferred(trace: &mut Trace, steps: &mut Vec<Step>, inferred: Vec<Step>, from: &str) {
+    let process = inferred[0].process.0;
+    let example = || format!("{} steps of process {process}, from its {from}", inferred.len());
+    trace.findings.add(FindingCode::InferredSteps, example);
+    steps.extend(inferred);
+}
+
+/// The steps of processes that launch the same kernels again and again, of ranks that have none in `known`.
+fn kernel_steps(trace: &Trace, known: &[Step]) -> Vec<Vec<Step>> {
+    let rank_of = |process: ProcessId| trace.processes[process.index()].rank;
+    let is_wanted = |process: ProcessId| !known.iter().any(|step| step.rank == rank_of(process));
+    let of_process = |(process, windows): (ProcessId, Vec<(Span, bool)>)| -> Vec<Step> {
+        let numbered = (0_i64..).zip(windows);
+        let of_window =
+            |(number, (span, is_complete))| step(trace, process, number, span, StepSource::Kernels, is_complete);
+        numbered.map(of_window).collect()
+    };
+    repeating_windows(trace).into_iter().filter(|(process, _)| is_wanted(*process)).map(of_process).collect()
 }
 
 fn step(trace: &Trace, process: ProcessId, number: i64, span: Span, source: StepSource, is_complete: bool) -> Step {
