@@ -1,18 +1,17 @@
-//! What a person names as input, as text: a file read on all processors, or a stream that is unpacked on the way.
+//! What a person names as input, as text: a file, or a stream that is unpacked on the way; both are
+//! read on all processors.
 
 use crate::ImportError;
 use crate::progress::{Counted, Progress};
+use crate::stream::SharedStream;
 use crate::window::{BLOCK_BYTES, Blocks};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Packed within packed (a `.json.gz` in a `.zip`) may go this deep.
 const MAX_LAYERS: u32 = 4;
-/// Unpacked blocks that wait for their reader.
-const BLOCKS_AHEAD: usize = 4;
 /// The first bytes of packed data.
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -22,8 +21,8 @@ const ZIP: &[u8] = b"PK\x03\x04";
 pub(crate) struct Input<'a> {
     /// Its bytes, in order.
     pub(crate) blocks: Box<dyn Blocks + 'a>,
-    /// The same as a file whose bytes are the text itself.
-    pub(crate) file: Option<SharedFile>,
+    /// The same for several readers, unless it is in memory.
+    pub(crate) shared: Option<SharedText>,
     /// How it is packed, for messages: `gzip`.
     pub(crate) packing: Option<&'static str>,
 }
@@ -43,7 +42,7 @@ pub(crate) fn open(path: &Path, progress: &Progress) -> Result<Input<'static>, I
     }
     if is_regular && !is_packed(&head[..len]) {
         let file = SharedFile::new(file, progress).map_err(failed)?;
-        return Ok(Input { blocks: Box::new(file.from(0)), file: Some(file), packing: None });
+        return Ok(Input { blocks: Box::new(file.from(0)), shared: Some(SharedText::File(file)), packing: None });
     }
     if is_regular && head.starts_with(ZIP) {
         return from_zip(file, path, progress);
@@ -56,9 +55,9 @@ pub(crate) fn open(path: &Path, progress: &Progress) -> Result<Input<'static>, I
 pub(crate) fn in_memory<'a>(bytes: &'a [u8], path: &Path) -> Result<Input<'a>, ImportError> {
     if is_packed(bytes) {
         let input = unpacked(Box::new(io::Cursor::new(bytes.to_vec())), path, 0)?;
-        return Ok(Input { blocks: input.blocks, file: None, packing: input.packing });
+        return Ok(input);
     }
-    Ok(Input { blocks: Box::new(bytes), file: None, packing: None })
+    Ok(Input { blocks: Box::new(bytes), shared: None, packing: None })
 }
 
 fn is_packed(head: &[u8]) -> bool {
@@ -102,7 +101,9 @@ fn unpacked(mut source: Box<dyn Read + Send>, path: &Path, layers: u32) -> Resul
     if head.starts_with(ZIP) {
         return Err(ImportError::UnknownFormat { path: path.into(), found: "a zip archive in a stream" });
     }
-    Ok(Input { blocks: Box::new(Ahead::new(Box::new(whole))), file: None, packing: None })
+    let mut whole = whole;
+    let stream = SharedStream::of(move |writer| writer.read_all(&mut whole));
+    Ok(Input { blocks: Box::new(stream.alone_from(0)), shared: Some(SharedText::Stream(stream)), packing: None })
 }
 
 fn damaged(path: &Path, error: &io::Error) -> ImportError {
@@ -121,90 +122,72 @@ fn from_zip(file: File, path: &Path, progress: &Progress) -> Result<Input<'stati
         }
     }
     let Some((len, index)) = largest else { return Err(ImportError::Empty { path: path.into() }) };
-    let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
     // An entry borrows its archive, so both live in a thread of their own.
-    std::thread::spawn(move || match archive.by_index(index) {
-        Ok(mut entry) => send_blocks(&mut entry, &sender),
-        Err(error) => drop(sender.send(Err(io::Error::other(error)))),
+    let stream = SharedStream::of(move |writer| match archive.by_index(index) {
+        Ok(mut entry) => writer.read_all(&mut entry),
+        Err(error) => Err(io::Error::other(error)),
     });
     // Counted as unpacked: the archive reads its file as it likes.
     progress.set_total(len);
-    let source = Counted { source: BlockReader { receiver, block: io::Cursor::default() }, progress: progress.clone() };
+    let source = Counted { source: stream.alone_from(0).into_read(), progress: progress.clone() };
     let input = unpacked(Box::new(source), path, 1)?;
     Ok(Input { packing: Some("zip"), ..input })
 }
 
-/// What another thread sends, as a stream.
-struct BlockReader {
-    receiver: Receiver<io::Result<Vec<u8>>>,
-    block: io::Cursor<Vec<u8>>,
+/// A text that several threads read at different places.
+#[derive(Clone)]
+pub(crate) enum SharedText {
+    /// A file whose bytes are the text itself.
+    File(SharedFile),
+    /// A stream, unpacked on the way.
+    Stream(SharedStream),
 }
 
-impl Read for BlockReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.block.read(buffer)?;
-        if len > 0 || buffer.is_empty() {
-            return Ok(len);
-        }
-        match self.receiver.recv() {
-            Ok(block) => self.block = io::Cursor::new(block?),
-            Err(_) => return Ok(0),
-        }
-        self.block.read(buffer)
-    }
-}
-
-/// Reads `source` in blocks and sends them, until it ends or nobody receives any more.
-fn send_blocks(source: &mut dyn Read, sender: &SyncSender<io::Result<Vec<u8>>>) {
-    loop {
-        let mut block = vec![0; BLOCK_BYTES];
-        let mut len = 0;
-        // What was unpacked before trouble is sent before the trouble.
-        let trouble = loop {
-            match source.read(&mut block[len..]) {
-                Ok(0) => break None,
-                Ok(read) => len += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Some(error),
-            }
-        };
-        let is_last = len < block.len() || trouble.is_some();
-        block.truncate(len);
-        if len > 0 && sender.send(Ok(block)).is_err() {
-            return;
-        }
-        if let Some(error) = trouble {
-            let _ = sender.send(Err(error));
-        }
-        if is_last {
-            return;
+impl SharedText {
+    /// Its length, when it is known before it was read.
+    pub(crate) fn len(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => Some(file.len()),
+            Self::Stream(_) => None,
         }
     }
-}
 
-/// A stream that is read ahead by a thread of its own, so that unpacking and reading go on at the same time.
-struct Ahead {
-    receiver: Receiver<io::Result<Vec<u8>>>,
-}
-
-impl Ahead {
-    fn new(mut source: Box<dyn Read + Send>) -> Self {
-        let (sender, receiver) = sync_channel(BLOCKS_AHEAD);
-        std::thread::spawn(move || send_blocks(&mut source, &sender));
-        Self { receiver }
-    }
-}
-
-impl Blocks for Ahead {
-    fn append(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
-        let before = bytes.len();
-        while bytes.len() - before < wanted {
-            match self.receiver.recv() {
-                Ok(block) => bytes.extend_from_slice(&block?),
-                Err(_) => break,
-            }
+    /// Where it ends, as far as it was read.
+    pub(crate) fn end(&self) -> u64 {
+        match self {
+            Self::File(file) => file.len(),
+            Self::Stream(stream) => stream.end(),
         }
-        Ok(bytes.len() - before)
+    }
+
+    /// Its bytes from `at` on.
+    pub(crate) fn from(&self, at: u64) -> Box<dyn Blocks> {
+        match self {
+            Self::File(file) => Box::new(file.from(at)),
+            Self::Stream(stream) => Box::new(stream.from(at)),
+        }
+    }
+
+    /// The same, when nobody else reads it.
+    pub(crate) fn alone_from(&self, at: u64) -> Box<dyn Blocks> {
+        match self {
+            Self::File(file) => Box::new(file.from(at)),
+            Self::Stream(stream) => Box::new(stream.alone_from(at)),
+        }
+    }
+
+    /// Takes back bytes that were read alone, up to where reading stopped, and that begin at `place`.
+    pub(crate) fn remember(&self, place: u64, bytes: &[u8]) {
+        if let Self::Stream(stream) = self {
+            stream.remember(place, bytes.to_vec());
+        }
+    }
+
+    /// What is before `place` will not be asked for any more.
+    pub(crate) fn forget_before(&self, place: u64) {
+        if let Self::Stream(stream) = self {
+            stream.forget_before(place);
+        }
     }
 }
 

@@ -25,7 +25,7 @@ mod tests;
 mod tracks;
 
 use crate::ImportError;
-use crate::input::SharedFile;
+use crate::input::SharedText;
 use crate::json::scanner::Stop;
 use crate::window::Blocks;
 use document::Document;
@@ -53,8 +53,8 @@ pub(crate) struct Source<'a> {
     pub(crate) name: String,
     /// How it was packed: `gzip`.
     pub(crate) packing: Option<&'static str>,
-    /// The text as a file, when it is one.
-    pub(crate) file: Option<SharedFile>,
+    /// The text for several readers, unless it is in memory.
+    pub(crate) shared: Option<SharedText>,
 }
 
 /// Reads a text.
@@ -64,7 +64,7 @@ pub(crate) struct Source<'a> {
 pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<Trace, ImportError> {
     let mut builder = TraceBuilder::new(source.name);
     builder.sources = vec![source.path.display().to_string()];
-    let mut document = Document::new(blocks, source.file, Rows::new(builder));
+    let mut document = Document::new(blocks, source.shared, Rows::new(builder));
     document.cursor.skip_mark();
     let is_list = match document.cursor.peek() {
         Ok(b'{') => false,

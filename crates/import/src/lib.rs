@@ -14,6 +14,7 @@ mod labels;
 mod name_tables;
 mod progress;
 mod source_text;
+mod stream;
 mod window;
 
 pub use error::ImportError;
@@ -49,7 +50,7 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
         return capture::open_run(path);
     }
     let input = input::open(path, progress)?;
-    read_text(path, input.packing, input.file, input.blocks)
+    read_text(path, input.packing, input.shared, input.blocks)
 }
 
 /// Opens a trace whose bytes are in memory; `path` is what it is called in messages and results.
@@ -59,13 +60,13 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
 pub fn open_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Trace, ImportError> {
     let path = path.as_ref();
     let input = input::in_memory(bytes, path)?;
-    read_text(path, input.packing, None, input.blocks)
+    read_text(path, input.packing, input.shared, input.blocks)
 }
 
 fn read_text(
     path: &Path,
     packing: Option<&'static str>,
-    file: Option<input::SharedFile>,
+    shared: Option<input::SharedText>,
     blocks: Box<dyn Blocks + '_>,
 ) -> Result<Trace, ImportError> {
     let mut begun = Begun::of(blocks);
@@ -75,7 +76,7 @@ fn read_text(
     if dftracer::is_dftracer(begun.head()) {
         return Ok(dftracer::read(path, trace_name(path), &mut begun));
     }
-    let source = kineto::Source { path, name: trace_name(path), packing, file };
+    let source = kineto::Source { path, name: trace_name(path), packing, shared };
     kineto::read(source, Box::new(begun))
 }
 

@@ -1,7 +1,7 @@
 //! An event as its source wrote it: what no column keeps can still be read there.
 
 use crate::ImportError;
-use crate::input::{self, Input};
+use crate::input::{self, Input, SharedText};
 use crate::json::scanner::{Scanner, Stop};
 use crate::progress::Progress;
 use crate::window::{Blocks, MAX_ITEM_BYTES, Window};
@@ -20,10 +20,10 @@ pub fn source_text(trace: &Trace, slice: SliceId) -> Result<Option<String>, Impo
         return Ok(None);
     }
     let path = Path::new(source);
-    let Input { blocks, file, .. } = input::open(path, &Progress::default())?;
-    let window = match file {
-        Some(file) => Window::new(Box::new(file.from(place)) as Box<dyn Blocks>, place),
-        None => {
+    let Input { blocks, shared, .. } = input::open(path, &Progress::default())?;
+    let window = match shared {
+        Some(SharedText::File(file)) => Window::new(Box::new(file.from(place)) as Box<dyn Blocks>, place),
+        _ => {
             let mut window = Window::new(blocks, 0);
             while window.base() + window.bytes().len() as u64 <= place && window.slide(window.bytes().len()) {}
             let ahead = place.saturating_sub(window.base()) as usize;

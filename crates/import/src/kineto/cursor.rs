@@ -51,6 +51,11 @@ impl<B: Blocks> Cursor<B> {
         self.window.bytes().get(self.at).copied()
     }
 
+    /// What is at hand from here on.
+    pub(super) fn at_hand(&self) -> &[u8] {
+        &self.window.bytes()[self.at..]
+    }
+
     /// The end of what is at hand.
     pub(super) fn end(&self) -> u64 {
         self.window.base() + self.window.bytes().len() as u64
@@ -135,7 +140,7 @@ impl<B: Blocks> Cursor<B> {
     /// Goes to the first event from here on that begins before `limit`; false when there is none.
     pub(super) fn go_to_event(&mut self, limit: u64) -> bool {
         while self.place() < limit {
-            if let Some(at) = next_event(self.window.bytes(), self.at) {
+            if let Some(at) = next_event(self.window.bytes(), self.at, None) {
                 self.at = at;
                 return self.place() < limit;
             }
@@ -212,9 +217,9 @@ impl<B: Blocks> Cursor<B> {
             }
             None => passed.max(1),
         };
-        let mut is_reported = false;
+        let (mut is_reported, mut item_at) = (false, Some(self.at));
         loop {
-            if let Some(at) = next_event(self.window.bytes(), self.at + skip) {
+            if let Some(at) = next_event(self.window.bytes(), self.at + skip, item_at) {
                 if !is_reported {
                     unreadable(chunk, start_place);
                 }
@@ -222,6 +227,7 @@ impl<B: Blocks> Cursor<B> {
                 return true;
             }
             if self.bring_more(self.at) {
+                item_at = item_at.map(|_| self.at);
                 continue;
             }
             if !self.window.is_at_end() {
@@ -229,7 +235,7 @@ impl<B: Blocks> Cursor<B> {
                 if !is_reported {
                     unreadable(chunk, start_place);
                 }
-                (is_reported, skip) = (true, 0);
+                (is_reported, skip, item_at) = (true, 0, None);
                 let keep_from = self.window.bytes().len() - KEPT_BYTES;
                 self.at = 0;
                 self.window.slide(keep_from);
@@ -260,13 +266,15 @@ fn unreadable(chunk: &mut Chunk, place: u64) {
     chunk.findings.add(FindingCode::UnreadableEvent, || format!("at byte {place}"));
 }
 
-/// The first `{` from `from` on that stands in a list and begins with a key of an event.
-pub(super) fn next_event(bytes: &[u8], from: usize) -> Option<usize> {
+/// The first `{` from `from` on that stands in a list and begins with a key of an event. Where an item of a list begins,
+/// at `item_at`, what stands before it does not count: how much of that is at hand is chance.
+pub(super) fn next_event(bytes: &[u8], from: usize, item_at: Option<usize>) -> Option<usize> {
     const KEYS: [&[u8]; 8] = [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"args"];
     let mut at = from;
     loop {
         at += memchr::memchr(b'{', bytes.get(at..)?)?;
-        let is_item = matches!(bytes[..at].trim_ascii_end().last(), Some(b',' | b'['));
+        let before = bytes[item_at.unwrap_or(0)..at].trim_ascii_end();
+        let is_item = before.last().map_or(item_at.is_some(), |byte| matches!(byte, b',' | b'['));
         let key = bytes[at + 1..].trim_ascii_start().strip_prefix(b"\"");
         let begins_event =
             |rest: &[u8]| KEYS.iter().any(|key| rest.strip_prefix(*key).is_some_and(|r| r.first() == Some(&b'"')));

@@ -6,7 +6,7 @@ use super::metadata::Metadata;
 use super::parallel::read_on_all_processors;
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
-use crate::input::SharedFile;
+use crate::input::SharedText;
 use crate::json::scanner::Stop;
 use crate::window::{Blocks, Window};
 use stepscope_trace::FindingCode;
@@ -25,13 +25,13 @@ pub(super) struct Document<'a> {
     pub(super) broken_at: Option<(u64, Option<u8>)>,
     /// What the system said when it would not give more of the text.
     trouble: Option<Trouble>,
-    /// The same text as a file: its events are then read on all processors.
-    file: Option<SharedFile>,
+    /// The same text for several readers: its events are then read on all processors.
+    shared: Option<SharedText>,
 }
 
 impl<'a> Document<'a> {
     /// Nothing read yet.
-    pub(super) fn new(source: Box<dyn Blocks + 'a>, file: Option<SharedFile>, rows: Rows) -> Self {
+    pub(super) fn new(source: Box<dyn Blocks + 'a>, shared: Option<SharedText>, rows: Rows) -> Self {
         let cursor = Cursor::new(Window::new(source, 0));
         Self {
             cursor,
@@ -40,7 +40,7 @@ impl<'a> Document<'a> {
             has_events_list: false,
             broken_at: None,
             trouble: None,
-            file,
+            shared,
         }
     }
 
@@ -73,20 +73,18 @@ impl<'a> Document<'a> {
         self.cursor.read(|scanner| scanner.expect(b'[', "a list of events"))?;
         self.has_events_list = true;
         let from = self.cursor.place();
-        match self.file.as_ref().filter(|file| file.len().saturating_sub(from) > CHUNK_BYTES) {
-            Some(file) => {
-                let (end, trouble) = read_on_all_processors(file, from, &mut self.rows);
-                self.trouble = trouble;
-                let place = match end {
-                    Ended::List(place) | Ended::Limit(place) => place,
-                    Ended::Text => file.len(),
-                };
-                // What stands behind the events.
-                self.cursor = Cursor::new(Window::new(Box::new(file.from(place)), place));
-                if end == Ended::Text { Err(Stop::End) } else { Ok(()) }
-            }
-            None => self.read_events_here(from),
-        }
+        let is_long = |text: &&SharedText| text.len().is_none_or(|len| len.saturating_sub(from) > CHUNK_BYTES);
+        let Some(text) = self.shared.as_ref().filter(is_long) else { return self.read_events_here(from) };
+        text.remember(from, self.cursor.at_hand());
+        let (end, trouble) = read_on_all_processors(text, from, &mut self.rows);
+        self.trouble = trouble;
+        let place = match end {
+            Ended::List(place) | Ended::Limit(place) => place,
+            Ended::Text => text.end(),
+        };
+        // What stands behind the events.
+        self.cursor = Cursor::new(Window::new(text.alone_from(place), place));
+        if end == Ended::Text { Err(Stop::End) } else { Ok(()) }
     }
 
     fn read_events_here(&mut self, from: u64) -> Result<(), Stop> {

@@ -14,7 +14,7 @@ use super::chunk::Chunk;
 use super::cursor::{Cursor, Ended, Trouble};
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
-use crate::input::SharedFile;
+use crate::input::SharedText;
 use crate::window::{Blocks, Window};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -22,6 +22,9 @@ use std::sync::{Condvar, Mutex};
 
 /// White space between a comma and its event may be this long without the event being overlooked by a worker.
 const BEFORE_BYTES: u64 = 256;
+
+/// Readers of a stream.
+const STREAM_WORKERS: u64 = 4;
 
 /// A chunk as a worker read it.
 struct Read {
@@ -43,9 +46,13 @@ struct Progress {
 
 /// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what the
 /// system said when the file could not be read to its end.
-pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
-    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-    let count = (file.len() - from).div_ceil(CHUNK_BYTES);
+pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let (workers, count) = match text.len() {
+        Some(len) => (processors, (len - from).div_ceil(CHUNK_BYTES)),
+        // Unpacking, by one thread, keeps no more readers busy.
+        None => (processors.min(STREAM_WORKERS), u64::MAX),
+    };
     let progress = Mutex::new(Progress { next: 0, added: 0, is_over: false });
     let changed = Condvar::new();
     let (sender, receiver) = mpsc::channel();
@@ -59,7 +66,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
                 let mut memory = Vec::new();
                 while let Some(index) = take(progress, changed, count, 2 * workers + 2) {
                     let chunk = lock(used).try_recv().unwrap_or_default();
-                    if sender.send(read_chunk(file, from, index, chunk, &mut memory)).is_err() {
+                    if sender.send(read_chunk(text, from, index, chunk, &mut memory)).is_err() {
                         return;
                     }
                 }
@@ -77,7 +84,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
                         Ok(read) => drop(waiting.insert(read.index, read)),
                         Err(_) => {
                             break read_from(
-                                file,
+                                text,
                                 from,
                                 index,
                                 from + index * CHUNK_BYTES,
@@ -92,7 +99,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
             if place < limit {
                 let read = match read.start == Some(place) {
                     true => read,
-                    false => read_from(file, from, index, place, read.chunk, &mut Vec::new()),
+                    false => read_from(text, from, index, place, read.chunk, &mut Vec::new()),
                 };
                 (ended, trouble) = (read.ended, read.trouble);
                 let _ = used_sender.send(rows.add(read.chunk));
@@ -101,6 +108,7 @@ pub(super) fn read_on_all_processors(file: &SharedFile, from: u64, rows: &mut Ro
                     Ended::List(_) | Ended::Text => break,
                 }
             }
+            text.forget_before(limit.min(place).saturating_sub(BEFORE_BYTES));
             lock(&progress).added = index + 1;
             changed.notify_all();
         }
@@ -130,14 +138,14 @@ fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn read_chunk(file: &SharedFile, from: u64, index: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
+fn read_chunk(text: &SharedText, from: u64, index: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
     let begin = from + index * CHUNK_BYTES;
     if index == 0 {
-        return read_from(file, from, 0, from, chunk, memory);
+        return read_from(text, from, 0, from, chunk, memory);
     }
     // Before it may stand the comma that makes the first event an item of the list.
     let before = BEFORE_BYTES.min(begin);
-    let window = Window::in_memory_of(file.from(begin - before), begin - before, std::mem::take(memory));
+    let window = Window::in_memory_of(text.from(begin - before), begin - before, std::mem::take(memory));
     let mut cursor = Cursor::new(window);
     let limit = chunk_limit(from, begin);
     if cursor.peek_at(begin).is_none() || !cursor.go_to_event(limit) {
@@ -147,8 +155,8 @@ fn read_chunk(file: &SharedFile, from: u64, index: u64, chunk: Chunk, memory: &m
     read_with(cursor, index, start, limit, chunk, memory)
 }
 
-fn read_from(file: &SharedFile, from: u64, index: u64, start: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
-    let window = Window::in_memory_of(file.from(start), start, std::mem::take(memory));
+fn read_from(text: &SharedText, from: u64, index: u64, start: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
+    let window = Window::in_memory_of(text.from(start), start, std::mem::take(memory));
     read_with(Cursor::new(window), index, start, from + (index + 1) * CHUNK_BYTES, chunk, memory)
 }
 

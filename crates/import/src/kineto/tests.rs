@@ -2,8 +2,9 @@
 
 use super::{Source, read};
 use crate::ImportError;
-use crate::input::SharedFile;
+use crate::input::{SharedFile, SharedText};
 use crate::progress::Progress;
+use crate::stream::SharedStream;
 use proptest::prelude::*;
 use std::path::Path;
 use stepscope_trace::{CommBackend, DataParallelism, FindingCode, FlowKind, SliceId, Trace, TrackKind};
@@ -27,7 +28,7 @@ fn check_sane(text: &[u8]) {
 }
 
 fn try_read(text: &[u8]) -> Result<Trace, ImportError> {
-    let source = Source { path: Path::new("t.json"), name: "t".into(), packing: None, file: None };
+    let source = Source { path: Path::new("t.json"), name: "t".into(), packing: None, shared: None };
     read(source, Box::new(text))
 }
 
@@ -123,7 +124,8 @@ fn why_a_file_cannot_be_read_further_is_told() {
         let file = std::fs::File::open(&path).expect("opened");
         let mut file = SharedFile::new(file, &Progress::default()).expect("a length");
         file.broken_from = broken_from;
-        let source = Source { path: &path, name: "t".into(), packing: None, file: Some(file.clone()) };
+        let source =
+            Source { path: &path, name: "t".into(), packing: None, shared: Some(SharedText::File(file.clone())) };
         let trace = read(source, Box::new(file.from(0))).expect("a trace");
         let finding = trace.findings.iter().find(|finding| finding.code == FindingCode::TruncatedInput);
         let expected = format!("Input/output error (os error 5) after {broken_from} bytes");
@@ -494,6 +496,53 @@ const PIECES: &[&str] = &[
     "\u{e9}",
 ];
 
+#[test]
+fn the_event_behind_a_stray_byte_is_found_wherever_a_chunk_begins() {
+    let rows = |count: usize| -> String {
+        (0..count).map(|at| format!("{{\"ph\": \"X\", \"name\": \"a\", \"ts\": {at}, \"dur\": 1, \"args\": {{\"x\": [{{\"name\": 1}}]}}}},\n")).collect()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("t.json");
+    for before in 0..40 {
+        let text = format!("[{}{}\u{c}{}\n{}{{}}]", rows(12), " ".repeat(27 * before), " ".repeat(300), rows(30));
+        std::fs::write(&file, &text).expect("written");
+        for trace in [crate::open(&file), try_read(text.as_bytes()), read_stream(text.clone().into_bytes())] {
+            let trace = trace.expect("a trace");
+            assert_eq!((trace.slices.len(), trace.findings.count(FindingCode::UnreadableEvent)), (42, 2), "{before}");
+        }
+    }
+}
+
+/// The same text as a stream that several threads read.
+fn read_stream(bytes: Vec<u8>) -> Result<Trace, ImportError> {
+    let stream = SharedStream::of(move |writer| writer.read_all(&mut bytes.as_slice()));
+    let blocks = Box::new(stream.alone_from(0));
+    let shared = Some(SharedText::Stream(stream));
+    super::read(Source { path: Path::new("t.json"), name: "t".into(), packing: None, shared }, blocks)
+}
+
+#[test]
+fn a_long_stream_is_read_by_several_threads_as_it_is_by_one() {
+    let row = |at: usize| {
+        let filler = "y".repeat(at * 7 % 300);
+        format!(
+            "{{\"ph\": \"X\", \"name\": \"{filler}\", \"pid\": 1, \"tid\": {}, \"ts\": {at}, \"dur\": 1}},\n",
+            at % 3
+        )
+    };
+    let rows: String = (0..12_000).map(row).collect();
+    let text = format!("{{\"deviceProperties\": [], \"traceEvents\": [{rows}], \"hostname\": \"box\"}}").into_bytes();
+    assert!(text.len() > 15 * crate::window::BLOCK_BYTES);
+    let told = |trace: Trace| format!("{:?} {:?} {:?}", slices(&trace), trace.findings, trace.processes);
+    let (stream, alone) = (read_stream(text.clone()).expect("a trace"), try_read(&text).expect("a trace"));
+    assert_eq!(alone.slices.len(), 12_000);
+    assert!(told(stream) == told(alone));
+    let cut = text[..text.len() / 2].to_vec();
+    let (stream, alone) = (read_stream(cut.clone()).expect("a trace"), try_read(&cut).expect("a trace"));
+    assert_eq!(alone.findings.count(FindingCode::TruncatedInput), 1);
+    assert!(told(stream) == told(alone));
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_a_trace_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -532,6 +581,8 @@ proptest! {
             Ok(trace) => format!("{:?} {:?} {:?} {:?}", slices(&trace), trace.ops, trace.findings, trace.processes),
             Err(error) => error.to_string().split(':').next().unwrap_or_default().to_string(),
         };
-        prop_assert_eq!(shown(crate::open(&file)), shown(try_read(&bytes)));
+        let alone = shown(try_read(&bytes));
+        prop_assert_eq!(shown(crate::open(&file)), alone.clone());
+        prop_assert_eq!(shown(read_stream(bytes)), alone);
     }
 }
