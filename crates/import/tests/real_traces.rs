@@ -1,6 +1,7 @@
 //! Traces that other people's profilers wrote, where the folder with them is there: numbers worked out independently,
 //! and laws that hold for every trace.
 
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use stepscope_analyses::memory_summary::memory_summary;
 use stepscope_analyses::operators::operators;
 use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
-use stepscope_analyses::{Asked, Outcome, Selection, catalogue};
+use stepscope_analyses::{Asked, Outcome, Selection, Table, catalogue};
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{StepSource, Trace};
 
@@ -179,6 +180,39 @@ fn moving_all_times_changes_no_result() {
         assert_ne!(here.slices.len(), 0);
         for (here, there) in outcomes(&here).iter().zip(outcomes(&there)) {
             assert_eq!((&here.table, here.coverage), (&there.table, there.coverage), "{}", name(path));
+        }
+    }
+}
+
+/// The rows of the text in another order: what was behind `at` of 100 comes first.
+fn turned(bytes: &[u8], at: usize) -> Option<Vec<u8>> {
+    let mut members: BTreeMap<&str, &RawValue> = serde_json::from_slice(bytes).ok()?;
+    let mut rows: Vec<&RawValue> = serde_json::from_str(members.remove("traceEvents")?.get()).ok()?;
+    let middle = rows.len() * at / 100;
+    rows.rotate_left(middle);
+    let rows: Vec<&str> = rows.iter().map(|row| row.get()).collect();
+    let others = members.iter().map(|(key, value)| format!(", \"{key}\": {}", value.get())).collect::<String>();
+    Some(format!("{{\"traceEvents\": [{}]{others}}}", rows.join(",\n")).into_bytes())
+}
+
+#[test]
+fn the_order_of_rows_changes_no_result() {
+    // Examples of findings are the first ones met.
+    let without_examples = |mut table: Table| {
+        table.columns.retain(|column| column.name != "examples");
+        table
+    };
+    for path in &files() {
+        let bytes = unpacked(path);
+        let here = outcomes(&open_bytes(path, &bytes).expect("a trace"));
+        for at in [37, 61] {
+            let turned = turned(&bytes, at).expect("an object with traceEvents");
+            let there = outcomes(&open_bytes(path, &turned).expect("a trace"));
+            for ((here, there), analysis) in here.iter().zip(there).zip(catalogue()) {
+                let tables = [here.table.clone(), there.table].map(without_examples);
+                assert!(tables[0] == tables[1], "{} of {}, turned at {at} %", analysis.name, name(path));
+                assert_eq!(here.coverage, there.coverage);
+            }
         }
     }
 }
