@@ -1,11 +1,10 @@
 //! A device waits while the host runs code outside of operators.
 
-use super::facts::{Facts, quoted, share_of_device};
+use super::facts::Facts;
 use super::pauses::Pauses;
-use super::{Advice, GainEstimate, Judged, Rule};
+use super::{Advice, Judged, Rule};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
-use stepscope_base::units::{format_ns, format_ratio};
 
 const THRESHOLD: f64 = 0.10;
 
@@ -23,22 +22,9 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
-    let pause = pauses.of(IdleCause::HostOther);
-    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
-    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
-    let host = pauses.host(IdleCause::HostOther);
-    let host =
-        host.map_or_else(String::new, |name| format!(", the longest in {}", quoted(facts.trace.strings.get(name))));
-    Some(Advice {
-        says: format!(
-            "{gpu} waits {idle} ({ratio}) of {window} while the host is in no operator and no call of the \
-             device{host}."
-        ),
-        count: Some(pause.count),
-        gain: Some((pause.total_ns, GainEstimate::Removal)),
-        place: pause.place(),
-        ..row
+    pauses.of(IdleCause::HostOther).row(facts, device, THRESHOLD, || {
+        let longest_in = pauses.longest_in(facts, IdleCause::HostOther);
+        format!("while the host is in no operator and no call of the device{longest_in}")
     })
 }
 

@@ -1,11 +1,10 @@
 //! A device waits for the host to launch, and what is launched is no shorter than its launch.
 
-use super::facts::{Facts, quoted, share_of_device};
+use super::facts::Facts;
 use super::pauses::Pauses;
-use super::{Advice, GainEstimate, Judged, Rule, short_kernels};
+use super::{Advice, Judged, Rule, short_kernels};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
-use stepscope_base::units::{format_ns, format_ratio};
 
 /// Share of the window in which the device waits for launches.
 pub(super) const THRESHOLD: f64 = 0.10;
@@ -28,19 +27,8 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
-    let pause = pauses.of(IdleCause::LaunchBound);
-    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
-    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
-    let host = pauses.host(IdleCause::LaunchBound);
-    let host =
-        host.map_or_else(String::new, |name| format!(", the longest in {}", quoted(facts.trace.strings.get(name))));
-    Some(Advice {
-        says: format!("{gpu} waits {idle} ({ratio}) of {window} for the host to get to its next launch{host}."),
-        count: Some(pause.count),
-        gain: Some((pause.total_ns, GainEstimate::Removal)),
-        place: pause.place(),
-        ..row
+    pauses.of(IdleCause::LaunchBound).row(facts, device, THRESHOLD, || {
+        format!("for the host to get to its next launch{}", pauses.longest_in(facts, IdleCause::LaunchBound))
     })
 }
 

@@ -1,10 +1,10 @@
 //! A device waits while the host is busy with one thing for long: initialisation, compilation, allocation, logging.
 
-use super::facts::{Facts, counted, quoted, share_of_device};
+use super::facts::{Facts, counted, quoted};
 use super::pauses::Pauses;
-use super::{Advice, GainEstimate, Judged, Rule};
+use super::{Advice, Judged, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
-use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_base::units::format_ns;
 
 const THRESHOLD: f64 = 0.05;
 
@@ -23,22 +23,17 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = &pauses.long;
-    let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
-    let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
-    let (pauses, longest) = (counted(pause.count, "long pause"), format_ns(pause.longest_ns));
-    let inside = match pause.place().and_then(|place| place.slice) {
-        Some(slice) => format!("most of it in {}", quoted(facts.trace.slice_name(slice))),
-        None => "in which nothing was recorded of the host".into(),
-    };
-    let longest =
-        if pause.count == 1 { format!(", {inside}") } else { format!("; the longest takes {longest}, {inside}") };
-    Some(Advice {
-        says: format!("{gpu} waits {idle} ({ratio}) of {window} in {pauses} of the host{longest}."),
-        count: Some(pause.count),
-        gain: Some((pause.total_ns, GainEstimate::Removal)),
-        place: pause.place(),
-        ..row
+    pause.row(facts, device, THRESHOLD, || {
+        let inside = match pause.place().and_then(|place| place.slice) {
+            Some(slice) => format!("most of it in {}", quoted(facts.trace.slice_name(slice))),
+            None => "in which nothing was recorded of the host".into(),
+        };
+        let longest = match pause.count {
+            1 => inside,
+            _ => format!("the longest takes {}, {inside}", format_ns(pause.longest_ns)),
+        };
+        let (pauses, stop) = (counted(pause.count, "long pause"), if pause.count == 1 { "," } else { ";" });
+        format!("in {pauses} of the host{stop} {longest}")
     })
 }
 

@@ -1,11 +1,12 @@
 //! The idle time of a device as rules see it: by cause, with what the host did in one long call set apart.
 
-use super::Place;
-use super::facts::Facts;
+use super::facts::{Facts, quoted, share_of_device};
+use super::{Advice, GainEstimate, Place};
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
 use crate::idle_causes::longest_host;
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::StringId;
+use stepscope_base::units::{format_ns, format_ratio};
 
 /// A pause of the host this long is an event of its own and not the pace of the host.
 const LONG_NS: i64 = 10_000_000;
@@ -47,6 +48,26 @@ impl Pause {
         }
     }
 
+    /// A row about it, when it is more than `threshold_ratio` of the device's window: the device waits, and `how`.
+    pub(super) fn row(
+        &self,
+        facts: &Facts,
+        device: &TemporalBreakdown,
+        threshold_ratio: f64,
+        how: impl FnOnce() -> String,
+    ) -> Option<Advice> {
+        let row = share_of_device(device, self.total_ns, threshold_ratio)?;
+        let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+        let (idle, ratio) = (format_ns(self.total_ns), format_ratio(row.measured_ratio?));
+        Some(Advice {
+            says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
+            count: Some(self.count),
+            gain: Some((self.total_ns, GainEstimate::Removal)),
+            place: self.place(),
+            ..row
+        })
+    }
+
     /// Where the longest is.
     pub(super) fn place(&self) -> Option<Place> {
         self.longest.map(|part| Place { start_ns: part.span.start_ns, slice: part.host })
@@ -77,9 +98,11 @@ impl Pauses {
         &self.by_cause[cause as usize]
     }
 
-    /// What the host was in for the longest time while this was the cause.
-    pub(super) fn host(&self, cause: IdleCause) -> Option<StringId> {
-        self.host[cause as usize]
+    /// What the host was in for the longest time while this was the cause, to go on a sentence with; nothing when it is
+    /// not known.
+    pub(super) fn longest_in(&self, facts: &Facts, cause: IdleCause) -> String {
+        let name = self.host[cause as usize].map(|name| quoted(facts.trace.strings.get(name)));
+        name.map_or_else(String::new, |name| format!(", the longest in {name}"))
     }
 
     /// What of the `held` time is behind communication.
