@@ -100,12 +100,12 @@ impl SharedStream {
 
     /// Its bytes from `at` on, which are kept for others.
     pub(crate) fn from(&self, at: u64) -> StreamPart {
-        StreamPart { stream: self.clone(), at, kept_to: at + KEPT_BYTES }
+        StreamPart { stream: self.clone(), from: at, at, kept_bytes: KEPT_BYTES }
     }
 
     /// The same, when nobody else reads it: what was read is forgotten.
     pub(crate) fn alone_from(&self, at: u64) -> StreamPart {
-        StreamPart { stream: self.clone(), at, kept_to: 0 }
+        StreamPart { stream: self.clone(), from: at, at, kept_bytes: 0 }
     }
 
     /// What is before `place` will not be asked for any more.
@@ -193,9 +193,10 @@ impl Writer {
 /// The bytes of a stream from a place on.
 pub(crate) struct StreamPart {
     stream: SharedStream,
+    from: u64,
     at: u64,
-    /// What is read up to here is kept.
-    kept_to: u64,
+    /// Of what it has read, so much is kept for others.
+    kept_bytes: u64,
 }
 
 impl Blocks for StreamPart {
@@ -213,9 +214,8 @@ impl Blocks for StreamPart {
                 Err(_) if bytes.len() > before => break,
                 Err(error) => return Err(error),
             }
-            if self.at > self.kept_to {
-                let kept = if self.kept_to == 0 { 0 } else { KEPT_BYTES };
-                self.stream.forget_before(self.at - kept);
+            if self.at > self.from + self.kept_bytes {
+                self.stream.forget_before(self.at - self.kept_bytes);
             }
         }
         Ok(bytes.len() - before)

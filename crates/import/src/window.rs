@@ -80,9 +80,11 @@ impl<B: Blocks> Window<B> {
         Self { source, bytes: Vec::new(), base, is_at_end: false, trouble: None }
     }
 
-    /// The same in memory that another window used.
+    /// The same in memory that another window used. What a long item needed is given back: files are read into all the
+    /// memory that there is.
     pub(crate) fn in_memory_of(source: B, base: u64, mut memory: Vec<u8>) -> Self {
         memory.clear();
+        memory.shrink_to(2 * BLOCK_BYTES);
         Self { source, bytes: memory, base, is_at_end: false, trouble: None }
     }
 
@@ -155,6 +157,12 @@ mod tests {
             seen += window.bytes().len() as u64;
         }
         assert_eq!((seen as usize, window.is_at_end()), (text.len(), true));
+    }
+
+    #[test]
+    fn the_memory_of_a_long_item_is_not_kept() {
+        let window = Window::in_memory_of(b"text".as_slice(), 0, Vec::with_capacity(40 * BLOCK_BYTES));
+        assert!(window.into_memory().capacity() < 3 * BLOCK_BYTES);
     }
 
     #[test]
