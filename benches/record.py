@@ -85,9 +85,10 @@ class Stepscope:
 
     def __init__(self, folder):
         from stepscope import _recording
+        from stepscope._options import Options
 
         self._recording = _recording
-        _recording.open_capture(folder, torch)
+        _recording.open_capture(folder, torch, Options(modules=False, gc=False, counters=False))
 
     def start(self):
         self._recording.start_hook(torch)

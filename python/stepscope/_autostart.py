@@ -18,8 +18,9 @@ def start(torch):
     """Open this process's capture and hook PyTorch; on trouble print one line and leave the program alone."""
     try:
         from stepscope import _recording
+        from stepscope._options import Options
 
-        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch)
+        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch, Options.from_environment())
         _recording.start_hook(torch)
     except Exception as error:
         say(f"not recording process {os.getpid()}: {error}")

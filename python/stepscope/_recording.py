@@ -6,15 +6,29 @@ import threading
 
 from stepscope import _facts, _recorder
 from stepscope._hook import HookRefused, probe
+from stepscope._options import Options
 from stepscope._say import say
 
-_state = {"torch": None, "is_prepared": False, "is_on": False, "refusal": None, "is_probed": False, "knows_rank": False}
+_state = {
+    "torch": None,
+    "options": Options(),
+    "is_prepared": False,
+    "is_on": False,
+    "refusal": None,
+    "is_probed": False,
+    "knows_rank": False,
+}
+
+# What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
+_FEATURES = ()
 
 
-def open_capture(run, torch):
+def open_capture(run, torch, options):
     """Open this process's capture below the run folder; True when it was not open before."""
     _path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch))
     _state["torch"] = torch
+    if is_new:
+        _state["options"] = options
     if is_new and not _state["is_prepared"]:
         _state["is_prepared"] = True
         _prepare_process(torch)
@@ -48,11 +62,21 @@ def start_hook(torch):
         _recorder.hook()
     else:
         _recorder.set_fact("hook_refused", str(_state["refusal"]))
+    for feature in _FEATURES:
+        try:
+            feature.start(torch, _state["options"])
+        except Exception as error:
+            say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
 
 
 def stop_hook():
     """Record ops no longer."""
     _state["is_on"] = False
+    for feature in reversed(_FEATURES):
+        try:
+            feature.stop()
+        except Exception as error:
+            say(f"still recording in process {os.getpid()}: {feature.__name__}: {error}")
     _recorder.unhook()
 
 

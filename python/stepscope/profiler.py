@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 
-from stepscope import _recorder, _recording
+from stepscope import _options, _recorder, _recording
 
 __all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule"]
 
@@ -191,6 +191,7 @@ class profile:
         self._is_started = False
         self._is_owner = False
         self._environment = {}
+        self._options = _options.Options()
         options = {
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
@@ -222,7 +223,7 @@ class profile:
         try:
             _create_run(self.run)
             # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
-            self._is_owner = _recording.open_capture(self.run, torch)
+            self._is_owner = _recording.open_capture(self.run, torch, self._options)
         except OSError as error:
             warnings.warn(f"stepscope does not record: {error}", stacklevel=2)
             return
@@ -306,7 +307,11 @@ class profile:
         """Processes that the program spawns find their way to this run."""
         inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_inject")
         path = os.environ.get("PYTHONPATH")
-        values = {"STEPSCOPE_RUN": self.run, "PYTHONPATH": inject + (os.pathsep + path if path else "")}
+        values = {
+            "STEPSCOPE_RUN": self.run,
+            _options.VARIABLE: self._options.to_environment(),
+            "PYTHONPATH": inject + (os.pathsep + path if path else ""),
+        }
         self._environment = {name: (os.environ.get(name), value) for name, value in values.items()}
         os.environ.update(values)
 

@@ -1,6 +1,7 @@
 //! `stepscope record`: run a program and record it.
 
 mod child;
+mod options;
 mod program;
 mod run_folder;
 
@@ -19,6 +20,8 @@ use std::time::SystemTime;
 
 /// The environment variable that tells recorded processes where their run is.
 const RUN_VARIABLE: &str = "STEPSCOPE_RUN";
+/// The environment variable that tells them what to record.
+const OPTIONS_VARIABLE: &str = "STEPSCOPE_OPTIONS";
 
 /// Run a program and record it: every Python process with PyTorch, all threads, forked and spawned workers
 ///
@@ -29,12 +32,15 @@ const RUN_VARIABLE: &str = "STEPSCOPE_RUN";
     after_help = "\
 Examples:
   stepscope record -- python train.py --epochs 1
+  stepscope record --shapes --memory -- python train.py
   stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py"
 )]
 pub(crate) struct RecordArguments {
     /// The run's folder [default: stepscope-runs/<UTC time>-<name>]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    options: options::Options,
     /// The program and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -51,7 +57,7 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     let path =
         arguments.output.unwrap_or_else(|| run_folder::default_path(command, &utc::compact_utc(SystemTime::now())));
     let run = RunFolder::create(&path, command)?;
-    let environment = environment(run.path(), &package);
+    let environment = environment(run.path(), &package, &arguments.options);
     let status = match child::run(command, &environment) {
         Ok(status) => status,
         Err(error) => {
@@ -64,13 +70,14 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
 }
 
 /// What the program's environment has beside ours.
-fn environment(run: &Path, package: &Path) -> Vec<(&'static str, OsString)> {
+fn environment(run: &Path, package: &Path, options: &options::Options) -> Vec<(&'static str, OsString)> {
     let mut search_path = injected_folder(package).into_os_string();
     if let Some(before) = std::env::var_os("PYTHONPATH").filter(|before| !before.is_empty()) {
         search_path.push(if cfg!(windows) { ";" } else { ":" });
         search_path.push(before);
     }
-    vec![(RUN_VARIABLE, run.as_os_str().to_os_string()), ("PYTHONPATH", search_path)]
+    let options = options.to_environment().into();
+    vec![(RUN_VARIABLE, run.as_os_str().to_os_string()), (OPTIONS_VARIABLE, options), ("PYTHONPATH", search_path)]
 }
 
 /// Closes the run and tells on standard error what is in it. The program has ended: nothing here changes its exit code.

@@ -1,0 +1,42 @@
+"""What to record beside operators, labels and steps: said on the command line or to the API, read by every process."""
+
+import dataclasses
+import json
+import os
+
+from stepscope._say import say
+
+VARIABLE = "STEPSCOPE_OPTIONS"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a run records. The defaults are all that is cheap."""
+
+    shapes: bool = False
+    """What each operator is called with: shapes, types, strides, values."""
+    memory: bool = False
+    """Every allocation and free."""
+    stacks: str = ""
+    """Python's call stack: ``"ops"``, of each operator; ``"calls"``, every Python call as well; else nothing."""
+    modules: bool = True
+    """Calls of ``nn.Module``, by their path in the model."""
+    gc: bool = True
+    """Python's garbage collections."""
+    counters: bool = True
+    """The process's memory and CPU time, sampled."""
+
+    @classmethod
+    def from_environment(cls):
+        """The options that ``stepscope record`` or a parent process set; those not set are the defaults."""
+        text = os.environ.get(VARIABLE, "")
+        known = {field.name for field in dataclasses.fields(cls)}
+        try:
+            return cls(**{name: value for name, value in json.loads(text or "{}").items() if name in known})
+        except (ValueError, AttributeError):
+            say(f"{VARIABLE} cannot be read and is left aside: {text[:80]!r}")
+            return cls()
+
+    def to_environment(self):
+        """The value of :data:`VARIABLE` that says the same."""
+        return json.dumps(dataclasses.asdict(self))
