@@ -8,7 +8,6 @@ the program records itself.
 
 import mmap
 import os
-import struct
 import sys
 
 import torch
@@ -20,15 +19,15 @@ def train(counters):
     x = torch.zeros(16)
     model = torch.nn.Linear(16, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    ops = 0
+    # One store each: `struct.pack_into` would write a zero first, and the kill may come between.
+    finished = memoryview(counters).cast("q")
     for step in range(1_000_000):
         for _ in range(OPS_PER_STEP):
             torch.erfinv(x)
-            ops += 1
-            struct.pack_into("<q", counters, 0, ops)
+            finished[0] += 1
         model(x).sum().backward()
         optimizer.step()
-        struct.pack_into("<q", counters, 8, step + 1)
+        finished[1] = step + 1
         print(step, flush=True)
 
 
