@@ -44,18 +44,63 @@ impl TickClock {
         if self.points.len() == 1 {
             return self.points[0].1.saturating_add(at);
         }
-        let after = self.points.partition_point(|(ticks, _)| *ticks <= at).clamp(1, self.points.len() - 1);
-        let ((t0, n0), (t1, n1)) = (self.points[after - 1], self.points[after]);
-        // Wide, since a damaged capture may hold any numbers.
-        let (t0, n0, t1, n1) = (i128::from(t0), i128::from(n0), i128::from(t1), i128::from(n1));
-        let ns = n0 + ((i128::from(at) - t0) * (n1 - n0)).div_euclid(t1 - t0);
-        ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        self.on_line(at, self.line_of(at))
+    }
+
+    /// A clock that remembers the line it used last: what is recorded asks for one moment after the other.
+    pub(crate) fn cursor(&self) -> TickCursor<'_> {
+        TickCursor { clock: self, line: 1 }
+    }
+
+    /// The index of the point that ends the line on which `at` lies.
+    fn line_of(&self, at: i64) -> usize {
+        self.points.partition_point(|(ticks, _)| *ticks <= at).clamp(1, self.points.len() - 1)
+    }
+
+    /// Nanoseconds at `at` on the line that ends at point `line`.
+    #[inline]
+    fn on_line(&self, at: i64, line: usize) -> i64 {
+        let ((t0, n0), (t1, n1)) = (self.points[line - 1], self.points[line]);
+        let in_64_bits = || {
+            let product = at.checked_sub(t0)?.checked_mul(n1.checked_sub(n0)?)?;
+            n0.checked_add(product.div_euclid(t1.checked_sub(t0)?))
+        };
+        in_64_bits().unwrap_or_else(|| {
+            // Wide, since a damaged capture may hold any numbers.
+            let (t0, n0, t1, n1) = (i128::from(t0), i128::from(n0), i128::from(t1), i128::from(n1));
+            let ns = n0 + ((i128::from(at) - t0) * (n1 - n0)).div_euclid(t1 - t0);
+            ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        })
     }
 
     /// Ticks since the origin, negative before it, although only 56 bits are kept.
     fn relative(&self, ticks: u64) -> i64 {
         let shift = 64 - TICK_BITS;
         (ticks.wrapping_sub(self.origin_ticks) << shift) as i64 >> shift
+    }
+}
+
+/// A [`TickClock`] that is asked for moments in nearly ascending order.
+pub(crate) struct TickCursor<'a> {
+    clock: &'a TickClock,
+    line: usize,
+}
+
+impl TickCursor<'_> {
+    /// What [`TickClock::monotonic_ns`] says.
+    #[inline]
+    pub(crate) fn monotonic_ns(&mut self, ticks: u64) -> i64 {
+        let (clock, at) = (self.clock, self.clock.relative(ticks));
+        let points = &clock.points;
+        if points.len() == 1 {
+            return points[0].1.saturating_add(at);
+        }
+        let is_on_line = (self.line == 1 || points[self.line - 1].0 <= at)
+            && (self.line == points.len() - 1 || at < points[self.line].0);
+        if !is_on_line {
+            self.line = clock.line_of(at);
+        }
+        clock.on_line(at, self.line)
     }
 }
 
@@ -88,6 +133,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_cursor_says_what_its_clock_says(
+            points in prop::collection::vec((0u64..1 << 56, 0i64..i64::MAX), 0..6),
+            near in prop::collection::vec((0u64..9_000, 0i64..9_000), 0..6),
+            at in prop::collection::vec(prop_oneof![0u64..10_000, 0u64..1 << 56], 1..30),
+        ) {
+            let clock = TickClock::new(point(100, 50), points.into_iter().chain(near).map(|(ticks, ns)| point(ticks, ns)));
+            let mut cursor = clock.cursor();
+            for ticks in at {
+                prop_assert_eq!(cursor.monotonic_ns(ticks), clock.monotonic_ns(ticks));
+            }
+        }
+
         #[test]
         fn later_ticks_are_never_earlier(steps in prop::collection::vec((1u64..5_000, 1i64..9_000), 1..20), at in 0u64..90_000, by in 0u64..90_000) {
             let mut last = (1u64 << 40, 0i64);

@@ -1,7 +1,7 @@
 //! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
 
 use crate::clock::{ClockPoint, TickClock};
-use crate::decode::decode_segments;
+use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::{CaptureError, Event, Mark, ProcessIdentity, State, StepRange, Window};
 use std::path::Path;
@@ -73,28 +73,29 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
         (false, true) => State::Running,
         (false, false) => State::Killed,
     };
-    let decoded = decode_segments(&bytes[HEADER_BYTES..], header.segment_bytes);
-    let clock_points =
-        if header.clock_kind == ClockKind::TimeStampCounter { decoded.clock_points.clone() } else { vec![] };
-    let clock = TickClock::new(header.opened, clock_points);
-    let (events, last_ns) = decoded.events_in_ns(&clock, header.opened.monotonic_ns);
+    let scanned = Scanned::new(&bytes[HEADER_BYTES..], header.segment_bytes);
+    // Ticks that are nanoseconds need no moments to become so.
+    let has_rate = header.clock_kind == ClockKind::TimeStampCounter;
+    let moments = if has_rate { scanned.process.clock_points.as_slice() } else { &[] };
+    let clock = TickClock::new(header.opened, moments.iter().copied());
+    let decoded = scanned.replay(&clock, &header.opened);
     Ok(Capture {
         process: header.process,
         parent_pid: header.parent_pid,
         state,
         opened_ns: header.opened.monotonic_ns,
         unix_offset_ns: header.opened.unix_ns.saturating_sub(header.opened.monotonic_ns),
-        last_ns,
-        steps: decoded.steps_in_ns(&clock, last_ns),
-        optimizer_steps: decoded.marks_in_ns(&clock),
-        windows: decoded.windows_in_ns(&clock),
-        events,
-        facts: decoded.facts(),
+        last_ns: decoded.last_ns,
+        facts: scanned.process.facts(),
         threads: decoded.threads,
         names: decoded.names,
-        damaged: decoded.damaged,
+        events: decoded.events,
+        steps: decoded.steps,
+        optimizer_steps: decoded.optimizer_steps,
+        windows: decoded.windows,
         dropped: header.dropped,
         is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,
+        damaged: scanned.damaged,
     })
 }
 

@@ -1,0 +1,57 @@
+//! What a capture says, once decoded.
+
+/// An op or a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// Index into the capture's names.
+    pub name: u32,
+    /// The framework's scope: 0 op, 1 backward, 7 label …
+    pub scope: u8,
+    /// Start, ns.
+    pub start_ns: i64,
+    /// End, ns; of an unfinished event the last moment its process is known to have lived.
+    pub end_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+    /// Autograd's sequence number.
+    pub sequence_number: Option<i64>,
+    /// The framework thread that ran the forward op.
+    pub forward_thread: Option<u64>,
+}
+
+/// A step that the job labelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepRange {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// Its number.
+    pub number: i64,
+    /// Start, ns.
+    pub start_ns: i64,
+    /// End, ns.
+    pub end_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+}
+
+/// A moment on a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Ordinal of its thread.
+    pub thread: u32,
+    /// When, ns.
+    pub time_ns: i64,
+}
+
+/// Recording was switched on or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// When, ns.
+    pub time_ns: i64,
+    /// On or off.
+    pub is_on: bool,
+    /// The schedule's cycle.
+    pub cycle: u64,
+}

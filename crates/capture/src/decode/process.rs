@@ -1,0 +1,64 @@
+//! What holds for the whole process, whichever thread wrote it down.
+
+use super::parts::Part;
+use super::record::Record;
+use crate::clock::ClockPoint;
+use crate::layout::{BeginWord, Tag};
+use std::collections::BTreeMap;
+
+/// What the records of no thread in particular say.
+#[derive(Default, Debug)]
+pub(crate) struct ProcessRecords {
+    /// By id.
+    pub(crate) names: Vec<String>,
+    pub(crate) clock_points: Vec<ClockPoint>,
+    /// Ticks, on or off, cycle.
+    pub(crate) windows: Vec<(u64, bool, u64)>,
+    /// Each with the moment it was said: the last one holds.
+    facts: BTreeMap<String, (u64, String)>,
+}
+
+/// Whether a record is taken in by [`ProcessRecords`], before any thread is replayed.
+pub(super) fn is_of_process(tag: Tag) -> bool {
+    matches!(tag, Tag::Name | Tag::Fact | Tag::Clock | Tag::Window)
+}
+
+impl ProcessRecords {
+    pub(super) fn of_parts(parts: &[Part]) -> Self {
+        let mut process = Self::default();
+        parts.iter().flat_map(|part| &part.of_process).for_each(|record| process.learn(record));
+        process
+    }
+
+    fn learn(&mut self, record: &Record) {
+        let (low, high) = record.halves(0);
+        match record.tag {
+            Tag::Name => {
+                let id = low as usize;
+                if id < BeginWord::NAMES as usize {
+                    self.names.resize(self.names.len().max(id + 1), String::new());
+                    self.names[id] = record.text(8, high as usize);
+                }
+            }
+            Tag::Fact => {
+                let (key, value) = (record.text(8, low as usize), record.text(8 + low as usize, high as usize));
+                let fact = self.facts.entry(key).or_default();
+                if record.ticks >= fact.0 {
+                    *fact = (record.ticks, value);
+                }
+            }
+            Tag::Clock => self.clock_points.push(ClockPoint {
+                ticks: record.ticks,
+                monotonic_ns: record.word(0) as i64,
+                unix_ns: record.word(1) as i64,
+            }),
+            Tag::Window => self.windows.push((record.ticks, record.word(0) != 0, record.word(1))),
+            _ => {}
+        }
+    }
+
+    /// Facts about the process, sorted by key.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
+    }
+}

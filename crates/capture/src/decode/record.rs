@@ -1,0 +1,106 @@
+//! One record where it lies.
+
+use crate::layout::{BeginWord, Tag, padded};
+use crate::short::{Begin, Reference};
+
+/// One record: its tag, ticks, the bytes after its first word, and of a begin what it says. A short record stands here as
+/// the long one that it means.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) tag: Tag,
+    pub(super) ticks: u64,
+    pub(super) body: &'a [u8],
+    pub(super) begin: Option<Begin>,
+}
+
+impl Record<'_> {
+    /// The word with this index after the first one.
+    pub(super) fn word(&self, index: usize) -> u64 {
+        word_at(self.body, index * 8).unwrap_or(0)
+    }
+
+    /// The lower and the upper half of such a word.
+    pub(super) fn halves(&self, index: usize) -> (u32, u32) {
+        let word = self.word(index);
+        (word as u32, (word >> 32) as u32)
+    }
+
+    /// The text of `len` bytes that begins `at` bytes into the body.
+    pub(super) fn text(&self, at: usize, len: usize) -> String {
+        String::from_utf8_lossy(self.body.get(at..at + len).unwrap_or_default()).into_owned()
+    }
+
+    /// What a long begin with a name's id says.
+    #[inline]
+    fn long_begin(&self) -> Option<Begin> {
+        let (sequence_number, forward_thread) = match self.tag {
+            Tag::Begin => (None, 0),
+            Tag::BeginBackward => (None, self.word(1)),
+            Tag::BeginSequence => (Some(self.word(1)), self.word(2)),
+            _ => return None,
+        };
+        let packed = BeginWord::unpack(self.word(0));
+        let sequence_number = sequence_number.or(packed.sequence_number).map_or(-1, |number| number as i64);
+        Some(Begin { name: packed.name, scope: packed.scope, sequence_number, forward_thread })
+    }
+}
+
+#[inline]
+pub(super) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}
+
+#[inline]
+pub(super) fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4).map(|half| u32::from_le_bytes(half.try_into().unwrap_or_default()))
+}
+
+/// The record at `at` and its length; `None` when there is none, or a short one has nothing to count from.
+#[inline]
+pub(super) fn read_record<'a>(
+    segment: &'a [u8],
+    at: usize,
+    reference: Option<&Reference>,
+) -> Option<(Record<'a>, usize)> {
+    let half = half_at(segment, at)?;
+    let tag = Tag::from_byte(half as u8)?;
+    let short_len = match tag {
+        Tag::ShortBegin | Tag::ShortBeginBackward => 8,
+        Tag::ShortEnd | Tag::Pad => 4,
+        _ => return read_long(segment, at, tag),
+    };
+    let reference = reference?;
+    let (tag, begin) = match tag {
+        Tag::Pad => (Tag::Pad, None),
+        Tag::ShortEnd => (Tag::End, None),
+        _ => (Tag::Begin, Some(reference.begin_of(tag, half_at(segment, at + 4)?))),
+    };
+    let ticks = if tag == Tag::Pad { reference.ticks } else { reference.ticks_of(half) };
+    Some((Record { tag, ticks, body: &[], begin }, short_len))
+}
+
+fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
+    let rest = segment.get(at + 8..)?;
+    let body = &rest[..body_len(tag, rest)?];
+    let mut record = Record { tag, ticks: word_at(segment, at)? >> 8, body, begin: None };
+    record.begin = record.long_begin();
+    at.is_multiple_of(8).then_some((record, 8 + body.len()))
+}
+
+/// Bytes that follow a long record's first word; `None` when they are not all there. A new record says here how long it
+/// is.
+fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
+    let word = || word_at(rest, 0);
+    let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
+    let len = match tag {
+        Tag::End | Tag::OptimizerStep => 0,
+        Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd => 8,
+        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
+        Tag::BeginSequence | Tag::Thread => 24,
+        Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
+        Tag::Name => 8 + padded(high(word()?)),
+        Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
+        Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::Pad => return None,
+    };
+    (len <= rest.len()).then_some(len)
+}

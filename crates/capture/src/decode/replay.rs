@@ -1,0 +1,177 @@
+//! One thread's records, replayed with the stack that their writer kept.
+
+use super::events::{Event, Mark, StepRange};
+use super::parts::Part;
+use super::record::Record;
+use crate::Thread;
+use crate::clock::{TickClock, TickCursor};
+use crate::layout::Tag;
+use crate::short::Begin;
+use std::collections::HashMap;
+
+/// What one thread recorded. Ends that were not recorded are not set yet, and texts that have no id of the process are
+/// numbered from its names on.
+pub(super) struct ThreadRecords {
+    pub(super) thread: Thread,
+    /// In the order in which they began.
+    pub(super) events: Vec<Event>,
+    pub(super) steps: Vec<StepRange>,
+    pub(super) optimizer_steps: Vec<Mark>,
+    /// Start in ticks, and index, of events that did not end on this thread.
+    pub(super) left_open: Vec<(u64, usize)>,
+    pub(super) ends_elsewhere: Vec<EndElsewhere>,
+    /// Names that stand in the records.
+    pub(super) texts: Vec<String>,
+    /// When it last recorded something.
+    pub(super) last_ns: Option<i64>,
+}
+
+/// The end of an event that began on another thread.
+pub(super) struct EndElsewhere {
+    pub(super) name: u32,
+    /// The framework's id of that thread.
+    pub(super) origin: u64,
+    pub(super) ticks: u64,
+    pub(super) ns: i64,
+}
+
+/// Replays the parts of the thread that becomes number `ordinal` of a process with `names` names.
+pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock) -> ThreadRecords {
+    let thread = Thread { ordinal, tid: 0, framework_thread: 0, name: String::new() };
+    let begins = parts.iter().map(|part| part.begins).sum();
+    let records = ThreadRecords {
+        thread,
+        events: Vec::with_capacity(begins),
+        steps: Vec::new(),
+        optimizer_steps: Vec::new(),
+        left_open: Vec::new(),
+        ends_elsewhere: Vec::new(),
+        texts: Vec::new(),
+        last_ns: None,
+    };
+    let (open, ids_of_texts) = (Vec::new(), HashMap::new());
+    let mut replay = Replay { records, names, clock: clock.cursor(), open, open_step: None, last: None, ids_of_texts };
+    parts.iter().flat_map(|part| part.records.clone()).for_each(|record| replay.take(&record));
+    replay.finish()
+}
+
+struct Replay<'a> {
+    records: ThreadRecords,
+    names: u32,
+    clock: TickCursor<'a>,
+    /// Start in ticks, and index, of events that may still end on this thread.
+    open: Vec<(u64, usize)>,
+    open_step: Option<usize>,
+    /// Ticks of the last record.
+    last: Option<u64>,
+    ids_of_texts: HashMap<String, u32>,
+}
+
+impl Replay<'_> {
+    #[inline]
+    fn take(&mut self, record: &Record) {
+        let (thread, ticks) = (self.records.thread.ordinal, record.ticks);
+        match record.tag {
+            Tag::Thread => {
+                let known = &mut self.records.thread;
+                known.tid = record.word(1);
+                known.framework_thread = known.framework_thread.max(record.word(2));
+            }
+            Tag::ThreadName => self.records.thread.name = record.text(8, record.halves(0).0 as usize),
+            Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => self.begin(record),
+            Tag::End => self.end(record),
+            Tag::EndOuter => self.end_outer(record),
+            Tag::EndElsewhere => {
+                let (name, origin, ns) = (record.halves(0).0, record.word(1), self.clock.monotonic_ns(ticks));
+                self.records.ends_elsewhere.push(EndElsewhere { name, origin, ticks, ns });
+            }
+            Tag::StepBegin => {
+                self.open_step = Some(self.records.steps.len());
+                let (number, start_ns) = (record.word(0) as i64, self.clock.monotonic_ns(ticks));
+                let step = StepRange { thread, number, start_ns, end_ns: start_ns, is_unfinished: true };
+                self.records.steps.push(step);
+            }
+            Tag::StepEnd => {
+                if let Some(step) = self.open_step.take() {
+                    let step = &mut self.records.steps[step];
+                    step.end_ns = self.clock.monotonic_ns(ticks).max(step.start_ns);
+                    step.is_unfinished = false;
+                }
+            }
+            Tag::OptimizerStep => {
+                self.records.optimizer_steps.push(Mark { thread, time_ns: self.clock.monotonic_ns(ticks) });
+            }
+            // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
+            Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,
+            // They are read as the long ones that they stand for.
+            Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd => return,
+        }
+        self.last = Some(ticks);
+    }
+
+    #[inline]
+    fn begin(&mut self, record: &Record) {
+        let (name, begin) = match record.begin {
+            Some(begin) if begin.name < self.names => (begin.name, begin),
+            Some(begin) => (self.id_of_text("(name lost)".into()), begin),
+            None => {
+                let (len, scope) = record.halves(0);
+                let begin = Begin { name: 0, scope: scope as u8, sequence_number: -1, forward_thread: 0 };
+                (self.id_of_text(record.text(8, len as usize)), begin)
+            }
+        };
+        let start_ns = self.clock.monotonic_ns(record.ticks);
+        self.open.push((record.ticks, self.records.events.len()));
+        self.records.events.push(Event {
+            thread: self.records.thread.ordinal,
+            name,
+            scope: begin.scope,
+            start_ns,
+            end_ns: start_ns,
+            is_unfinished: true,
+            sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
+            forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
+        });
+    }
+
+    fn id_of_text(&mut self, text: String) -> u32 {
+        let texts = &mut self.records.texts;
+        let next = self.names + texts.len() as u32;
+        let id = *self.ids_of_texts.entry(text.clone()).or_insert(next);
+        if id == next {
+            texts.push(text);
+        }
+        id
+    }
+
+    /// An end without a begin belongs to an op that was open when recording began: there is nothing to keep.
+    #[inline]
+    fn end(&mut self, record: &Record) {
+        if let Some((_, at)) = self.open.pop() {
+            self.end_event(at, record.ticks);
+        }
+    }
+
+    /// Ends a range that is not the innermost; those inside it may only be ended elsewhere.
+    fn end_outer(&mut self, record: &Record) {
+        let inside = (record.word(0) as usize).saturating_add(1);
+        if let Some(outer) = self.open.len().checked_sub(inside) {
+            let (_, at) = self.open[outer];
+            self.records.left_open.extend(self.open.drain(outer..).skip(1));
+            self.end_event(at, record.ticks);
+        }
+    }
+
+    #[inline]
+    fn end_event(&mut self, at: usize, ticks: u64) {
+        let event = &mut self.records.events[at];
+        event.end_ns = self.clock.monotonic_ns(ticks).max(event.start_ns);
+        event.is_unfinished = false;
+    }
+
+    fn finish(mut self) -> ThreadRecords {
+        self.records.left_open.append(&mut self.open);
+        self.records.last_ns = self.last.map(|ticks| self.clock.monotonic_ns(ticks));
+        self.records
+    }
+}

@@ -1,0 +1,85 @@
+//! The stages against a decoder that takes everything one after the other and remembers all of it.
+
+mod made;
+mod slow;
+
+use super::*;
+use crate::clock::{ClockPoint, TickClock};
+use made::{SEGMENT, capture_bytes, made_thread};
+use proptest::prelude::*;
+
+/// What is told of an event: thread, name, scope, start and end, whether it is unfinished, sequence number, forward
+/// thread.
+pub(super) type Told = (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>);
+
+fn told(decoded: &Decoded) -> Vec<Told> {
+    let event = |event: &Event| {
+        let name = decoded.names[event.name as usize].clone();
+        let times = (event.start_ns, event.end_ns);
+        (event.thread, name, event.scope, times, event.is_unfinished, event.sequence_number, event.forward_thread)
+    };
+    decoded.events.iter().map(event).collect()
+}
+
+fn assert_same(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
+    let scanned = Scanned::new(bytes, SEGMENT);
+    let clock = TickClock::new(opened, scanned.process.clock_points.iter().copied());
+    let decoded = scanned.replay(&clock, &opened);
+    let slow = slow::decode(bytes, SEGMENT, opened);
+    prop_assert_eq!(&scanned.damaged, &slow.damaged);
+    prop_assert_eq!(&decoded.threads, &slow.threads);
+    prop_assert_eq!(&decoded.names, &slow.names);
+    prop_assert_eq!(scanned.process.facts(), slow.facts);
+    prop_assert_eq!(told(&decoded), slow.events);
+    prop_assert_eq!(&decoded.steps, &slow.steps);
+    prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
+    prop_assert_eq!(&decoded.windows, &slow.windows);
+    prop_assert_eq!(decoded.last_ns, slow.last_ns);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn what_is_decoded_is_what_a_slow_decoder_says(threads in prop::collection::vec(made_thread(), 1..5)) {
+        assert_same(&capture_bytes(&threads))?;
+    }
+
+    #[test]
+    fn damage_makes_no_difference_between_them(
+        threads in prop::collection::vec(made_thread(), 1..4),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = capture_bytes(&threads);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        assert_same(&bytes)?;
+    }
+}
+
+#[test]
+fn the_captures_made_here_hold_all_that_is_compared() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts) = (0, 0, 0, 0, 0, 0);
+    for _ in 0..200 {
+        use proptest::strategy::{Strategy, ValueTree};
+        let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
+        let bytes = capture_bytes(&threads);
+        let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
+        let scanned = Scanned::new(&bytes, SEGMENT);
+        let clock = TickClock::new(opened, scanned.process.clock_points.iter().copied());
+        let decoded = scanned.replay(&clock, &opened);
+        assert_eq!(scanned.damaged, [""; 0]);
+        events += decoded.events.len();
+        nested += decoded.events.windows(2).filter(|pair| pair[1].end_ns < pair[0].end_ns).count();
+        unfinished += decoded.events.iter().filter(|event| event.is_unfinished).count();
+        texts += decoded.names.len() - scanned.process.names.len();
+        parts += scanned.parts.len();
+        let slow = slow::decode(&bytes, SEGMENT, opened);
+        elsewhere += slow.ended_elsewhere;
+    }
+    let all = [events, nested, elsewhere, unfinished, texts, parts];
+    assert!(all.iter().all(|count| *count > 50), "events, nested, elsewhere, unfinished, texts, parts: {all:?}");
+}

@@ -1,0 +1,171 @@
+//! Captures made of random records, as a writer would lay them out.
+
+use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
+use crate::short::{Begin, Reference};
+use proptest::prelude::*;
+
+pub(in super::super) const SEGMENT: usize = 4096;
+
+/// A record that a thread writes, and the ticks since the one before.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    ticks: u32,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Begin(Begin),
+    BeginText(String, u8),
+    End,
+    EndOuter(u64),
+    EndElsewhere(u32, u64),
+    Step(i64),
+    StepEnd,
+    OptimizerStep,
+    Name(u32, String),
+    ThreadName(String),
+    Fact(String, String),
+    Clock(u32),
+    Window(bool),
+}
+
+fn begin() -> impl Strategy<Value = Begin> {
+    let number = prop_oneof![Just(-1), 0i64..50, 0i64..1 << 45];
+    (0u32..6, 0u8..16, number, 0u64..3).prop_map(|(name, scope, sequence_number, forward_thread)| Begin {
+        name,
+        scope,
+        sequence_number,
+        forward_thread,
+    })
+}
+
+fn what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        30 => begin().prop_map(What::Begin),
+        25 => Just(What::End),
+        3 => ("[a-c]{0,9}", 0u8..16).prop_map(|(text, scope)| What::BeginText(text, scope)),
+        3 => (0u64..4).prop_map(What::EndOuter),
+        3 => (0u32..6, 0u64..3).prop_map(|(name, origin)| What::EndElsewhere(name, origin)),
+        2 => (0i64..9).prop_map(What::Step),
+        2 => Just(What::StepEnd),
+        1 => Just(What::OptimizerStep),
+        2 => (0u32..6, "[a-d]{0,12}").prop_map(|(id, name)| What::Name(id, name)),
+        1 => "[a-d]{0,12}".prop_map(What::ThreadName),
+        1 => ("[a-d]{0,3}", "[a-d]{0,12}").prop_map(|(key, value)| What::Fact(key, value)),
+        1 => (0u32..3_000).prop_map(What::Clock),
+        1 => any::<bool>().prop_map(What::Window),
+    ]
+}
+
+pub(super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
+    let ticks = prop_oneof![9 => 0u32..40, 1 => any::<u32>()];
+    prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 0..400)
+}
+
+/// The segments that these threads write, in turn.
+pub(in super::super) fn capture_bytes(threads: &[Vec<Made>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writers: Vec<_> = threads.iter().enumerate().map(|(at, made)| Writer::new(at as u32, made)).collect();
+    while writers.iter().any(|writer| !writer.left.is_empty()) {
+        for writer in writers.iter_mut().filter(|writer| !writer.left.is_empty()) {
+            let index = bytes.len() / SEGMENT;
+            bytes.extend(writer.segment(index as u64));
+        }
+    }
+    bytes
+}
+
+struct Writer<'a> {
+    ordinal: u32,
+    part: u32,
+    ticks: u64,
+    left: &'a [Made],
+}
+
+impl<'a> Writer<'a> {
+    fn new(ordinal: u32, left: &'a [Made]) -> Self {
+        Self { ordinal, part: 0, ticks: 1_000 + u64::from(ordinal), left }
+    }
+
+    fn segment(&mut self, index: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        words(&mut bytes, &[u64::from(SEGMENT_MAGIC) << 32 | index, 0]);
+        assert_eq!(bytes.len(), SEGMENT_HEADER_BYTES);
+        let ids = [u64::from(self.ordinal) | u64::from(self.part) << 32, 70, u64::from(self.ordinal % 3)];
+        words(&mut bytes, &[first_word(self.ticks, Tag::Thread), ids[0], ids[1], ids[2]]);
+        let mut reference = Reference::at_thread(self.ticks);
+        self.part += 1;
+        while let Some((made, left)) = self.left.split_first()
+            && bytes.len() + 100 < SEGMENT
+        {
+            self.left = left;
+            self.ticks += u64::from(made.ticks);
+            write(&mut bytes, &made.what, self.ticks, &mut reference);
+        }
+        bytes.resize(SEGMENT, 0);
+        bytes
+    }
+}
+
+fn words(bytes: &mut Vec<u8>, words: &[u64]) {
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+}
+
+fn long(bytes: &mut Vec<u8>, ticks: u64, tag: Tag, rest: &[u64], text: &str) {
+    if !bytes.len().is_multiple_of(8) {
+        bytes.extend((Tag::Pad as u32 | 0xabcd00).to_le_bytes());
+    }
+    words(bytes, &[first_word(ticks, tag)]);
+    words(bytes, rest);
+    let end = bytes.len() + padded(text.len());
+    bytes.extend(text.as_bytes());
+    bytes.resize(end, 0);
+}
+
+fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference) {
+    let len = |text: &str| text.len() as u64;
+    match what {
+        What::Begin(begin) => {
+            write_begin(bytes, begin, ticks, reference);
+            reference.note(begin);
+        }
+        What::End => match reference.short_word(ticks, Tag::ShortEnd) {
+            Some(word) => bytes.extend(word.to_le_bytes()),
+            None => long(bytes, ticks, Tag::End, &[], ""),
+        },
+        What::BeginText(text, scope) => {
+            long(bytes, ticks, Tag::BeginText, &[len(text) | u64::from(*scope) << 32], text);
+        }
+        What::EndOuter(inside) => long(bytes, ticks, Tag::EndOuter, &[*inside], ""),
+        What::EndElsewhere(name, origin) => long(bytes, ticks, Tag::EndElsewhere, &[u64::from(*name), *origin], ""),
+        What::Step(number) => long(bytes, ticks, Tag::StepBegin, &[*number as u64], ""),
+        What::StepEnd => long(bytes, ticks, Tag::StepEnd, &[0], ""),
+        What::OptimizerStep => long(bytes, ticks, Tag::OptimizerStep, &[], ""),
+        What::Name(id, name) => long(bytes, ticks, Tag::Name, &[u64::from(*id) | len(name) << 32], name),
+        What::ThreadName(name) => long(bytes, ticks, Tag::ThreadName, &[len(name)], name),
+        What::Fact(key, value) => {
+            long(bytes, ticks, Tag::Fact, &[len(key) | len(value) << 32], &format!("{key}{value}"));
+        }
+        What::Clock(ns) => long(bytes, ticks, Tag::Clock, &[5_000 + ticks / 3 + u64::from(*ns), 0], ""),
+        What::Window(is_on) => long(bytes, ticks, Tag::Window, &[u64::from(*is_on), 4], ""),
+    }
+    reference.ticks = ticks;
+}
+
+fn write_begin(bytes: &mut Vec<u8>, begin: &Begin, ticks: u64, reference: &Reference) {
+    let short = reference.short_begin(begin).and_then(|(tag, word)| Some((reference.short_word(ticks, tag)?, word)));
+    let number = (begin.sequence_number + 1) as u64;
+    match short {
+        Some((first, second)) => bytes.extend([first.to_le_bytes(), second.to_le_bytes()].concat()),
+        None if number > BeginWord::SEQUENCE_NUMBERS => {
+            let rest = [BeginWord::pack(begin.name, begin.scope, 0), number - 1, begin.forward_thread];
+            long(bytes, ticks, Tag::BeginSequence, &rest, "");
+        }
+        None if begin.forward_thread != 0 => {
+            let rest = [BeginWord::pack(begin.name, begin.scope, number), begin.forward_thread];
+            long(bytes, ticks, Tag::BeginBackward, &rest, "");
+        }
+        None => long(bytes, ticks, Tag::Begin, &[BeginWord::pack(begin.name, begin.scope, number)], ""),
+    }
+}

@@ -1,0 +1,221 @@
+//! The slow twin: every record in a list first, then one thread after the other, times last.
+
+use super::super::events::{Mark, StepRange, Window};
+use super::super::process::is_of_process;
+use super::super::record::{Record, half_at, read_record, word_at};
+use super::Told;
+use crate::Thread;
+use crate::clock::{ClockPoint, TickClock};
+use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::short::{Begin, Reference};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+#[derive(Default)]
+pub(super) struct Slow {
+    pub(super) threads: Vec<Thread>,
+    pub(super) names: Vec<String>,
+    pub(super) facts: Vec<(String, String)>,
+    pub(super) damaged: Vec<String>,
+    pub(super) events: Vec<Told>,
+    pub(super) steps: Vec<StepRange>,
+    pub(super) optimizer_steps: Vec<Mark>,
+    pub(super) windows: Vec<Window>,
+    pub(super) last_ns: i64,
+    pub(super) ended_elsewhere: usize,
+}
+
+/// An event in ticks; without end while open.
+#[derive(Clone, Copy)]
+struct Open {
+    thread: u32,
+    name: u32,
+    begin: Begin,
+    start: u64,
+    end: Option<u64>,
+}
+
+#[derive(Default)]
+struct Ticks {
+    events: Vec<Open>,
+    steps: Vec<(u32, i64, u64, Option<u64>)>,
+    marks: Vec<(u32, u64)>,
+    elsewhere: Vec<(u32, u64, u64)>,
+    texts: HashMap<String, u32>,
+    last: BTreeMap<u32, u64>,
+}
+
+pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> Slow {
+    let (mut slow, mut ticks) = (Slow::default(), Ticks::default());
+    let mut parts: Vec<((u32, u32), Vec<Record>)> = Vec::new();
+    for (index, segment) in bytes.chunks(segment_bytes).enumerate() {
+        slow.damaged.extend(read_segment(segment, index, &mut parts));
+    }
+    parts.sort_by_key(|(part, _)| *part);
+    let records = parts.iter().flat_map(|(_, records)| records);
+    let mut facts: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    let (mut points, mut windows) = (Vec::new(), Vec::new());
+    for record in records {
+        let (low, high) = record.halves(0);
+        match record.tag {
+            Tag::Name if low < BeginWord::NAMES => {
+                slow.names.resize(slow.names.len().max(low as usize + 1), String::new());
+                slow.names[low as usize] = record.text(8, high as usize);
+            }
+            Tag::Fact => {
+                let said = (record.ticks, record.text(8 + low as usize, high as usize));
+                let known = facts.entry(record.text(8, low as usize)).or_default();
+                if said.0 >= known.0 {
+                    *known = said;
+                }
+            }
+            Tag::Clock => points.push(ClockPoint {
+                ticks: record.ticks,
+                monotonic_ns: record.word(0) as i64,
+                unix_ns: record.word(1) as i64,
+            }),
+            Tag::Window => windows.push((record.ticks, record.word(0) != 0, record.word(1))),
+            _ => {}
+        }
+    }
+    slow.facts = facts.into_iter().map(|(key, (_, value))| (key, value)).collect();
+    let named = slow.names.len() as u32;
+    for parts in parts.chunk_by(|a, b| a.0.0 == b.0.0) {
+        replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);
+    }
+    slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads);
+    in_ns(&mut slow, &ticks, &TickClock::new(opened, points.iter().copied()), (&points, opened), &windows);
+    slow
+}
+
+fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32), Vec<Record<'a>>)>) -> Option<String> {
+    let first = word_at(segment, 0).filter(|first| *first != 0)?;
+    if first != u64::from(SEGMENT_MAGIC) << 32 | index as u64 {
+        return Some(format!("segment {index} has a damaged header"));
+    }
+    let mut at = SEGMENT_HEADER_BYTES;
+    let mut reference = None;
+    while half_at(segment, at).is_some_and(|half| half != 0) {
+        let Some((record, len)) = read_record(segment, at, reference.as_ref()) else {
+            return Some(format!("segment {index} cannot be decoded from byte {at}"));
+        };
+        at += len;
+        if record.tag == Tag::Thread {
+            reference = Some(Reference::at_thread(record.ticks));
+            parts.push((record.halves(0), Vec::new()));
+        }
+        let Some(known) = &mut reference else {
+            return Some(format!("segment {index} does not begin with a thread"));
+        };
+        known.ticks = record.ticks;
+        record.begin.iter().for_each(|begin| known.note(begin));
+        parts.last_mut().expect("a part").1.push(record);
+    }
+    None
+}
+
+fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &mut Slow, all: &mut Ticks) {
+    let thread = slow.threads.len() as u32;
+    let mut known = Thread { ordinal: thread, tid: 0, framework_thread: 0, name: String::new() };
+    let (mut open, mut open_step): (Vec<usize>, Option<usize>) = (Vec::new(), None);
+    let end =
+        |at: Option<usize>, ticks, events: &mut Vec<Open>| at.into_iter().for_each(|at| events[at].end = Some(ticks));
+    for record in records.filter(|record| !is_of_process(record.tag) && record.tag != Tag::Pad) {
+        let (ticks, word) = (record.ticks, record.word(0));
+        let mut id_of = |text: String| {
+            *all.texts.entry(text).or_insert_with_key(|text| {
+                slow.names.push(text.clone());
+                slow.names.len() as u32 - 1
+            })
+        };
+        match record.tag {
+            Tag::Thread => {
+                known.tid = record.word(1);
+                known.framework_thread = known.framework_thread.max(record.word(2));
+            }
+            Tag::ThreadName => known.name = record.text(8, word as u32 as usize),
+            Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => {
+                let in_text = Begin { name: 0, scope: (word >> 32) as u8, sequence_number: -1, forward_thread: 0 };
+                let begin = record.begin.unwrap_or(in_text);
+                let name = match record.begin {
+                    Some(begin) if begin.name < named => begin.name,
+                    Some(_) => id_of("(name lost)".into()),
+                    None => id_of(record.text(8, word as u32 as usize)),
+                };
+                open.push(all.events.len());
+                all.events.push(Open { thread, name, begin, start: ticks, end: None });
+            }
+            Tag::End => end(open.pop(), ticks, &mut all.events),
+            Tag::EndOuter => {
+                let at = open.len().checked_sub((word as usize).saturating_add(1));
+                end(at.and_then(|at| open.drain(at..).next()), ticks, &mut all.events);
+            }
+            Tag::EndElsewhere => all.elsewhere.push((word as u32, record.word(1), ticks)),
+            Tag::StepBegin => {
+                open_step = Some(all.steps.len());
+                all.steps.push((thread, word as i64, ticks, None));
+            }
+            Tag::StepEnd => open_step.take().into_iter().for_each(|step| all.steps[step].3 = Some(ticks)),
+            Tag::OptimizerStep => all.marks.push((thread, ticks)),
+            _ => {}
+        }
+        all.last.insert(thread, ticks);
+    }
+    slow.threads.push(known);
+}
+
+/// Looks through all open events for each end.
+fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread]) -> usize {
+    ticks.elsewhere.sort_by_key(|(_, _, ticks)| *ticks);
+    let mut ended = 0;
+    for (name, origin, end) in std::mem::take(&mut ticks.elsewhere) {
+        let is_it = |event: &&mut Open| {
+            let is_there = threads[event.thread as usize].framework_thread == origin;
+            event.end.is_none() && event.name == name && is_there && event.start <= end
+        };
+        let last = ticks.events.iter_mut().filter(is_it).max_by_key(|event| event.start);
+        ended += usize::from(last.is_some());
+        last.into_iter().for_each(|event| event.end = Some(end));
+    }
+    ended
+}
+
+fn in_ns(
+    slow: &mut Slow,
+    ticks: &Ticks,
+    clock: &TickClock,
+    (points, opened): (&[ClockPoint], ClockPoint),
+    windows: &[(u64, bool, u64)],
+) {
+    let ns = |ticks: u64| clock.monotonic_ns(ticks);
+    let moments = ticks.last.values().copied().chain(points.iter().map(|point| point.ticks));
+    let last_ns = moments.map(ns).max().unwrap_or(opened.monotonic_ns).max(opened.monotonic_ns);
+    let times = |start: u64, end: Option<u64>| (ns(start), end.map_or(last_ns, ns).max(ns(start)));
+    let event = |event: &Open| {
+        (
+            event.thread,
+            slow.names[event.name as usize].clone(),
+            event.begin.scope,
+            times(event.start, event.end),
+            event.end.is_none(),
+            Some(event.begin.sequence_number).filter(|number| *number >= 0),
+            Some(event.begin.forward_thread).filter(|thread| *thread != 0),
+        )
+    };
+    let mut events: Vec<Told> = ticks.events.iter().map(event).collect();
+    events.sort_by_key(|event| (event.0, event.3.0, Reverse(event.3.1)));
+    let step = |(thread, number, start, end): &(u32, i64, u64, Option<u64>)| {
+        let (start_ns, end_ns) = times(*start, *end);
+        StepRange { thread: *thread, number: *number, start_ns, end_ns, is_unfinished: end.is_none() }
+    };
+    let mut steps: Vec<StepRange> = ticks.steps.iter().map(step).collect();
+    steps.sort_by_key(|step| (step.start_ns, step.number));
+    let mut marks: Vec<Mark> =
+        ticks.marks.iter().map(|(thread, at)| Mark { thread: *thread, time_ns: ns(*at) }).collect();
+    marks.sort_by_key(|mark| mark.time_ns);
+    let window = |(at, is_on, cycle): &(u64, bool, u64)| Window { time_ns: ns(*at), is_on: *is_on, cycle: *cycle };
+    let mut windows: Vec<Window> = windows.iter().map(window).collect();
+    windows.sort_by_key(|window| window.time_ns);
+    (slow.events, slow.steps, slow.optimizer_steps, slow.windows, slow.last_ns) =
+        (events, steps, marks, windows, last_ns);
+}

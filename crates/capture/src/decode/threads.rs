@@ -1,0 +1,104 @@
+//! All threads of a process, replayed and put together.
+
+use super::elsewhere::end_elsewhere;
+use super::events::{Event, Mark, StepRange, Window};
+use super::parts::Part;
+use super::process::ProcessRecords;
+use super::replay::{ThreadRecords, replay};
+use crate::Thread;
+use crate::clock::{ClockPoint, TickClock};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// What the threads of a process recorded, in the order that [`Capture`](crate::Capture) promises.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) names: Vec<String>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) steps: Vec<StepRange>,
+    pub(crate) optimizer_steps: Vec<Mark>,
+    pub(crate) windows: Vec<Window>,
+    /// The last moment at which the process is known to have lived.
+    pub(crate) last_ns: i64,
+}
+
+/// Replays every thread and puts together what they recorded.
+pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickClock, opened: &ClockPoint) -> Decoded {
+    let names = process.names.len() as u32;
+    let of_threads: Vec<&[Part]> = parts.chunk_by(|a, b| a.ordinal == b.ordinal).collect();
+    let mut threads: Vec<ThreadRecords> =
+        of_threads.iter().enumerate().map(|(at, parts)| replay(at as u32, parts, names, clock)).collect();
+    let names = share_texts(&mut threads, &process.names);
+    end_elsewhere(&mut threads);
+    let last_ns = last_moment(&threads, process, clock, opened.monotonic_ns);
+    threads.iter_mut().for_each(|thread| finish(thread, last_ns));
+
+    let mut steps: Vec<StepRange> = threads.iter().flat_map(|thread| &thread.steps).copied().collect();
+    steps.sort_by_key(|step| (step.start_ns, step.number));
+    let mut optimizer_steps: Vec<Mark> = threads.iter().flat_map(|thread| &thread.optimizer_steps).copied().collect();
+    optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    let window = |(ticks, is_on, cycle): &(u64, bool, u64)| Window {
+        time_ns: clock.monotonic_ns(*ticks),
+        is_on: *is_on,
+        cycle: *cycle,
+    };
+    let mut windows: Vec<Window> = process.windows.iter().map(window).collect();
+    windows.sort_by_key(|window| window.time_ns);
+    let (threads, events): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.thread, thread.events)).unzip();
+    Decoded { threads, names, events: joined(events), steps, optimizer_steps, windows, last_ns }
+}
+
+/// Gives the texts of all threads numbers of the process, in order of first appearance.
+fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
+    let mut all = names.to_vec();
+    let mut ids: HashMap<String, u32> = HashMap::new();
+    for thread in threads.iter_mut().filter(|thread| !thread.texts.is_empty()) {
+        let shared: Vec<u32> = std::mem::take(&mut thread.texts)
+            .into_iter()
+            .map(|text| {
+                *ids.entry(text).or_insert_with_key(|text| {
+                    all.push(text.clone());
+                    all.len() as u32 - 1
+                })
+            })
+            .collect();
+        for event in &mut thread.events {
+            if let Some(text) = (event.name as usize).checked_sub(names.len()) {
+                event.name = shared[text];
+            }
+        }
+    }
+    all
+}
+
+fn last_moment(threads: &[ThreadRecords], process: &ProcessRecords, clock: &TickClock, opened_ns: i64) -> i64 {
+    let of_clocks = process.clock_points.iter().map(|point| clock.monotonic_ns(point.ticks));
+    let of_threads = threads.iter().filter_map(|thread| thread.last_ns);
+    of_clocks.chain(of_threads).fold(opened_ns, i64::max)
+}
+
+/// Lets what is unfinished reach to the last moment, and orders events by start, longest first.
+fn finish(thread: &mut ThreadRecords, last_ns: i64) {
+    for event in thread.left_open.iter().map(|(_, at)| *at) {
+        let event = &mut thread.events[event];
+        if event.is_unfinished {
+            event.end_ns = last_ns.max(event.start_ns);
+        }
+    }
+    for step in thread.steps.iter_mut().filter(|step| step.is_unfinished) {
+        step.end_ns = last_ns.max(step.start_ns);
+    }
+    // They nearly always are in order already, which the sort sees in one pass.
+    thread.events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
+}
+
+/// All events in one list, that of the only thread as it is.
+fn joined(mut events: Vec<Vec<Event>>) -> Vec<Event> {
+    let more: usize = events.iter().skip(1).map(Vec::len).sum();
+    let mut rest = events.drain(..);
+    let mut all = rest.next().unwrap_or_default();
+    all.reserve_exact(more);
+    rest.for_each(|mut of_thread| all.append(&mut of_thread));
+    all
+}
