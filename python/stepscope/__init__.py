@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "open"]
+__all__ = ["Run", "keep", "open"]
 
 
 def open(path):
@@ -32,6 +32,27 @@ def open(path):
     from stepscope._run import Run
 
     return Run(path)
+
+
+def keep(because="asked"):
+    """Keep what the flight recorder has now, in this process and all others of the run.
+
+    A copy of the last seconds goes to a folder of its own below the run folder, ``kept/<UTC time>-<first word>``, which
+    is read as any run. Another thread makes the copy: nothing is waited for.
+
+    Parameters
+    ----------
+    because : str
+        Why; its first word becomes part of the folder's name.
+
+    Returns
+    -------
+    bool
+        False when nothing is kept, since no flight recorder runs here.
+    """
+    from stepscope import _ring
+
+    return _ring.keep(because)
 
 
 def __getattr__(name):

@@ -20,8 +20,14 @@ def start(torch):
         from stepscope import _recording
         from stepscope._options import Options
 
-        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch, Options.from_environment())
-        _recording.start_hook(torch)
+        options = Options.from_environment()
+        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch, options)
+        if options.schedule:
+            from stepscope import _sampling
+
+            _sampling.start(torch, options.schedule)
+        else:
+            _recording.start_hook(torch)
     except Exception as error:
         say(f"not recording process {os.getpid()}: {error}")
 

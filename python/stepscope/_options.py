@@ -25,6 +25,12 @@ class Options:
     """Python's garbage collections."""
     counters: bool = True
     """The process's memory and CPU time, sampled."""
+    ring: float = 0
+    """Keep only this many seconds of the past; 0: everything."""
+    slow_step: float = 0
+    """With a ring: keep what is in it after a step that takes this many times the median; 0: never."""
+    schedule: dict = None
+    """Record only some steps: the keywords of ``torch.profiler.schedule``; None: all of them."""
 
     @classmethod
     def from_environment(cls):

@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 
-from stepscope import _facts, _recorder
+from stepscope import _facts, _recorder, _ring, _steps
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
 from stepscope._say import say
@@ -25,10 +25,12 @@ _FEATURES = ()
 
 def open_capture(run, torch, options):
     """Open this process's capture below the run folder; True when it was not open before."""
-    _path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch))
+    _path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch), int(options.ring * 1e9))
     _state["torch"] = torch
     if is_new:
         _state["options"] = options
+        _steps.begin()
+        _ring.start(options)
     if is_new and not _state["is_prepared"]:
         _state["is_prepared"] = True
         _prepare_process(torch)
@@ -48,6 +50,20 @@ def is_on():
 def start_hook(torch):
     """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
     _state["is_on"] = True
+    prove_hook(torch)
+    if _state["refusal"] is None:
+        _recorder.hook()
+    else:
+        _recorder.set_fact("hook_refused", str(_state["refusal"]))
+    for feature in _FEATURES:
+        try:
+            feature.start(torch, _state["options"])
+        except Exception as error:
+            say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
+
+
+def prove_hook(torch):
+    """Run the probe, once a process."""
     if not _state["is_probed"]:
         _state["is_probed"] = True
         _state["refusal"] = HookRefused("the probe was interrupted")
@@ -58,15 +74,6 @@ def start_hook(torch):
             _state["refusal"] = refusal
             say(f"not recording operators of process {os.getpid()}: {refusal}")
             say("the program runs on; `stepscope doctor` says what can be recorded here")
-    if _state["refusal"] is None:
-        _recorder.hook()
-    else:
-        _recorder.set_fact("hook_refused", str(_state["refusal"]))
-    for feature in _FEATURES:
-        try:
-            feature.start(torch, _state["options"])
-        except Exception as error:
-            say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
 
 
 def stop_hook():
@@ -85,6 +92,7 @@ def close_capture():
     if _recorder.is_open():
         _learn_rank()
         stop_hook()
+        _ring.stop()
         _recorder.close()
 
 
@@ -154,7 +162,7 @@ def _mark_steps():
         is_primary = steps["primary"]() is optimizer
         steps["others"] = 0 if is_primary else steps["others"] + 1
         if is_primary:
-            _recorder.mark_optimizer_step()
+            _steps.optimizer_stepped(_state["is_on"])
 
     register_optimizer_step_post_hook(after_step)
 

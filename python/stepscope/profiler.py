@@ -21,9 +21,9 @@ import sys
 import time
 import warnings
 
-from stepscope import _options, _recorder, _recording
+from stepscope import _options, _recorder, _recording, _ring, _sampling, _steps
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule"]
+__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "sampled", "schedule"]
 
 
 class ProfilerAction(enum.Enum):
@@ -94,6 +94,32 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action
 
 
+def sampled(*, every, active=5):
+    """Say that a few steps are recorded now and then: a schedule without end.
+
+    The first are steps 10 and following, when the program has warmed up, if ``every`` leaves room for that.
+
+    Parameters
+    ----------
+    every, active : int
+        Of each ``every`` steps ``active`` ones are recorded.
+
+    Returns
+    -------
+    Callable[[int], ProfilerAction]
+        What to do in the step with a number.
+    """
+    keywords = _sampling.sampled(every=every, active=active)
+
+    def action(step):
+        if not _sampling.is_active(keywords, step)[0]:
+            return ProfilerAction.NONE
+        is_last = not _sampling.is_active(keywords, step + 1)[0]
+        return ProfilerAction.RECORD_AND_SAVE if is_last else ProfilerAction.RECORD
+
+    return action
+
+
 def _is_compiling():
     """True while torch.compile traces the caller: it cannot trace the recorder."""
     torch = sys.modules.get("torch")
@@ -156,6 +182,10 @@ class profile:
         Called with this object after each cycle's last step, and when recording stops while it is on.
     record_shapes, profile_memory, with_stack, with_flops, with_modules : bool
         Not recorded so far: a warning says so.
+    ring : float or str, optional
+        Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
+    slow_step : float, optional
+        With a ring: keep what is in it after a step that takes this many times the median of the steps before.
     run : path, optional
         The run folder; ``stepscope-runs/<time>-<program>`` by default. Ranks of one job give the same folder.
 
@@ -178,6 +208,8 @@ class profile:
         with_stack=False,
         with_flops=False,
         with_modules=False,
+        ring=None,
+        slow_step=None,
         run=None,
     ):
         self.step_num = 0
@@ -191,7 +223,9 @@ class profile:
         self._is_started = False
         self._is_owner = False
         self._environment = {}
-        self._options = _options.Options()
+        self._options = _options.Options(ring=_ring.seconds_of(ring), slow_step=float(slow_step or 0))
+        if slow_step and not ring:
+            raise ValueError("slow_step needs a ring: it says when to keep what is in it")
         options = {
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
@@ -210,6 +244,7 @@ class profile:
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
+        _ring.keep_on(exc_value)
         self.stop()
 
     def start(self):
@@ -232,6 +267,8 @@ class profile:
             _recorder.set_fact("options_not_recorded", " ".join(self._not_recorded))
         if self._is_owner:
             self._set_environment()
+            if self._has_schedule:
+                _recorder.set_fact("schedule", "as the program's schedule says")
         self._change_action(self._schedule(self.step_num))
         self._begin_step()
 
@@ -246,6 +283,7 @@ class profile:
         if is_saved:
             self._finish_cycle()
         self._change_action(next_action)
+        _steps.profiler_stepped(self.step_num)
         self._begin_step()
 
     def stop(self):
@@ -266,6 +304,10 @@ class profile:
                 self._restore_environment()
                 _recording.close_capture()
                 _compact_in_background(self.run)
+
+    def keep(self, because="asked"):
+        """Keep what the flight recorder has now, as :func:`stepscope.keep` does; False when there is none."""
+        return _ring.keep(because)
 
     def _is_recording(self):
         return self._action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -294,7 +336,8 @@ class profile:
 
     def _begin_step(self):
         # Without a schedule only a first step() shows that the program marks steps at all.
-        if self._is_recording() and (self._has_schedule or self.step_num > 0):
+        is_wanted = self._is_recording() and _recording.is_on()
+        if is_wanted and (self._has_schedule or self.step_num > 0):
             _recorder.step_begin(self.step_num)
             self._is_in_step = True
 

@@ -17,7 +17,7 @@ def test_stubs_agree_with_the_package(tmp_path):
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         lines = (result.stdout + result.stderr).splitlines()
         assert not any(line.startswith("error:") for line in lines), result.stdout + result.stderr
-        submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|__main__|profiler|integrations)\b"
+        submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|_options|_ring|_sampling|_steps|__main__|profiler|integrations)\b"
         wrong = [line for line in lines if line.startswith("stepscope.") and not re.match(submodule, line)]
         assert wrong == []
 

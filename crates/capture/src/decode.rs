@@ -21,6 +21,7 @@ mod threads;
 
 pub use events::{Event, Mark, StepRange, Window};
 pub(crate) use process::ProcessRecords;
+pub(crate) use record::body_len;
 pub(crate) use threads::Decoded;
 
 use crate::clock::{ClockPoint, TickClock};
@@ -36,9 +37,16 @@ pub(crate) struct Scanned<'a> {
 }
 
 impl<'a> Scanned<'a> {
-    /// Finds the threads' parts in all segments, and what holds for all of them.
+    /// The whole of a capture.
+    #[cfg(test)]
     pub(crate) fn new(bytes: &'a [u8], segment_bytes: usize) -> Self {
-        let (parts, damaged) = parts_of(bytes, segment_bytes);
+        Self::until(bytes, segment_bytes, None)
+    }
+
+    /// Finds the threads' parts in all segments, and what holds for all of them, but for what was recorded after
+    /// `until_ticks`.
+    pub(crate) fn until(bytes: &'a [u8], segment_bytes: usize, until_ticks: Option<u64>) -> Self {
+        let (parts, damaged) = parts_of(bytes, segment_bytes, until_ticks);
         let process = ProcessRecords::of_parts(&parts);
         Self { parts, process, damaged }
     }

@@ -25,13 +25,15 @@ pub struct NewCapture {
     pub clock_kind: ClockKind,
     /// Now, on all clocks.
     pub opened: ClockPoint,
+    /// How many ns of the past a ring keeps; 0: everything is kept.
+    pub ring_ns: u64,
 }
 
 /// An open capture. Segments that were handed out stay mapped until [`CaptureFile::unmap_segment`], also after the
 /// `CaptureFile` is dropped; the header page stays mapped for as long as the process lives, so that a late writer can
 /// still count what it drops.
 pub struct CaptureFile {
-    fd: OwnedFd,
+    pub(crate) fd: OwnedFd,
     header: NonNull<Header>,
 }
 
@@ -80,7 +82,11 @@ impl CaptureFile {
         if self.header().stopped.load(Ordering::Relaxed) & STOPPED_DISK_FULL != 0 {
             return Err(std::io::Error::from_raw_os_error(libc::ENOSPC));
         }
-        let index = self.header().segments.fetch_add(1, Ordering::Relaxed);
+        self.map_segment_at(self.header().segments.fetch_add(1, Ordering::Relaxed), 0)
+    }
+
+    /// Takes the segment at `index` into use, which nobody uses: `generation` is its second word.
+    pub(crate) fn map_segment_at(&self, index: u64, generation: u64) -> std::io::Result<NonNull<u8>> {
         let offset = HEADER_BYTES + index as usize * SEGMENT_BYTES;
         let segment = allocate(&self.fd, offset, SEGMENT_BYTES).and_then(|()| map(&self.fd, offset, SEGMENT_BYTES));
         let segment = segment.inspect_err(|_| {
@@ -92,7 +98,10 @@ impl CaptureFile {
             unsafe { Self::unmap_segment(segment) };
         })?;
         // SAFETY: the mapping is page-aligned and at least 16 bytes long.
-        unsafe { segment.cast::<u64>().write(u64::from(SEGMENT_MAGIC) << 32 | index) };
+        unsafe {
+            segment.cast::<u64>().add(1).write(generation);
+            segment.cast::<u64>().write(u64::from(SEGMENT_MAGIC) << 32 | index);
+        }
         const { assert!(SEGMENT_HEADER_BYTES == 16) };
         Ok(segment)
     }
@@ -127,6 +136,8 @@ fn first_header(new: &NewCapture) -> Header {
         heartbeat_unix_ns: AtomicU64::new(new.opened.unix_ns as u64),
         dropped: AtomicU64::new(0),
         segments: AtomicU64::new(0),
+        ring_ns: new.ring_ns,
+        given_up_ticks: AtomicU64::new(0),
     }
 }
 

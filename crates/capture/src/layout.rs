@@ -1,4 +1,4 @@
-//! The bytes of a capture, version 2. Everything is little-endian.
+//! The bytes of a capture, version 3. Everything is little-endian.
 //!
 //! ```text
 //! 0        4096              4096 + S           4096 + 2S
@@ -17,15 +17,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of every capture.
 pub const MAGIC: [u8; 8] = *b"STEPSCP\x01";
 /// The format version this code writes, and the newest it reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes before the first segment.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of a segment as written here; a reader takes the header's word for it.
 pub const SEGMENT_BYTES: usize = 256 << 10;
 /// Bytes of a segment's own header.
 pub const SEGMENT_HEADER_BYTES: usize = 16;
-/// The upper half of a used segment's first word; its lower half is the segment's index.
+/// The upper half of a used segment's first word; its lower half is the segment's index. The second word counts how
+/// often segments of the capture were given up before this one was taken into use: 0 but in a ring.
 pub const SEGMENT_MAGIC: u32 = 0x5347_4d54;
+/// The ordinal of no thread: what follows it is definitions that were carried over from segments that were given up.
+pub const NO_THREAD: u32 = u32::MAX;
 /// Ticks are kept modulo 2^56.
 pub const TICK_BITS: u32 = 56;
 
@@ -78,6 +81,10 @@ pub struct Header {
     pub dropped: AtomicU64,
     /// Segments asked for so far; one that could not be had leaves a hole.
     pub segments: AtomicU64,
+    /// Of a ring: how many ns of the past it keeps, at least; 0 when everything is kept.
+    pub ring_ns: u64,
+    /// Of a ring: what was recorded up to this moment, in ticks, may have been given up; 0 while nothing was.
+    pub given_up_ticks: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
@@ -145,6 +152,16 @@ tags! {
     ShortEnd = 19;
     /// Four bytes without meaning: what follows is 8-byte aligned again.
     Pad = 20;
+    /// An optimizer has just stepped, inside its label: word 1 = the number of the step that it ends.
+    NumberedOptimizerStep = 28;
+}
+
+impl Tag {
+    /// True for records that later ones of any thread need: a ring carries them over when it gives a segment up. They
+    /// are long ones, and mean the same wherever they stand.
+    pub fn is_definition(self) -> bool {
+        matches!(self, Tag::Name | Tag::Fact)
+    }
 }
 
 /// Word 1 of a begin: name id in bits 0..20, scope in 20..24, sequence number + 1 in 24..64 (0: none).

@@ -12,6 +12,7 @@ mod file;
 pub mod layout;
 mod liveness;
 mod read;
+mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
@@ -21,3 +22,6 @@ pub use error::CaptureError;
 pub use file::{CaptureFile, NewCapture};
 pub use liveness::{ProcessIdentity, State};
 pub use read::{Capture, Thread, read};
+#[cfg(target_os = "linux")]
+pub use ring::KeptCopy;
+pub use ring::{RingWindow, definitions};

@@ -3,6 +3,7 @@
 use crate::clock::{ClockPoint, TickClock};
 use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
+use crate::ring::{RingWindow, read_bytes};
 use crate::{CaptureError, Event, Mark, ProcessIdentity, State, StepRange, Window};
 use std::path::Path;
 
@@ -54,6 +55,8 @@ pub struct Capture {
     pub is_disk_full: bool,
     /// Places where segments could not be decoded.
     pub damaged: Vec<String>,
+    /// What a ring kept; `None` when everything was kept.
+    pub ring: Option<RingWindow>,
 }
 
 /// Reads the capture at `path`.
@@ -61,11 +64,20 @@ pub struct Capture {
 /// # Errors
 /// When the file cannot be read, is no capture, or is of a newer version. Damage inside becomes [`Capture::damaged`].
 pub fn read(path: &Path) -> Result<Capture, CaptureError> {
-    let bytes = std::fs::read(path).map_err(|source| CaptureError::Io { action: "read", source, path: path.into() })?;
-    parse(&bytes, path)
+    let read_bytes =
+        || read_bytes(path).map_err(|source| CaptureError::Io { action: "read", source, path: path.into() });
+    let (capture, until_ticks) = parse(&read_bytes()?, path, None)?;
+    if capture.state != State::Running {
+        return Ok(capture);
+    }
+    // It was written while it was read: of one thread a later segment may be there and an earlier one not whole. The
+    // second time everything is there that the first time was, and what came later is left out.
+    drop(capture);
+    parse(&read_bytes()?, path, Some(until_ticks)).map(|(capture, _)| capture)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
+/// The capture and the ticks of its last record; what was recorded after `until_ticks` is left out.
+fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture, u64), CaptureError> {
     let header = HeaderFields::read(bytes, path)?;
     let is_running = !header.is_closed && header.process.is_running(header.heartbeat_unix_ns);
     let state = match (header.is_closed, is_running) {
@@ -73,13 +85,13 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
         (false, true) => State::Running,
         (false, false) => State::Killed,
     };
-    let scanned = Scanned::new(&bytes[HEADER_BYTES..], header.segment_bytes);
+    let scanned = Scanned::until(&bytes[HEADER_BYTES..], header.segment_bytes, until_ticks);
     // Ticks that are nanoseconds need no moments to become so.
     let has_rate = header.clock_kind == ClockKind::TimeStampCounter;
     let moments = if has_rate { scanned.process.clock_points.as_slice() } else { &[] };
     let clock = TickClock::new(header.opened, moments.iter().copied());
     let decoded = scanned.replay(&clock, &header.opened);
-    Ok(Capture {
+    let mut capture = Capture {
         process: header.process,
         parent_pid: header.parent_pid,
         state,
@@ -96,7 +108,13 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Capture, CaptureError> {
         dropped: header.dropped,
         is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,
         damaged: scanned.damaged,
-    })
+        ring: None,
+    };
+    if header.ring_ns != 0 {
+        let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
+        capture.keep_window(header.ring_ns, since_ns, decoded.lost_begins.into_iter());
+    }
+    Ok((capture, decoded.last_ticks))
 }
 
 /// The header page as plain values.
@@ -110,6 +128,8 @@ struct HeaderFields {
     stopped: u32,
     heartbeat_unix_ns: u64,
     dropped: u64,
+    ring_ns: u64,
+    given_up_ticks: u64,
 }
 
 impl HeaderFields {
@@ -141,6 +161,8 @@ impl HeaderFields {
                 stopped: u32_at(100)?,
                 heartbeat_unix_ns: u64_at(104)?,
                 dropped: u64_at(112)?,
+                ring_ns: u64_at(128)?,
+                given_up_ticks: u64_at(136)?,
             })
         };
         let version = u32_at(8).unwrap_or(0);
@@ -177,8 +199,10 @@ mod tests {
             offset_of!(Header, stopped),
             offset_of!(Header, heartbeat_unix_ns),
             offset_of!(Header, dropped),
+            offset_of!(Header, ring_ns),
+            offset_of!(Header, given_up_ticks),
         ];
-        assert_eq!(offsets, [8, 16, 20, 24, 32, 40, 48, 56, 72, 80, 88, 96, 100, 104, 112]);
+        assert_eq!(offsets, [8, 16, 20, 24, 32, 40, 48, 56, 72, 80, 88, 96, 100, 104, 112, 128, 136]);
     }
 
     #[test]
@@ -209,7 +233,7 @@ mod tests {
         ];
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.resize(HEADER_BYTES + 4096, 0);
-        let capture = parse(&bytes, Path::new("old.capture")).expect("a capture");
+        let (capture, _) = parse(&bytes, Path::new("old.capture"), None).expect("a capture");
         let events: Vec<_> = capture
             .events
             .iter()
@@ -222,11 +246,13 @@ mod tests {
     #[test]
     fn strangers_and_newer_versions_are_refused() {
         let path = Path::new("x.capture");
-        assert!(matches!(parse(b"hello", path), Err(CaptureError::NotACapture { .. })));
-        assert!(matches!(parse(&[0; HEADER_BYTES], path), Err(CaptureError::NotACapture { .. })));
+        assert!(matches!(parse(b"hello", path, None), Err(CaptureError::NotACapture { .. })));
+        assert!(matches!(parse(&[0; HEADER_BYTES], path, None), Err(CaptureError::NotACapture { .. })));
         let mut newer = vec![0; HEADER_BYTES];
         newer[..8].copy_from_slice(&MAGIC);
         newer[8] = VERSION as u8 + 1;
-        assert!(matches!(parse(&newer, path), Err(CaptureError::NewerVersion { found, .. }) if found == VERSION + 1));
+        assert!(
+            matches!(parse(&newer, path, None), Err(CaptureError::NewerVersion { found, .. }) if found == VERSION + 1)
+        );
     }
 }

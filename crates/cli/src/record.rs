@@ -4,6 +4,7 @@ mod child;
 mod options;
 mod program;
 mod run_folder;
+mod when;
 
 use crate::color::{DIM, HINT, WARNING};
 use crate::failure::Failure;
@@ -33,6 +34,8 @@ const OPTIONS_VARIABLE: &str = "STEPSCOPE_OPTIONS";
 Examples:
   stepscope record -- python train.py --epochs 1
   stepscope record --shapes --memory -- python train.py
+  stepscope record --ring 30s --slow-step 3 -- python train.py
+  stepscope record --every 1000 --for 5 -- python train.py
   stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py"
 )]
 pub(crate) struct RecordArguments {
@@ -49,6 +52,7 @@ pub(crate) struct RecordArguments {
 /// Carries `stepscope record` out.
 pub(crate) fn record(arguments: RecordArguments) -> Ending {
     let command = &arguments.command;
+    arguments.options.check()?;
     program::check(&command[0])?;
     let Some(package) = find_package() else {
         return Err(Failure::new("the recorder's Python package is not installed here")
@@ -58,14 +62,16 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
         arguments.output.unwrap_or_else(|| run_folder::default_path(command, &utc::compact_utc(SystemTime::now())));
     let run = RunFolder::create(&path, command)?;
     let environment = environment(run.path(), &package, &arguments.options);
-    let status = match child::run(command, &environment) {
+    let keep = || run.keep();
+    let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
+    let status = match child::run(command, &environment, on_keep) {
         Ok(status) => status,
         Err(error) => {
             run.discard();
             return Err(program::failure(&command[0], &error));
         }
     };
-    summarise(&path);
+    summarise(&path, arguments.options.is_sampled());
     Ok(child::exit_code(status))
 }
 
@@ -81,7 +87,7 @@ fn environment(run: &Path, package: &Path, options: &options::Options) -> Vec<(&
 }
 
 /// Closes the run and tells on standard error what is in it. The program has ended: nothing here changes its exit code.
-fn summarise(path: &Path) {
+fn summarise(path: &Path, is_sampled: bool) {
     let recovered = match stepscope_run::recover(path) {
         Ok(recovered) => recovered,
         Err(error) => {
@@ -96,12 +102,17 @@ fn summarise(path: &Path) {
         if recovered.processes == 0 {
             let why = "no Python process with PyTorch reached the recorder; `stepscope doctor` tells what works here";
             lines.push(format!("{DIM}stepscope: {why}{DIM:#}"));
+        } else if is_sampled {
+            let why = "the program ended before the first step that was to be recorded, or no optimizer stepped";
+            lines.push(format!("{DIM}stepscope: {why}{DIM:#}"));
         }
     } else {
         lines.push(format!("{DIM}stepscope:{DIM:#} recorded {} in {place}", sum(&recovered)));
         lines.extend(
             troubles(&recovered).into_iter().map(|trouble| format!("{WARNING}stepscope:{WARNING:#} {trouble}")),
         );
+        let kept = stepscope_run::kept_in(path);
+        lines.extend(kept.iter().map(|kept| format!("{DIM}stepscope: kept a window:{DIM:#} {}", kept.display())));
         lines.push(format!("{DIM}stepscope: next:{DIM:#} {HINT}stepscope report {}{HINT:#}", to_type(path)));
     }
     // The job's own ending must not depend on whether somebody reads this.

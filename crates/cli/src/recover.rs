@@ -38,7 +38,11 @@ pub(crate) fn recover(arguments: &RecoverArguments) -> Ending {
 pub(crate) fn sum(recovered: &Recovered) -> String {
     let processes = plural(recovered.processes.into(), "process");
     let bytes = format_bytes(i64::try_from(recovered.bytes).unwrap_or(i64::MAX));
-    format!("{} of {processes}, {bytes}", plural(recovered.events, "event"))
+    let kept = match recovered.kept {
+        0 => String::new(),
+        kept => format!(", and {} kept", plural(kept.into(), "window")),
+    };
+    format!("{} of {processes}, {bytes}{kept}", plural(recovered.events, "event"))
 }
 
 /// What is not as it should be, one line each.

@@ -42,6 +42,7 @@ fn check_as_part(capture: &Capture, path: &Path) {
     stepscope_run::write_part(path, capture).expect("a part is written");
     let part = stepscope_run::read_part(path).expect("a part that was just written is read");
     assert_eq!(told(capture), told(&part), "the part holds the same");
+    assert_eq!(capture.ring, part.ring);
     assert_eq!((&capture.facts, &capture.threads, capture.dropped), (&part.facts, &part.threads, part.dropped));
 }
 
@@ -65,7 +66,7 @@ fn told(capture: &Capture) -> Vec<String> {
     };
     let mut lines: Vec<String> = capture.events.iter().map(event).collect();
     lines.extend(capture.steps.iter().map(|step| format!("step {} {}", step.number, placed(step.start_ns))));
-    lines.extend(capture.optimizer_steps.iter().map(|mark| format!("mark {}", placed(mark.time_ns))));
+    lines.extend(capture.optimizer_steps.iter().map(|mark| format!("mark {} {:?}", placed(mark.time_ns), mark.number)));
     lines.sort_unstable();
     lines
 }

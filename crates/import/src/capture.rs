@@ -3,6 +3,8 @@
 //! Every process kept its own clock; those of one host share its monotonic clock and are placed by it, exactly. Hosts
 //! are placed by their Unix time.
 
+mod window;
+
 use crate::ImportError;
 use crate::labels::{Label, data_parallelism, label_kind};
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +18,8 @@ use stepscope_trace::{
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 5] = ["process_name", "rank", "local_rank", "hook_refused", "options_not_recorded"];
+const FACTS_OF_A_PROCESS: [&str; 6] =
+    ["process_name", "rank", "local_rank", "hook_refused", "options_not_recorded", "kept_because"];
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
@@ -26,6 +29,9 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     builder.clock_zero_unix_ns = Some(0);
     for unreadable in run.unreadable {
         builder.findings.add(FindingCode::DamagedSegment, || unreadable);
+    }
+    for kept in run.kept {
+        builder.findings.add(FindingCode::KeptWindows, || kept);
     }
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
     builder.facts = facts_of_run(&captures);
@@ -71,7 +77,7 @@ fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
 }
 
 /// A capture, and what turns its times into Unix time.
-struct Placed<'a> {
+pub(crate) struct Placed<'a> {
     capture: &'a Capture,
     offset_ns: i64,
 }
@@ -80,10 +86,11 @@ impl Placed<'_> {
     fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid]) {
         let capture = self.capture;
         let process = builder.add_process(process_of(capture, pids_of_run));
-        if capture.state != State::Closed {
+        if capture.is_cut() {
             builder.set_cut(process);
         }
         report(capture, builder);
+        self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
         let names: Vec<(StringId, SliceKind)> =
             capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
@@ -100,7 +107,7 @@ impl Placed<'_> {
             }
         }
         for mark in &capture.optimizer_steps {
-            builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0);
+            builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
         }
     }
 
@@ -194,6 +201,7 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
         State::Running => findings.add(FindingCode::ProcessRunning, who),
         State::Killed => findings.add(FindingCode::ProcessKilled, who),
     }
+    window::report(capture, &who, findings);
     if capture.dropped > 0 {
         findings.add(FindingCode::DroppedRecords, || format!("{}: {}", who(), capture.dropped));
         findings.add_count(FindingCode::DroppedRecords, capture.dropped - 1);

@@ -45,6 +45,11 @@ pub(crate) fn now() -> ClockPoint {
     }
 }
 
+/// Now, on the monotonic clock.
+pub(crate) fn monotonic_ns() -> i64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
 fn read_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable.

@@ -1,5 +1,7 @@
 //! The one thread of our own: it has segments ready before they are asked for, reads the clocks, and says that we live.
 
+use crate::keep::{Keeper, Requests};
+use crate::ring::Ring;
 use crate::session::{STATE, Segment};
 use crate::{clock, labels};
 use std::ptr::NonNull;
@@ -19,23 +21,31 @@ const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(1);
 pub(crate) struct Helper {
     join: JoinHandle<()>,
     is_stopping: Arc<AtomicBool>,
+    /// Reasons to keep what is in the ring, not yet seen to.
+    requests: Arc<Requests>,
 }
 
 impl Helper {
     /// Starts the thread; `None` when the system has no more threads: then every thread maps its own segments.
-    pub(crate) fn start(file: Arc<CaptureFile>) -> Option<Self> {
-        let is_stopping = Arc::new(AtomicBool::new(false));
-        let seen_by_thread = Arc::clone(&is_stopping);
+    pub(crate) fn start(file: Arc<CaptureFile>, ring: Option<(Ring, Keeper)>) -> Option<Self> {
+        let (is_stopping, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(Requests::default()));
+        let (seen_by_thread, requests_of_thread) = (Arc::clone(&is_stopping), Arc::clone(&requests));
         let spawn = || {
             let name = std::thread::Builder::new().name("stepscope".into()).stack_size(256 << 10);
-            name.spawn(move || run(&file, &seen_by_thread)).ok()
+            name.spawn(move || run(&file, ring, &requests_of_thread, &seen_by_thread)).ok()
         };
-        with_signals_blocked(spawn).map(|join| Self { join, is_stopping })
+        with_signals_blocked(spawn).map(|join| Self { join, is_stopping, requests })
     }
 
     /// The handle to wake it with.
     pub(crate) fn thread(&self) -> &Thread {
         self.join.thread()
+    }
+
+    /// Asks for what is in the ring to be kept; nothing is waited for.
+    pub(crate) fn keep(&self, because: &str) {
+        self.requests.add(because);
+        self.join.thread().unpark();
     }
 
     /// Ends the thread.
@@ -60,11 +70,17 @@ fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-fn run(file: &Arc<CaptureFile>, is_stopping: &AtomicBool) {
+fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Requests, is_stopping: &AtomicBool) {
+    let (mut ring, mut keeper) = ring.unzip();
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
     while !is_stopping.load(Ordering::Acquire) {
-        tend_segments(file);
+        tend_segments(file, ring.as_mut());
+        if let (Some(ring), Some(keeper)) = (&mut ring, &mut keeper) {
+            ring.is_held = true;
+            keeper.tend(file, requests, false, || tend_segments(file, Some(&mut *ring)));
+            ring.is_held = false;
+        }
         let now = std::time::Instant::now();
         if now >= next_clock {
             labels::append_clock();
@@ -74,22 +90,40 @@ fn run(file: &Arc<CaptureFile>, is_stopping: &AtomicBool) {
         }
         std::thread::park_timeout(next_clock.saturating_duration_since(std::time::Instant::now()));
     }
+    // What was asked for a moment ago is kept, too.
+    if let Some(keeper) = &mut keeper {
+        keeper.tend(file, requests, true, || {});
+    }
 }
 
 /// Maps what is missing and unmaps what is full, both outside the lock.
-fn tend_segments(file: &Arc<CaptureFile>) {
+fn tend_segments(file: &Arc<CaptureFile>, mut ring: Option<&mut Ring>) {
     let (missing, retired) = {
         let mut state = STATE.lock();
         match &mut state.session {
             Some(session) if Arc::ptr_eq(&session.file, file) => {
-                (READY.saturating_sub(session.ready.len()), std::mem::take(&mut session.retired))
+                let mut retired = std::mem::take(&mut session.retired);
+                if let Some(ring) = &ring {
+                    retired.extend(ring.take_old(&mut session.partial));
+                }
+                (READY.saturating_sub(session.ready.len()), retired)
             }
             _ => return,
         }
     };
-    retired.into_iter().for_each(Segment::unmap);
+    match &mut ring {
+        Some(ring) => {
+            retired.into_iter().for_each(|segment| ring.retire(segment));
+            ring.give_up_old(file);
+        }
+        None => retired.into_iter().for_each(Segment::unmap),
+    }
     for _ in 0..missing {
-        let Ok(base) = file.map_segment() else { return };
+        let base = match &mut ring {
+            Some(ring) => ring.map_segment(file),
+            None => file.map_segment(),
+        };
+        let Ok(base) = base else { return };
         let segment = fresh(base);
         match &mut STATE.lock().session {
             Some(session) if Arc::ptr_eq(&session.file, file) => session.ready.push(segment),
@@ -101,5 +135,5 @@ fn tend_segments(file: &Arc<CaptureFile>) {
 /// A segment of which only the header is written.
 pub(crate) fn fresh(base: NonNull<u8>) -> Segment {
     // SAFETY: the header lies inside the segment, and records begin behind it, 8-byte aligned.
-    Segment { base, cursor: unsafe { base.add(SEGMENT_HEADER_BYTES) }.cast() }
+    Segment { base, cursor: unsafe { base.add(SEGMENT_HEADER_BYTES) }.cast(), left_ns: 0 }
 }

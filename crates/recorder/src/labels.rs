@@ -38,6 +38,11 @@ pub fn mark_optimizer_step() {
     append(Tag::OptimizerStep, &[], &[]);
 }
 
+/// An optimizer has just stepped on the calling thread, which ends step `number`.
+pub fn mark_step(number: i64) {
+    append(Tag::NumberedOptimizerStep, &[number as u64], &[]);
+}
+
 /// Writes again who the calling thread is: a hook that came later may know its framework id.
 pub fn reintroduce_thread() {
     with_buffer(|buffer| {

@@ -13,12 +13,17 @@ mod buffer;
 mod clock;
 mod fork;
 mod helper;
+mod keep;
 mod labels;
 mod lock;
 mod names;
+mod ring;
 mod session;
 
 pub use buffer::{OpenOp, begin, end, set_framework_thread};
-pub use labels::{begin_label, end_label, mark_optimizer_step, name_thread, reintroduce_thread, step_begin, step_end};
+pub use keep::{keep, keep_on_signal};
+pub use labels::{
+    begin_label, end_label, mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
+};
 pub use names::Name;
-pub use session::{Opened, close, is_open, last_error, open, set_fact, set_window};
+pub use session::{Opened, close, is_open, last_error, open, open_ring, set_fact, set_window};

@@ -7,6 +7,8 @@ use stepscope_capture::layout::BeginWord;
 /// Names beyond this many are written in full where they are used, so that a job that puts numbers into its labels
 /// cannot fill memory.
 const MAX_NAMES: usize = 1 << 16;
+/// Nor do long ones: beyond this many bytes in all, names are written in full, too.
+const MAX_TABLE_BYTES: usize = 16 << 20;
 /// Longest name that is kept whole.
 pub(crate) const MAX_NAME_BYTES: usize = 4096;
 const SLOTS: usize = 1024;
@@ -167,6 +169,7 @@ unsafe fn same_head(left: *const u8, right: *const u8, len: usize) -> bool {
 #[derive(Default)]
 pub(crate) struct NameTable {
     ids: HashMap<&'static [u8], u32>,
+    bytes: usize,
 }
 
 /// What the table knows of a name.
@@ -185,10 +188,11 @@ impl NameTable {
         if let Some((text, id)) = self.ids.get_key_value(text) {
             return Interned::Known(text, *id);
         }
-        if self.ids.len() >= MAX_NAMES {
+        if self.ids.len() >= MAX_NAMES || self.bytes + text.len() > MAX_TABLE_BYTES {
             return Interned::Full;
         }
         let id = self.ids.len() as u32;
+        self.bytes += text.len();
         let mut copy = Vec::with_capacity(text.len() + 16);
         copy.extend_from_slice(text);
         copy.resize(text.len() + 16, 0);
@@ -238,5 +242,11 @@ mod tests {
         (0..MAX_NAMES).for_each(|i| assert!(matches!(table.intern(format!("n{i}").as_bytes()), Interned::New(..))));
         assert!(matches!(table.intern(b"one too many"), Interned::Full));
         assert!(matches!(table.intern(b"n7"), Interned::Known(_, 7)));
+        let mut table = NameTable::default();
+        let long = vec![b'x'; MAX_TABLE_BYTES / 2];
+        assert!(matches!(table.intern(&long), Interned::New(_, 0)));
+        assert!(matches!(table.intern(&long[2..]), Interned::New(_, 1)));
+        assert!(matches!(table.intern(b"one too many"), Interned::Full));
+        assert!(matches!(table.intern(&long), Interned::Known(_, 0)));
     }
 }

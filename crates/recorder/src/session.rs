@@ -1,13 +1,16 @@
 //! The capture of this process: opened, handed to threads by segments, closed, and opened anew in a forked child.
 
+use crate::keep::Keeper;
 use crate::lock::ForkLock;
 use crate::names::NameTable;
+use crate::ring::{Free, Ring};
 use crate::{clock, fork, helper, labels};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
 use stepscope_capture::layout::{Header, Tag};
 use stepscope_capture::{CaptureFile, NewCapture, ProcessIdentity};
 
@@ -30,6 +33,8 @@ pub(crate) struct State {
 pub(crate) struct Plan {
     run: PathBuf,
     facts: BTreeMap<String, String>,
+    /// How much of the past is kept; `None`: everything.
+    ring: Option<Duration>,
 }
 
 /// An open capture.
@@ -39,6 +44,7 @@ pub(crate) struct Session {
     pub(crate) ready: Vec<Segment>,
     pub(crate) partial: Vec<Segment>,
     pub(crate) retired: Vec<Segment>,
+    pub(crate) free: Free,
     pub(crate) names: NameTable,
     pub(crate) next_ordinal: u32,
     pub(crate) helper: Option<helper::Helper>,
@@ -49,6 +55,8 @@ pub(crate) struct Session {
 pub(crate) struct Segment {
     pub(crate) base: NonNull<u8>,
     pub(crate) cursor: NonNull<u32>,
+    /// Of one that an ended thread left: when that was.
+    pub(crate) left_ns: i64,
 }
 
 // SAFETY: a segment belongs to whoever holds this value; nobody else touches its bytes.
@@ -75,9 +83,17 @@ pub struct Opened {
 /// # Errors
 /// One line that says what could not be created, and why.
 pub fn open(run: &Path, facts: &[(String, String)]) -> Result<Opened, String> {
+    open_ring(run, facts, None)
+}
+
+/// The same; with a `ring`, only that much of the past is kept.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_ring(run: &Path, facts: &[(String, String)], ring: Option<Duration>) -> Result<Opened, String> {
     clock::kind();
     fork::install();
-    let plan = Plan { run: run.into(), facts: facts.iter().cloned().collect() };
+    let plan = Plan { run: run.into(), facts: facts.iter().cloned().collect(), ring };
     let path = {
         let mut state = STATE.lock();
         if let Some(session) = &state.session {
@@ -149,17 +165,25 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
     }
     std::fs::create_dir_all(&folder).map_err(cannot)?;
     let parent_pid = u64::from(std::os::unix::process::parent_id());
-    let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened };
+    let ring_ns = plan.ring.map_or(0, |ring| u64::try_from(ring.as_nanos()).unwrap_or(u64::MAX));
+    let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened, ring_ns };
     let file = Arc::new(CaptureFile::create(&path, &new).map_err(|error| error.to_string())?);
+    let ring = plan.ring.map(|window| (Ring::new(window), Keeper::new(&plan.run, &path)));
+    let helper = helper::Helper::start(Arc::clone(&file), ring);
+    if plan.ring.is_some() && helper.is_none() {
+        let _ = std::fs::remove_file(&path);
+        return Err("cannot start the thread that keeps the ring small".into());
+    }
     HEADER.store(std::ptr::from_ref(file.header()).cast_mut(), Ordering::Release);
     EPOCH.fetch_add(1, Ordering::Release);
     state.session = Some(Session {
-        helper: helper::Helper::start(Arc::clone(&file)),
+        helper,
         file,
         path: path.clone(),
         ready: Vec::new(),
         partial: Vec::new(),
         retired: Vec::new(),
+        free: Free::default(),
         names: NameTable::default(),
         next_ordinal: 0,
         plan,
@@ -189,6 +213,11 @@ impl State {
 }
 
 impl Session {
+    /// True when only the last moments are kept.
+    pub(crate) fn is_ring(&self) -> bool {
+        self.plan.ring.is_some()
+    }
+
     /// Facts to write at the beginning of the capture.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         self.plan.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect()

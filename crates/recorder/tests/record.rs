@@ -82,9 +82,24 @@ fn scenarios() {
             recorder::close();
         }
         "short_threads" => {
-            for _ in 0..2_000 {
+            for _ in 0..10_000 {
                 std::thread::spawn(|| labels("short", 3)).join().unwrap();
             }
+            recorder::close();
+        }
+        "many_threads" => {
+            let together = std::sync::Arc::new(std::sync::Barrier::new(1_000));
+            let work = |number: usize, together: std::sync::Arc<std::sync::Barrier>| {
+                recorder::name_thread(&format!("thread {number}"));
+                labels("before", 3);
+                together.wait();
+                labels("after", 3);
+            };
+            let start = |number| {
+                let together = std::sync::Arc::clone(&together);
+                std::thread::Builder::new().stack_size(64 << 10).spawn(move || work(number, together)).unwrap()
+            };
+            (0..1_000).map(start).collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
             recorder::close();
         }
         "kill" => {
@@ -174,9 +189,21 @@ fn segments_of_ended_threads_serve_others() {
     let (folder, status) = run("short_threads");
     assert!(status.success());
     let capture = &captures(folder.path())[0];
-    assert_eq!(count(capture, "short"), 6_000);
+    assert_eq!(count(capture, "short"), 30_000);
+    let numbers: Vec<u32> = capture.threads.iter().map(|thread| thread.ordinal).collect();
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u32) && numbers.len() >= 10_000);
     let file = std::fs::read_dir(folder.path().join("raw")).unwrap().next().unwrap().unwrap();
-    assert!(file.metadata().unwrap().len() < 4 << 20, "2,000 threads share a few segments");
+    assert!(file.metadata().unwrap().len() < 8 << 20, "10,000 threads share a few segments");
+}
+
+#[test]
+fn a_thousand_threads_at_once_are_all_seen() {
+    let (folder, status) = run("many_threads");
+    assert!(status.success());
+    let capture = &captures(folder.path())[0];
+    assert_eq!((count(capture, "before"), count(capture, "after"), capture.dropped), (3_000, 3_000, 0));
+    let named = capture.threads.iter().filter(|thread| thread.name.starts_with("thread "));
+    assert_eq!(named.count(), 1_000);
 }
 
 #[test]

@@ -11,14 +11,18 @@ mod _recorder {
     use std::borrow::Cow;
     use std::collections::HashMap;
     use std::path::PathBuf;
+    use std::time::Duration;
     use stepscope_recorder as recorder;
     use stepscope_recorder_torch as torch;
 
     /// Opens this process's capture below the run folder; gives (path of the capture, whether it is new).
+    /// With `ring_ns` only that much of the past is kept.
     #[pyfunction]
-    fn open(run: PathBuf, facts: HashMap<String, String>) -> PyResult<(PathBuf, bool)> {
+    #[pyo3(signature = (run, facts, ring_ns = 0))]
+    fn open(run: PathBuf, facts: HashMap<String, String>, ring_ns: u64) -> PyResult<(PathBuf, bool)> {
         let facts: Vec<(String, String)> = facts.into_iter().collect();
-        let opened = recorder::open(&run, &facts).map_err(PyOSError::new_err)?;
+        let ring = (ring_ns > 0).then(|| Duration::from_nanos(ring_ns));
+        let opened = recorder::open_ring(&run, &facts, ring).map_err(PyOSError::new_err)?;
         Ok((opened.path, opened.is_new))
     }
 
@@ -80,6 +84,24 @@ mod _recorder {
     #[pyfunction]
     fn mark_optimizer_step() {
         recorder::mark_optimizer_step();
+    }
+
+    /// The same, and it ends step `number`.
+    #[pyfunction]
+    fn mark_step(number: i64) {
+        recorder::mark_step(number);
+    }
+
+    /// Keeps what is in the ring; false without one.
+    #[pyfunction]
+    fn keep(because: &Bound<'_, PyAny>) -> bool {
+        recorder::keep(&text(because))
+    }
+
+    /// Keeps what is in the ring whenever this process gets a signal.
+    #[pyfunction]
+    fn keep_on_signal(signal: i32) {
+        recorder::keep_on_signal(signal);
     }
 
     /// A schedule switched recording.

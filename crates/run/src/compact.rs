@@ -2,7 +2,7 @@
 //! written beside and renamed, and only then is its raw capture removed.
 
 use crate::RunError;
-use crate::folder::{check, rank_of};
+use crate::folder::{check, kept_in, rank_of};
 use crate::part::{part_summary, write_part};
 use std::path::{Path, PathBuf};
 use stepscope_capture::{Capture, CaptureError, State};
@@ -22,6 +22,8 @@ pub struct Recovered {
     pub bytes: u64,
     /// Captures that cannot be read.
     pub unreadable: u32,
+    /// Windows of a flight recorder that were kept, each a run of its own.
+    pub kept: u32,
 }
 
 /// Compacts every capture of a process that has ended, and sums up the run.
@@ -31,6 +33,11 @@ pub struct Recovered {
 pub fn recover(path: &Path) -> Result<Recovered, RunError> {
     check(path)?;
     let mut recovered = compact_all(path)?;
+    for folder in kept_in(path) {
+        recovered.kept += 1;
+        let kept = compact_all(&folder)?;
+        recovered.unreadable += kept.unreadable;
+    }
     for part in parts_of(path) {
         recovered.bytes += size_of_file(&part);
         match part_summary(&part) {

@@ -43,6 +43,8 @@ pub struct Run {
     pub captures: Vec<Capture>,
     /// Files that could not be read, and why.
     pub unreadable: Vec<String>,
+    /// Folders below this one with windows of a flight recorder, each a run of its own.
+    pub kept: Vec<String>,
 }
 
 /// Makes `path` a run folder. It must not exist, or be empty.
@@ -107,7 +109,21 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
     }
     captures.sort_by_key(|capture| (rank_of(capture), capture.opened_ns, capture.process.pid));
     let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    Ok(Run { name: name.unwrap_or_default(), manifest, captures, unreadable })
+    let kept = kept_in(path).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
+    Ok(Run { name: name.unwrap_or_default(), manifest, captures, unreadable, kept })
+}
+
+/// The folders of windows that a flight recorder kept, sorted; they are named by the time.
+pub fn kept_in(run: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(run.join("kept")) else { return Vec::new() };
+    let folders = entries.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = folders.filter(|folder| is_run_folder(folder)).collect();
+    folders.sort();
+    folders
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The manifest of a run folder that this code can read.

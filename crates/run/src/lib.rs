@@ -15,5 +15,5 @@ mod part;
 
 pub use compact::{Recovered, recover};
 pub use error::RunError;
-pub use folder::{Manifest, NewRun, Run, create, is_run_folder, open};
+pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open};
 pub use part::{read_part, write_part};

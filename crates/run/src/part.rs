@@ -1,7 +1,6 @@
 //! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
 
 use crate::RunError;
-use crate::folder::VERSION;
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -20,8 +19,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, State, StepRange, Thread, Window};
+use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, RingWindow, State, StepRange, Thread, Window};
 
+/// The version of a part's format that this code writes, and the newest it reads.
+const VERSION: u32 = 2;
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
 const ROWS_PER_BATCH: usize = 1 << 16;
@@ -47,6 +48,16 @@ struct ProcessMetadata {
     dropped: u64,
     is_disk_full: bool,
     damaged: Vec<String>,
+    #[serde(default)]
+    ring: Option<RingMetadata>,
+}
+
+/// What a ring kept of the process.
+#[derive(Serialize, Deserialize)]
+struct RingMetadata {
+    asked_ns: i64,
+    since_ns: Option<i64>,
+    lost_begins: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,6 +155,11 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
         dropped: capture.dropped,
         is_disk_full: capture.is_disk_full,
         damaged: capture.damaged.clone(),
+        ring: capture.ring.map(|ring| RingMetadata {
+            asked_ns: ring.asked_ns,
+            since_ns: ring.since_ns,
+            lost_begins: ring.lost_begins,
+        }),
     }
 }
 
@@ -176,7 +192,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         is_unfinished: step.is_unfinished,
         ..empty(step.thread, step.start_ns, "step")
     };
-    let mark = |mark: &Mark| empty(mark.thread, mark.time_ns, "optimizer_step");
+    let mark = |mark: &Mark| Row { step: mark.number, ..empty(mark.thread, mark.time_ns, "optimizer_step") };
     let mut rows: Vec<Row> = capture.events.iter().map(event).collect();
     rows.extend(capture.steps.iter().map(step));
     rows.extend(capture.optimizer_steps.iter().map(mark));
@@ -305,6 +321,11 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         dropped: metadata.dropped,
         is_disk_full: metadata.is_disk_full,
         damaged: metadata.damaged,
+        ring: metadata.ring.map(|ring| RingWindow {
+            asked_ns: ring.asked_ns,
+            since_ns: ring.since_ns,
+            lost_begins: ring.lost_begins,
+        }),
     })
 }
 
@@ -327,7 +348,10 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
                 let number = step.is_valid(row).then(|| step.value(row))?;
                 capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
             }
-            "optimizer_step" => capture.optimizer_steps.push(Mark { thread, time_ns: start_ns }),
+            "optimizer_step" => {
+                let number = step.is_valid(row).then(|| step.value(row));
+                capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
+            }
             _ => {
                 let next = capture.names.len() as u32;
                 let text = name.value(row)?;

@@ -17,7 +17,7 @@ use crate::{
     Instants, IoEvent, MemoryEvent, OpInfo, OpInputs, OpInputsId, Ops, Process, ProcessId, SliceId, SliceKind,
     Synchronization, Trace, Track, TrackId,
 };
-use stepscope_base::{StringId, StringTable};
+use stepscope_base::{Span, StringId, StringTable};
 
 /// What joins a launch with its device events: the source's correlation id, within one process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -75,7 +75,8 @@ pub struct TraceBuilder {
     flows: Vec<Flow>,
     arrows: Vec<arrows::Arrow>,
     step_labels: Vec<(SliceId, i64)>,
-    step_marks: Vec<(TrackId, i64)>,
+    step_marks: Vec<step_limits::Mark>,
+    recorded: Vec<(ProcessId, Span)>,
     is_cut: Vec<ProcessId>,
 }
 
@@ -248,9 +249,15 @@ impl TraceBuilder {
         self.step_labels.push((slice, number));
     }
 
-    /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends.
-    pub fn add_step_mark(&mut self, track: TrackId, time_ns: i64) {
-        self.step_marks.push((track, time_ns));
+    /// Says that an optimizer's step was running on `track` at `time_ns`: the step ends where that slice ends. Its
+    /// number, where the job counts.
+    pub fn add_step_mark(&mut self, track: TrackId, time_ns: i64, number: Option<i64>) {
+        self.step_marks.push(step_limits::Mark { track, time_ns, number });
+    }
+
+    /// Says that only some of a process was recorded, and `span` is of that.
+    pub fn add_recorded(&mut self, process: ProcessId, span: Span) {
+        self.recorded.push((process, span));
     }
 
     /// Says how the model of the process that `track` belongs to runs; of several ways the one in one process stays.
@@ -356,8 +363,9 @@ impl TraceBuilder {
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
-        let marks = self.step_marks.iter().map(|(id, time_ns)| (nested.track_of[id.index()], *time_ns)).collect();
-        step_limits::find_steps(&mut trace, labels, marks, &self.is_cut);
+        let mut marks = self.step_marks;
+        marks.iter_mut().for_each(|mark| mark.track = nested.track_of[mark.track.index()]);
+        step_limits::find_steps(&mut trace, labels, marks, &self.is_cut, &self.recorded);
         consistency::check(&mut trace);
         trace
     }
@@ -372,7 +380,10 @@ impl TraceBuilder {
         self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
         self.memory.iter_mut().for_each(|event| event.time_ns -= start_ns);
         self.counters.iter_mut().flat_map(|counter| &mut counter.time_ns).for_each(|time_ns| *time_ns -= start_ns);
-        self.step_marks.iter_mut().for_each(|row| row.1 -= start_ns);
+        self.step_marks.iter_mut().for_each(|mark| mark.time_ns -= start_ns);
+        for (_, span) in &mut self.recorded {
+            *span = Span::new(span.start_ns - start_ns, span.end_ns - start_ns);
+        }
         for arrow in &mut self.arrows {
             arrow.from.1 -= start_ns;
             arrow.to.1 -= start_ns;

@@ -110,6 +110,14 @@ finding_codes! {
         "processes of this run are still recording: this is what they have written so far";
     OptionNotRecorded = "capture.option_not_recorded", Info,
         "options were asked for that this recorder does not record";
+    RingWindow = "capture.ring", Info,
+        "a flight recorder kept the last moments only: what ran before them was given up, with ranges that began there";
+    KeptBecause = "capture.kept_because", Info,
+        "this is a window of a flight recorder that was kept while the job ran on: why, and by which process";
+    KeptWindows = "capture.kept_windows", Info,
+        "windows of the flight recorder were kept: each is a run of its own, in a folder below this one";
+    SampledSteps = "capture.sampled_steps", Info,
+        "only some steps were recorded, as was asked for: what lies between them counts neither as steps nor as idle";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
         "device events start before the API call that launched them: the clocks of host and device disagree";
     WaitWithoutEvent = "trace.wait_without_event", Info,

@@ -43,6 +43,8 @@ pub struct Mark {
     pub thread: u32,
     /// When, ns.
     pub time_ns: i64,
+    /// The number of the step that it ends, where that was recorded.
+    pub number: Option<i64>,
 }
 
 /// Recording was switched on or off.

@@ -60,18 +60,24 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The parts of all segments, by thread and in the order of each thread; and what cannot be read, in words.
-pub(super) fn parts_of(bytes: &[u8], segment_bytes: usize) -> (Vec<Part<'_>>, Vec<String>) {
+/// The parts of all segments, by thread and in the order of each thread; and what cannot be read, in words. What was
+/// recorded after `until_ticks` is left out.
+pub(super) fn parts_of(bytes: &[u8], segment_bytes: usize, until_ticks: Option<u64>) -> (Vec<Part<'_>>, Vec<String>) {
     let (mut parts, mut damaged) = (Vec::new(), Vec::new());
     for (index, segment) in bytes.chunks(segment_bytes).enumerate() {
-        damaged.extend(read_segment(segment, index, &mut parts).err());
+        damaged.extend(read_segment(segment, index, until_ticks, &mut parts).err());
     }
     parts.sort_by_key(|part| (part.ordinal, part.part));
     (parts, damaged)
 }
 
 /// Splits a segment into the parts of the threads that used it.
-fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<Part<'a>>) -> Result<(), String> {
+fn read_segment<'a>(
+    segment: &'a [u8],
+    index: usize,
+    until_ticks: Option<u64>,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), String> {
     match word_at(segment, 0) {
         Some(0) | None => return Ok(()),
         Some(first) if first == u64::from(SEGMENT_MAGIC) << 32 | index as u64 => {}
@@ -84,6 +90,9 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<Part<'a>>) 
         let Some(record) = records.next() else {
             return Err(format!("segment {index} cannot be decoded from byte {}", records.at));
         };
+        if until_ticks.is_some_and(|until| record.ticks > until) && !record.tag.is_definition() {
+            return Ok(());
+        }
         if record.tag == Tag::Thread {
             let (ordinal, part) = record.halves(0);
             parts.push(Part { ordinal, part, records: before, begins: 0, of_process: Vec::new() });

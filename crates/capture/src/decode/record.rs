@@ -89,12 +89,12 @@ fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)>
 
 /// Bytes that follow a long record's first word; `None` when they are not all there. A new record says here how long it
 /// is.
-fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
+pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let word = || word_at(rest, 0);
     let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
     let len = match tag {
         Tag::End | Tag::OptimizerStep => 0,
-        Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd => 8,
+        Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
         Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
         Tag::BeginSequence | Tag::Thread => 24,
         Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),

@@ -22,8 +22,11 @@ pub(super) struct ThreadRecords {
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
     /// Names that stand in the records.
     pub(super) texts: Vec<String>,
-    /// When it last recorded something.
+    /// When it last recorded something, in ns and in ticks.
     pub(super) last_ns: Option<i64>,
+    pub(super) last_ticks: u64,
+    /// When ranges ended whose begin is not there, ns.
+    pub(super) lost_begins: Vec<i64>,
 }
 
 /// The end of an event that began on another thread.
@@ -48,6 +51,8 @@ pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock
         ends_elsewhere: Vec::new(),
         texts: Vec::new(),
         last_ns: None,
+        last_ticks: 0,
+        lost_begins: Vec::new(),
     };
     let (open, ids_of_texts) = (Vec::new(), HashMap::new());
     let mut replay = Replay { records, names, clock: clock.cursor(), open, open_step: None, last: None, ids_of_texts };
@@ -99,7 +104,15 @@ impl Replay<'_> {
                 }
             }
             Tag::OptimizerStep => {
-                self.records.optimizer_steps.push(Mark { thread, time_ns: self.clock.monotonic_ns(ticks) });
+                self.records.optimizer_steps.push(Mark {
+                    thread,
+                    time_ns: self.clock.monotonic_ns(ticks),
+                    number: None,
+                });
+            }
+            Tag::NumberedOptimizerStep => {
+                let (number, time_ns) = (Some(record.word(0) as i64), self.clock.monotonic_ns(ticks));
+                self.records.optimizer_steps.push(Mark { thread, time_ns, number });
             }
             // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
             Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,
@@ -144,21 +157,36 @@ impl Replay<'_> {
         id
     }
 
-    /// An end without a begin belongs to an op that was open when recording began: there is nothing to keep.
+    /// An end without a begin belongs to an op that was open when recording began, or whose begin a ring gave up.
     #[inline]
     fn end(&mut self, record: &Record) {
-        if let Some((_, at)) = self.open.pop() {
-            self.end_event(at, record.ticks);
+        match self.open.pop() {
+            Some((_, at)) => self.end_event(at, record.ticks),
+            None => self.lose_begin(record.ticks),
         }
+    }
+
+    #[cold]
+    fn lose_begin(&mut self, ticks: u64) {
+        let ns = self.clock.monotonic_ns(ticks);
+        self.records.lost_begins.push(ns);
     }
 
     /// Ends a range that is not the innermost; those inside it may only be ended elsewhere.
     fn end_outer(&mut self, record: &Record) {
-        let inside = (record.word(0) as usize).saturating_add(1);
-        if let Some(outer) = self.open.len().checked_sub(inside) {
-            let (_, at) = self.open[outer];
-            self.records.left_open.extend(self.open.drain(outer..).skip(1));
-            self.end_event(at, record.ticks);
+        let inside = record.word(0) as usize;
+        match self.open.len().checked_sub(inside.saturating_add(1)) {
+            Some(outer) => {
+                let (_, at) = self.open[outer];
+                self.records.left_open.extend(self.open.drain(outer..).skip(1));
+                self.end_event(at, record.ticks);
+            }
+            // Its own begin is not there; those inside it leave the stack all the same.
+            None => {
+                let first_inside = self.open.len().saturating_sub(inside);
+                self.records.left_open.extend(self.open.drain(first_inside..));
+                self.lose_begin(record.ticks);
+            }
         }
     }
 
@@ -171,6 +199,7 @@ impl Replay<'_> {
 
     fn finish(mut self) -> ThreadRecords {
         self.records.left_open.append(&mut self.open);
+        self.records.last_ticks = self.last.unwrap_or(0);
         self.records.last_ns = self.last.map(|ticks| self.clock.monotonic_ns(ticks));
         self.records
     }

@@ -7,6 +7,7 @@ use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
+use crate::layout::NO_THREAD;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -21,12 +22,18 @@ pub(crate) struct Decoded {
     pub(crate) windows: Vec<Window>,
     /// The last moment at which the process is known to have lived.
     pub(crate) last_ns: i64,
+    /// The ticks of the last record of any thread.
+    pub(crate) last_ticks: u64,
+    /// When ranges ended whose begin is not there, ns.
+    pub(crate) lost_begins: Vec<i64>,
 }
 
 /// Replays every thread and puts together what they recorded.
 pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickClock, opened: &ClockPoint) -> Decoded {
     let names = process.names.len() as u32;
-    let of_threads: Vec<&[Part]> = parts.chunk_by(|a, b| a.ordinal == b.ordinal).collect();
+    // Definitions that a ring carried over belong to no thread.
+    let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
+    let of_threads: Vec<&[Part]> = of_threads.collect();
     let mut threads: Vec<ThreadRecords> =
         of_threads.iter().enumerate().map(|(at, parts)| replay(at as u32, parts, names, clock)).collect();
     let names = share_texts(&mut threads, &process.names);
@@ -45,8 +52,20 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     };
     let mut windows: Vec<Window> = process.windows.iter().map(window).collect();
     windows.sort_by_key(|window| window.time_ns);
+    let last_ticks = threads.iter().map(|thread| thread.last_ticks).max().unwrap_or(0);
+    let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
     let (threads, events): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.thread, thread.events)).unzip();
-    Decoded { threads, names, events: joined(events), steps, optimizer_steps, windows, last_ns }
+    Decoded {
+        threads,
+        names,
+        events: joined(events),
+        steps,
+        optimizer_steps,
+        windows,
+        last_ns,
+        last_ticks,
+        lost_begins,
+    }
 }
 
 /// Gives the texts of all threads numbers of the process, in order of first appearance.

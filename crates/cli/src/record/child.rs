@@ -7,17 +7,21 @@ use std::process::{Command, ExitStatus};
 /// Runs `command` to its end with `environment` added to ours.
 ///
 /// It shares our terminal and process group, so Ctrl-C reaches it directly; this process outlives such signals to
-/// close the run. What is sent to this process alone (SIGTERM, SIGHUP) is passed on.
-pub(super) fn run(command: &[OsString], environment: &[(&str, OsString)]) -> io::Result<ExitStatus> {
+/// close the run. What is sent to this process alone (SIGTERM, SIGHUP) is passed on; `on_keep` is called on SIGUSR2.
+pub(super) fn run(
+    command: &[OsString],
+    environment: &[(&str, OsString)],
+    on_keep: Option<&(dyn Fn() + Sync)>,
+) -> io::Result<ExitStatus> {
     let mut program = Command::new(&command[0]);
     program.args(&command[1..]).envs(environment.iter().map(|(name, value)| (name, value)));
-    run_with_signals(program)
+    run_with_signals(program, on_keep)
 }
 
 #[cfg(unix)]
-fn run_with_signals(mut program: Command) -> io::Result<ExitStatus> {
+fn run_with_signals(mut program: Command, on_keep: Option<&(dyn Fn() + Sync)>) -> io::Result<ExitStatus> {
     use rustix::process::{Pid, Signal, kill_process};
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR2};
     use signal_hook::iterator::Signals;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,32 +34,39 @@ fn run_with_signals(mut program: Command) -> io::Result<ExitStatus> {
     }
     // Registered before the start, so that no signal is lost; handlers, unlike ignored signals, end with exec.
     let mut signals = Signals::new(HANDLED)?;
+    if on_keep.is_some() {
+        signals.add_signal(SIGUSR2)?;
+    }
     let handle = signals.handle();
     let mut child = program.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let forwarder = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let passed_on = match signal {
-                SIGTERM => Some(Signal::TERM),
-                SIGHUP => Some(Signal::HUP),
-                _ => None,
-            };
-            if let (Some(pid), Some(signal)) = (pid, passed_on) {
-                // A program that has just ended needs no signal.
-                let _ = kill_process(pid, signal);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for signal in signals.forever() {
+                let passed_on = match signal {
+                    SIGTERM => Some(Signal::TERM),
+                    SIGHUP => Some(Signal::HUP),
+                    SIGUSR2 => {
+                        on_keep.iter().for_each(|keep| keep());
+                        None
+                    }
+                    _ => None,
+                };
+                if let (Some(pid), Some(signal)) = (pid, passed_on) {
+                    // A program that has just ended needs no signal.
+                    let _ = kill_process(pid, signal);
+                }
             }
-        }
-    });
-    let status = child.wait();
-    has_ended.store(true, Ordering::SeqCst);
-    handle.close();
-    // The thread only loops over signals: it cannot have panicked.
-    let _ = forwarder.join();
-    status
+        });
+        let status = child.wait();
+        has_ended.store(true, Ordering::SeqCst);
+        handle.close();
+        status
+    })
 }
 
 #[cfg(not(unix))]
-fn run_with_signals(mut program: Command) -> io::Result<ExitStatus> {
+fn run_with_signals(mut program: Command, _on_keep: Option<&(dyn Fn() + Sync)>) -> io::Result<ExitStatus> {
     program.status()
 }
 

@@ -1,5 +1,7 @@
 //! What `stepscope record` records beside operators, labels and steps. `python/stepscope/_options.py` reads it.
 
+use super::when::{self, Schedule};
+use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -25,6 +27,24 @@ pub(super) struct Options {
     /// Leave out the process's memory and CPU time
     #[arg(long)]
     no_counters: bool,
+    /// Be a flight recorder: keep only the last seconds, as 30s or 2m; see `kept` in docs/recording.md
+    #[arg(long, value_name = "TIME", value_parser = when::seconds)]
+    ring: Option<f64>,
+    /// With --ring: keep what is in it after a step that takes this many times the median
+    #[arg(long, value_name = "TIMES", requires = "ring", value_parser = when::times)]
+    slow_step: Option<f64>,
+    /// Record a few steps of this many, now and then
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "schedule"])]
+    every: Option<u32>,
+    /// How many steps of --every
+    #[arg(long = "for", value_name = "STEPS", default_value_t = 5, requires = "every", value_parser = clap::value_parser!(u32).range(1..))]
+    steps_of_each: u32,
+    /// Record steps A to B, which count from 0; both are recorded, and without B all from A on
+    #[arg(long, value_name = "A..B", conflicts_with = "schedule", value_parser = when::steps)]
+    steps: Option<Schedule>,
+    /// Record steps as torch.profiler.schedule says: wait=…,warmup=…,active=…,repeat=…,skip_first=…
+    #[arg(long, value_name = "SCHEDULE", value_parser = when::schedule)]
+    schedule: Option<Schedule>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -34,6 +54,29 @@ enum Stacks {
 }
 
 impl Options {
+    /// Refuses what contradicts itself and the parser cannot see.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.every {
+            Some(every) if self.steps_of_each > every => Err(Failure::new(format!(
+                "of each {every} steps at most {every} can be recorded, not {}",
+                self.steps_of_each
+            ))
+            .hint("give --for a smaller number, or --every a larger one")
+            .code(2)),
+            _ => Ok(()),
+        }
+    }
+
+    /// True when only some steps are recorded.
+    pub(super) fn is_sampled(&self) -> bool {
+        self.every.is_some() || self.steps.is_some() || self.schedule.is_some()
+    }
+
+    /// True when a flight recorder is asked for.
+    pub(super) fn is_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
     /// As the recorded processes read it.
     pub(super) fn to_environment(&self) -> String {
         let stacks = match self.stacks {
@@ -41,6 +84,8 @@ impl Options {
             Some(Stacks::Ops) => "ops",
             Some(Stacks::Calls) => "calls",
         };
+        let schedule = self.every.map(|every| when::sampled(every, self.steps_of_each));
+        let schedule = schedule.as_ref().or(self.steps.as_ref()).or(self.schedule.as_ref()).map(Schedule::as_json);
         let options = json!({
             "shapes": self.shapes,
             "memory": self.memory,
@@ -48,6 +93,9 @@ impl Options {
             "modules": !self.no_modules,
             "gc": !self.no_gc,
             "counters": !self.no_counters,
+            "ring": self.ring.unwrap_or(0.0),
+            "slow_step": self.slow_step.unwrap_or(0.0),
+            "schedule": schedule,
         });
         options.to_string()
     }

@@ -1,8 +1,10 @@
 //! The folder of a new run.
 
 use crate::failure::Failure;
+use crate::utc;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use stepscope_run::NewRun;
 
 /// Where runs go when nobody says where.
@@ -42,6 +44,12 @@ impl RunFolder {
     /// Its absolute path.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Asks all processes of the run to keep what is in their rings: they look for such folders.
+    pub(super) fn keep(&self) {
+        // Nobody can be told who is not looking at the run itself.
+        let _ = std::fs::create_dir_all(self.path.join("kept").join(utc::compact_utc(SystemTime::now()) + "-signal"));
     }
 
     /// Takes back what [`RunFolder::create`] made: nothing was recorded.

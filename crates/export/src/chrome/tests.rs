@@ -195,7 +195,7 @@ fn inferred(has_data: bool, is_cut: bool) -> Trace {
         builder.add_slice(track, SliceKind::Op, op, start + 10_000, 50_000);
         builder.add_slice(track, SliceKind::Optimizer, optimizer, start + 60_000, 30_000);
         builder.add_slice(track, SliceKind::Op, op, start + 65_000, 5_000);
-        builder.add_step_mark(track, start + 66_000);
+        builder.add_step_mark(track, start + 66_000, None);
     }
     if is_cut {
         builder.add_slice(track, SliceKind::Op, op, 310_000, 20_000);

@@ -435,7 +435,7 @@ impl Rows {
                 None => self.tracks.other(&mut self.builder, row, None),
             };
             match self.builder.strings.get(name) {
-                STEP_MARK => self.builder.add_step_mark(track, time_ns),
+                STEP_MARK => self.builder.add_step_mark(track, time_ns, None),
                 CUT_MARK => self.builder.set_cut(self.builder.process_of(track)),
                 _ => self.builder.add_instant(track, name, time_ns),
             }

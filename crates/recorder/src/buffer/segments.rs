@@ -2,7 +2,7 @@
 
 use super::records::fact_record;
 use super::{OWNER, ThreadBuffer, framework_thread};
-use crate::clock::ticks;
+use crate::clock::{self, ticks};
 use crate::helper::fresh;
 use crate::session::{EPOCH, STATE, Segment, Session, count_dropped};
 use std::ptr::NonNull;
@@ -46,13 +46,19 @@ impl ThreadBuffer {
             (self.ordinal, session.next_ordinal) = (session.next_ordinal, session.next_ordinal + 1);
         }
         let facts = if self.ordinal == 0 && self.part == 0 { session.facts() } else { Vec::new() };
+        let is_named = is_new_epoch || session.is_ring();
         let stocked = stocked_segment(session, is_new_epoch);
+        let free = if stocked.is_none() { session.free.take() } else { None };
         let file = Arc::clone(&session.file);
         drop(state);
         // Mapping is slow, and nobody should wait for it.
-        let Some(segment) = stocked.or_else(|| file.map_segment().ok().map(fresh)) else { return self.run_dry() };
+        let mapped = || match free {
+            Some((index, generation)) => file.reuse_segment(index, generation),
+            None => file.map_segment(),
+        };
+        let Some(segment) = stocked.or_else(|| mapped().ok().map(fresh)) else { return self.run_dry() };
         self.use_segment(segment);
-        self.introduce(is_new_epoch, &facts);
+        self.introduce(is_named, &facts);
         if !self.has_room(words) {
             count_dropped();
         }
@@ -72,8 +78,9 @@ impl ThreadBuffer {
         self.names.clear();
     }
 
-    /// Writes who this thread is; at the beginning of the capture also what is known of the process.
-    pub(crate) fn introduce(&mut self, is_new_epoch: bool, facts: &[(String, String)]) {
+    /// Writes who this thread is: its name too at its beginning, and always in a ring, which forgets beginnings; at the
+    /// beginning of the capture also what is known of the process.
+    pub(crate) fn introduce(&mut self, is_named: bool, facts: &[(String, String)]) {
         // SAFETY: a plain system call.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u64;
         let who = u64::from(self.ordinal) | u64::from(self.part) << 32;
@@ -82,7 +89,7 @@ impl ThreadBuffer {
         let at_ticks = ticks();
         self.write(at_ticks, Tag::Thread, &[who, tid, framework_thread()], &[]);
         self.reference = Reference::at_thread(at_ticks);
-        if is_new_epoch {
+        if is_named {
             let name = thread_name();
             self.write(ticks(), Tag::ThreadName, &[name.len() as u64], &name);
         }
@@ -103,13 +110,14 @@ impl ThreadBuffer {
         let base = self.base.take()?;
         let cursor = NonNull::new(self.cursor)?;
         (self.cursor, self.end) = (std::ptr::null_mut(), std::ptr::null_mut());
-        Some(Segment { base, cursor })
+        Some(Segment { base, cursor, left_ns: 0 })
     }
 
     /// The thread ends: what is left of its segment serves another thread.
     pub(crate) fn retire(mut self) {
         let epoch = self.epoch;
-        let Some(segment) = self.take_segment() else { return };
+        let Some(mut segment) = self.take_segment() else { return };
+        segment.left_ns = clock::monotonic_ns();
         let left = SEGMENT_BYTES - (segment.cursor.as_ptr() as usize - segment.base.as_ptr() as usize);
         let mut state = STATE.lock();
         match &mut state.session {

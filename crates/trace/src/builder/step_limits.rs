@@ -11,12 +11,23 @@ use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace,
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 
-/// Fills `trace.steps` from labels and optimizer marks; `is_cut` names processes whose recording ended at work.
+/// A moment at which an optimizer's step was running.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) track: TrackId,
+    pub(super) time_ns: i64,
+    /// The number of the step that it ends, where the job counts.
+    pub(super) number: Option<i64>,
+}
+
+/// Fills `trace.steps` from labels and optimizer marks; `is_cut` names processes whose recording ended at work, and
+/// `recorded` has the windows of those of which only some was recorded.
 pub(super) fn find_steps(
     trace: &mut Trace,
     labels: Vec<(SliceId, i64)>,
-    marks: Vec<(TrackId, i64)>,
+    marks: Vec<Mark>,
     is_cut: &[ProcessId],
+    recorded: &[(ProcessId, Span)],
 ) {
     let process_of = |track: TrackId| trace.tracks[track.index()].process;
     let mut steps: Vec<Step> = Vec::new();
@@ -26,14 +37,16 @@ pub(super) fn find_steps(
         steps.push(step(trace, process, number, trace.slices.span(slice), StepSource::Label, is_complete));
     }
     let is_labelled = |process: ProcessId| steps.iter().any(|step| step.process == process);
-    let mut marks_of: BTreeMap<ProcessId, Vec<(TrackId, i64)>> = BTreeMap::new();
-    for (track, time_ns) in marks {
-        if !is_labelled(process_of(track)) {
-            marks_of.entry(process_of(track)).or_default().push((track, time_ns));
+    let mut marks_of: BTreeMap<ProcessId, Vec<Mark>> = BTreeMap::new();
+    for mark in marks {
+        let process = process_of(mark.track);
+        if !is_labelled(process) {
+            marks_of.entry(process).or_default().push(mark);
         }
     }
     for (process, marks) in marks_of {
-        let inferred = optimizer_steps(trace, process, marks, is_cut.contains(&process));
+        let windows: Vec<Span> = recorded.iter().filter(|(of, _)| *of == process).map(|(_, span)| *span).collect();
+        let inferred = optimizer_steps(trace, process, marks, &windows, is_cut.contains(&process));
         add_inferred(trace, &mut steps, inferred, "optimizer");
     }
     if trace.ranks().iter().any(|rank| !steps.iter().any(|step| step.rank == *rank)) {
@@ -78,26 +91,60 @@ fn step(trace: &Trace, process: ProcessId, number: i64, span: Span, source: Step
     Step { process, rank, number, span, source, is_complete }
 }
 
-/// Consecutive steps that end with the optimizer's slice around each mark. The first begins with the first wait for
-/// data on that thread; without one, nobody knows where: it is cut, and reaches back to the thread's first op.
-fn optimizer_steps(trace: &Trace, process: ProcessId, mut marks: Vec<(TrackId, i64)>, is_cut: bool) -> Vec<Step> {
-    marks.sort_unstable_by_key(|(_, time_ns)| *time_ns);
-    let (track, first_mark_ns) = marks[0];
+/// The steps of a process: consecutive ones, or some within each of the `windows` that were recorded.
+fn optimizer_steps(
+    trace: &Trace,
+    process: ProcessId,
+    mut marks: Vec<Mark>,
+    windows: &[Span],
+    is_cut: bool,
+) -> Vec<Step> {
+    marks.sort_unstable_by_key(|mark| mark.time_ns);
+    let window_of = |mark: &Mark| windows.partition_point(|window| window.start_ns <= mark.time_ns).checked_sub(1);
+    let mut steps = Vec::new();
+    let groups: Vec<&[Mark]> = marks.chunk_by(|a, b| window_of(a) == window_of(b)).collect();
+    for (at, group) in groups.iter().enumerate() {
+        let window = window_of(&group[0]).map(|window| windows[window]);
+        let is_last = at + 1 == groups.len();
+        let is_cut = is_cut && is_last && window.is_none_or(|window| Some(&window) == windows.last());
+        let next_number = steps.last().map_or(0, |step: &Step| step.number.saturating_add(1));
+        steps.extend(consecutive_steps(trace, process, group, window, next_number, is_cut));
+    }
+    steps
+}
+
+/// Consecutive steps that end with the optimizer's slice around each mark. The first begins with the window, if that was
+/// opened between two steps; else with the first wait for data on that thread; without one, nobody knows where: it is
+/// cut, and reaches back to the thread's first op.
+fn consecutive_steps(
+    trace: &Trace,
+    process: ProcessId,
+    marks: &[Mark],
+    window: Option<Span>,
+    next_number: i64,
+    is_cut: bool,
+) -> Vec<Step> {
+    let (track, first_mark_ns) = (marks[0].track, marks[0].time_ns);
+    let first_number = marks[0].number.unwrap_or(next_number);
+    let window = window.filter(|_| first_number > 0);
     let first_data_ns = first_start(trace, track, SliceKind::DataLoader, first_mark_ns);
     let first_op_ns = first_start(trace, track, SliceKind::Op, first_mark_ns);
-    let mut start_ns = first_data_ns.or(first_op_ns).unwrap_or(first_mark_ns);
-    let mut is_start_known = first_data_ns.is_some();
+    let known_ns = window.map(|window| window.start_ns).or(first_data_ns);
+    let mut start_ns = known_ns.or(first_op_ns).unwrap_or(first_mark_ns);
+    let mut is_start_known = known_ns.is_some();
+    let mut number = first_number;
     let mut steps = Vec::new();
-    for (track, time_ns) in marks {
-        let (end_ns, is_end_known) = optimizer_end(trace, track, time_ns);
-        let number = steps.len() as i64;
+    for mark in marks {
+        let (end_ns, is_end_known) = optimizer_end(trace, mark.track, mark.time_ns);
+        number = mark.number.unwrap_or(number);
         let is_complete = is_start_known && is_end_known;
-        steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, is_complete));
-        (start_ns, is_start_known) = (end_ns, is_end_known);
+        // What contradicts itself may say anything.
+        let span = Span::new(start_ns.min(end_ns), end_ns);
+        steps.push(step(trace, process, number, span, StepSource::Optimizer, is_complete));
+        (start_ns, is_start_known, number) = (end_ns, is_end_known, number.saturating_add(1));
     }
     let last_ns = trace.tracks[track.index()].slice_ids().map(|id| trace.slices.span(id).end_ns).max();
     if let Some(end_ns) = last_ns.filter(|end_ns| is_cut && *end_ns > start_ns) {
-        let number = steps.len() as i64;
         steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, false));
     }
     steps
@@ -137,6 +184,7 @@ fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use crate::{FindingCode, Process, SliceKind, Trace, TraceBuilder, Track, TrackKind};
+    use stepscope_base::Span;
 
     /// One thread of slices (kind, start, end), marks, and whether the process was cut; steps as `number start..end`.
     fn check(rows: &[(SliceKind, i64, i64)], marks: &[i64], is_cut: bool, expected: &[&str]) -> Trace {
@@ -150,7 +198,7 @@ mod tests {
                 builder.add_step_label(slice, at as i64);
             }
         }
-        marks.iter().for_each(|mark| builder.add_step_mark(track, *mark));
+        marks.iter().for_each(|mark| builder.add_step_mark(track, *mark, None));
         if is_cut {
             builder.set_cut(process);
         }
@@ -188,6 +236,37 @@ mod tests {
         let rows = [(DataLoader, 0, 5), (Optimizer, 6, 9), (Op, 10, 14)];
         let trace = check(&rows, &[8], true, &["0 0..9", "1 9..14 cut"]);
         assert_eq!(trace.findings.count(FindingCode::IncompleteStep), 1);
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_no_step() {
+        let mut builder = TraceBuilder::new("windows");
+        let process = builder.add_process(Process::default());
+        let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let name = builder.strings.intern("x");
+        for (kind, start, end) in [
+            (Op, 0, 30),
+            (Optimizer, 30, 40),
+            (Op, 50, 60),
+            (Optimizer, 60, 70),
+            (Op, 1_005, 1_010),
+            (Optimizer, 1_010, 1_020),
+        ] {
+            builder.add_slice(track, kind, name, start, end - start);
+        }
+        for (mark, number) in [(35, 0), (65, 1), (1_015, 8)] {
+            builder.add_step_mark(track, mark, Some(number));
+        }
+        for (start, end) in [(0, 66), (1_000, 1_016)] {
+            builder.add_recorded(process, Span::new(start, end));
+        }
+        let trace = builder.finish();
+        let found: Vec<_> = trace
+            .steps
+            .iter()
+            .map(|step| (step.number, step.span.start_ns, step.span.end_ns, step.is_complete))
+            .collect();
+        assert_eq!(found, [(0, 0, 40, false), (1, 40, 70, true), (8, 1_000, 1_020, true)]);
     }
 
     #[test]

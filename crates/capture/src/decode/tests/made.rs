@@ -23,6 +23,7 @@ enum What {
     Step(i64),
     StepEnd,
     OptimizerStep,
+    NumberedOptimizerStep(i64),
     Name(u32, String),
     ThreadName(String),
     Fact(String, String),
@@ -50,6 +51,7 @@ fn what() -> impl Strategy<Value = What> {
         2 => (0i64..9).prop_map(What::Step),
         2 => Just(What::StepEnd),
         1 => Just(What::OptimizerStep),
+        1 => (0i64..9).prop_map(What::NumberedOptimizerStep),
         2 => (0u32..6, "[a-d]{0,12}").prop_map(|(id, name)| What::Name(id, name)),
         1 => "[a-d]{0,12}".prop_map(What::ThreadName),
         1 => ("[a-d]{0,3}", "[a-d]{0,12}").prop_map(|(key, value)| What::Fact(key, value)),
@@ -142,6 +144,7 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         What::Step(number) => long(bytes, ticks, Tag::StepBegin, &[*number as u64], ""),
         What::StepEnd => long(bytes, ticks, Tag::StepEnd, &[0], ""),
         What::OptimizerStep => long(bytes, ticks, Tag::OptimizerStep, &[], ""),
+        What::NumberedOptimizerStep(number) => long(bytes, ticks, Tag::NumberedOptimizerStep, &[*number as u64], ""),
         What::Name(id, name) => long(bytes, ticks, Tag::Name, &[u64::from(*id) | len(name) << 32], name),
         What::ThreadName(name) => long(bytes, ticks, Tag::ThreadName, &[len(name)], name),
         What::Fact(key, value) => {

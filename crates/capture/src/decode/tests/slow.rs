@@ -39,7 +39,7 @@ struct Open {
 struct Ticks {
     events: Vec<Open>,
     steps: Vec<(u32, i64, u64, Option<u64>)>,
-    marks: Vec<(u32, u64)>,
+    marks: Vec<(u32, u64, Option<i64>)>,
     elsewhere: Vec<(u32, u64, u64)>,
     texts: HashMap<String, u32>,
     last: BTreeMap<u32, u64>,
@@ -148,6 +148,9 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             Tag::End => end(open.pop(), ticks, &mut all.events),
             Tag::EndOuter => {
                 let at = open.len().checked_sub((word as usize).saturating_add(1));
+                if at.is_none() {
+                    open.truncate(open.len().saturating_sub(word as usize));
+                }
                 end(at.and_then(|at| open.drain(at..).next()), ticks, &mut all.events);
             }
             Tag::EndElsewhere => all.elsewhere.push((word as u32, record.word(1), ticks)),
@@ -156,7 +159,8 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 all.steps.push((thread, word as i64, ticks, None));
             }
             Tag::StepEnd => open_step.take().into_iter().for_each(|step| all.steps[step].3 = Some(ticks)),
-            Tag::OptimizerStep => all.marks.push((thread, ticks)),
+            Tag::OptimizerStep => all.marks.push((thread, ticks, None)),
+            Tag::NumberedOptimizerStep => all.marks.push((thread, ticks, Some(word as i64))),
             _ => {}
         }
         all.last.insert(thread, ticks);
@@ -210,8 +214,11 @@ fn in_ns(
     };
     let mut steps: Vec<StepRange> = ticks.steps.iter().map(step).collect();
     steps.sort_by_key(|step| (step.start_ns, step.number));
-    let mut marks: Vec<Mark> =
-        ticks.marks.iter().map(|(thread, at)| Mark { thread: *thread, time_ns: ns(*at) }).collect();
+    let mut marks: Vec<Mark> = ticks
+        .marks
+        .iter()
+        .map(|(thread, at, number)| Mark { thread: *thread, time_ns: ns(*at), number: *number })
+        .collect();
     marks.sort_by_key(|mark| mark.time_ns);
     let window = |(at, is_on, cycle): &(u64, bool, u64)| Window { time_ns: ns(*at), is_on: *is_on, cycle: *cycle };
     let mut windows: Vec<Window> = windows.iter().map(window).collect();

@@ -1,0 +1,126 @@
+//! A ring: a capture that keeps the last moments only. Segments that are old enough are given up and used again.
+//!
+//! ```text
+//! segments   │ 0: names, facts … │ 1: given up │ 2: 40 s ago │ 3: 10 s ago │ 4: now │
+//!              never given up      to be used     ├──────── the window ─────────────┤
+//!                                  again
+//! ```
+//!
+//! Before a segment is given up, the definitions in it are carried over into a segment that belongs to no thread
+//! ([`NO_THREAD`](crate::layout::NO_THREAD)), and the header says up to which moment records may be missing. So the file
+//! is whole at every moment, whenever its process is killed.
+
+use crate::decode::body_len;
+use crate::layout::{HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::{Capture, State};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// What a ring kept of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RingWindow {
+    /// How much of the past was asked for, ns.
+    pub asked_ns: i64,
+    /// From here on everything is there, monotonic ns; `None` when nothing was given up.
+    pub since_ns: Option<i64>,
+    /// Ranges that ended within the window and are left out, since their begin was given up.
+    pub lost_begins: u64,
+}
+
+impl Capture {
+    /// Leaves what lies within the window of a ring of `ring_ns`, of which everything up to `since_ns` may be missing.
+    pub(crate) fn keep_window(&mut self, ring_ns: u64, since_ns: Option<i64>, lost_begins: impl Iterator<Item = i64>) {
+        let asked_ns = i64::try_from(ring_ns).unwrap_or(i64::MAX);
+        // A thread that records little keeps a segment for long: what it has from long ago would stand alone.
+        let oldest_ns = self.last_ns.saturating_sub(asked_ns.saturating_mul(2));
+        let start_ns = since_ns.unwrap_or(i64::MIN).max(oldest_ns);
+        let before = (self.events.len(), self.steps.len(), self.optimizer_steps.len());
+        self.events.retain(|event| event.end_ns >= start_ns);
+        self.steps.retain(|step| step.end_ns >= start_ns);
+        self.optimizer_steps.retain(|mark| mark.time_ns >= start_ns);
+        let is_cut = before != (self.events.len(), self.steps.len(), self.optimizer_steps.len());
+        self.ring = Some(RingWindow {
+            asked_ns,
+            since_ns: (since_ns.is_some() || is_cut).then_some(start_ns),
+            lost_begins: lost_begins.filter(|time_ns| *time_ns >= start_ns).count() as u64,
+        });
+    }
+
+    /// True when the process worked on after the last record: it was killed, runs, or this is a copy of its ring.
+    pub fn is_cut(&self) -> bool {
+        self.state != State::Closed || self.facts.iter().any(|(key, _)| key == KEPT_BECAUSE)
+    }
+}
+
+/// The fact that a copy of a ring has: why it was kept.
+pub(crate) const KEPT_BECAUSE: &str = "kept_because";
+
+/// The bytes of a capture. A ring may be written meanwhile: what was given up while it was read is left out.
+pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let is_ring = bytes.len() >= HEADER_BYTES && bytes[128..136] != [0; 8];
+    if is_ring {
+        leave_out_given_up(&file, &mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Reads the header and those of all segments again: a segment that has another one now is half old, half new.
+#[cfg(unix)]
+fn leave_out_given_up(file: &File, bytes: &mut [u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+
+    let segment_bytes = u32::from_le_bytes(bytes[16..20].try_into().unwrap_or_default()) as usize;
+    let (header, segments) = bytes.split_at_mut(HEADER_BYTES);
+    for (index, segment) in segments.chunks_mut(segment_bytes.max(SEGMENT_HEADER_BYTES)).enumerate() {
+        let mut now = [0; SEGMENT_HEADER_BYTES];
+        let at = (HEADER_BYTES + index * segment_bytes) as u64;
+        if segment.len() < now.len() || file.read_exact_at(&mut now, at).is_err() {
+            continue;
+        }
+        if now != segment[..SEGMENT_HEADER_BYTES] {
+            segment[..8].fill(0);
+        }
+    }
+    // Last: what was given up until now is what the segments above lack.
+    file.read_exact_at(header, 0)
+}
+
+#[cfg(not(unix))]
+fn leave_out_given_up(_: &File, _: &mut [u8]) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The records of a segment that later records need, each with its first word.
+pub fn definitions(segment: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut at = SEGMENT_HEADER_BYTES;
+    if segment.get(4..8).is_none_or(|magic| magic != SEGMENT_MAGIC.to_le_bytes()) {
+        return found;
+    }
+    while let Some(tag) = segment.get(at).and_then(|byte| Tag::from_byte(*byte)) {
+        let len = match tag {
+            Tag::ShortBegin | Tag::ShortBeginBackward => 8,
+            Tag::ShortEnd | Tag::Pad => 4,
+            _ => match segment.get(at + 8..).and_then(|rest| body_len(tag, rest)) {
+                Some(len) => 8 + len,
+                None => break,
+            },
+        };
+        if tag.is_definition() {
+            found.extend(segment.get(at..at + len));
+        }
+        at += len;
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+pub use writing::KeptCopy;
+
+/// The writing half.
+#[cfg(target_os = "linux")]
+mod writing;
