@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 
-from stepscope import _facts, _recorder, _ring, _steps
+from stepscope import _facts, _profiler_state, _recorder, _ring, _steps
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
 from stepscope._say import say
@@ -20,7 +20,7 @@ _state = {
 }
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = ()
+_FEATURES = (_profiler_state,)
 
 
 def open_capture(run, torch, options):

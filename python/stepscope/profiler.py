@@ -8,8 +8,8 @@
 ...         prof.step()
 
 Read what was recorded with ``stepscope report runs/a`` or ``stepscope.open("runs/a")``. Threads and forked or spawned
-workers of the program are recorded too. Operators, steps and labels are recorded; asking for anything else warns, and
-the report says so.
+workers of the program are recorded too. Operators, steps, labels and, when asked for, memory are recorded; asking for
+anything else warns, and the report says so.
 """
 
 import enum
@@ -180,7 +180,9 @@ class profile:
         What to do in which step, as :func:`schedule` gives it; without one everything is recorded.
     on_trace_ready : callable, optional
         Called with this object after each cycle's last step, and when recording stops while it is on.
-    record_shapes, profile_memory, with_stack, with_flops, with_modules : bool
+    profile_memory : bool
+        Record every allocation and free.
+    record_shapes, with_stack, with_flops, with_modules : bool
         Not recorded so far: a warning says so.
     ring : float or str, optional
         Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
@@ -223,12 +225,13 @@ class profile:
         self._is_started = False
         self._is_owner = False
         self._environment = {}
-        self._options = _options.Options(ring=_ring.seconds_of(ring), slow_step=float(slow_step or 0))
+        self._options = _options.Options(
+            memory=bool(profile_memory), ring=_ring.seconds_of(ring), slow_step=float(slow_step or 0)
+        )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
         options = {
             "record_shapes": record_shapes,
-            "profile_memory": profile_memory,
             "with_stack": with_stack,
             "with_flops": with_flops,
             "with_modules": with_modules,

@@ -1,5 +1,6 @@
 """Programs that compile their model are recorded too."""
 
+import json
 import shutil
 
 import pytest
@@ -36,3 +37,54 @@ def test_a_compiled_model_trains_as_without_us(tmp_path, backend):
     assert len(runs.named(rows, "forward")) == 3
     assert any(row["name"].startswith("CompiledFunction") for row in rows)
     assert len([row for row in runs.rows(run) if row["kind"] == "optimizer_step"]) == 3
+
+
+RANGES = """
+import json, sys, torch, torch.profiler
+torch.manual_seed(0)
+torch.set_num_threads(1)
+counters = torch._dynamo.utils.counters
+compiled = torch.compile(lambda x: torch.nn.functional.gelu(x @ x).sum())
+x = torch.randn(16, 16, requires_grad=True)
+
+def work():
+    loss = compiled(x)
+    loss.backward()
+    return loss.item()
+
+def seen():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+        work()
+    ops = ("aten::", "[memory]")
+    return sorted(event.name for event in prof.events() if not event.name.startswith(ops))
+
+if sys.argv[1] == "torch":
+    losses = [work(), work()]
+    names = seen()
+else:
+    from stepscope.profiler import profile
+    losses = [work()]
+    with profile(run=sys.argv[2]):
+        pass
+    with profile(run=sys.argv[1], profile_memory=True):
+        losses.append(work())
+    names = None
+stats = {key: counters["stats"][key] for key in ("unique_graphs", "calls_captured")}
+print(json.dumps({"losses": losses, "names": names, "breaks": counters["graph_break"], "stats": stats}))
+"""
+
+
+@pytest.mark.slow
+def test_the_ranges_of_compiled_code_are_those_that_torch_profiler_sees(tmp_path):
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("torch.compile needs a C++ compiler, and there is none")
+    environment = runs.environment(TORCHINDUCTOR_CACHE_DIR=tmp_path / "cache")
+    run = tmp_path / "run"
+    options = {"env": environment, "timeout": 300}
+    theirs = json.loads(runs.execute(*runs.script(RANGES, "torch"), **options).stdout)
+    ours = json.loads(runs.execute(*runs.script(RANGES, run, tmp_path / "first"), **options).stdout)
+    for what in ("losses", "breaks", "stats"):
+        assert ours[what] == theirs[what], what
+    names = [row["name"] for row in runs.ops(run) if not row["name"].startswith("aten::")]
+    assert sorted(names) == theirs["names"]
+    assert any(name.startswith("## Call CompiledFxGraph") for name in names)

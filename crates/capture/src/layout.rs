@@ -152,6 +152,15 @@ tags! {
     ShortEnd = 19;
     /// Four bytes without meaning: what follows is 8-byte aligned again.
     Pad = 20;
+    /// Memory is allocated (bytes above 0) or freed (below), and its allocator holds nothing in reserve: word 1 = address
+    /// | device << 48, word 2 = bytes, word 3 = bytes allocated in all. [`crate::memory`] says what a device is.
+    Memory = 24;
+    /// An allocation failed for want of memory: word 1 = bytes asked for, word 2 = bytes allocated in all, word 3 = bytes
+    /// held from the device, word 4 = device.
+    OutOfMemory = 25;
+    /// As `Memory`: word 1 = address, word 2 = bytes, word 3 = bytes allocated in all, word 4 = bytes held from the device,
+    /// word 5 = device.
+    MemoryReserved = 26;
     /// An optimizer has just stepped, inside its label: word 1 = the number of the step that it ends.
     NumberedOptimizerStep = 28;
 }

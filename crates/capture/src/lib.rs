@@ -11,6 +11,7 @@ mod error;
 mod file;
 pub mod layout;
 mod liveness;
+pub mod memory;
 mod read;
 mod ring;
 pub mod short;
@@ -21,6 +22,7 @@ pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};
 pub use liveness::{ProcessIdentity, State};
+pub use memory::MemoryEvent;
 pub use read::{Capture, Thread, read};
 #[cfg(target_os = "linux")]
 pub use ring::KeptCopy;

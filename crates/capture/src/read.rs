@@ -4,7 +4,7 @@ use crate::clock::{ClockPoint, TickClock};
 use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
-use crate::{CaptureError, Event, Mark, ProcessIdentity, State, StepRange, Window};
+use crate::{CaptureError, Event, Mark, MemoryEvent, ProcessIdentity, State, StepRange, Window};
 use std::path::Path;
 
 /// A recorded thread.
@@ -47,6 +47,8 @@ pub struct Capture {
     pub steps: Vec<StepRange>,
     /// Moments at which an optimizer had stepped, by time.
     pub optimizer_steps: Vec<Mark>,
+    /// Allocations, frees and allocations that failed, by (thread, time).
+    pub memory: Vec<MemoryEvent>,
     /// When recording was switched, by time.
     pub windows: Vec<Window>,
     /// Records that the writer could not write.
@@ -104,6 +106,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         events: decoded.events,
         steps: decoded.steps,
         optimizer_steps: decoded.optimizer_steps,
+        memory: decoded.memory,
         windows: decoded.windows,
         dropped: header.dropped,
         is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,

@@ -124,6 +124,9 @@ fn small_capture() -> Vec<u8> {
         vec![first_word(32, Tag::StepEnd), 4],
         vec![first_word(33, Tag::Clock), 33, 1_731_000_000_000_000_033],
         vec![first_word(34, Tag::Window), 0, 1],
+        vec![first_word(35, Tag::Memory), 0xff00 << 48 | 0x7000, 512, 512],
+        vec![first_word(36, Tag::MemoryReserved), 0x7000, (-512_i64) as u64, 0, 2 << 20, 1],
+        vec![first_word(37, Tag::OutOfMemory), 1 << 40, 0, 0, 0xff00],
         vec![u64::from(Tag::Pad as u8)],
     ];
     let head = [u64::from(SEGMENT_MAGIC) << 32, 0];

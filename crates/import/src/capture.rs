@@ -3,6 +3,7 @@
 //! Every process kept its own clock; those of one host share its monotonic clock and are placed by it, exactly. Hosts
 //! are placed by their Unix time.
 
+mod memory;
 mod window;
 
 use crate::ImportError;
@@ -18,8 +19,16 @@ use stepscope_trace::{
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 6] =
-    ["process_name", "rank", "local_rank", "hook_refused", "options_not_recorded", "kept_because"];
+const FACTS_OF_A_PROCESS: [&str; 8] = [
+    "process_name",
+    "rank",
+    "local_rank",
+    "hook_refused",
+    "options_not_recorded",
+    "kept_because",
+    "profiler_state_refused",
+    "memory_not_recorded",
+];
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
@@ -37,16 +46,17 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     builder.facts = facts_of_run(&captures);
     let offsets = host_offsets(&captures);
     let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
+    let mut devices = memory::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
-        Placed { capture, offset_ns }.add_to(&mut builder, &pids);
+        Placed { capture, offset_ns }.add_to(&mut builder, &pids, &mut devices);
     }
     Ok(builder.finish())
 }
 
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
 fn has_something_to_say(capture: &Capture) -> bool {
-    let is_empty = capture.events.is_empty() && capture.steps.is_empty();
+    let is_empty = capture.events.is_empty() && capture.steps.is_empty() && capture.memory.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
     !is_empty || !is_in_order || fact(capture, "hook_refused").is_some()
 }
@@ -83,9 +93,11 @@ pub(crate) struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid]) {
+    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid], devices: &mut memory::Devices) {
         let capture = self.capture;
-        let process = builder.add_process(process_of(capture, pids_of_run));
+        let process = process_of(capture, pids_of_run);
+        let rank = process.rank;
+        let process = builder.add_process(process);
         if capture.is_cut() {
             builder.set_cut(process);
         }
@@ -109,6 +121,7 @@ impl Placed<'_> {
         for mark in &capture.optimizer_steps {
             builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
         }
+        self.add_memory(rank, &tracks, devices, builder);
     }
 
     /// Start in Unix time, and duration; numbers that only damage can explain are cut to what arithmetic can bear.
@@ -178,7 +191,9 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
     let threads_of_events = capture.events.iter().map(|event| event.thread);
     let threads_of_steps = capture.steps.iter().map(|step| step.thread);
     let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
-    let mut used: Vec<u32> = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).collect();
+    let threads_of_memory = capture.memory.iter().map(|event| event.thread);
+    let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
+    let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();
     let mut tracks = BTreeMap::new();
@@ -215,6 +230,7 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
     if let Some(reason) = fact(capture, "hook_refused") {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
     }
+    memory::report(capture, &who, findings);
     for option in
         fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
     {

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_char;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use stepscope_capture::layout::{BeginWord, Tag};
+use stepscope_capture::layout::{BeginWord, Tag, first_word};
 use stepscope_capture::short::{Begin, Reference};
 
 /// What names an open op between its begin and its end: an address or a token, unique while the op is open.
@@ -265,6 +265,24 @@ impl ThreadBuffer {
             }
             None => self.write(at_ticks, Tag::End, &[], &[]),
         }
+    }
+
+    /// Writes a long record of fixed length; the caller reserved it.
+    #[inline(always)]
+    pub(crate) fn write_words<const WORDS: usize>(&mut self, at_ticks: u64, tag: Tag, words: [u64; WORDS]) {
+        // SAFETY: `reserve` gave room for the words, the first one, and the pad.
+        unsafe {
+            if !(self.cursor as usize).is_multiple_of(8) {
+                publish_half(self.cursor, Tag::Pad as u32);
+                self.cursor = self.cursor.add(1);
+            }
+            let at = self.cursor.cast::<u64>();
+            at.add(1).cast::<[u64; WORDS]>().write(words);
+            publish_word(at, first_word(at_ticks, tag));
+            self.cursor = at.add(1 + WORDS).cast();
+        }
+        self.reference.ticks = at_ticks;
+        prefetch_for_write(self.cursor.wrapping_byte_add(PREFETCH_BYTES));
     }
 
     #[inline(always)]

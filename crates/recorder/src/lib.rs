@@ -16,6 +16,7 @@ mod helper;
 mod keep;
 mod labels;
 mod lock;
+mod memory;
 mod names;
 mod ring;
 mod session;
@@ -25,5 +26,6 @@ pub use keep::{keep, keep_on_signal};
 pub use labels::{
     begin_label, end_label, mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
 };
+pub use memory::{memory, out_of_memory};
 pub use names::Name;
 pub use session::{Opened, close, is_open, last_error, open, open_ring, set_fact, set_window};

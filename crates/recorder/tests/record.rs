@@ -57,6 +57,9 @@ const NUMBERS: [(i64, u64); 15] = [
     (7, u64::MAX),
 ];
 
+/// The host as a device: type 0, no index.
+const HOST: u16 = 0xff00;
+
 /// Pauses around the longest that a short record can tell.
 const PAUSES_MS: [u64; 6] = [0, 20, 1, 0, 40, 0];
 
@@ -144,6 +147,16 @@ fn scenarios() {
                 // SAFETY: as above.
                 unsafe { recorder::end(op * 8, || name, || 0) };
             }
+            recorder::close();
+        }
+        "memory" => {
+            for i in 0..20_000 {
+                let token = recorder::begin_label("allocates");
+                recorder::memory(4_096 + i, 64, 64 + i, 0, HOST);
+                recorder::end_label(token, "allocates");
+                recorder::memory(1 << 50 | i, -64, i, 1 << 30, 0x0201);
+            }
+            recorder::out_of_memory(1 << 40, 7, 0, HOST);
             recorder::close();
         }
         "pauses" => {
@@ -265,6 +278,28 @@ fn numbers_of_any_size_come_back() {
     let read: Vec<_> =
         capture.events.iter().map(|e| (e.sequence_number.unwrap_or(-1), e.forward_thread.unwrap_or(0))).collect();
     assert_eq!(read, NUMBERS);
+}
+
+#[test]
+fn allocations_come_back_between_the_labels_around_them() {
+    let (folder, status) = run("memory");
+    assert!(status.success());
+    let [capture] = &captures(folder.path())[..] else { panic!("one capture") };
+    assert_eq!((capture.dropped, capture.damaged.len(), capture.memory.len()), (0, 0, 40_001));
+    assert!(capture.memory.is_sorted_by_key(|event| event.time_ns));
+    for (i, (label, pair)) in capture.events.iter().zip(capture.memory.chunks(2)).enumerate() {
+        let i = i as i64;
+        let [allocation, free] = pair else { panic!("an allocation and a free") };
+        assert!((label.start_ns..=label.end_ns).contains(&allocation.time_ns) && free.time_ns >= label.end_ns);
+        let said = (allocation.address, allocation.bytes, allocation.allocated_bytes, allocation.reserved_bytes);
+        assert_eq!(said, (Some(4_096 + i as u64), 64, Some(64 + i), Some(0)));
+        assert_eq!((allocation.device_type, allocation.device_index), (0, None));
+        let said = (free.address, free.bytes, free.allocated_bytes, free.reserved_bytes);
+        assert_eq!(said, (Some(1 << 50 | i as u64), -64, Some(i), Some(1 << 30)));
+        assert_eq!((free.device_type, free.device_index), (1, Some(2)));
+    }
+    let failed = capture.memory[40_000];
+    assert_eq!((failed.bytes, failed.is_out_of_memory(), failed.allocated_bytes), (1 << 40, true, Some(7)));
 }
 
 #[test]

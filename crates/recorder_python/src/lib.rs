@@ -54,6 +54,8 @@ mod _recorder {
     #[pyfunction]
     fn name_thread(name: &Bound<'_, PyAny>) {
         recorder::name_thread(&text(name));
+        // The thread may free memory before it runs an op.
+        torch::attend_thread();
     }
 
     /// A label begins; gives the token that ends it.
@@ -156,6 +158,42 @@ mod _recorder {
     #[pyfunction]
     fn is_hooked() -> bool {
         torch::is_hooked()
+    }
+
+    /// Proves that memory and ranges of compiled code can be recorded.
+    #[pyfunction]
+    fn probe_state(torch_lib: PathBuf) -> PyResult<()> {
+        torch::probe_state(&torch_lib).map_err(refused)
+    }
+
+    /// Records ranges of compiled code from now on, on all threads, and allocations when they are wanted.
+    #[pyfunction]
+    fn start_state(has_memory: bool) -> PyResult<()> {
+        torch::start_state(has_memory).map_err(refused)
+    }
+
+    /// Records neither any longer.
+    #[pyfunction]
+    fn stop_state() {
+        torch::stop_state();
+    }
+
+    /// True when PyTorch's profiler state of the calling thread is ours.
+    #[pyfunction]
+    fn is_attending() -> bool {
+        torch::is_attending()
+    }
+
+    /// Leaves the calling thread's profiler state to others, until `step_back`.
+    #[pyfunction]
+    fn step_aside() {
+        torch::step_aside();
+    }
+
+    /// Ends what the last `step_aside` began.
+    #[pyfunction]
+    fn step_back() {
+        torch::step_back();
     }
 
     /// Text as Python has it: halves of surrogate pairs (undecodable file names) are replaced, anything but text is

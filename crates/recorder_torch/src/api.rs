@@ -49,14 +49,7 @@ impl Api {
         if !cfg!(target_arch = "x86_64") {
             return Err(Refusal::UnsupportedPlatform);
         }
-        let path = folder.join("libtorch_cpu.so");
-        let name =
-            CString::new(path.as_os_str().as_bytes()).map_err(|_| Refusal::LibraryNotLoaded { path: path.clone() })?;
-        // SAFETY: a terminated path; nothing is loaded that is not there already.
-        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        if library.is_null() {
-            return Err(Refusal::LibraryNotLoaded { path });
-        }
+        let library = library(folder, "libtorch_cpu.so")?;
         // SAFETY: each symbol's mangled name fixes its argument types, which the field's type repeats.
         unsafe {
             Ok(Self {
@@ -89,11 +82,21 @@ impl Api {
     }
 }
 
-/// The function called `name`.
+/// The library called `file` in `folder`, which the process has loaded.
+pub(crate) fn library(folder: &Path, file: &str) -> Result<*mut c_void, Refusal> {
+    let path = folder.join(file);
+    let name =
+        CString::new(path.as_os_str().as_bytes()).map_err(|_| Refusal::LibraryNotLoaded { path: path.clone() })?;
+    // SAFETY: a terminated path; nothing is loaded that is not there already.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+    if library.is_null() { Err(Refusal::LibraryNotLoaded { path }) } else { Ok(library) }
+}
+
+/// The function called `name`, or the address of the object.
 ///
 /// # Safety
 /// `F` is the function's type.
-unsafe fn symbol<F: Copy>(library: *mut c_void, name: &'static str) -> Result<F, Refusal> {
+pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &'static str) -> Result<F, Refusal> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     let text = CString::new(name).map_err(|_| Refusal::MissingSymbol { name })?;
     // SAFETY: an open library and a terminated name.

@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::solve::{Layout, Refusal};
+use crate::state::attend_thread;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use stepscope_recorder::{self as recorder, Name};
@@ -61,6 +62,7 @@ pub fn is_hooked() -> bool {
 }
 
 unsafe extern "C" fn on_start(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
+    attend_thread();
     // SAFETY: only registered once READY is set; PyTorch passes room for its pointer and a live object, whose fields
     // lie where the probe proved them.
     unsafe {

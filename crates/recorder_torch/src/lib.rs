@@ -14,7 +14,9 @@ mod known_releases;
 mod peek;
 mod probe;
 mod solve;
+mod state;
 
 pub use hook::{hook, is_hooked, unhook};
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};
+pub use state::{attend_thread, is_attending, probe_state, start_state, step_aside, step_back, stop_state};

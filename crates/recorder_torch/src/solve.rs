@@ -62,6 +62,11 @@ pub enum Refusal {
         /// What is known.
         known: Layout,
     },
+    /// PyTorch did not do with our profiler state what it should.
+    StateNotUnderstood {
+        /// What.
+        what: &'static str,
+    },
     /// Hooked without a successful probe.
     NotProbed,
 }
@@ -85,6 +90,7 @@ impl std::fmt::Display for Refusal {
             Self::UnexpectedLayout { release, found, known } => {
                 write!(f, "torch {release} should have {known:?}, but {found:?} was found")
             }
+            Self::StateNotUnderstood { what } => write!(f, "PyTorch's profiler state is not as expected: {what}"),
             Self::NotProbed => write!(f, "PyTorch was not probed"),
         }
     }

@@ -1,5 +1,7 @@
 //! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
 
+mod memory;
+
 use crate::RunError;
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
@@ -19,12 +21,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, RingWindow, State, StepRange, Thread, Window};
+use stepscope_capture::{
+    Capture, Event, Mark, MemoryEvent, ProcessIdentity, RingWindow, State, StepRange, Thread, Window,
+};
 
-/// The version of a part's format that this code writes, and the newest it reads.
-const VERSION: u32 = 2;
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
+/// Version of the part's format that this code writes, and the newest it reads.
+const PART_VERSION: u32 = 2;
 const ROWS_PER_BATCH: usize = 1 << 16;
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
@@ -79,25 +83,31 @@ struct Row<'a> {
     sequence_number: Option<i64>,
     forward_thread: Option<u64>,
     is_unfinished: bool,
+    memory: Option<&'a MemoryEvent>,
 }
 
 fn schema() -> Schema {
     let dictionary = || DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    Schema::new(vec![
-        Field::new("start_ns", DataType::Int64, false),
-        Field::new("dur_ns", DataType::Int64, false),
-        Field::new("kind", dictionary(), false),
-        Field::new("name", dictionary(), false),
-        Field::new("scope", DataType::UInt8, true),
-        Field::new("pid", DataType::Int64, false),
-        Field::new("tid", DataType::Int64, false),
-        Field::new("thread", DataType::UInt32, false),
-        Field::new("thread_name", dictionary(), false),
-        Field::new("step", DataType::Int64, true),
-        Field::new("sequence_number", DataType::Int64, true),
-        Field::new("forward_thread", DataType::UInt64, true),
-        Field::new("is_unfinished", DataType::Boolean, false),
-    ])
+    Schema::new(
+        [
+            Field::new("start_ns", DataType::Int64, false),
+            Field::new("dur_ns", DataType::Int64, false),
+            Field::new("kind", dictionary(), false),
+            Field::new("name", dictionary(), false),
+            Field::new("scope", DataType::UInt8, true),
+            Field::new("pid", DataType::Int64, false),
+            Field::new("tid", DataType::Int64, false),
+            Field::new("thread", DataType::UInt32, false),
+            Field::new("thread_name", dictionary(), false),
+            Field::new("step", DataType::Int64, true),
+            Field::new("sequence_number", DataType::Int64, true),
+            Field::new("forward_thread", DataType::UInt64, true),
+            Field::new("is_unfinished", DataType::Boolean, false),
+        ]
+        .into_iter()
+        .chain(memory::fields())
+        .collect::<Vec<_>>(),
+    )
 }
 
 /// Writes what a process recorded as one Parquet file.
@@ -139,7 +149,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
         name: thread.name.clone(),
     };
     ProcessMetadata {
-        version: VERSION,
+        version: PART_VERSION,
         pid: capture.process.pid,
         parent_pid: capture.parent_pid,
         process_start_ticks: capture.process.start_ticks,
@@ -176,6 +186,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         sequence_number: None,
         forward_thread: None,
         is_unfinished: false,
+        memory: None,
     };
     let event = |event: &Event| Row {
         dur_ns: event.end_ns.saturating_sub(event.start_ns).max(0),
@@ -196,6 +207,8 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = capture.events.iter().map(event).collect();
     rows.extend(capture.steps.iter().map(step));
     rows.extend(capture.optimizer_steps.iter().map(mark));
+    let memory = |event| Row { memory: Some(event), ..empty(event.thread, event.time_ns, memory::kind(event)) };
+    rows.extend(capture.memory.iter().map(memory));
     rows.sort_by_key(|row| (row.thread, row.start_ns, std::cmp::Reverse(row.dur_ns)));
     rows
 }
@@ -209,7 +222,7 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         Ok(Arc::new(builder.finish()))
     };
     let thread = |row: &Row| &capture.threads[row.thread as usize];
-    Ok(vec![
+    let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.dur_ns))),
         text(&|row| row.kind.to_string())?,
@@ -223,7 +236,9 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
         Arc::new(rows.iter().map(|row| Some(row.is_unfinished)).collect::<BooleanArray>()),
-    ])
+    ];
+    columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
+    Ok(columns)
 }
 
 /// How a part's process ended, and how many rows it has, without reading them.
@@ -251,8 +266,8 @@ fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessM
         version: u32,
     }
     let version = serde_json::from_str::<Version>(text).map_err(|error| damaged(&error.to_string()))?.version;
-    if version > VERSION {
-        return Err(RunError::NewerVersion { found: version, supported: VERSION, path: path.into() });
+    if version > PART_VERSION {
+        return Err(RunError::NewerVersion { found: version, supported: PART_VERSION, path: path.into() });
     }
     serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))
 }
@@ -317,6 +332,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         events: Vec::new(),
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
+        memory: Vec::new(),
         windows: metadata.windows.into_iter().map(window).collect(),
         dropped: metadata.dropped,
         is_disk_full: metadata.is_disk_full,
@@ -339,6 +355,7 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
     let sequence = column::<Int64Array>(batch, "sequence_number")?;
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
+    let memory = memory::Columns::of(batch);
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
         let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
@@ -347,6 +364,9 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
             "step" => {
                 let number = step.is_valid(row).then(|| step.value(row))?;
                 capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
+            }
+            memory::ALLOCATION | memory::OUT_OF_MEMORY => {
+                capture.memory.push(memory.as_ref()?.event(row, thread, start_ns)?);
             }
             "optimizer_step" => {
                 let number = step.is_valid(row).then(|| step.value(row));

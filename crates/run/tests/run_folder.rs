@@ -1,6 +1,7 @@
 //! Run folders, whole and broken: a copy of the recorded fixture is damaged and read again.
 
 use std::path::{Path, PathBuf};
+use stepscope_capture::MemoryEvent;
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
 
 /// A copy of the recorded run, which a test may damage.
@@ -35,6 +36,32 @@ fn a_part_written_from_a_part_holds_the_same() {
         assert_eq!((&before.facts, &before.threads, before.state), (&after.facts, &after.threads, after.state));
         assert_eq!(before.optimizer_steps, after.optimizer_steps);
     }
+}
+
+#[test]
+fn a_part_holds_memory_and_one_of_an_older_version_has_none() {
+    let folder = copy_of_recorded_run();
+    let part = &parts(folder.path())[0];
+    let mut capture = read_part(part).unwrap();
+    assert!(capture.memory.is_empty());
+    let allocation = MemoryEvent {
+        thread: 0,
+        time_ns: capture.opened_ns,
+        address: Some(u64::MAX),
+        bytes: i64::MAX,
+        allocated_bytes: Some(0),
+        reserved_bytes: None,
+        device_type: 1,
+        device_index: Some(7),
+    };
+    let free = MemoryEvent { bytes: i64::MIN, allocated_bytes: None, reserved_bytes: Some(0), ..allocation };
+    let failed = MemoryEvent { address: None, device_type: 0, device_index: None, ..allocation };
+    capture.memory = vec![allocation, free, failed];
+    let again = folder.path().join("again.parquet");
+    write_part(&again, &capture).unwrap();
+    let after = read_part(&again).unwrap();
+    assert_eq!(after.memory, capture.memory);
+    assert_eq!(after.events, capture.events);
 }
 
 #[test]

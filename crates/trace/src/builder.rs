@@ -64,6 +64,7 @@ pub struct TraceBuilder {
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
     memory: Vec<MemoryEvent>,
+    out_of_memory: Vec<MemoryEvent>,
     io: Vec<IoEvent>,
     counters: Vec<Counter>,
     device_events: DeviceEventRows,
@@ -186,6 +187,11 @@ impl TraceBuilder {
     /// Adds an allocation or a free; `op` is resolved by the builder.
     pub fn add_memory_event(&mut self, event: MemoryEvent) {
         self.memory.push(event);
+    }
+
+    /// Adds an allocation that failed; `op` is resolved by the builder.
+    pub fn add_out_of_memory(&mut self, event: MemoryEvent) {
+        self.out_of_memory.push(event);
     }
 
     /// Adds a call that uses a file.
@@ -327,6 +333,7 @@ impl TraceBuilder {
             synchronizations: Vec::new(),
             collectives,
             memory: Vec::new(),
+            out_of_memory: Vec::new(),
             io,
             counters: self.counters,
             flows: self.flows.iter().map(renamed).collect(),
@@ -353,13 +360,14 @@ impl TraceBuilder {
         links::classify_by_launch(&trace, &mut device_events, &mut common, &communication_calls);
         trace.device_events = common.finish(device_events);
         links::link_forward_backward(&mut trace);
-        let mut memory = self.memory;
-        memory.sort_by_key(|event| event.time_ns);
-        for event in &mut memory {
-            event.track = nested.track_of[event.track.index()];
-            event.op = trace.innermost_op(event.track, event.time_ns);
+        for (mut events, is_memory) in [(self.memory, true), (self.out_of_memory, false)] {
+            events.sort_by_key(|event| event.time_ns);
+            for event in &mut events {
+                event.track = nested.track_of[event.track.index()];
+                event.op = trace.innermost_op(event.track, event.time_ns);
+            }
+            *(if is_memory { &mut trace.memory } else { &mut trace.out_of_memory }) = events;
         }
-        trace.memory = memory;
         trace.flows.sort_unstable();
         trace.flows.dedup();
         let labels = self.step_labels.iter().map(|(id, number)| (new_slice(*id), *number)).collect();
@@ -373,12 +381,13 @@ impl TraceBuilder {
     /// Moves every time so that the earliest is 0; returns the former earliest.
     fn shift_to_zero(&mut self) -> i64 {
         let slice_starts = self.slices.iter().map(|slice| slice.start_ns);
-        let instants = self.instants.iter().map(|row| row.0).chain(self.memory.iter().map(|event| event.time_ns));
+        let memory = self.memory.iter().chain(&self.out_of_memory).map(|event| event.time_ns);
+        let instants = self.instants.iter().map(|row| row.0).chain(memory);
         let samples = self.counters.iter().flat_map(|counter| counter.time_ns.iter().copied());
         let start_ns = slice_starts.chain(instants).chain(samples).min().unwrap_or(0);
         self.slices.iter_mut().for_each(|slice| slice.start_ns -= start_ns);
         self.instants.iter_mut().for_each(|row| row.0 -= start_ns);
-        self.memory.iter_mut().for_each(|event| event.time_ns -= start_ns);
+        self.memory_events().for_each(|event| event.time_ns -= start_ns);
         self.counters.iter_mut().flat_map(|counter| &mut counter.time_ns).for_each(|time_ns| *time_ns -= start_ns);
         self.step_marks.iter_mut().for_each(|mark| mark.time_ns -= start_ns);
         for (_, span) in &mut self.recorded {
@@ -389,6 +398,11 @@ impl TraceBuilder {
             arrow.to.1 -= start_ns;
         }
         start_ns
+    }
+
+    /// Allocations, frees, and allocations that failed.
+    fn memory_events(&mut self) -> impl Iterator<Item = &mut MemoryEvent> {
+        self.memory.iter_mut().chain(&mut self.out_of_memory)
     }
 
     /// Orders devices by (rank, ordinal), whatever order the reader met them in, each once.
@@ -402,7 +416,7 @@ impl TraceBuilder {
         self.devices = order.iter().map(|old| self.devices[*old].clone()).collect();
         self.device_events.rename_devices(|id| new_id[id.index()]);
         self.synchronizations.iter_mut().for_each(|(row, _)| row.device = new_id[row.device.index()]);
-        self.memory.iter_mut().for_each(|event| event.device = event.device.map(|id| new_id[id.index()]));
+        self.memory_events().for_each(|event| event.device = event.device.map(|id| new_id[id.index()]));
         self.counters.iter_mut().for_each(|counter| counter.device = counter.device.map(|id| new_id[id.index()]));
         self.tracks.iter_mut().for_each(|track| track.device = track.device.map(|id| new_id[id.index()]));
     }

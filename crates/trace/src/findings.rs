@@ -118,6 +118,12 @@ finding_codes! {
         "windows of the flight recorder were kept: each is a run of its own, in a folder below this one";
     SampledSteps = "capture.sampled_steps", Info,
         "only some steps were recorded, as was asked for: what lies between them counts neither as steps nor as idle";
+    ProfilerStateRefused = "capture.profiler_state_refused", Suspect,
+        "PyTorch's profiler state is not as expected and was not used: neither memory nor ranges of compiled code were recorded in these processes";
+    MemoryNotRecorded = "capture.memory_not_recorded", Suspect,
+        "another profiler ran: PyTorch told it alone, and not this recorder, what memory its thread used meanwhile";
+    MemoryTotalTooHigh = "capture.memory_total_too_high", Suspect,
+        "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
         "device events start before the API call that launched them: the clocks of host and device disagree";
     WaitWithoutEvent = "trace.wait_without_event", Info,

@@ -68,6 +68,8 @@ pub struct Trace {
     pub collectives: Vec<Collective>,
     /// Allocations and frees, ordered by time.
     pub memory: Vec<MemoryEvent>,
+    /// Allocations that failed, ordered by time: `bytes` were asked for, and there is no address.
+    pub out_of_memory: Vec<MemoryEvent>,
     /// Calls that use files, ordered by slice.
     pub io: Vec<IoEvent>,
     /// Values sampled over time.
@@ -92,7 +94,8 @@ impl Trace {
     pub fn span(&self) -> Option<Span> {
         let slices = (0..self.slices.len()).map(|i| self.slices.span(SliceId::from_index(i)));
         let instants = self.instants.time_ns.iter().map(|at_ns| Span::new(*at_ns, *at_ns));
-        let memory = self.memory.iter().map(|event| Span::new(event.time_ns, event.time_ns));
+        let memory = self.memory.iter().chain(&self.out_of_memory);
+        let memory = memory.map(|event| Span::new(event.time_ns, event.time_ns));
         slices
             .chain(instants)
             .chain(memory)

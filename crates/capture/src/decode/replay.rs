@@ -6,6 +6,7 @@ use super::record::Record;
 use crate::Thread;
 use crate::clock::{TickClock, TickCursor};
 use crate::layout::Tag;
+use crate::memory::MemoryEvent;
 use crate::short::Begin;
 use std::collections::HashMap;
 
@@ -17,6 +18,7 @@ pub(super) struct ThreadRecords {
     pub(super) events: Vec<Event>,
     pub(super) steps: Vec<StepRange>,
     pub(super) optimizer_steps: Vec<Mark>,
+    pub(super) memory: Vec<MemoryEvent>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
@@ -47,6 +49,7 @@ pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock
         events: Vec::with_capacity(begins),
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
+        memory: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
         texts: Vec::new(),
@@ -113,6 +116,10 @@ impl Replay<'_> {
             Tag::NumberedOptimizerStep => {
                 let (number, time_ns) = (Some(record.word(0) as i64), self.clock.monotonic_ns(ticks));
                 self.records.optimizer_steps.push(Mark { thread, time_ns, number });
+            }
+            Tag::Memory | Tag::MemoryReserved | Tag::OutOfMemory => {
+                let time_ns = self.clock.monotonic_ns(ticks);
+                self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
             // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
             Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,

@@ -21,7 +21,7 @@ fn told(decoded: &Decoded) -> Vec<Told> {
     decoded.events.iter().map(event).collect()
 }
 
-fn assert_same(bytes: &[u8]) -> Result<(), TestCaseError> {
+fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
     let scanned = Scanned::new(bytes, SEGMENT);
     let clock = TickClock::new(opened, scanned.process.clock_points.iter().copied());
@@ -35,6 +35,9 @@ fn assert_same(bytes: &[u8]) -> Result<(), TestCaseError> {
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
     prop_assert_eq!(&decoded.windows, &slow.windows);
+    if !is_damaged {
+        prop_assert_eq!(&decoded.memory, &slow.memory);
+    }
     prop_assert_eq!(decoded.last_ns, slow.last_ns);
     Ok(())
 }
@@ -42,7 +45,7 @@ fn assert_same(bytes: &[u8]) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn what_is_decoded_is_what_a_slow_decoder_says(threads in prop::collection::vec(made_thread(), 1..5)) {
-        assert_same(&capture_bytes(&threads))?;
+        assert_same(&capture_bytes(&threads), false)?;
     }
 
     #[test]
@@ -56,14 +59,15 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        assert_same(&bytes)?;
+        assert_same(&bytes, true)?;
     }
 }
 
 #[test]
 fn the_captures_made_here_hold_all_that_is_compared() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts) = (0, 0, 0, 0, 0, 0);
+    let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts, mut memory) =
+        (0, 0, 0, 0, 0, 0, 0);
     for _ in 0..200 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
@@ -76,11 +80,15 @@ fn the_captures_made_here_hold_all_that_is_compared() {
         events += decoded.events.len();
         nested += decoded.events.windows(2).filter(|pair| pair[1].end_ns < pair[0].end_ns).count();
         unfinished += decoded.events.iter().filter(|event| event.is_unfinished).count();
+        memory += decoded.memory.len();
         texts += decoded.names.len() - scanned.process.names.len();
         parts += scanned.parts.len();
         let slow = slow::decode(&bytes, SEGMENT, opened);
         elsewhere += slow.ended_elsewhere;
     }
-    let all = [events, nested, elsewhere, unfinished, texts, parts];
-    assert!(all.iter().all(|count| *count > 50), "events, nested, elsewhere, unfinished, texts, parts: {all:?}");
+    let all = [events, nested, elsewhere, unfinished, texts, parts, memory];
+    assert!(
+        all.iter().all(|count| *count > 50),
+        "events, nested, elsewhere, unfinished, texts, parts, memory: {all:?}"
+    );
 }

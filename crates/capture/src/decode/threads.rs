@@ -8,6 +8,7 @@ use super::replay::{ThreadRecords, replay};
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::layout::NO_THREAD;
+use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -19,6 +20,7 @@ pub(crate) struct Decoded {
     pub(crate) events: Vec<Event>,
     pub(crate) steps: Vec<StepRange>,
     pub(crate) optimizer_steps: Vec<Mark>,
+    pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) windows: Vec<Window>,
     /// The last moment at which the process is known to have lived.
     pub(crate) last_ns: i64,
@@ -54,6 +56,8 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     windows.sort_by_key(|window| window.time_ns);
     let last_ticks = threads.iter().map(|thread| thread.last_ticks).max().unwrap_or(0);
     let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
+    let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
+    memory.sort_by_key(|event| (event.thread, event.time_ns));
     let (threads, events): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.thread, thread.events)).unzip();
     Decoded {
         threads,
@@ -61,6 +65,7 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
         events: joined(events),
         steps,
         optimizer_steps,
+        memory,
         windows,
         last_ns,
         last_ticks,

@@ -11,12 +11,14 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
 }
 
 fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
-    for event in document.trace.memory.iter() {
+    let trace = document.trace;
+    let memory = trace.memory.iter().map(|event| (event, "[memory]"));
+    for (event, name) in memory.chain(trace.out_of_memory.iter().map(|event| (event, "[OutOfMemory]"))) {
         if !document.has_track(event.track) {
             continue;
         }
         let row = document.row(event.track);
-        document.begin_event("i", "cpu_instant_event", "[memory]", row);
+        document.begin_event("i", "cpu_instant_event", name, row);
         let device = event.device.map(|device| document.device(device));
         let json = &mut document.json;
         json.text("s", "t");
@@ -25,7 +27,9 @@ fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
         event.reserved_bytes.into_iter().for_each(|bytes| json.int("Total Reserved", bytes));
         event.allocated_bytes.into_iter().for_each(|bytes| json.int("Total Allocated", bytes));
         json.int("Bytes", event.bytes);
-        json.unsigned("Addr", event.address);
+        if event.address != 0 {
+            json.unsigned("Addr", event.address);
+        }
         // PyTorch's device types: 0 is the CPU, 1 is CUDA.
         json.int("Device Id", device.unwrap_or(-1));
         json.int("Device Type", i64::from(device.is_some()));

@@ -94,6 +94,7 @@ impl ChunkCollective {
 /// An allocation or a free.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkMemory {
+    pub(super) is_out_of_memory: bool,
     pub(super) time_ns: i64,
     pub(super) row: u32,
     pub(super) device: Option<i64>,
@@ -315,11 +316,13 @@ impl Chunk {
     fn add_instant(&mut self, event: &Event<'_>, time_ns: i64) {
         let row = self.row(event);
         // Old files give neither the category nor the address.
-        let is_memory = event.name() == b"[memory]" && event.integer(Integer::Bytes).is_some();
+        let is_out_of_memory = event.name() == b"[OutOfMemory]";
+        let is_memory = (is_out_of_memory || event.name() == b"[memory]") && event.integer(Integer::Bytes).is_some();
         let is_on_thread = is_memory || event.category == Category::ThreadInstant;
         let integer = |which| event.integer(which);
         match is_memory {
             true => self.memory.push(ChunkMemory {
+                is_out_of_memory,
                 time_ns,
                 row,
                 // PyTorch's device type 0 is the CPU; every other is an accelerator, of which a process uses one type.

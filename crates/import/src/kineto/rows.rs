@@ -346,7 +346,7 @@ impl Rows {
             let track = self.thread(translation, event.row);
             let device = event.device.map(|ordinal| self.tracks.device(&mut self.builder, ordinal));
             self.last_ns = self.last_ns.max(event.time_ns);
-            self.builder.add_memory_event(MemoryEvent {
+            let seen = MemoryEvent {
                 time_ns: event.time_ns,
                 track,
                 device,
@@ -355,7 +355,11 @@ impl Rows {
                 allocated_bytes: event.allocated_bytes,
                 reserved_bytes: event.reserved_bytes,
                 op: None,
-            });
+            };
+            match event.is_out_of_memory {
+                true => self.builder.add_out_of_memory(seen),
+                false => self.builder.add_memory_event(seen),
+            }
         }
         for instant in &chunk.instants {
             let facts = self.name(translation, instant.name);

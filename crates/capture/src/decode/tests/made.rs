@@ -29,6 +29,9 @@ enum What {
     Fact(String, String),
     Clock(u32),
     Window(bool),
+    Memory(u64, i64),
+    MemoryReserved(u64, i64),
+    OutOfMemory(i64),
 }
 
 fn begin() -> impl Strategy<Value = Begin> {
@@ -57,6 +60,9 @@ fn what() -> impl Strategy<Value = What> {
         1 => ("[a-d]{0,3}", "[a-d]{0,12}").prop_map(|(key, value)| What::Fact(key, value)),
         1 => (0u32..3_000).prop_map(What::Clock),
         1 => any::<bool>().prop_map(What::Window),
+        2 => (any::<u64>(), any::<i64>()).prop_map(|(address, bytes)| What::Memory(address, bytes)),
+        1 => (any::<u64>(), any::<i64>()).prop_map(|(address, bytes)| What::MemoryReserved(address, bytes)),
+        1 => any::<i64>().prop_map(What::OutOfMemory),
     ]
 }
 
@@ -152,6 +158,11 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         }
         What::Clock(ns) => long(bytes, ticks, Tag::Clock, &[5_000 + ticks / 3 + u64::from(*ns), 0], ""),
         What::Window(is_on) => long(bytes, ticks, Tag::Window, &[u64::from(*is_on), 4], ""),
+        What::Memory(address, size) => long(bytes, ticks, Tag::Memory, &[*address, *size as u64, 77], ""),
+        What::MemoryReserved(address, size) => {
+            long(bytes, ticks, Tag::MemoryReserved, &[*address, *size as u64, 77, 88, 0x0201], "");
+        }
+        What::OutOfMemory(size) => long(bytes, ticks, Tag::OutOfMemory, &[*size as u64, 77, 88, 0xff00], ""),
     }
     reference.ticks = ticks;
 }

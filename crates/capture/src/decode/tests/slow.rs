@@ -7,6 +7,7 @@ use super::Told;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::memory::MemoryEvent;
 use crate::short::{Begin, Reference};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +21,7 @@ pub(super) struct Slow {
     pub(super) events: Vec<Told>,
     pub(super) steps: Vec<StepRange>,
     pub(super) optimizer_steps: Vec<Mark>,
+    pub(super) memory: Vec<MemoryEvent>,
     pub(super) windows: Vec<Window>,
     pub(super) last_ns: i64,
     pub(super) ended_elsewhere: usize,
@@ -40,6 +42,8 @@ struct Ticks {
     events: Vec<Open>,
     steps: Vec<(u32, i64, u64, Option<u64>)>,
     marks: Vec<(u32, u64, Option<i64>)>,
+    /// Thread, ticks, address, bytes, what is in reserve, device.
+    memory: Vec<(u32, u64, Option<u64>, u64, u64, u64)>,
     elsewhere: Vec<(u32, u64, u64)>,
     texts: HashMap<String, u32>,
     last: BTreeMap<u32, u64>,
@@ -161,6 +165,11 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             Tag::StepEnd => open_step.take().into_iter().for_each(|step| all.steps[step].3 = Some(ticks)),
             Tag::OptimizerStep => all.marks.push((thread, ticks, None)),
             Tag::NumberedOptimizerStep => all.marks.push((thread, ticks, Some(word as i64))),
+            Tag::Memory => {
+                all.memory.push((thread, ticks, Some(word << 16 >> 16), record.word(1), 0, word >> 48));
+            }
+            Tag::MemoryReserved => all.memory.push((thread, ticks, Some(word), record.word(1), 88, 0x0201)),
+            Tag::OutOfMemory => all.memory.push((thread, ticks, None, word, 88, 0xff00)),
             _ => {}
         }
         all.last.insert(thread, ticks);
@@ -220,6 +229,19 @@ fn in_ns(
         .map(|(thread, at, number)| Mark { thread: *thread, time_ns: ns(*at), number: *number })
         .collect();
     marks.sort_by_key(|mark| mark.time_ns);
+    let memory =
+        |&(thread, at, address, bytes, reserved, device): &(u32, u64, Option<u64>, u64, u64, u64)| MemoryEvent {
+            thread,
+            time_ns: ns(at),
+            address,
+            bytes: bytes as i64,
+            allocated_bytes: Some(77),
+            reserved_bytes: Some(reserved as i64),
+            device_type: (device % 256) as u8,
+            device_index: Some((device / 256) as u8).filter(|index| *index < 255),
+        };
+    slow.memory = ticks.memory.iter().map(memory).collect();
+    slow.memory.sort_by_key(|event| (event.thread, event.time_ns));
     let window = |(at, is_on, cycle): &(u64, bool, u64)| Window { time_ns: ns(*at), is_on: *is_on, cycle: *cycle };
     let mut windows: Vec<Window> = windows.iter().map(window).collect();
     windows.sort_by_key(|window| window.time_ns);

@@ -1,0 +1,75 @@
+//! Allocations, frees and allocations that failed.
+
+use super::{Placed, fact};
+use std::collections::{BTreeMap, HashMap};
+use stepscope_capture::{Capture, MemoryEvent as Recorded};
+use stepscope_trace::{Device, DeviceId, FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
+
+/// PyTorch's number of the host among the kinds of devices; a process uses one other kind.
+const HOST: u8 = 0;
+
+/// The devices that a run's processes use, by rank and number.
+#[derive(Default)]
+pub(super) struct Devices(HashMap<(u32, i64), DeviceId>);
+
+impl Devices {
+    fn of(&mut self, rank: u32, event: &Recorded, builder: &mut TraceBuilder) -> Option<DeviceId> {
+        let ordinal = (event.device_type != HOST).then(|| i64::from(event.device_index.unwrap_or(0)))?;
+        let device = || builder.add_device(Device { rank, ordinal, ..Device::default() });
+        Some(*self.0.entry((rank, ordinal)).or_insert_with(device))
+    }
+}
+
+impl Placed<'_> {
+    pub(super) fn add_memory(
+        &self,
+        rank: u32,
+        tracks: &BTreeMap<u32, TrackId>,
+        devices: &mut Devices,
+        builder: &mut TraceBuilder,
+    ) {
+        for event in &self.capture.memory {
+            let device = devices.of(rank, event, builder);
+            let seen = MemoryEvent {
+                time_ns: self.place(event.time_ns, event.time_ns).0,
+                track: tracks[&event.thread],
+                device,
+                address: event.address.unwrap_or(0),
+                bytes: event.bytes,
+                allocated_bytes: event.allocated_bytes,
+                reserved_bytes: event.reserved_bytes,
+                op: None,
+            };
+            if event.is_out_of_memory() {
+                builder.add_out_of_memory(seen);
+            } else {
+                builder.add_memory_event(seen);
+            }
+        }
+    }
+}
+
+/// Turns what is missing or doubtful into findings; `who` names the process.
+pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
+    let facts = [
+        ("profiler_state_refused", FindingCode::ProfilerStateRefused),
+        ("memory_not_recorded", FindingCode::MemoryNotRecorded),
+    ];
+    for (key, code) in facts {
+        if let Some(reason) = fact(capture, key) {
+            findings.add(code, || format!("{}: {reason}", who()));
+        }
+    }
+    if is_host_total_doubtful(capture) {
+        findings.add(FindingCode::MemoryTotalTooHigh, who);
+    }
+}
+
+/// PyTorch counts the host's bytes only while memory is recorded: allocated in one window and freed after it, they stay
+/// in its count. Another window, or a count that does not begin at 0, shows that there was one before.
+fn is_host_total_doubtful(capture: &Capture) -> bool {
+    let mut of_host = capture.memory.iter().filter(|event| event.device_type == HOST && !event.is_out_of_memory());
+    let has_memory = of_host.clone().next().is_some();
+    let windows = capture.windows.iter().filter(|window| window.is_on).count();
+    has_memory && (windows > 1 || of_host.all(|event| event.allocated_bytes.is_some_and(|total| total > event.bytes)))
+}

@@ -1,0 +1,94 @@
+"""Lets PyTorch's own profiler start and stop in a process that we record.
+
+A thread of PyTorch has room for one profiler state. Ours gives way while another one starts, and comes back when that
+has stopped.
+"""
+
+import functools
+import sys
+
+from stepscope import _recorder
+
+# What starts, stops or changes a profiler of the calling thread, and where programs find it.
+_FUNCTIONS = (
+    "_prepare_profiler",
+    "_enable_profiler",
+    "_disable_profiler",
+    "_enable_profiler_legacy",
+    "_disable_profiler_legacy",
+    "_toggle_collection_dynamic",
+)
+_MODULES = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler", "torch.autograd.profiler_legacy")
+
+_state = {
+    "has_made_room": False,
+    "has_memory": False,
+    "is_memory_missed": False,
+    "is_recording": False,
+    "is_other_enabled": False,
+    "torch": None,
+}
+
+
+def make_room(torch, has_memory):
+    """Wrap, once a process, what starts and stops other profilers."""
+    _state["has_memory"] = has_memory
+    _state["is_memory_missed"] = False
+    if _state["has_made_room"]:
+        return
+    _state["has_made_room"] = True
+    _state["torch"] = torch
+    modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
+    for name in _FUNCTIONS:
+        original = getattr(torch._C._autograd, name, None)
+        if original is None:
+            continue
+        wrapped = _beside_us(original)
+        for module in modules:
+            if getattr(module, name, None) is original:
+                setattr(module, name, wrapped)
+    _wrap_claim(torch.autograd.profiler)
+
+
+def claim_enabled(torch, is_recording):
+    """Say to compiled code that a profiler runs: only then does it set its ranges."""
+    _state["is_recording"] = is_recording
+    set_enabled = getattr((torch or _state["torch"]).autograd.profiler, "_set_is_profiler_enabled", None)
+    if set_enabled is not None:
+        set_enabled(_state["is_other_enabled"])
+
+
+def note_missing_memory():
+    """Write down when another profiler hears of the calling thread's memory instead of us."""
+    is_wanted = _state["is_recording"] and _state["has_memory"] and not _state["is_memory_missed"]
+    if is_wanted and not _recorder.is_attending():
+        _state["is_memory_missed"] = True
+        _recorder.set_fact("memory_not_recorded", "another profiler ran on a thread of it")
+
+
+def _wrap_claim(profiler):
+    """What another profiler says when it stops must not end what we say, and the other way round."""
+    set_enabled = getattr(profiler, "_set_is_profiler_enabled", None)
+    if set_enabled is None:
+        return
+    _state["is_other_enabled"] = bool(getattr(profiler, "_is_profiler_enabled", False))
+
+    @functools.wraps(set_enabled)
+    def set_enabled_beside_us(enable):
+        _state["is_other_enabled"] = enable
+        set_enabled(enable or _state["is_recording"])
+
+    profiler._set_is_profiler_enabled = set_enabled_beside_us
+
+
+def _beside_us(function):
+    @functools.wraps(function)
+    def with_empty_slot(*args, **kwargs):
+        _recorder.step_aside()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _recorder.step_back()
+            note_missing_memory()
+
+    return with_empty_slot
