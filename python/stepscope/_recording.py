@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 
-from stepscope import _facts, _profiler_state, _recorder, _ring, _steps
+from stepscope import _collectives, _facts, _profiler_state, _recorder, _ring, _steps
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
 from stepscope._say import say
@@ -20,7 +20,7 @@ _state = {
 }
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = (_profiler_state,)
+_FEATURES = (_profiler_state, _collectives)
 
 
 def open_capture(run, torch, options):
@@ -70,6 +70,7 @@ def prove_hook(torch):
         try:
             probe(torch)
             _state["refusal"] = None
+            _collectives.prove_tensors(torch)
         except HookRefused as refusal:
             _state["refusal"] = refusal
             say(f"not recording operators of process {os.getpid()}: {refusal}")

@@ -163,6 +163,11 @@ tags! {
     MemoryReserved = 26;
     /// An optimizer has just stepped, inside its label: word 1 = the number of the step that it ends.
     NumberedOptimizerStep = 28;
+    /// The op or label that this thread began last is a collective: word 1 = id of the name that describes it, word 2 =
+    /// its sequence number + 1 (0: none).
+    Collective = 31;
+    /// The same with the description in the record: word 1 = byte length, word 2 = sequence number + 1, then the text.
+    CollectiveText = 32;
 }
 
 impl Tag {

@@ -5,6 +5,7 @@
 //! recorded process needs), [`read`] the reading half. `docs/format.md` describes the bytes.
 
 mod clock;
+pub mod collectives;
 mod decode;
 mod error;
 #[cfg(target_os = "linux")]
@@ -17,7 +18,7 @@ mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
-pub use decode::{Event, Mark, StepRange, Window};
+pub use decode::{CollectiveOf, Event, Mark, StepRange, Window};
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};

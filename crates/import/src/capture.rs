@@ -7,6 +7,7 @@ mod memory;
 mod window;
 
 use crate::ImportError;
+use crate::collectives;
 use crate::labels::{Label, data_parallelism, label_kind};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,8 +19,10 @@ use stepscope_trace::{
 
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
+/// PyTorch's record of a collective.
+const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 8] = [
+const FACTS_OF_A_PROCESS: [&str; 10] = [
     "process_name",
     "rank",
     "local_rank",
@@ -28,6 +31,8 @@ const FACTS_OF_A_PROCESS: [&str; 8] = [
     "kept_because",
     "profiler_state_refused",
     "memory_not_recorded",
+    "process_groups",
+    "collectives_refused",
 ];
 
 /// Opens a run folder.
@@ -150,6 +155,13 @@ impl Placed<'_> {
             let (sequence_number, forward_thread) = (event.sequence_number, event.forward_thread);
             builder.add_op(slice, OpInfo { sequence_number, forward_thread, scope: event.scope, ..OpInfo::default() });
         }
+        match event.collective {
+            Some(said) => collectives::add(said, self.capture, slice, builder),
+            None if kind == SliceKind::Op && builder.strings.get(name) == COLLECTIVE_RECORD => {
+                builder.findings.add(FindingCode::CollectiveWithoutMetadata, || COLLECTIVE_RECORD.to_string());
+            }
+            None => {}
+        }
         if let (SliceKind::Step, Label::Step(number)) = (kind, label_kind(builder.strings.get(name))) {
             builder.add_step_label(slice, number);
         }
@@ -231,6 +243,9 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
     }
     memory::report(capture, &who, findings);
+    if let Some(reason) = fact(capture, "collectives_refused") {
+        findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
+    }
     for option in
         fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
     {

@@ -5,6 +5,7 @@
 //! [`ImportError`].
 
 mod capture;
+mod collectives;
 mod dftracer;
 mod error;
 mod input;

@@ -1,8 +1,10 @@
 //! One thread's buffer: where records are written.
 
+mod collectives;
 mod records;
 mod segments;
 
+pub use collectives::describe_collective;
 pub(crate) use records::truncated;
 
 use crate::clock::ticks;
@@ -94,6 +96,11 @@ pub(crate) fn framework_thread() -> u64 {
 /// True once the calling thread has recorded something.
 pub(crate) fn has_buffer() -> bool {
     !BUFFER.get().is_null()
+}
+
+/// True when the calling thread is past its end and cannot record any more.
+pub(crate) fn is_past_end() -> bool {
+    BUFFER.get() == DEAD
 }
 
 /// Runs `f` with the calling thread's buffer; `None` when the thread is past its end.

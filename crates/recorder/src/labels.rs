@@ -1,15 +1,21 @@
 //! What the program itself says: labels, steps, names, facts.
 
-use crate::buffer::{LONGEST_FIXED, OWNER, OpenOp, begin, end, framework_thread, has_buffer, truncated, with_buffer};
+use crate::buffer::{
+    self, LONGEST_FIXED, OWNER, OpenOp, begin, end, framework_thread, has_buffer, truncated, with_buffer,
+};
 use crate::clock::{self, ticks};
 use crate::names::Name;
+use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepscope_capture::layout::Tag;
+
+/// The framework's scope of labels.
+const USER_SCOPE: u8 = 7;
 
 /// A label begins on the calling thread; gives the token that ends it.
 pub fn begin_label(name: &str) -> OpenOp {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
-    const USER_SCOPE: u8 = 7;
     // Odd, so that it never equals the address of an op.
     let token = NEXT.fetch_add(2, Ordering::Relaxed);
     // SAFETY: `name` lives; no name is known by the address of the empty one.
@@ -21,6 +27,27 @@ pub fn begin_label(name: &str) -> OpenOp {
 pub fn end_label(token: OpenOp, name: &str) {
     // SAFETY: `name` lives.
     unsafe { end(token, || Name::text(name), framework_thread) }
+}
+
+/// A label begins whose name never moves: it is known by its address.
+#[inline]
+pub fn begin_constant_label(name: &'static CStr) -> OpenOp {
+    thread_local! {
+        /// Addresses are multiples of eight and other tokens odd: these are neither. Unlike those they need only be
+        /// unique on their thread, where such a label also ends.
+        static NEXT: Cell<OpenOp> = const { Cell::new(2) };
+    }
+    let token = NEXT.replace(NEXT.get().wrapping_add(4));
+    // SAFETY: the text is terminated and lives for ever.
+    unsafe { begin(name.as_ptr(), || Name::stable(name.as_ptr()), USER_SCOPE, -1, 0, token) };
+    token
+}
+
+/// The label with this token, begun on this thread, ends.
+#[inline]
+pub fn end_constant_label(token: OpenOp, name: &'static CStr) {
+    // SAFETY: the text is terminated and lives for ever.
+    unsafe { end(token, || Name::stable(name.as_ptr()), framework_thread) }
 }
 
 /// Step `number` begins on the calling thread.
@@ -66,6 +93,11 @@ pub(crate) fn append_fact(key: &str, value: &str) {
 }
 
 pub(crate) fn append_clock() {
+    if buffer::is_past_end() {
+        // The main thread in `atexit`: another one says it.
+        let _ = std::thread::Builder::new().spawn(append_clock).map(std::thread::JoinHandle::join);
+        return;
+    }
     with_buffer(|buffer| buffer.append_clock(clock::now()));
 }
 

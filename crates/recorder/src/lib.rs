@@ -21,11 +21,15 @@ mod names;
 mod ring;
 mod session;
 
-pub use buffer::{OpenOp, begin, end, set_framework_thread};
+pub use buffer::{OpenOp, begin, describe_collective, end, set_framework_thread};
 pub use keep::{keep, keep_on_signal};
 pub use labels::{
-    begin_label, end_label, mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
+    begin_constant_label, begin_label, end_constant_label, end_label, mark_optimizer_step, mark_step, name_thread,
+    reintroduce_thread, step_begin, step_end,
 };
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
-pub use session::{Opened, close, is_open, last_error, open, open_ring, set_fact, set_window};
+/// How a collective is described.
+pub use stepscope_capture::collectives;
+
+pub use session::{Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_window};

@@ -8,8 +8,8 @@ use crate::{clock, fork, helper, labels};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 use stepscope_capture::layout::{Header, Tag};
 use stepscope_capture::{CaptureFile, NewCapture, ProcessIdentity};
@@ -151,6 +151,18 @@ pub fn close() {
     session.helper.into_iter().for_each(helper::Helper::stop);
     session.file.header().closed.store(1, Ordering::Release);
     [session.ready, session.partial, session.retired].into_iter().flatten().for_each(Segment::unmap);
+}
+
+/// Closes the capture when the process ends in good order, also by `exit`; registered once a process.
+pub fn close_at_exit() {
+    extern "C" fn close_now() {
+        close();
+    }
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler lives as long as the process: this library is never unloaded.
+        unsafe { libc::atexit(close_now) };
+    });
 }
 
 /// Creates the capture file and its helper thread.

@@ -196,6 +196,35 @@ mod _recorder {
         torch::step_back();
     }
 
+    /// Begins to watch the calling thread's next op; see `prove_tensors_end`.
+    #[pyfunction]
+    fn prove_tensors_begin() -> PyResult<()> {
+        torch::prove_tensors_begin().map_err(refused)
+    }
+
+    /// Ends the watch of an op of a known tensor: of collectives' tensors, sizes are recorded from now on.
+    #[pyfunction]
+    fn prove_tensors_end(torch_lib: PathBuf, tensor: u64, numel: i64, dtype: i32) -> PyResult<()> {
+        torch::prove_tensors_end(&torch_lib, tensor, numel, dtype).map_err(refused)
+    }
+
+    /// Finds out how PyTorch keeps what collectives announce.
+    #[pyfunction]
+    fn probe_collectives(torch_lib: PathBuf) -> PyResult<()> {
+        torch::probe_collectives(&torch_lib).map(drop).map_err(refused)
+    }
+
+    /// Says which group ranges like `gloo:all_reduce` belong to: keys and values, and how many collectives it has had,
+    /// where they can be counted; without one, their group is not known.
+    #[pyfunction]
+    #[pyo3(signature = (facts=None, sequence_number=None))]
+    fn set_labelled_group(facts: Option<Vec<(String, String)>>, sequence_number: Option<i64>) {
+        let describe = |facts: Vec<(String, String)>| {
+            recorder::collectives::describe(facts.iter().map(|(key, value)| (key.as_str(), value.clone())))
+        };
+        torch::set_labelled_group(facts.map(|facts| (describe(facts), sequence_number)));
+    }
+
     /// Text as Python has it: halves of surrogate pairs (undecodable file names) are replaced, anything but text is
     /// empty. Names must never raise into the program.
     fn text<'a>(object: &'a Bound<'_, PyAny>) -> Cow<'a, str> {

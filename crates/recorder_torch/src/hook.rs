@@ -1,6 +1,7 @@
 //! The callbacks that record: called by PyTorch on every thread, around every op, node and range.
 
 use crate::api::Api;
+use crate::collectives;
 use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
 use std::ffi::c_void;
@@ -27,7 +28,7 @@ impl Hook {
         READY.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }
 
-    fn ready() -> Option<&'static Hook> {
+    pub(crate) fn ready() -> Option<&'static Hook> {
         // SAFETY: null, or a hook that is never freed or changed.
         unsafe { READY.load(Ordering::Acquire).as_ref() }
     }
@@ -69,11 +70,24 @@ unsafe extern "C" fn on_start(context: *mut *mut c_void, function: *const u8) ->
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
         let text = (hook.api.name)(function);
-        let name = || if hook.has_schema(function) { Name::stable(text) } else { Name::temporary(text) };
+        let mut is_collective = false;
+        let name = || {
+            if hook.has_schema(function) {
+                return Name::stable(text);
+            }
+            // Only asked of ranges: the names of operators are known by their address.
+            is_collective = collectives::is_collective(text);
+            Name::temporary(text)
+        };
         let scope = *function.add(hook.layout.scope);
         let sequence_number = *function.add(hook.layout.sequence_number).cast::<i64>();
         let forward_thread = *function.add(hook.layout.forward_thread).cast::<u64>();
         recorder::begin(text, name, scope, sequence_number, forward_thread, function as usize);
+        if is_collective {
+            collectives::describe(hook, function, text);
+        } else if collectives::is_issue(text) {
+            collectives::describe_issue(text);
+        }
     }
     context
 }

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod api;
+mod collectives;
 mod hook;
 mod known_releases;
 mod peek;
@@ -16,6 +17,7 @@ mod probe;
 mod solve;
 mod state;
 
+pub use collectives::{InfoLayout, probe_collectives, prove_tensors_begin, prove_tensors_end, set_labelled_group};
 pub use hook::{hook, is_hooked, unhook};
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};

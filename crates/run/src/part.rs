@@ -1,5 +1,6 @@
 //! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
 
+mod collectives;
 mod memory;
 
 use crate::RunError;
@@ -10,6 +11,7 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
+use collectives::Collectives;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -22,7 +24,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::{
-    Capture, Event, Mark, MemoryEvent, ProcessIdentity, RingWindow, State, StepRange, Thread, Window,
+    Capture, CollectiveOf, Event, Mark, MemoryEvent, ProcessIdentity, RingWindow, State, StepRange, Thread, Window,
 };
 
 /// The key of a part's metadata.
@@ -84,6 +86,7 @@ struct Row<'a> {
     forward_thread: Option<u64>,
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
+    collective: Option<CollectiveOf>,
 }
 
 fn schema() -> Schema {
@@ -103,6 +106,8 @@ fn schema() -> Schema {
             Field::new("sequence_number", DataType::Int64, true),
             Field::new("forward_thread", DataType::UInt64, true),
             Field::new("is_unfinished", DataType::Boolean, false),
+            Field::new("collective", dictionary(), true),
+            Field::new("collective_sequence_number", DataType::Int64, true),
         ]
         .into_iter()
         .chain(memory::fields())
@@ -187,6 +192,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         forward_thread: None,
         is_unfinished: false,
         memory: None,
+        collective: None,
     };
     let event = |event: &Event| Row {
         dur_ns: event.end_ns.saturating_sub(event.start_ns).max(0),
@@ -195,6 +201,7 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         sequence_number: event.sequence_number,
         forward_thread: event.forward_thread,
         is_unfinished: event.is_unfinished,
+        collective: event.collective,
         ..empty(event.thread, event.start_ns, if event.scope == USER_SCOPE { "label" } else { "op" })
     };
     let step = |step: &StepRange| Row {
@@ -236,6 +243,8 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
         Arc::new(rows.iter().map(|row| Some(row.is_unfinished)).collect::<BooleanArray>()),
+        collectives::texts(rows.iter().map(|row| row.collective), &capture.names),
+        collectives::sequence_numbers(rows.iter().map(|row| row.collective)),
     ];
     columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
     Ok(columns)
@@ -356,6 +365,7 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
+    let collectives = Collectives::of(batch);
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
         let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
@@ -373,16 +383,8 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
                 capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
             }
             _ => {
-                let next = capture.names.len() as u32;
-                let text = name.value(row)?;
-                let id = match names.get(text) {
-                    Some(id) => *id,
-                    None => {
-                        names.insert(text.into(), next);
-                        capture.names.push(text.into());
-                        next
-                    }
-                };
+                let id = name_id(name.value(row)?, capture, names);
+                let collective = collectives.as_ref().and_then(|columns| columns.value(row, capture, names));
                 capture.events.push(Event {
                     thread,
                     name: id,
@@ -392,11 +394,23 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
                     is_unfinished,
                     sequence_number: sequence.is_valid(row).then(|| sequence.value(row)),
                     forward_thread: forward.is_valid(row).then(|| forward.value(row)),
+                    collective,
                 });
             }
         }
     }
     Some(())
+}
+
+/// The index of `text` in the capture's names, where it is added when it is new.
+fn name_id(text: &str, capture: &mut Capture, names: &mut HashMap<String, u32>) -> u32 {
+    if let Some(id) = names.get(text) {
+        return *id;
+    }
+    let id = capture.names.len() as u32;
+    names.insert(text.into(), id);
+    capture.names.push(text.into());
+    id
 }
 
 fn column<'a, T: 'static>(batch: &'a RecordBatch, name: &str) -> Option<&'a T> {

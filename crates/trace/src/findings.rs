@@ -106,6 +106,8 @@ finding_codes! {
         "parts of a capture cannot be decoded: what stands before them was read";
     HookRefused = "capture.hook_refused", Severe,
         "the PyTorch hook could not be proven safe and was not used: no operators were recorded in these processes";
+    CollectivesRefused = "capture.collectives_refused", Suspect,
+        "how PyTorch keeps what collectives carry could not be proven: their sizes or groups are not known";
     ProcessRunning = "capture.process_running", Info,
         "processes of this run are still recording: this is what they have written so far";
     OptionNotRecorded = "capture.option_not_recorded", Info,

@@ -1,7 +1,10 @@
-//! Ends of events that began on another thread.
+//! Ends of events and steps that began on another thread.
 
 use super::replay::{EndElsewhere, ThreadRecords};
 use std::collections::HashMap;
+
+/// Start in ticks, number of the thread and index of what is still open.
+type Begun = (u64, usize, usize);
 
 /// Ends them: each the last one begun, of that name, on that thread, that is still open.
 pub(super) fn end_elsewhere(threads: &mut [ThreadRecords]) {
@@ -10,7 +13,7 @@ pub(super) fn end_elsewhere(threads: &mut [ThreadRecords]) {
         return;
     }
     ends.sort_by_key(|end| end.ticks);
-    let mut open: HashMap<(u32, u64), Vec<(u64, usize, usize)>> = HashMap::new();
+    let mut open: HashMap<(u32, u64), Vec<Begun>> = HashMap::new();
     for (number, thread) in threads.iter().enumerate() {
         for (start, at) in &thread.left_open {
             let key = (thread.events[*at].name, thread.thread.framework_thread);
@@ -26,6 +29,32 @@ pub(super) fn end_elsewhere(threads: &mut [ThreadRecords]) {
             let event = &mut threads[thread].events[at];
             event.end_ns = end.ns.max(event.start_ns);
             event.is_unfinished = false;
+        }
+    }
+}
+
+/// Ends steps that another thread ended, since a loop may move from thread to thread: each the last one begun, of that
+/// number, that is still open.
+pub(super) fn end_steps_elsewhere(threads: &mut [ThreadRecords]) {
+    let mut ends: Vec<(i64, u64, i64)> =
+        threads.iter_mut().flat_map(|thread| thread.step_ends_elsewhere.drain(..)).collect();
+    if ends.is_empty() {
+        return;
+    }
+    ends.sort_unstable();
+    let mut open: HashMap<i64, Vec<Begun>> = HashMap::new();
+    for (number, thread) in threads.iter().enumerate() {
+        let steps = thread.steps.iter().zip(&thread.step_starts).enumerate();
+        for (at, (step, start)) in steps.filter(|(_, (step, _))| step.is_unfinished) {
+            open.entry(step.number).or_default().push((*start, number, at));
+        }
+    }
+    open.values_mut().for_each(|begins| begins.sort_unstable());
+    for (number, ticks, ns) in ends {
+        let Some(begins) = open.get_mut(&number) else { continue };
+        if let Some(last) = begins.partition_point(|(start, ..)| *start <= ticks).checked_sub(1) {
+            let (_, thread, at) = begins.remove(last);
+            threads[thread].steps[at].end(ns);
         }
     }
 }

@@ -19,6 +19,17 @@ pub struct Event {
     pub sequence_number: Option<i64>,
     /// The framework thread that ran the forward op.
     pub forward_thread: Option<u64>,
+    /// What it says of the collective that it is.
+    pub collective: Option<CollectiveOf>,
+}
+
+/// The collective that an event is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectiveOf {
+    /// Index into the capture's names of its description; see [`crate::collectives`].
+    pub description: u32,
+    /// Its number within its group.
+    pub sequence_number: Option<i64>,
 }
 
 /// A step that the job labelled.
@@ -34,6 +45,14 @@ pub struct StepRange {
     pub end_ns: i64,
     /// True when its end was not recorded.
     pub is_unfinished: bool,
+}
+
+impl StepRange {
+    /// Says when it ended.
+    pub(super) fn end(&mut self, at_ns: i64) {
+        self.end_ns = at_ns.max(self.start_ns);
+        self.is_unfinished = false;
+    }
 }
 
 /// A moment on a thread.

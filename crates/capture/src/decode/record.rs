@@ -95,7 +95,8 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let len = match tag {
         Tag::End | Tag::OptimizerStep => 0,
         Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
-        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window => 16,
+        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Collective => 16,
+        Tag::CollectiveText => 16 + padded(low(word()?)),
         Tag::BeginSequence | Tag::Thread | Tag::Memory => 24,
         Tag::OutOfMemory => 32,
         Tag::MemoryReserved => 40,

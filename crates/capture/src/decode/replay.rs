@@ -1,6 +1,6 @@
 //! One thread's records, replayed with the stack that their writer kept.
 
-use super::events::{Event, Mark, StepRange};
+use super::events::{CollectiveOf, Event, Mark, StepRange};
 use super::parts::Part;
 use super::record::Record;
 use crate::Thread;
@@ -17,6 +17,10 @@ pub(super) struct ThreadRecords {
     /// In the order in which they began.
     pub(super) events: Vec<Event>,
     pub(super) steps: Vec<StepRange>,
+    /// In ticks, where each step begins.
+    pub(super) step_starts: Vec<u64>,
+    /// Number, ticks and ns of ends of steps that did not begin on this thread.
+    pub(super) step_ends_elsewhere: Vec<(i64, u64, i64)>,
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
     /// Start in ticks, and index, of events that did not end on this thread.
@@ -48,6 +52,8 @@ pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock
         thread,
         events: Vec::with_capacity(begins),
         steps: Vec::new(),
+        step_starts: Vec::new(),
+        step_ends_elsewhere: Vec::new(),
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
         left_open: Vec::new(),
@@ -98,13 +104,23 @@ impl Replay<'_> {
                 let (number, start_ns) = (record.word(0) as i64, self.clock.monotonic_ns(ticks));
                 let step = StepRange { thread, number, start_ns, end_ns: start_ns, is_unfinished: true };
                 self.records.steps.push(step);
+                self.records.step_starts.push(ticks);
             }
             Tag::StepEnd => {
-                if let Some(step) = self.open_step.take() {
-                    let step = &mut self.records.steps[step];
-                    step.end_ns = self.clock.monotonic_ns(ticks).max(step.start_ns);
-                    step.is_unfinished = false;
+                let (number, ns) = (record.word(0) as i64, self.clock.monotonic_ns(ticks));
+                match self.open_step.take_if(|step| self.records.steps[*step].number == number) {
+                    Some(step) => self.records.steps[step].end(ns),
+                    None => self.records.step_ends_elsewhere.push((number, ticks, ns)),
                 }
+            }
+            Tag::Collective => {
+                let id = record.halves(0).0;
+                let description = if id < self.names { id } else { self.id_of_text("(name lost)".into()) };
+                self.describe(description, record);
+            }
+            Tag::CollectiveText => {
+                let description = self.id_of_text(record.text(16, record.halves(0).0 as usize));
+                self.describe(description, record);
             }
             Tag::OptimizerStep => {
                 self.records.optimizer_steps.push(Mark {
@@ -151,7 +167,16 @@ impl Replay<'_> {
             is_unfinished: true,
             sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
             forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
+            collective: None,
         });
+    }
+
+    /// Says of the innermost range that it is a collective.
+    fn describe(&mut self, description: u32, record: &Record) {
+        if let Some((_, at)) = self.open.last() {
+            let sequence_number = record.word(1).checked_sub(1).map(|number| number as i64);
+            self.records.events[*at].collective = Some(CollectiveOf { description, sequence_number });
+        }
     }
 
     fn id_of_text(&mut self, text: String) -> u32 {

@@ -9,14 +9,17 @@ use made::{SEGMENT, capture_bytes, made_thread};
 use proptest::prelude::*;
 
 /// What is told of an event: thread, name, scope, start and end, whether it is unfinished, sequence number, forward
-/// thread.
-pub(super) type Told = (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>);
+/// thread, collective.
+pub(super) type Told = (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>, Option<(String, Option<i64>)>);
 
 fn told(decoded: &Decoded) -> Vec<Told> {
     let event = |event: &Event| {
         let name = decoded.names[event.name as usize].clone();
         let times = (event.start_ns, event.end_ns);
-        (event.thread, name, event.scope, times, event.is_unfinished, event.sequence_number, event.forward_thread)
+        let collective =
+            event.collective.map(|said| (decoded.names[said.description as usize].clone(), said.sequence_number));
+        let (number, forward_thread) = (event.sequence_number, event.forward_thread);
+        (event.thread, name, event.scope, times, event.is_unfinished, number, forward_thread, collective)
     };
     decoded.events.iter().map(event).collect()
 }
@@ -68,6 +71,7 @@ fn the_captures_made_here_hold_all_that_is_compared() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts, mut memory) =
         (0, 0, 0, 0, 0, 0, 0);
+    let (mut steps_elsewhere, mut collectives) = (0, 0);
     for _ in 0..200 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
@@ -85,10 +89,12 @@ fn the_captures_made_here_hold_all_that_is_compared() {
         parts += scanned.parts.len();
         let slow = slow::decode(&bytes, SEGMENT, opened);
         elsewhere += slow.ended_elsewhere;
+        steps_elsewhere += slow.steps_ended_elsewhere;
+        collectives += decoded.events.iter().filter(|event| event.collective.is_some()).count();
     }
-    let all = [events, nested, elsewhere, unfinished, texts, parts, memory];
+    let all = [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives];
     assert!(
         all.iter().all(|count| *count > 50),
-        "events, nested, elsewhere, unfinished, texts, parts, memory: {all:?}"
+        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives: {all:?}"
     );
 }

@@ -1,6 +1,6 @@
 //! All threads of a process, replayed and put together.
 
-use super::elsewhere::end_elsewhere;
+use super::elsewhere::{end_elsewhere, end_steps_elsewhere};
 use super::events::{Event, Mark, StepRange, Window};
 use super::parts::Part;
 use super::process::ProcessRecords;
@@ -40,6 +40,7 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
         of_threads.iter().enumerate().map(|(at, parts)| replay(at as u32, parts, names, clock)).collect();
     let names = share_texts(&mut threads, &process.names);
     end_elsewhere(&mut threads);
+    end_steps_elsewhere(&mut threads);
     let last_ns = last_moment(&threads, process, clock, opened.monotonic_ns);
     threads.iter_mut().for_each(|thread| finish(thread, last_ns));
 
@@ -88,8 +89,11 @@ fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
             })
             .collect();
         for event in &mut thread.events {
-            if let Some(text) = (event.name as usize).checked_sub(names.len()) {
-                event.name = shared[text];
+            let described = event.collective.as_mut().map(|collective| &mut collective.description);
+            for id in std::iter::once(&mut event.name).chain(described) {
+                if let Some(text) = (*id as usize).checked_sub(names.len()) {
+                    *id = shared[text];
+                }
             }
         }
     }

@@ -25,6 +25,7 @@ pub(super) struct Slow {
     pub(super) windows: Vec<Window>,
     pub(super) last_ns: i64,
     pub(super) ended_elsewhere: usize,
+    pub(super) steps_ended_elsewhere: usize,
 }
 
 /// An event in ticks; without end while open.
@@ -35,6 +36,7 @@ struct Open {
     begin: Begin,
     start: u64,
     end: Option<u64>,
+    collective: Option<(u32, Option<i64>)>,
 }
 
 #[derive(Default)]
@@ -46,6 +48,7 @@ struct Ticks {
     memory: Vec<(u32, u64, Option<u64>, u64, u64, u64)>,
     elsewhere: Vec<(u32, u64, u64)>,
     texts: HashMap<String, u32>,
+    step_ends: Vec<(i64, u64)>,
     last: BTreeMap<u32, u64>,
 }
 
@@ -88,6 +91,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
         replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);
     }
     slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads);
+    slow.steps_ended_elsewhere = end_steps_elsewhere(&mut ticks);
     in_ns(&mut slow, &ticks, &TickClock::new(opened, points.iter().copied()), (&points, opened), &windows);
     slow
 }
@@ -147,7 +151,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                     None => id_of(record.text(8, word as u32 as usize)),
                 };
                 open.push(all.events.len());
-                all.events.push(Open { thread, name, begin, start: ticks, end: None });
+                all.events.push(Open { thread, name, begin, start: ticks, end: None, collective: None });
             }
             Tag::End => end(open.pop(), ticks, &mut all.events),
             Tag::EndOuter => {
@@ -162,7 +166,19 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 open_step = Some(all.steps.len());
                 all.steps.push((thread, word as i64, ticks, None));
             }
-            Tag::StepEnd => open_step.take().into_iter().for_each(|step| all.steps[step].3 = Some(ticks)),
+            Tag::StepEnd => match open_step.take_if(|step| all.steps[*step].1 == word as i64) {
+                Some(step) => all.steps[step].3 = Some(ticks),
+                None => all.step_ends.push((word as i64, ticks)),
+            },
+            Tag::Collective | Tag::CollectiveText => {
+                let id = match record.tag {
+                    Tag::Collective if (word as u32) < named => word as u32,
+                    Tag::Collective => id_of("(name lost)".into()),
+                    _ => id_of(record.text(16, word as u32 as usize)),
+                };
+                let number = record.word(1).checked_sub(1).map(|number| number as i64);
+                open.last().into_iter().for_each(|at| all.events[*at].collective = Some((id, number)));
+            }
             Tag::OptimizerStep => all.marks.push((thread, ticks, None)),
             Tag::NumberedOptimizerStep => all.marks.push((thread, ticks, Some(word as i64))),
             Tag::Memory => {
@@ -193,6 +209,19 @@ fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread]) -> usize {
     ended
 }
 
+/// The same for steps.
+fn end_steps_elsewhere(ticks: &mut Ticks) -> usize {
+    ticks.step_ends.sort_unstable();
+    let mut ended = 0;
+    for (number, end) in std::mem::take(&mut ticks.step_ends) {
+        let is_it = |step: &&mut (u32, i64, u64, Option<u64>)| step.3.is_none() && step.1 == number && step.2 <= end;
+        let last = ticks.steps.iter_mut().filter(is_it).max_by_key(|step| step.2);
+        ended += usize::from(last.is_some());
+        last.into_iter().for_each(|step| step.3 = Some(end));
+    }
+    ended
+}
+
 fn in_ns(
     slow: &mut Slow,
     ticks: &Ticks,
@@ -213,6 +242,7 @@ fn in_ns(
             event.end.is_none(),
             Some(event.begin.sequence_number).filter(|number| *number >= 0),
             Some(event.begin.forward_thread).filter(|thread| *thread != 0),
+            event.collective.map(|(id, number)| (slow.names[id as usize].clone(), number)),
         )
     };
     let mut events: Vec<Told> = ticks.events.iter().map(event).collect();

@@ -1,0 +1,25 @@
+//! What our own recorder says of collectives.
+
+use stepscope_capture::collectives::value;
+use stepscope_capture::{Capture, CollectiveOf};
+use stepscope_trace::{Collective, SliceId, TraceBuilder};
+
+/// Adds what an event says of the collective that it is.
+pub(crate) fn add(said: CollectiveOf, capture: &Capture, slice: SliceId, builder: &mut TraceBuilder) {
+    let description = capture.names.get(said.description as usize).map_or("", String::as_str);
+    let number = |key: &str| value(description, key).and_then(|text| text.parse().ok());
+    let mut text = |key: &str| builder.strings.intern(value(description, key).unwrap_or_default());
+    let collective = Collective {
+        slice,
+        name: text("name"),
+        dtype: text("dtype"),
+        input_elements: number("input_elements"),
+        output_elements: number("output_elements"),
+        group: text("group"),
+        group_description: text("group_description"),
+        group_size: number("group_size"),
+        group_ranks: text("group_ranks"),
+        sequence_number: said.sequence_number,
+    };
+    builder.add_collective(collective);
+}

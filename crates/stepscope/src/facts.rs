@@ -1,0 +1,98 @@
+//! What is worth knowing about the process and the machine: the facts, under the keys, that a Python process has too.
+
+use std::fs::read_to_string;
+
+const RANK_VARIABLES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+const WORLD_SIZE_VARIABLES: [&str; 4] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
+
+/// Facts about this process; one that is not known is not there.
+pub(crate) fn of_process() -> Vec<(String, String)> {
+    let cpu_info = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let facts = [
+        ("process_name", process_name()),
+        ("command", command()),
+        ("host", line_of("/proc/sys/kernel/hostname")),
+        ("os", os()),
+        ("cpu", values_in(&cpu_info, "model name").next().unwrap_or_default().to_string()),
+        (
+            "cpu_count",
+            Some(values_in(&cpu_info, "processor").count())
+                .filter(|n| *n > 0)
+                .map_or_else(String::new, |n| n.to_string()),
+        ),
+        ("gpus", gpus()),
+        ("local_rank", std::env::var("LOCAL_RANK").unwrap_or_default()),
+        ("rank", first_number(&RANK_VARIABLES)),
+        ("world_size", first_number(&WORLD_SIZE_VARIABLES)),
+    ];
+    facts.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.into(), value)).collect()
+}
+
+fn process_name() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
+    if name.is_empty() { "process".into() } else { name }
+}
+
+/// Its words, with zeros in between.
+fn command() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join("\0")
+}
+
+fn os() -> String {
+    let words = [line_of("/proc/sys/kernel/ostype"), line_of("/proc/sys/kernel/osrelease")];
+    let known: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    if known.is_empty() { String::new() } else { format!("{}-{}", known.join("-"), std::env::consts::ARCH) }
+}
+
+/// NVIDIA's kernel module lists its devices without waking them.
+fn gpus() -> String {
+    let folders = std::fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
+    let mut files: Vec<_> = folders.map(|folder| folder.path().join("information")).collect();
+    files.sort();
+    let texts = files.iter().filter_map(|file| read_to_string(file).ok());
+    let models: Vec<String> = texts.filter_map(|text| Some(values_in(&text, "Model").next()?.to_string())).collect();
+    models.join("; ")
+}
+
+fn line_of(file: &str) -> String {
+    read_to_string(file).unwrap_or_default().trim().to_string()
+}
+
+/// The values of the lines `key : value`.
+fn values_in<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.filter(move |(found, _)| found.trim() == key).map(|(_, value)| value.trim())
+}
+
+fn first_number(variables: &[&str]) -> String {
+    let values = variables.iter().filter_map(|variable| std::env::var(variable).ok());
+    let is_number = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    values.into_iter().find(is_number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_processes_have_the_same_keys_and_look_at_the_same_variables() {
+        let python = include_str!("../../../python/stepscope/_facts.py");
+        let said = of_process();
+        assert!(said.len() >= 5, "{said:?}");
+        for (key, _) in said {
+            assert!(python.contains(&format!("\"{key}\"")), "{key}");
+        }
+        for variable in RANK_VARIABLES.iter().chain(&WORLD_SIZE_VARIABLES) {
+            assert!(python.contains(&format!("\"{variable}\"")), "{variable}");
+        }
+    }
+
+    #[test]
+    fn values_are_what_stands_behind_the_colon() {
+        let text = "processor\t: 0\nmodel name\t: Some CPU: fast\n\nprocessor\t: 1\n";
+        assert_eq!(values_in(text, "model name").collect::<Vec<_>>(), ["Some CPU: fast"]);
+        assert_eq!(values_in(text, "processor").count(), 2);
+    }
+}

@@ -1,0 +1,174 @@
+"""What collectives carry, and between whom: process groups are learnt as they are made."""
+
+import functools
+import inspect
+import json
+import os
+import sys
+
+from stepscope import _recorder
+from stepscope._say import say
+
+# Of groups with more ranks than this the list of ranks is left out of the facts.
+_MOST_RANKS = 64
+
+_state = {
+    "torch": None,
+    "is_on": False,
+    "is_watching": False,
+    "is_probed": False,
+    "refusals": [],
+    "is_told": False,
+    "ranks": [],
+}
+
+
+def start(torch, options):
+    """Describe collectives from now on."""
+    _state["is_on"], _state["torch"] = True, torch
+    if not torch.distributed.is_available():
+        return
+    if not _state["is_watching"]:
+        _state["is_watching"] = True
+        _watch_groups(torch.distributed.distributed_c10d)
+    # Also what changed while nothing was recorded: how many collectives a group has had.
+    _learn_groups()
+
+
+def stop():
+    """Describe them no longer."""
+    _state["is_on"] = False
+
+
+def _watch_groups(distributed):
+    """Learn the groups anew whenever one is made."""
+    make_group = getattr(distributed, "_new_process_group_helper", None)
+    if make_group is None:
+        return
+
+    @functools.wraps(make_group)
+    def make_and_learn_group(*args, **kwargs):
+        made = make_group(*args, **kwargs)
+        if _state["is_on"]:
+            try:
+                asked = inspect.signature(make_group).bind(*args, **kwargs).arguments
+                _state["ranks"] = list(asked.get("global_ranks_in_group") or ())
+                _learn_groups()
+            except Exception as error:  # The program's groups matter more.
+                say(f"not describing the collectives of process {os.getpid()}: {error}")
+        return made
+
+    distributed._new_process_group_helper = make_and_learn_group
+
+
+def _learn_groups():
+    distributed = sys.modules["torch.distributed"].distributed_c10d
+    # Members only: of other groups the world has a stand-in.
+    groups = [(group, str(made_of[0])) for group, made_of in distributed._world.pg_map.items()]
+    groups = [(group, backend) for group, backend in groups if hasattr(group, "group_name")]
+    if not groups:
+        return
+    _prove_records(_state["torch"])
+    _tell_refusals()
+    facts = [_facts_of(distributed, group, backend) for group, backend in groups]
+    _recorder.set_fact("process_groups", json.dumps(facts, separators=(",", ":")))
+    labelled = [group for group, backend in groups if _labels_its_ranges(backend)]
+    if len(labelled) == 1:
+        number = _sequence_number(labelled[0]) if len(groups) == 1 else None
+        _recorder.set_labelled_group(_description_of(distributed, labelled[0]), number)
+    else:
+        # Their ranges do not say which of them they belong to.
+        _recorder.set_labelled_group()
+
+
+def _labels_its_ranges(backend):
+    return any(name in backend.lower() for name in ("gloo", "mpi", "ucc", "undefined"))
+
+
+def _facts_of(distributed, group, backend):
+    ranks = _ranks_of(distributed, group)
+    facts = {
+        "name": group.group_name,
+        "description": group.group_desc,
+        "backend": backend,
+        "size": group.size(),
+        "rank": group.rank(),
+    }
+    return {**facts, "ranks": ranks} if len(ranks) <= _MOST_RANKS else facts
+
+
+def _ranks_of(distributed, group):
+    known = distributed._world.pg_group_ranks.get(group)
+    if known:
+        return sorted(known, key=known.get)
+    # A group that is being made: PyTorch notes its ranks a moment later. The first one has all of them.
+    return _state["ranks"] or list(range(group.size()))
+
+
+def _description_of(distributed, group):
+    """The facts about a group as each of its collectives carries them."""
+    ranks = _ranks_of(distributed, group)
+    listed = ", ".join(map(str, ranks)) if len(ranks) <= 30 else f"{', '.join(map(str, ranks[:29]))}, ..., {ranks[-1]}"
+    facts = {
+        "group": group.group_name,
+        "group_description": group.group_desc,
+        "group_size": group.size(),
+        "group_ranks": f"[{listed}]",
+        "rank": group.rank(),
+    }
+    return [(key, str(value)) for key, value in facts.items()]
+
+
+def _sequence_number(group):
+    """How many collectives the group has had; None where the same ops may go to another backend, on a device."""
+    torch = _state["torch"]
+    if torch.accelerator.is_available() if hasattr(torch, "accelerator") else torch.cuda.is_available():
+        return None
+    try:
+        return group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
+    except RuntimeError:
+        return None
+
+
+def prove_tensors(torch):
+    """Prove, before anything is recorded, how tensors stand among a range's inputs."""
+    _prove(lambda: _run_known_op(torch))
+
+
+def _prove_records(torch):
+    """Prove, with the first process group, where PyTorch keeps what backends for devices announce."""
+    if not _state["is_probed"] and _recorder.is_hooked():
+        _state["is_probed"] = True
+        _prove(lambda: _recorder.probe_collectives(_library(torch)))
+
+
+def _prove(prove):
+    """What is not certain is left out, and said where there are collectives."""
+    try:
+        prove()
+    except RuntimeError as refusal:
+        _state["refusals"].append(str(refusal))
+
+
+def _tell_refusals():
+    if _state["refusals"]:
+        reason = "; ".join(_state["refusals"])
+        _recorder.set_fact("collectives_refused", reason)
+        if not _state["is_told"]:
+            _state["is_told"] = True
+            say(f"not recording all about the collectives of process {os.getpid()}: {reason}")
+
+
+def _library(torch):
+    return os.path.join(os.path.dirname(torch.__file__), "lib")
+
+
+def _run_known_op(torch):
+    library = _library(torch)
+    with torch.no_grad(), torch.inference_mode(False):
+        tensor = torch.zeros(3, 5, dtype=torch.float64, device="cpu")
+        _recorder.prove_tensors_begin()
+        try:
+            tensor.exp()
+        finally:
+            _recorder.prove_tensors_end(library, tensor._cdata, 15, 7)
