@@ -97,18 +97,41 @@ class Stepscope:
         self._recording.stop_hook()
 
 
-class TorchProfiler:
-    """Plain recording of the CPU, as its defaults do."""
+class StepscopeShapes(Stepscope):
+    """The same with what each operator is called with."""
 
-    name = "torch.profiler"
+    name = "stepscope, shapes"
+
+    def __init__(self):
+        from stepscope import _recorder, _recording, _shapes
+
+        assert _shapes.are_proven(torch)
+        self._recording, self._hook = _recording, _recorder.hook
 
     def start(self):
-        self._prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        self._hook(shapes=True)
+
+
+class TorchProfiler:
+    """Recording of the CPU, as its defaults do."""
+
+    name = "torch.profiler"
+    options = {}
+
+    def start(self):
+        self._prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **self.options)
         self._prof.start()
 
     def stop(self):
         self._prof.stop()
         self._prof = None
+
+
+class TorchProfilerShapes(TorchProfiler):
+    """The same with shapes, types, strides and values."""
+
+    name = "torch.profiler, shapes"
+    options = {"record_shapes": True}
 
 
 def measure(run, profilers, rounds):
@@ -149,7 +172,10 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     folder = tempfile.mkdtemp(prefix="stepscope-bench-")
-    profilers = [Stepscope(folder), TorchProfiler()]
+    profilers = [Stepscope(folder)]
+    profilers[0].start()  # Proves the hook, which shapes rest on.
+    profilers[0].stop()
+    profilers += [StepscopeShapes(), TorchProfiler(), TorchProfilerShapes()]
     results = {"torch": torch.__version__, "python": sys.version.split()[0], "cpus": os.cpu_count(), "workloads": {}}
     try:
         for name, workload, rounds in workloads(args.rounds):
@@ -182,7 +208,7 @@ def table(results):
             added = cost["added_ns_per_op"]
             spread = f"[{added['q1']:.0f}..{added['q3']:.0f}]"
             slowdown = f"{cost['slowdown_ratio']:+.1%}"
-            lines.append(f"  {profiler:<15} {added['median']:7.0f} ns an op {spread:<14} {slowdown:>8}")
+            lines.append(f"  {profiler:<22} {added['median']:7.0f} ns an op {spread:<14} {slowdown:>8}")
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 
-from stepscope import _collectives, _facts, _profiler_state, _recorder, _ring, _steps
+from stepscope import _collectives, _facts, _profiler_state, _recorder, _ring, _shapes, _steps
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
 from stepscope._say import say
@@ -52,7 +52,7 @@ def start_hook(torch):
     _state["is_on"] = True
     prove_hook(torch)
     if _state["refusal"] is None:
-        _recorder.hook()
+        _recorder.hook(_state["options"].shapes and _shapes.are_proven(torch))
     else:
         _recorder.set_fact("hook_refused", str(_state["refusal"]))
     for feature in _FEATURES:

@@ -182,7 +182,9 @@ class profile:
         Called with this object after each cycle's last step, and when recording stops while it is on.
     profile_memory : bool
         Record every allocation and free.
-    record_shapes, with_stack, with_flops, with_modules : bool
+    record_shapes, with_flops : bool
+        What each operator is called with: shapes, types, strides, values. Operations are worked out from them.
+    with_stack, with_modules : bool
         Not recorded so far: a warning says so.
     ring : float or str, optional
         Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
@@ -225,15 +227,17 @@ class profile:
         self._is_started = False
         self._is_owner = False
         self._environment = {}
+        # Floating-point operations are worked out from the shapes.
         self._options = _options.Options(
-            memory=bool(profile_memory), ring=_ring.seconds_of(ring), slow_step=float(slow_step or 0)
+            shapes=bool(record_shapes or with_flops),
+            memory=bool(profile_memory),
+            ring=_ring.seconds_of(ring),
+            slow_step=float(slow_step or 0),
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
         options = {
-            "record_shapes": record_shapes,
             "with_stack": with_stack,
-            "with_flops": with_flops,
             "with_modules": with_modules,
         }
         self._not_recorded = [name for name, is_wanted in options.items() if is_wanted]

@@ -78,7 +78,7 @@ pub(crate) struct Work {
 pub(crate) fn work_of_texts(name: &str, dims: &str, types: &str, values: &str) -> Option<Work> {
     let mut strings = stepscope_base::StringTable::default();
     let [dims, types, strides, concrete] = [dims, types, "", values].map(|text| strings.intern(text));
-    let texts = stepscope_trace::OpInputs { dims, types, strides, concrete };
+    let texts = stepscope_trace::OpInputs { dims, types, strides, concrete, ..stepscope_trace::OpInputs::UNKNOWN };
     crate::op_classes::op_class(name).formula?.work(&Inputs::read(&strings, texts)?)
 }
 

@@ -1,7 +1,7 @@
 //! From segments to events, in stages.
 //!
 //! ```text
-//! segments ─▶ parts ─┬─▶ process    names, facts, clocks: what holds for all threads
+//! segments ─▶ parts ─┬─▶ process    names, inputs, facts, clocks: what holds for all threads
 //!                    └─▶ replay     each thread by itself: begins matched with ends, ticks become ns
 //!                          └─▶ elsewhere, threads: what one thread ended for another; all in their final order
 //! ```
@@ -13,6 +13,7 @@
 
 mod elsewhere;
 mod events;
+mod inputs;
 mod parts;
 mod process;
 mod record;

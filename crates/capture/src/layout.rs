@@ -152,6 +152,12 @@ tags! {
     ShortEnd = 19;
     /// Four bytes without meaning: what follows is 8-byte aligned again.
     Pad = 20;
+    /// Four bytes: what the op was called with that has just begun; in the place of the ticks the inputs' id.
+    InputsReference = 21;
+    /// The same where the inputs have no id: word 1 = byte length, then the inputs as [`crate::inputs`] packs them.
+    InputsInPlace = 22;
+    /// Inputs: word 1 = id | byte length << 32, then the inputs. Stands before the first record that uses it.
+    Inputs = 23;
     /// Memory is allocated (bytes above 0) or freed (below), and its allocator holds nothing in reserve: word 1 = address
     /// | device << 48, word 2 = bytes, word 3 = bytes allocated in all. [`crate::memory`] says what a device is.
     Memory = 24;
@@ -163,6 +169,8 @@ tags! {
     MemoryReserved = 26;
     /// An optimizer has just stepped, inside its label: word 1 = the number of the step that it ends.
     NumberedOptimizerStep = 28;
+    /// The overload of a name: word 1 = the name's id | byte length << 32, then the text.
+    Overload = 30;
     /// The op or label that this thread began last is a collective: word 1 = id of the name that describes it, word 2 =
     /// its sequence number + 1 (0: none).
     Collective = 31;
@@ -174,9 +182,12 @@ impl Tag {
     /// True for records that later ones of any thread need: a ring carries them over when it gives a segment up. They
     /// are long ones, and mean the same wherever they stand.
     pub fn is_definition(self) -> bool {
-        matches!(self, Tag::Name | Tag::Fact)
+        matches!(self, Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact)
     }
 }
+
+/// Ids of inputs are smaller than this.
+pub const INPUTS_IDS: u32 = 1 << 24;
 
 /// Word 1 of a begin: name id in bits 0..20, scope in 20..24, sequence number + 1 in 24..64 (0: none).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

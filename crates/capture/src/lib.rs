@@ -10,6 +10,7 @@ mod decode;
 mod error;
 #[cfg(target_os = "linux")]
 mod file;
+pub mod inputs;
 pub mod layout;
 mod liveness;
 pub mod memory;
@@ -22,6 +23,7 @@ pub use decode::{CollectiveOf, Event, Mark, StepRange, Window};
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};
+pub use inputs::Inputs;
 pub use liveness::{ProcessIdentity, State};
 pub use memory::MemoryEvent;
 pub use read::{Capture, Thread, read};

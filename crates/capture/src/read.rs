@@ -4,7 +4,7 @@ use crate::clock::{ClockPoint, TickClock};
 use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
-use crate::{CaptureError, Event, Mark, MemoryEvent, ProcessIdentity, State, StepRange, Window};
+use crate::{CaptureError, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, State, StepRange, Window};
 use std::path::Path;
 
 /// A recorded thread.
@@ -41,6 +41,10 @@ pub struct Capture {
     pub threads: Vec<Thread>,
     /// Names that events refer to.
     pub names: Vec<String>,
+    /// The overload of each name; names beyond its end have none.
+    pub overloads: Vec<String>,
+    /// What ops were called with, which events refer to.
+    pub inputs: Vec<Inputs>,
     /// Ops and labels, by (thread, start, longest first).
     pub events: Vec<Event>,
     /// Steps that the job labelled, by start.
@@ -87,12 +91,13 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         (false, true) => State::Running,
         (false, false) => State::Killed,
     };
-    let scanned = Scanned::until(&bytes[HEADER_BYTES..], header.segment_bytes, until_ticks);
+    let mut scanned = Scanned::until(&bytes[HEADER_BYTES..], header.segment_bytes, until_ticks);
     // Ticks that are nanoseconds need no moments to become so.
     let has_rate = header.clock_kind == ClockKind::TimeStampCounter;
     let moments = if has_rate { scanned.process.clock_points.as_slice() } else { &[] };
     let clock = TickClock::new(header.opened, moments.iter().copied());
     let decoded = scanned.replay(&clock, &header.opened);
+    scanned.damaged.extend(scanned.process.inputs.damage());
     let mut capture = Capture {
         process: header.process,
         parent_pid: header.parent_pid,
@@ -103,6 +108,8 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         facts: scanned.process.facts(),
         threads: decoded.threads,
         names: decoded.names,
+        overloads: scanned.process.overloads,
+        inputs: scanned.process.inputs.into_list(),
         events: decoded.events,
         steps: decoded.steps,
         optimizer_steps: decoded.optimizer_steps,

@@ -12,9 +12,10 @@ use crate::labels::{Label, data_parallelism, label_kind};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use stepscope_base::StringId;
-use stepscope_capture::{Capture, Event, State};
+use stepscope_capture::{Capture, Event, Inputs, State};
 use stepscope_trace::{
-    FindingCode, OpInfo, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
+    FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
+    TrackKind,
 };
 
 /// The scope of a label.
@@ -22,11 +23,12 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 10] = [
+const FACTS_OF_A_PROCESS: [&str; 11] = [
     "process_name",
     "rank",
     "local_rank",
     "hook_refused",
+    "inputs_refused",
     "options_not_recorded",
     "kept_because",
     "profiler_state_refused",
@@ -111,8 +113,11 @@ impl Placed<'_> {
         let tracks = add_tracks(capture, process, builder);
         let names: Vec<(StringId, SliceKind)> =
             capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
+        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
+        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
+        let of_ops = OfOps { overloads, inputs };
         for event in &capture.events {
-            self.add_event(event, &tracks, &names, builder);
+            self.add_event(event, &tracks, &names, &of_ops, builder);
         }
         for step in &capture.steps {
             let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
@@ -142,6 +147,7 @@ impl Placed<'_> {
         event: &Event,
         tracks: &BTreeMap<u32, TrackId>,
         names: &[(StringId, SliceKind)],
+        of_ops: &OfOps,
         builder: &mut TraceBuilder,
     ) {
         let (name, label) = names[event.name as usize];
@@ -151,9 +157,8 @@ impl Placed<'_> {
         if event.is_unfinished {
             builder.set_unfinished(slice);
         }
-        if kind == SliceKind::Op {
-            let (sequence_number, forward_thread) = (event.sequence_number, event.forward_thread);
-            builder.add_op(slice, OpInfo { sequence_number, forward_thread, scope: event.scope, ..OpInfo::default() });
+        if kind == SliceKind::Op || event.inputs.is_some() {
+            builder.add_op(slice, of_ops.info(event));
         }
         match event.collective {
             Some(said) => collectives::add(said, self.capture, slice, builder),
@@ -175,6 +180,38 @@ fn kind_of_label(name: &str) -> SliceKind {
         Label::Optimizer => SliceKind::Optimizer,
         Label::Annotation => SliceKind::Annotation,
     }
+}
+
+/// What events refer to beside their names, as the trace's.
+struct OfOps {
+    overloads: Vec<StringId>,
+    inputs: Vec<OpInputsId>,
+}
+
+impl OfOps {
+    fn info(&self, event: &Event) -> OpInfo {
+        let nothing = OpInfo::default();
+        OpInfo {
+            sequence_number: event.sequence_number,
+            forward_thread: event.forward_thread,
+            scope: event.scope,
+            inputs: event.inputs.and_then(|row| self.inputs.get(row as usize)).copied().unwrap_or(nothing.inputs),
+            overload: self.overloads.get(event.name as usize).copied().unwrap_or(nothing.overload),
+            ..nothing
+        }
+    }
+}
+
+fn intern_inputs(inputs: &Inputs, builder: &mut TraceBuilder) -> OpInputsId {
+    let mut intern = |text: &str| builder.strings.intern(text);
+    let texts = OpInputs {
+        dims: intern(&inputs.dims),
+        types: intern(&inputs.types),
+        strides: intern(&inputs.strides),
+        concrete: intern(&inputs.concrete),
+        keywords: intern(&inputs.keywords),
+    };
+    builder.intern_inputs(texts)
 }
 
 /// What tells a pid from the same number on another host or in another container.
@@ -241,6 +278,9 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
     }
     if let Some(reason) = fact(capture, "hook_refused") {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
+    }
+    if let Some(reason) = fact(capture, "inputs_refused") {
+        findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
     }
     memory::report(capture, &who, findings);
     if let Some(reason) = fact(capture, "collectives_refused") {

@@ -1,6 +1,7 @@
 //! One thread's buffer: where records are written.
 
 mod collectives;
+mod inputs;
 mod records;
 mod segments;
 
@@ -8,12 +9,14 @@ pub use collectives::describe_collective;
 pub(crate) use records::truncated;
 
 use crate::clock::ticks;
+use crate::inputs::InputsCache;
 use crate::names::{Name, NameCache};
 use crate::session::{EPOCH, count_dropped};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_char;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use stepscope_capture::inputs::Signature;
 use stepscope_capture::layout::{BeginWord, Tag, first_word};
 use stepscope_capture::short::{Begin, Reference};
 
@@ -27,6 +30,8 @@ const MAX_OPEN: usize = 256;
 const PREFETCH_BYTES: usize = 320;
 /// Words of the longest record of fixed length.
 pub(crate) const LONGEST_FIXED: usize = 4;
+/// Words that a reference to inputs takes.
+const INPUTS_WORDS: usize = 1;
 /// Bytes that may be lost before a record that is 8-byte aligned.
 const PAD_BYTES: usize = 4;
 
@@ -42,6 +47,8 @@ pub(crate) struct ThreadBuffer {
     open: [OpenOp; MAX_OPEN],
     unlisted: usize,
     names: NameCache,
+    /// Made when the first inputs are recorded.
+    inputs: Option<Box<InputsCache>>,
     base: Option<NonNull<u8>>,
     /// True while this epoch has nothing to write to: no capture, or a full disk.
     is_dry: bool,
@@ -142,31 +149,68 @@ pub unsafe fn begin(
     forward_thread: u64,
     op: OpenOp,
 ) {
+    // SAFETY: the caller's promise.
+    unsafe { begin_with(text, name, scope, sequence_number, forward_thread, op, None::<fn(&mut Signature)>) }
+}
+
+/// The same with what the op is called with, which `inputs` puts together.
+///
+/// # Safety
+/// As of [`begin`]; `inputs` does not call the recorder.
+#[inline(always)]
+pub unsafe fn begin_with_inputs(
+    text: *const c_char,
+    name: impl FnOnce() -> Name,
+    scope: u8,
+    sequence_number: i64,
+    forward_thread: u64,
+    op: OpenOp,
+    inputs: impl FnOnce(&mut Signature),
+) {
+    // SAFETY: the caller's promise.
+    unsafe { begin_with(text, name, scope, sequence_number, forward_thread, op, Some(inputs)) }
+}
+
+#[inline(always)]
+unsafe fn begin_with(
+    text: *const c_char,
+    name: impl FnOnce() -> Name,
+    scope: u8,
+    sequence_number: i64,
+    forward_thread: u64,
+    op: OpenOp,
+    inputs: Option<impl FnOnce(&mut Signature)>,
+) {
     with_buffer(|buffer| {
         // SAFETY: the caller's promise.
         let known = unsafe { buffer.known_name_id(Name::stable(text)) };
         let id = match known {
-            Some(id) => id,
+            Some(id) => Some(id),
             None => {
                 let name = name();
                 // SAFETY: as above.
-                match unsafe { buffer.name_id(name) } {
-                    Some(id) => id,
-                    // SAFETY: as above.
-                    None => return unsafe { buffer.begin_with_text(name, scope, op) },
+                let id = unsafe { buffer.name_id(name) };
+                // SAFETY: as above.
+                if id.is_none() && !unsafe { buffer.begin_with_text(name, scope, op) } {
+                    return;
                 }
+                id
             }
         };
         let epoch = buffer.epoch;
-        if !buffer.reserve(LONGEST_FIXED) {
+        let inputs = inputs.map_or(inputs::Reference::Nothing, |put| buffer.refer_to_inputs(put));
+        if !buffer.reserve(LONGEST_FIXED + INPUTS_WORDS) {
             return;
         }
         if buffer.epoch != epoch {
-            // The id belongs to the capture before.
+            // The ids belong to the capture before.
             return count_dropped();
         }
-        buffer.open(op);
-        buffer.write_begin(&Begin { name: id, scope, sequence_number, forward_thread });
+        if let Some(name) = id {
+            buffer.open(op);
+            buffer.write_begin(&Begin { name, scope, sequence_number, forward_thread });
+        }
+        buffer.write_inputs(inputs);
     });
 }
 
@@ -207,6 +251,7 @@ impl ThreadBuffer {
             open: [0; MAX_OPEN],
             unlisted: 0,
             names: NameCache::new(),
+            inputs: None,
             base: None,
             is_dry: false,
             ordinal: 0,

@@ -13,6 +13,7 @@ mod buffer;
 mod clock;
 mod fork;
 mod helper;
+mod inputs;
 mod keep;
 mod labels;
 mod lock;
@@ -21,7 +22,7 @@ mod names;
 mod ring;
 mod session;
 
-pub use buffer::{OpenOp, begin, describe_collective, end, set_framework_thread};
+pub use buffer::{OpenOp, begin, begin_with_inputs, describe_collective, end, set_framework_thread};
 pub use keep::{keep, keep_on_signal};
 pub use labels::{
     begin_constant_label, begin_label, end_constant_label, end_label, mark_optimizer_step, mark_step, name_thread,
@@ -33,3 +34,4 @@ pub use names::Name;
 pub use stepscope_capture::collectives;
 
 pub use session::{Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_window};
+pub use stepscope_capture::inputs::Signature;

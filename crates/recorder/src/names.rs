@@ -19,6 +19,8 @@ const _: () = assert!(MAX_NAMES <= BeginWord::NAMES as usize);
 pub struct Name {
     address: *const u8,
     len: Option<usize>,
+    /// Zero-terminated; null for none.
+    overload: *const c_char,
 }
 
 impl Name {
@@ -28,7 +30,7 @@ impl Name {
     /// `text` is a zero-terminated string that lives during the call it is passed to.
     #[inline(always)]
     pub unsafe fn stable(text: *const c_char) -> Self {
-        Self { address: text.cast(), len: None }
+        Self { address: text.cast(), len: None, overload: std::ptr::null() }
     }
 
     /// A zero-terminated name that may be anywhere the next time.
@@ -38,12 +40,22 @@ impl Name {
     #[inline(always)]
     pub unsafe fn temporary(text: *const c_char) -> Self {
         // SAFETY: the caller's promise.
-        Self { address: text.cast(), len: Some(unsafe { libc::strlen(text) }) }
+        Self { address: text.cast(), len: Some(unsafe { libc::strlen(text) }), overload: std::ptr::null() }
     }
 
     /// A name given as text.
     pub fn text(text: &str) -> Self {
-        Self { address: text.as_ptr(), len: Some(text.len()) }
+        Self { address: text.as_ptr(), len: Some(text.len()), overload: std::ptr::null() }
+    }
+
+    /// The same name of an overload: names that differ in it alone have ids of their own. Of stable names only, whose
+    /// addresses tell them apart; others are looked up by their text alone.
+    ///
+    /// # Safety
+    /// `overload` is a zero-terminated string that lives during the call that the name is passed to.
+    #[inline(always)]
+    pub unsafe fn with_overload(self, overload: *const c_char) -> Self {
+        Self { overload, ..self }
     }
 
     /// Its bytes.
@@ -56,6 +68,18 @@ impl Name {
             let len = self.len.unwrap_or_else(|| libc::strlen(self.address.cast()));
             std::slice::from_raw_parts(self.address, len)
         }
+    }
+
+    /// The bytes of its overload; empty for none.
+    ///
+    /// # Safety
+    /// The text it was made of still lives.
+    pub(crate) unsafe fn overload_bytes<'a>(self) -> &'a [u8] {
+        if self.overload.is_null() {
+            return &[];
+        }
+        // SAFETY: the promise of `with_overload`.
+        unsafe { std::ffi::CStr::from_ptr(self.overload) }.to_bytes()
     }
 }
 
@@ -168,9 +192,12 @@ unsafe fn same_head(left: *const u8, right: *const u8, len: usize) -> bool {
 /// The names of one capture.
 #[derive(Default)]
 pub(crate) struct NameTable {
-    ids: HashMap<&'static [u8], u32>,
+    ids: HashMap<NameAndOverload, (&'static [u8], u32)>,
     bytes: usize,
 }
+
+/// Two texts, never freed.
+type NameAndOverload = (&'static [u8], &'static [u8]);
 
 /// What the table knows of a name.
 pub(crate) enum Interned {
@@ -183,23 +210,33 @@ pub(crate) enum Interned {
 }
 
 impl NameTable {
-    /// The id of `text`. The table's copies are never freed: other threads' caches point at them.
-    pub(crate) fn intern(&mut self, text: &[u8]) -> Interned {
-        if let Some((text, id)) = self.ids.get_key_value(text) {
-            return Interned::Known(text, *id);
+    /// The id of `text` with that overload. The table's copies are never freed: other threads' caches point at them.
+    pub(crate) fn intern(&mut self, text: &[u8], overload: &[u8]) -> Interned {
+        if let Some((text, id)) = self.find(text, overload) {
+            return Interned::Known(text, id);
         }
         if self.ids.len() >= MAX_NAMES || self.bytes + text.len() > MAX_TABLE_BYTES {
             return Interned::Full;
         }
         let id = self.ids.len() as u32;
-        self.bytes += text.len();
-        let mut copy = Vec::with_capacity(text.len() + 16);
-        copy.extend_from_slice(text);
-        copy.resize(text.len() + 16, 0);
-        let copy: &'static [u8] = &Box::leak(copy.into_boxed_slice())[..text.len()];
-        self.ids.insert(copy, id);
+        self.bytes += text.len() + overload.len();
+        let copy = leaked_copy(text);
+        let overload = if overload.is_empty() { &[] } else { leaked_copy(overload) };
+        self.ids.insert((copy, overload), (copy, id));
         Interned::New(copy, id)
     }
+
+    fn find(&self, text: &[u8], overload: &[u8]) -> Option<(&'static [u8], u32)> {
+        self.ids.get(&(text, overload)).copied()
+    }
+}
+
+/// A copy that is never freed, with zeros behind it.
+fn leaked_copy(text: &[u8]) -> &'static [u8] {
+    let mut copy = Vec::with_capacity(text.len() + 16);
+    copy.extend_from_slice(text);
+    copy.resize(text.len() + 16, 0);
+    &Box::leak(copy.into_boxed_slice())[..text.len()]
 }
 
 #[cfg(test)]
@@ -215,11 +252,11 @@ mod tests {
     #[test]
     fn temporary_names_are_found_wherever_they_stand() {
         let (mut table, mut cache) = (NameTable::default(), NameCache::new());
-        let Interned::New(text, id) = table.intern(b"AddmmBackward0") else { panic!("the name is new") };
+        let Interned::New(text, id) = table.intern(b"AddmmBackward0", b"") else { panic!("the name is new") };
         cache.insert(Name::text("AddmmBackward0"), text, id);
         assert_eq!(find(&cache, Name::text(&String::from("AddmmBackward0"))), Some(id));
         assert_eq!(find(&cache, Name::text("AddmmBackward1")), None);
-        assert!(matches!(table.intern(b"AddmmBackward0"), Interned::Known(_, known) if known == id));
+        assert!(matches!(table.intern(b"AddmmBackward0", b""), Interned::Known(_, known) if known == id));
     }
 
     #[test]
@@ -228,7 +265,7 @@ mod tests {
         let mut place = *b"aten::mm\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
         // SAFETY: `place` is zero-terminated and lives.
         let name = unsafe { Name::stable(place.as_ptr().cast()) };
-        let Interned::New(text, id) = table.intern(b"aten::mm") else { panic!("the name is new") };
+        let Interned::New(text, id) = table.intern(b"aten::mm", b"") else { panic!("the name is new") };
         cache.insert(name, text, id);
         assert_eq!(find(&cache, name), Some(id));
         place[..9].copy_from_slice(b"aten::mul");
@@ -239,14 +276,27 @@ mod tests {
     #[test]
     fn the_table_is_bounded() {
         let mut table = NameTable::default();
-        (0..MAX_NAMES).for_each(|i| assert!(matches!(table.intern(format!("n{i}").as_bytes()), Interned::New(..))));
-        assert!(matches!(table.intern(b"one too many"), Interned::Full));
-        assert!(matches!(table.intern(b"n7"), Interned::Known(_, 7)));
+        (0..MAX_NAMES)
+            .for_each(|i| assert!(matches!(table.intern(format!("n{i}").as_bytes(), b""), Interned::New(..))));
+        assert!(matches!(table.intern(b"one too many", b""), Interned::Full));
+        assert!(matches!(table.intern(b"n7", b""), Interned::Known(_, 7)));
         let mut table = NameTable::default();
         let long = vec![b'x'; MAX_TABLE_BYTES / 2];
-        assert!(matches!(table.intern(&long), Interned::New(_, 0)));
-        assert!(matches!(table.intern(&long[2..]), Interned::New(_, 1)));
-        assert!(matches!(table.intern(b"one too many"), Interned::Full));
-        assert!(matches!(table.intern(&long), Interned::Known(_, 0)));
+        assert!(matches!(table.intern(&long, b""), Interned::New(_, 0)));
+        assert!(matches!(table.intern(&long[2..], b""), Interned::New(_, 1)));
+        assert!(matches!(table.intern(b"one too many", b""), Interned::Full));
+        assert!(matches!(table.intern(&long, b""), Interned::Known(_, 0)));
+    }
+
+    #[test]
+    fn overloads_of_a_name_have_ids_of_their_own() {
+        let mut table = NameTable::default();
+        let ids = [b"".as_slice(), b"Tensor", b"Scalar", b"Tensor"].map(|overload| {
+            match table.intern(b"aten::add", overload) {
+                Interned::New(_, id) | Interned::Known(_, id) => Some(id),
+                Interned::Full => None,
+            }
+        });
+        assert_eq!(ids, [Some(0), Some(1), Some(2), Some(1)]);
     }
 }

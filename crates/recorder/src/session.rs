@@ -1,5 +1,6 @@
 //! The capture of this process: opened, handed to threads by segments, closed, and opened anew in a forked child.
 
+use crate::inputs::InputsTable;
 use crate::keep::Keeper;
 use crate::lock::ForkLock;
 use crate::names::NameTable;
@@ -46,6 +47,7 @@ pub(crate) struct Session {
     pub(crate) retired: Vec<Segment>,
     pub(crate) free: Free,
     pub(crate) names: NameTable,
+    pub(crate) inputs: InputsTable,
     pub(crate) next_ordinal: u32,
     pub(crate) helper: Option<helper::Helper>,
     plan: Plan,
@@ -197,6 +199,7 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
         retired: Vec::new(),
         free: Free::default(),
         names: NameTable::default(),
+        inputs: InputsTable::default(),
         next_ordinal: 0,
         plan,
     });

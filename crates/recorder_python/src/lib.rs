@@ -142,10 +142,35 @@ mod _recorder {
         torch::probe_cancel();
     }
 
-    /// Records ops from now on, on all threads.
+    /// Begins to watch the calling thread's ops for their inputs; see `probe_inputs_end`.
     #[pyfunction]
-    fn hook() -> PyResult<()> {
-        torch::hook().map_err(refused)
+    fn probe_inputs_begin() -> PyResult<()> {
+        torch::inputs_probe_begin().map_err(refused)
+    }
+
+    /// Address, sizes, strides, scalar type, what it is.
+    type KnownTensor = (usize, Vec<i64>, Vec<i64>, String, String);
+
+    /// Ends the watch, given tensors as (address, sizes, strides, scalar type, what it is).
+    #[pyfunction]
+    fn probe_inputs_end(torch_lib: PathBuf, tensors: Vec<KnownTensor>) -> PyResult<()> {
+        let known =
+            |(address, sizes, strides, dtype, what)| torch::KnownTensor { address, sizes, strides, dtype, what };
+        let tensors: Vec<torch::KnownTensor> = tensors.into_iter().map(known).collect();
+        torch::inputs_probe_end(&torch_lib, &tensors).map_err(refused)
+    }
+
+    /// Ends a watch of inputs whose ops did not run to the end.
+    #[pyfunction]
+    fn probe_inputs_cancel() {
+        torch::inputs_probe_cancel();
+    }
+
+    /// Records ops from now on, on all threads; with `shapes` also what they are called with.
+    #[pyfunction]
+    #[pyo3(signature = (shapes = false))]
+    fn hook(shapes: bool) -> PyResult<()> {
+        torch::hook(shapes).map_err(refused)
     }
 
     /// Records ops no longer.

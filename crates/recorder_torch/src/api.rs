@@ -1,7 +1,7 @@
 //! The functions of PyTorch that the hook calls, found by their exported names.
 
 use crate::Refusal;
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -106,4 +106,17 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &'static str) -
     }
     // SAFETY: the caller's promise; the sizes are equal.
     Ok(unsafe { std::mem::transmute_copy(&address) })
+}
+
+/// The address of a symbol in a library of `folder` that the process has loaded.
+pub(crate) fn address_in(folder: &Path, library: &str, symbol: &CStr) -> Option<*mut c_void> {
+    let path = CString::new(folder.join(library).as_os_str().as_bytes()).ok()?;
+    // SAFETY: terminated texts; nothing is loaded that is not there already.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        if library.is_null() {
+            return None;
+        }
+        Some(libc::dlsym(library, symbol.as_ptr())).filter(|address| !address.is_null())
+    }
 }

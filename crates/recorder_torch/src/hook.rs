@@ -1,12 +1,13 @@
 //! The callbacks that record: called by PyTorch on every thread, around every op, node and range.
 
-use crate::api::Api;
+use crate::api::{Api, StartFn};
 use crate::collectives;
+use crate::inputs::InputsReader;
 use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use stepscope_recorder::{self as recorder, Name};
+use stepscope_recorder::{self as recorder, Name, Signature};
 
 /// Everything the callbacks need, once it is proven.
 #[derive(Clone, Copy)]
@@ -15,6 +16,8 @@ pub(crate) struct Hook {
     pub(crate) layout: Layout,
     /// The address that `overload_name()` gives for ranges without a schema; `None`: cannot be told.
     pub(crate) no_overload: Option<usize>,
+    /// Reads what ops are called with, once a probe of its own has proven where that is.
+    pub(crate) inputs: Option<InputsReader>,
 }
 
 /// The hook that a probe made ready; never freed, since PyTorch may call it until the process ends.
@@ -34,16 +37,18 @@ impl Hook {
     }
 }
 
-/// Records from now on, on all threads. Nothing happens when it records already.
+/// Records from now on, on all threads; with `needs_inputs` also what ops are called with. Nothing happens when it
+/// records already.
 ///
 /// # Errors
-/// When no probe succeeded.
-pub fn hook() -> Result<(), Refusal> {
-    let ready = Hook::ready().ok_or(Refusal::NotProbed)?;
+/// When no probe succeeded, of the ops or of their inputs.
+pub fn hook(needs_inputs: bool) -> Result<(), Refusal> {
+    let ready = Hook::ready().filter(|ready| !needs_inputs || ready.inputs.is_some()).ok_or(Refusal::NotProbed)?;
     if HANDLE.load(Ordering::Acquire) == 0 {
         recorder::reintroduce_thread();
+        let start: StartFn = if needs_inputs { on_start_with_inputs } else { on_start };
         // SAFETY: the callbacks keep to their contracts and live as long as the process.
-        HANDLE.store(unsafe { ready.api.add(on_start, on_end, false) }, Ordering::Release);
+        HANDLE.store(unsafe { ready.api.add(start, on_end, needs_inputs) }, Ordering::Release);
     }
     Ok(())
 }
@@ -69,25 +74,33 @@ unsafe extern "C" fn on_start(context: *mut *mut c_void, function: *const u8) ->
     unsafe {
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
-        let text = (hook.api.name)(function);
+        let begun = hook.begun(function);
+        let Begun { text, scope, sequence_number, forward_thread } = begun;
         let mut is_collective = false;
-        let name = || {
-            if hook.has_schema(function) {
-                return Name::stable(text);
-            }
-            // Only asked of ranges: the names of operators are known by their address.
-            is_collective = collectives::is_collective(text);
-            Name::temporary(text)
-        };
-        let scope = *function.add(hook.layout.scope);
-        let sequence_number = *function.add(hook.layout.sequence_number).cast::<i64>();
-        let forward_thread = *function.add(hook.layout.forward_thread).cast::<u64>();
+        let name = || hook.name_of(function, text, &mut is_collective);
         recorder::begin(text, name, scope, sequence_number, forward_thread, function as usize);
-        if is_collective {
-            collectives::describe(hook, function, text);
-        } else if collectives::is_issue(text) {
-            collectives::describe_issue(text);
-        }
+        hook.describe(function, text, is_collective);
+    }
+    context
+}
+
+unsafe extern "C" fn on_start_with_inputs(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
+    attend_thread();
+    // SAFETY: as in `on_start`; only registered once the reader is there.
+    unsafe {
+        *context = std::ptr::null_mut();
+        let hook = &*READY.load(Ordering::Relaxed);
+        let begun = hook.begun(function);
+        let Begun { text, scope, sequence_number, forward_thread } = begun;
+        let mut is_collective = false;
+        let name = || hook.name_of(function, text, &mut is_collective);
+        let inputs = |signature: &mut Signature| {
+            if let Some(reader) = &hook.inputs {
+                reader.put(function, &hook.layout, signature);
+            }
+        };
+        recorder::begin_with_inputs(text, name, scope, sequence_number, forward_thread, function as usize, inputs);
+        hook.describe(function, text, is_collective);
     }
     context
 }
@@ -102,17 +115,63 @@ unsafe extern "C" fn on_end(function: *const u8, _: *mut c_void) {
     }
 }
 
+/// What a begin says.
+struct Begun {
+    text: *const c_char,
+    scope: u8,
+    sequence_number: i64,
+    forward_thread: u64,
+}
+
 impl Hook {
-    /// True for ops with a schema, whose name never moves.
+    /// # Safety
+    /// `function` is a live object of the probed layout.
+    #[inline(always)]
+    unsafe fn begun(&self, function: *const u8) -> Begun {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Begun {
+                text: (self.api.name)(function),
+                scope: *function.add(self.layout.scope),
+                sequence_number: *function.add(self.layout.sequence_number).cast::<i64>(),
+                forward_thread: *function.add(self.layout.forward_thread).cast::<u64>(),
+            }
+        }
+    }
+
+    /// Its name: that of an op with a schema never moves, and has an overload. Of other ranges it is told whether they
+    /// are collectives.
     ///
     /// # Safety
-    /// `function` is a live object.
+    /// `function` is a live object, and `text` is what names it.
     #[inline(always)]
-    unsafe fn has_schema(&self, function: *const u8) -> bool {
-        match (self.api.overload_name, self.no_overload) {
-            // SAFETY: the caller's promise.
-            (Some(overload_name), Some(none)) => unsafe { overload_name(function) as usize != none },
-            _ => false,
+    unsafe fn name_of(&self, function: *const u8, text: *const c_char, is_collective: &mut bool) -> Name {
+        // SAFETY: the caller's promise; the name of an overload is a terminated string that lives as long as its op.
+        unsafe {
+            if let (Some(overload_name), Some(none)) = (self.api.overload_name, self.no_overload) {
+                let overload = overload_name(function);
+                if overload as usize != none {
+                    return Name::stable(text).with_overload(overload);
+                }
+            }
+            *is_collective = collectives::is_collective(text);
+            Name::temporary(text)
+        }
+    }
+
+    /// Records what is known of the op that has just begun, when it is a collective or issues one.
+    ///
+    /// # Safety
+    /// `function` is a live object of the probed layout, and `text` is what names it.
+    #[inline(always)]
+    unsafe fn describe(&self, function: *const u8, text: *const c_char, is_collective: bool) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if is_collective {
+                collectives::describe(self, function, text);
+            } else if collectives::is_issue(text) {
+                collectives::describe_issue(text);
+            }
         }
     }
 }

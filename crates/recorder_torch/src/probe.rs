@@ -56,7 +56,7 @@ pub fn probe_end(op: &str, sequence_numbers: &[i64], range: &str, release: &str)
     unsafe { (api.remove_callback)(handle) };
     let probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(Refusal::NotProbed)?;
     let (layout, no_overload) = solve(&probe.seen, &Expected { op, sequence_numbers, range, release })?;
-    Hook { api, layout, no_overload }.make_ready();
+    Hook { api, layout, no_overload, inputs: None }.make_ready();
     Ok(layout)
 }
 
@@ -69,7 +69,7 @@ pub fn probe_cancel() {
     }
 }
 
-fn tid() -> i64 {
+pub(crate) fn tid() -> i64 {
     // SAFETY: a plain system call.
     unsafe { libc::syscall(libc::SYS_gettid) }
 }
@@ -105,4 +105,4 @@ unsafe fn see(probe: &Probe, function: *const u8) -> Option<Seen> {
     }
 }
 
-unsafe extern "C" fn see_end(_: *const u8, _: *mut c_void) {}
+pub(crate) unsafe extern "C" fn see_end(_: *const u8, _: *mut c_void) {}

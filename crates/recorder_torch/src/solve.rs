@@ -67,6 +67,13 @@ pub enum Refusal {
         /// What.
         what: &'static str,
     },
+    /// Something of what ops are called with has no place, or several, that explains what was seen.
+    InputsUnclear {
+        /// What it is.
+        field: &'static str,
+        /// True when there are several places.
+        is_ambiguous: bool,
+    },
     /// Hooked without a successful probe.
     NotProbed,
 }
@@ -91,6 +98,12 @@ impl std::fmt::Display for Refusal {
                 write!(f, "torch {release} should have {known:?}, but {found:?} was found")
             }
             Self::StateNotUnderstood { what } => write!(f, "PyTorch's profiler state is not as expected: {what}"),
+            Self::InputsUnclear { field, is_ambiguous: false } => {
+                write!(f, "no place in PyTorch's objects explains the {field}")
+            }
+            Self::InputsUnclear { field, .. } => {
+                write!(f, "several places in PyTorch's objects could explain the {field}")
+            }
             Self::NotProbed => write!(f, "PyTorch was not probed"),
         }
     }

@@ -1,6 +1,7 @@
 //! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
 
 mod collectives;
+mod inputs;
 mod memory;
 
 use crate::RunError;
@@ -12,6 +13,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use collectives::Collectives;
+use inputs::{InputsOfPart, inputs_column};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -32,6 +34,8 @@ const METADATA_KEY: &str = "stepscope";
 /// Version of the part's format that this code writes, and the newest it reads.
 const PART_VERSION: u32 = 2;
 const ROWS_PER_BATCH: usize = 1 << 16;
+/// Distinct inputs are kept once as long as they take no more than this.
+const INPUTS_DICTIONARY_BYTES: usize = 32 << 20;
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 
@@ -79,6 +83,8 @@ struct Row<'a> {
     dur_ns: i64,
     kind: &'static str,
     name: &'a str,
+    overload: &'a str,
+    inputs: Option<u32>,
     scope: Option<u8>,
     thread: u32,
     step: Option<i64>,
@@ -106,6 +112,8 @@ fn schema() -> Schema {
             Field::new("sequence_number", DataType::Int64, true),
             Field::new("forward_thread", DataType::UInt64, true),
             Field::new("is_unfinished", DataType::Boolean, false),
+            Field::new("overload", dictionary(), true),
+            Field::new("inputs", dictionary(), true),
             Field::new("collective", dictionary(), true),
             Field::new("collective_sequence_number", DataType::Int64, true),
         ]
@@ -133,6 +141,7 @@ pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
         .set_column_encoding("dur_ns".into(), Encoding::DELTA_BINARY_PACKED)
         .set_column_dictionary_enabled("sequence_number".into(), false)
         .set_column_encoding("sequence_number".into(), Encoding::DELTA_BINARY_PACKED)
+        .set_column_dictionary_page_size_limit("inputs".into(), INPUTS_DICTIONARY_BYTES)
         .build();
     let schema = Arc::new(schema());
     let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
@@ -185,6 +194,8 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         dur_ns: 0,
         kind,
         name: kind,
+        overload: "",
+        inputs: None,
         scope: None,
         thread,
         step: None,
@@ -197,6 +208,8 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
     let event = |event: &Event| Row {
         dur_ns: event.end_ns.saturating_sub(event.start_ns).max(0),
         name: capture.names.get(event.name as usize).map_or("", String::as_str),
+        overload: capture.overloads.get(event.name as usize).map_or("", String::as_str),
+        inputs: event.inputs,
         scope: Some(event.scope),
         sequence_number: event.sequence_number,
         forward_thread: event.forward_thread,
@@ -243,11 +256,21 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
         Arc::new(rows.iter().map(|row| Some(row.is_unfinished)).collect::<BooleanArray>()),
+        overload_column(rows)?,
+        inputs_column(&rows.iter().map(|row| row.inputs).collect::<Vec<_>>(), &capture.inputs)?,
         collectives::texts(rows.iter().map(|row| row.collective), &capture.names),
         collectives::sequence_numbers(rows.iter().map(|row| row.collective)),
     ];
     columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
     Ok(columns)
+}
+
+fn overload_column(rows: &[Row]) -> Result<ArrayRef, arrow_schema::ArrowError> {
+    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+    for row in rows {
+        builder.append_option(Some(row.overload).filter(|overload| !overload.is_empty()));
+    }
+    Ok(Arc::new(builder.finish()))
 }
 
 /// How a part's process ended, and how many rows it has, without reading them.
@@ -304,10 +327,10 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
     let reader = builder.with_batch_size(ROWS_PER_BATCH).build().map_err(|error| damaged(error.to_string()))?;
     let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
-    let mut names = HashMap::new();
+    let (mut names, mut inputs) = (HashMap::new(), InputsOfPart::default());
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
-        read_batch(&batch, &mut capture, &mut names)
+        read_batch(&batch, &mut capture, &mut names, &mut inputs)
             .ok_or_else(|| damaged("a column is missing or of another type".into()))?;
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
@@ -338,6 +361,8 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         facts: metadata.facts,
         threads: metadata.threads.into_iter().enumerate().map(thread).collect(),
         names: Vec::new(),
+        overloads: Vec::new(),
+        inputs: Vec::new(),
         events: Vec::new(),
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
@@ -354,7 +379,15 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
     })
 }
 
-fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<String, u32>) -> Option<()> {
+/// Ids of names by their text and then their overload.
+type NameIds = HashMap<String, HashMap<String, u32>>;
+
+fn read_batch(
+    batch: &RecordBatch,
+    capture: &mut Capture,
+    names: &mut NameIds,
+    inputs: &mut InputsOfPart,
+) -> Option<()> {
     let start = column::<Int64Array>(batch, "start_ns")?;
     let dur = column::<Int64Array>(batch, "dur_ns")?;
     let (kind, name) = (Text::of(batch, "kind")?, Text::of(batch, "name")?);
@@ -366,6 +399,8 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
     let collectives = Collectives::of(batch);
+    // Parts of version 1 have neither.
+    let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
         let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
@@ -383,7 +418,10 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
                 capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
             }
             _ => {
-                let id = name_id(name.value(row)?, capture, names);
+                let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
+                let id = name_id(name.value(row)?, overload, capture, names);
+                let text = inputs_text.as_ref().and_then(|text| text.value(row));
+                let inputs = text.and_then(|text| inputs.row_of(text, &mut capture.inputs));
                 let collective = collectives.as_ref().and_then(|columns| columns.value(row, capture, names));
                 capture.events.push(Event {
                     thread,
@@ -394,6 +432,7 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
                     is_unfinished,
                     sequence_number: sequence.is_valid(row).then(|| sequence.value(row)),
                     forward_thread: forward.is_valid(row).then(|| forward.value(row)),
+                    inputs,
                     collective,
                 });
             }
@@ -402,14 +441,15 @@ fn read_batch(batch: &RecordBatch, capture: &mut Capture, names: &mut HashMap<St
     Some(())
 }
 
-/// The index of `text` in the capture's names, where it is added when it is new.
-fn name_id(text: &str, capture: &mut Capture, names: &mut HashMap<String, u32>) -> u32 {
-    if let Some(id) = names.get(text) {
+/// The index of `text` with that overload in the capture's names, where it is added when it is new.
+fn name_id(text: &str, overload: &str, capture: &mut Capture, names: &mut NameIds) -> u32 {
+    if let Some(id) = names.get(text).and_then(|ids| ids.get(overload)) {
         return *id;
     }
     let id = capture.names.len() as u32;
-    names.insert(text.into(), id);
+    names.entry(text.into()).or_default().insert(overload.into(), id);
     capture.names.push(text.into());
+    capture.overloads.push(overload.into());
     id
 }
 

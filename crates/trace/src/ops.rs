@@ -20,6 +20,8 @@ pub struct OpInputs {
     pub strides: StringId,
     /// The value of each that is no tensor: `["","[-1]","True"]`.
     pub concrete: StringId,
+    /// Inputs that have names, as an object: `{"grid":"grid(1,)","stream":0}`.
+    pub keywords: StringId,
 }
 
 impl OpInputs {
@@ -29,6 +31,7 @@ impl OpInputs {
         types: StringTable::EMPTY,
         strides: StringTable::EMPTY,
         concrete: StringTable::EMPTY,
+        keywords: StringTable::EMPTY,
     };
 }
 
@@ -45,12 +48,15 @@ pub struct OpInfo {
     pub inputs: OpInputsId,
     /// The Python call stack, one frame after another with `;` between, innermost first; empty when not known.
     pub stack: StringId,
+    /// Which overload of its name it is: `Tensor` of `aten::add.Tensor`; empty when it is the only one, or not known.
+    pub overload: StringId,
 }
 
 impl Default for OpInfo {
     fn default() -> Self {
         let (sequence_number, forward_thread, scope) = (None, None, 0);
-        Self { sequence_number, forward_thread, scope, inputs: OpInputsId(0), stack: StringTable::EMPTY }
+        let (stack, overload) = (StringTable::EMPTY, StringTable::EMPTY);
+        Self { sequence_number, forward_thread, scope, inputs: OpInputsId(0), stack, overload }
     }
 }
 

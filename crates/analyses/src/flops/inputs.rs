@@ -299,7 +299,7 @@ mod tests {
     fn read(dims: &str, types: &str, strides: &str, values: &str) -> Option<Inputs> {
         let mut strings = StringTable::default();
         let [dims, types, strides, concrete] = [dims, types, strides, values].map(|text| strings.intern(text));
-        Inputs::read(&strings, OpInputs { dims, types, strides, concrete })
+        Inputs::read(&strings, OpInputs { dims, types, strides, concrete, ..OpInputs::UNKNOWN })
     }
 
     #[test]

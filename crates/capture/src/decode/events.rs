@@ -19,6 +19,8 @@ pub struct Event {
     pub sequence_number: Option<i64>,
     /// The framework thread that ran the forward op.
     pub forward_thread: Option<u64>,
+    /// What it was called with: index into the capture's inputs.
+    pub inputs: Option<u32>,
     /// What it says of the collective that it is.
     pub collective: Option<CollectiveOf>,
 }

@@ -1,5 +1,6 @@
 //! What holds for the whole process, whichever thread wrote it down.
 
+use super::inputs::InputsTable;
 use super::parts::Part;
 use super::record::Record;
 use crate::clock::ClockPoint;
@@ -11,6 +12,9 @@ use std::collections::BTreeMap;
 pub(crate) struct ProcessRecords {
     /// By id.
     pub(crate) names: Vec<String>,
+    /// By the id of their name; there are as many as the last one needs.
+    pub(crate) overloads: Vec<String>,
+    pub(crate) inputs: InputsTable,
     pub(crate) clock_points: Vec<ClockPoint>,
     /// Ticks, on or off, cycle.
     pub(crate) windows: Vec<(u64, bool, u64)>,
@@ -20,7 +24,8 @@ pub(crate) struct ProcessRecords {
 
 /// Whether a record is taken in by [`ProcessRecords`], before any thread is replayed.
 pub(super) fn is_of_process(tag: Tag) -> bool {
-    matches!(tag, Tag::Name | Tag::Fact | Tag::Clock | Tag::Window)
+    let is_of_inputs = matches!(tag, Tag::Inputs | Tag::InputsInPlace);
+    is_of_inputs || matches!(tag, Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window)
 }
 
 impl ProcessRecords {
@@ -33,13 +38,10 @@ impl ProcessRecords {
     fn learn(&mut self, record: &Record) {
         let (low, high) = record.halves(0);
         match record.tag {
-            Tag::Name => {
-                let id = low as usize;
-                if id < BeginWord::NAMES as usize {
-                    self.names.resize(self.names.len().max(id + 1), String::new());
-                    self.names[id] = record.text(8, high as usize);
-                }
-            }
+            Tag::Name => set_text(&mut self.names, low, record.text(8, high as usize)),
+            Tag::Overload => set_text(&mut self.overloads, low, record.text(8, high as usize)),
+            Tag::Inputs => self.inputs.learn(low, record.bytes(8, high as usize)),
+            Tag::InputsInPlace => self.inputs.learn_in_place(record.bytes(8, low as usize)),
             Tag::Fact => {
                 let (key, value) = (record.text(8, low as usize), record.text(8 + low as usize, high as usize));
                 let fact = self.facts.entry(key).or_default();
@@ -60,5 +62,13 @@ impl ProcessRecords {
     /// Facts about the process, sorted by key.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
+    }
+}
+
+/// Puts a text in the place of its id.
+fn set_text(texts: &mut Vec<String>, id: u32, text: String) {
+    if id < BeginWord::NAMES {
+        texts.resize(texts.len().max(id as usize + 1), String::new());
+        texts[id as usize] = text;
     }
 }

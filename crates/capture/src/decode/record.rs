@@ -27,7 +27,12 @@ impl Record<'_> {
 
     /// The text of `len` bytes that begins `at` bytes into the body.
     pub(super) fn text(&self, at: usize, len: usize) -> String {
-        String::from_utf8_lossy(self.body.get(at..at + len).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(self.bytes(at, len)).into_owned()
+    }
+
+    /// The `len` bytes that begin `at` bytes into the body.
+    pub(super) fn bytes(&self, at: usize, len: usize) -> &[u8] {
+        self.body.get(at..at + len).unwrap_or_default()
     }
 
     /// What a long begin with a name's id says.
@@ -66,17 +71,20 @@ pub(super) fn read_record<'a>(
     let tag = Tag::from_byte(half as u8)?;
     let short_len = match tag {
         Tag::ShortBegin | Tag::ShortBeginBackward => 8,
-        Tag::ShortEnd | Tag::Pad => 4,
+        Tag::ShortEnd | Tag::Pad | Tag::InputsReference => 4,
         _ => return read_long(segment, at, tag),
     };
     let reference = reference?;
     let (tag, begin) = match tag {
-        Tag::Pad => (Tag::Pad, None),
+        Tag::Pad | Tag::InputsReference => (tag, None),
         Tag::ShortEnd => (Tag::End, None),
         _ => (Tag::Begin, Some(reference.begin_of(tag, half_at(segment, at + 4)?))),
     };
-    let ticks = if tag == Tag::Pad { reference.ticks } else { reference.ticks_of(half) };
-    Some((Record { tag, ticks, body: &[], begin }, short_len))
+    let has_ticks = !matches!(tag, Tag::Pad | Tag::InputsReference);
+    let ticks = if has_ticks { reference.ticks_of(half) } else { reference.ticks };
+    // What stands in the place of the ticks.
+    let body = if has_ticks { &[] } else { segment.get(at + 1..at + 4)? };
+    Some((Record { tag, ticks, body, begin }, short_len))
 }
 
 fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
@@ -100,10 +108,10 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
         Tag::BeginSequence | Tag::Thread | Tag::Memory => 24,
         Tag::OutOfMemory => 32,
         Tag::MemoryReserved => 40,
-        Tag::BeginText | Tag::ThreadName => 8 + padded(low(word()?)),
-        Tag::Name => 8 + padded(high(word()?)),
+        Tag::BeginText | Tag::ThreadName | Tag::InputsInPlace => 8 + padded(low(word()?)),
+        Tag::Name | Tag::Overload | Tag::Inputs => 8 + padded(high(word()?)),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
-        Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::Pad => return None,
+        Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::Pad | Tag::InputsReference => return None,
     };
     (len <= rest.len()).then_some(len)
 }

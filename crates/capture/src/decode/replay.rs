@@ -1,6 +1,7 @@
 //! One thread's records, replayed with the stack that their writer kept.
 
 use super::events::{CollectiveOf, Event, Mark, StepRange};
+use super::inputs::InputsTable;
 use super::parts::Part;
 use super::record::Record;
 use crate::Thread;
@@ -45,7 +46,13 @@ pub(super) struct EndElsewhere {
 }
 
 /// Replays the parts of the thread that becomes number `ordinal` of a process with `names` names.
-pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock) -> ThreadRecords {
+pub(super) fn replay(
+    ordinal: u32,
+    parts: &[Part],
+    names: u32,
+    inputs: &InputsTable,
+    clock: &TickClock,
+) -> ThreadRecords {
     let thread = Thread { ordinal, tid: 0, framework_thread: 0, name: String::new() };
     let begins = parts.iter().map(|part| part.begins).sum();
     let records = ThreadRecords {
@@ -64,7 +71,8 @@ pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock
         lost_begins: Vec::new(),
     };
     let (open, ids_of_texts) = (Vec::new(), HashMap::new());
-    let mut replay = Replay { records, names, clock: clock.cursor(), open, open_step: None, last: None, ids_of_texts };
+    let mut replay =
+        Replay { records, names, inputs, clock: clock.cursor(), open, open_step: None, last: None, ids_of_texts };
     parts.iter().flat_map(|part| part.records.clone()).for_each(|record| replay.take(&record));
     replay.finish()
 }
@@ -72,6 +80,7 @@ pub(super) fn replay(ordinal: u32, parts: &[Part], names: u32, clock: &TickClock
 struct Replay<'a> {
     records: ThreadRecords,
     names: u32,
+    inputs: &'a InputsTable,
     clock: TickCursor<'a>,
     /// Start in ticks, and index, of events that may still end on this thread.
     open: Vec<(u64, usize)>,
@@ -137,8 +146,12 @@ impl Replay<'_> {
                 let time_ns = self.clock.monotonic_ns(ticks);
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
+            Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
+            Tag::InputsInPlace => {
+                return self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
+            }
             // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
-            Tag::Name | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,
+            Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,
             // They are read as the long ones that they stand for.
             Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd => return,
         }
@@ -167,8 +180,17 @@ impl Replay<'_> {
             is_unfinished: true,
             sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
             forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
+            inputs: None,
             collective: None,
         });
+    }
+
+    /// What the op was called with that has just begun.
+    #[inline]
+    fn set_inputs(&mut self, inputs: Option<u32>) {
+        if let Some((_, event)) = self.open.last() {
+            self.records.events[*event].inputs = inputs;
+        }
     }
 
     /// Says of the innermost range that it is a collective.

@@ -4,22 +4,25 @@ mod made;
 mod slow;
 
 use super::*;
+use crate::Inputs;
 use crate::clock::{ClockPoint, TickClock};
 use made::{SEGMENT, capture_bytes, made_thread};
 use proptest::prelude::*;
 
 /// What is told of an event: thread, name, scope, start and end, whether it is unfinished, sequence number, forward
-/// thread, collective.
-pub(super) type Told = (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>, Option<(String, Option<i64>)>);
+/// thread, collective, and the value that it was called with.
+pub(super) type Told =
+    (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>, Option<(String, Option<i64>)>, Option<String>);
 
-fn told(decoded: &Decoded) -> Vec<Told> {
+fn told(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Told> {
     let event = |event: &Event| {
         let name = decoded.names[event.name as usize].clone();
         let times = (event.start_ns, event.end_ns);
         let collective =
             event.collective.map(|said| (decoded.names[said.description as usize].clone(), said.sequence_number));
+        let value = event.inputs.map(|row| inputs[row as usize].concrete.clone());
         let (number, forward_thread) = (event.sequence_number, event.forward_thread);
-        (event.thread, name, event.scope, times, event.is_unfinished, number, forward_thread, collective)
+        (event.thread, name, event.scope, times, event.is_unfinished, number, forward_thread, collective, value)
     };
     decoded.events.iter().map(event).collect()
 }
@@ -34,7 +37,7 @@ fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     prop_assert_eq!(&decoded.threads, &slow.threads);
     prop_assert_eq!(&decoded.names, &slow.names);
     prop_assert_eq!(scanned.process.facts(), slow.facts);
-    prop_assert_eq!(told(&decoded), slow.events);
+    prop_assert_eq!(told(&decoded, scanned.process.inputs.list()), slow.events);
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
     prop_assert_eq!(&decoded.windows, &slow.windows);
@@ -71,7 +74,7 @@ fn the_captures_made_here_hold_all_that_is_compared() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts, mut memory) =
         (0, 0, 0, 0, 0, 0, 0);
-    let (mut steps_elsewhere, mut collectives) = (0, 0);
+    let (mut steps_elsewhere, mut collectives, mut inputs) = (0, 0, 0);
     for _ in 0..200 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
@@ -91,10 +94,11 @@ fn the_captures_made_here_hold_all_that_is_compared() {
         elsewhere += slow.ended_elsewhere;
         steps_elsewhere += slow.steps_ended_elsewhere;
         collectives += decoded.events.iter().filter(|event| event.collective.is_some()).count();
+        inputs += slow.with_inputs;
     }
-    let all = [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives];
+    let all = [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives, inputs];
     assert!(
         all.iter().all(|count| *count > 50),
-        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives: {all:?}"
+        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives, inputs: {all:?}"
     );
 }

@@ -36,10 +36,13 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     // Definitions that a ring carried over belong to no thread.
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let of_threads: Vec<&[Part]> = of_threads.collect();
-    let mut threads: Vec<ThreadRecords> =
-        of_threads.iter().enumerate().map(|(at, parts)| replay(at as u32, parts, names, clock)).collect();
+    let mut threads: Vec<ThreadRecords> = of_threads
+        .iter()
+        .enumerate()
+        .map(|(at, parts)| replay(at as u32, parts, names, &process.inputs, clock))
+        .collect();
     let names = share_texts(&mut threads, &process.names);
-    end_elsewhere(&mut threads);
+    end_elsewhere(&mut threads, &names);
     end_steps_elsewhere(&mut threads);
     let last_ns = last_moment(&threads, process, clock, opened.monotonic_ns);
     threads.iter_mut().for_each(|thread| finish(thread, last_ns));

@@ -17,7 +17,11 @@ pub(super) struct HostArgs<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct SoundInputs([(&'static str, StringId); 4]);
+struct SoundInputs {
+    lists: [(&'static str, StringId); 4],
+    /// An object, whose members stand beside the lists.
+    keywords: StringId,
+}
 
 impl<'a> HostArgs<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
@@ -55,9 +59,10 @@ impl<'a> HostArgs<'a> {
         let json = &mut document.json;
         info.sequence_number.into_iter().for_each(|number| json.int("Sequence number", number));
         info.forward_thread.into_iter().for_each(|thread| json.unsigned("Fwd thread id", thread));
-        if let Some(SoundInputs(inputs)) = self.inputs.get(info.inputs.index()) {
-            let known = inputs.iter().filter(|(_, text)| *text != StringTable::EMPTY);
+        if let Some(SoundInputs { lists, keywords }) = self.inputs.get(info.inputs.index()) {
+            let known = lists.iter().filter(|(_, text)| *text != StringTable::EMPTY);
             known.for_each(|(key, text)| json.verbatim(key, trace.strings.get(*text)));
+            json.members(trace.strings.get(*keywords));
         }
         if info.stack != StringTable::EMPTY {
             json.text("Call stack", trace.strings.get(info.stack));
@@ -69,12 +74,13 @@ impl<'a> HostArgs<'a> {
 fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
     let is_sound = |id: StringId| serde_json::from_str::<IgnoredAny>(trace.strings.get(id)).is_ok();
     let sound = |id: StringId| if is_sound(id) { id } else { StringTable::EMPTY };
-    SoundInputs([
+    let lists = [
         ("Input Dims", sound(inputs.dims)),
         ("Input type", sound(inputs.types)),
         ("Input Strides", sound(inputs.strides)),
         ("Concrete Inputs", sound(inputs.concrete)),
-    ])
+    ];
+    SoundInputs { lists, keywords: sound(inputs.keywords) }
 }
 
 /// Calls of Python refer to the call they were made in.

@@ -77,6 +77,18 @@ impl Json {
         self.number(format_args!("{json}"));
     }
 
+    /// The members of an object that is JSON already; nothing for any other text.
+    pub(super) fn members(&mut self, object: &str) {
+        let inside = object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+        if !inside.is_empty() {
+            if self.needs_comma {
+                self.bytes.push(b',');
+            }
+            self.number(format_args!("{inside}"));
+            self.needs_comma = true;
+        }
+    }
+
     /// A moment, by its nanoseconds since the start of the trace.
     pub(super) fn time(&mut self, ns: i64) {
         self.us("ts", ns.saturating_add(self.zero_ns));

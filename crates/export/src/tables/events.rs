@@ -76,6 +76,8 @@ pub(super) fn ops(trace: &Trace) -> Sheet<'_> {
         .text("input_types", move |row| known(trace, inputs(row).types))
         .text("input_strides", move |row| known(trace, inputs(row).strides))
         .text("concrete_inputs", move |row| known(trace, inputs(row).concrete))
+        .text("keyword_inputs", move |row| known(trace, inputs(row).keywords))
+        .text("overload", |row| known(trace, ops.info[row].overload))
         .text("stack", |row| known(trace, ops.info[row].stack))
 }
 

@@ -270,6 +270,7 @@ impl Rows {
                 scope: u8::from(forward_thread.is_some()),
                 inputs: inputs[op.inputs as usize],
                 stack: self.text(translation, op.stack),
+                ..OpInfo::default()
             };
             self.builder.add_op(slice_of(op.slice, translation.first_slice), info);
             if has_number {
@@ -324,7 +325,7 @@ impl Rows {
     fn inputs(&mut self, chunk: &Chunk, texts: &[TextId; 4]) -> OpInputsId {
         let [dims, types, strides, concrete] =
             texts.map(|text| facts::compact(chunk.texts.get(text), &mut self.builder.strings));
-        self.builder.intern_inputs(OpInputs { dims, types, strides, concrete })
+        self.builder.intern_inputs(OpInputs { dims, types, strides, concrete, ..OpInputs::UNKNOWN })
     }
 
     /// What has no duration: names of rows, arrows, instants, memory, counters.

@@ -91,21 +91,24 @@ impl ThreadBuffer {
     #[cold]
     pub(crate) unsafe fn intern(&mut self, name: Name) -> Option<u32> {
         // SAFETY: the caller's promise.
-        let text = truncated(unsafe { name.bytes() });
+        let (text, overload) = unsafe { (truncated(name.bytes()), truncated(name.overload_bytes())) };
         // Room first: it cannot be asked for under the lock. It also brings the buffer into the current epoch.
-        if !self.reserve(2 + padded(text.len()) / 8) {
+        if !self.reserve(4 + padded(text.len()) / 8 + padded(overload.len()) / 8) {
             return None;
         }
         let mut state = STATE.lock();
         if self.epoch != EPOCH.load(Ordering::Acquire) {
             return None;
         }
-        let interned = state.session.as_mut()?.names.intern(text);
+        let interned = state.session.as_mut()?.names.intern(text, overload);
         let (text, id) = match interned {
             Interned::Known(text, id) => (text, id),
             Interned::New(text, id) => {
                 // Still under the lock: another thread that gets this id must find the name before its own records.
                 self.write(ticks(), Tag::Name, &[u64::from(id) | (text.len() as u64) << 32], text);
+                if !overload.is_empty() {
+                    self.write(ticks(), Tag::Overload, &[u64::from(id) | (overload.len() as u64) << 32], overload);
+                }
                 (text, id)
             }
             Interned::Full => return None,
@@ -115,15 +118,17 @@ impl ThreadBuffer {
         Some(id)
     }
 
-    /// A begin whose name has no room in the table.
+    /// A begin whose name has no room in the table; false when it could not be written.
     #[cold]
-    pub(crate) unsafe fn begin_with_text(&mut self, name: Name, scope: u8, op: OpenOp) {
+    pub(crate) unsafe fn begin_with_text(&mut self, name: Name, scope: u8, op: OpenOp) -> bool {
         // SAFETY: the caller's promise.
         let text = truncated(unsafe { name.bytes() });
-        if self.reserve(2 + padded(text.len()) / 8) {
+        let has_room = self.reserve(2 + padded(text.len()) / 8);
+        if has_room {
             self.append(ticks(), Tag::BeginText, &[text.len() as u64 | u64::from(scope) << 32], text);
             self.open(op);
         }
+        has_room
     }
 }
 

@@ -76,6 +76,7 @@ impl ThreadBuffer {
         (self.epoch, self.is_dry, self.part) = (epoch, false, 0);
         (self.open_len, self.unlisted) = (0, 0);
         self.names.clear();
+        self.inputs.iter_mut().for_each(|inputs| inputs.clear());
     }
 
     /// Writes who this thread is: its name too at its beginning, and always in a ring, which forgets beginnings; at the

@@ -1,6 +1,6 @@
 //! The columns that say what a range is as a collective: its description as a JSON object, and its number.
 
-use super::{Text, column, name_id};
+use super::{NameIds, Text, column, name_id};
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
@@ -43,13 +43,8 @@ impl<'a> Collectives<'a> {
         Some(Self { texts: Text::of(batch, "collective")?, sequence_numbers })
     }
 
-    pub(super) fn value(
-        &self,
-        row: usize,
-        capture: &mut Capture,
-        names: &mut HashMap<String, u32>,
-    ) -> Option<CollectiveOf> {
-        let description = name_id(&from_json(self.texts.value(row)?), capture, names);
+    pub(super) fn value(&self, row: usize, capture: &mut Capture, names: &mut NameIds) -> Option<CollectiveOf> {
+        let description = name_id(&from_json(self.texts.value(row)?), "", capture, names);
         let number = self.sequence_numbers.is_valid(row).then(|| self.sequence_numbers.value(row));
         Some(CollectiveOf { description, sequence_number: number })
     }

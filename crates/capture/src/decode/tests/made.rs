@@ -1,5 +1,6 @@
 //! Captures made of random records, as a writer would lay them out.
 
+use crate::inputs::{Signature, pack};
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
 use crate::short::{Begin, Reference};
 use proptest::prelude::*;
@@ -34,6 +35,10 @@ enum What {
     Memory(u64, i64),
     MemoryReserved(u64, i64),
     OutOfMemory(i64),
+    Inputs(u32, i64),
+    InputsReference(u32),
+    InputsInPlace(i64),
+    Overload(u32, String),
 }
 
 fn begin() -> impl Strategy<Value = Begin> {
@@ -67,6 +72,10 @@ fn what() -> impl Strategy<Value = What> {
         2 => (any::<u64>(), any::<i64>()).prop_map(|(address, bytes)| What::Memory(address, bytes)),
         1 => (any::<u64>(), any::<i64>()).prop_map(|(address, bytes)| What::MemoryReserved(address, bytes)),
         1 => any::<i64>().prop_map(What::OutOfMemory),
+        2 => (0u32..4, 0i64..4).prop_map(|(id, value)| What::Inputs(id, value)),
+        8 => (0u32..5).prop_map(What::InputsReference),
+        2 => (0i64..4).prop_map(What::InputsInPlace),
+        1 => (0u32..6, "[a-d]{0,12}").prop_map(|(id, text)| What::Overload(id, text)),
     ]
 }
 
@@ -124,14 +133,15 @@ fn words(bytes: &mut Vec<u8>, words: &[u64]) {
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
-fn long(bytes: &mut Vec<u8>, ticks: u64, tag: Tag, rest: &[u64], text: &str) {
+fn long(bytes: &mut Vec<u8>, ticks: u64, tag: Tag, rest: &[u64], text: impl AsRef<[u8]>) {
+    let text = text.as_ref();
     if !bytes.len().is_multiple_of(8) {
         bytes.extend((Tag::Pad as u32 | 0xabcd00).to_le_bytes());
     }
     words(bytes, &[first_word(ticks, tag)]);
     words(bytes, rest);
     let end = bytes.len() + padded(text.len());
-    bytes.extend(text.as_bytes());
+    bytes.extend(text);
     bytes.resize(end, 0);
 }
 
@@ -165,6 +175,19 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
             long(bytes, ticks, Tag::Fact, &[len(key) | len(value) << 32], &format!("{key}{value}"));
         }
         What::Clock(ns) => long(bytes, ticks, Tag::Clock, &[5_000 + ticks / 3 + u64::from(*ns), 0], ""),
+        What::Inputs(id, value) => {
+            let inputs = packed(*value);
+            long(bytes, ticks, Tag::Inputs, &[u64::from(*id) | (inputs.len() as u64) << 32], inputs);
+        }
+        What::InputsReference(id) => {
+            // It has no ticks, and leaves those to count from as they were.
+            return bytes.extend((id << 8 | Tag::InputsReference as u32).to_le_bytes());
+        }
+        What::InputsInPlace(value) => {
+            let inputs = packed(*value);
+            long(bytes, ticks, Tag::InputsInPlace, &[inputs.len() as u64], inputs);
+        }
+        What::Overload(id, text) => long(bytes, ticks, Tag::Overload, &[u64::from(*id) | len(text) << 32], text),
         What::Window(is_on) => long(bytes, ticks, Tag::Window, &[u64::from(*is_on), 4], ""),
         What::Memory(address, size) => long(bytes, ticks, Tag::Memory, &[*address, *size as u64, 77], ""),
         What::MemoryReserved(address, size) => {
@@ -173,6 +196,12 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         What::OutOfMemory(size) => long(bytes, ticks, Tag::OutOfMemory, &[*size as u64, 77, 88, 0xff00], ""),
     }
     reference.ticks = ticks;
+}
+
+fn packed(value: i64) -> Vec<u8> {
+    let mut signature = Signature::default();
+    signature.int(value);
+    pack(signature.words())
 }
 
 fn write_begin(bytes: &mut Vec<u8>, begin: &Begin, ticks: u64, reference: &Reference) {

@@ -6,6 +6,7 @@ use super::super::record::{Record, half_at, read_record, word_at};
 use super::Told;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
+use crate::inputs::Inputs;
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::memory::MemoryEvent;
 use crate::short::{Begin, Reference};
@@ -26,10 +27,11 @@ pub(super) struct Slow {
     pub(super) last_ns: i64,
     pub(super) ended_elsewhere: usize,
     pub(super) steps_ended_elsewhere: usize,
+    pub(super) with_inputs: usize,
 }
 
 /// An event in ticks; without end while open.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Open {
     thread: u32,
     name: u32,
@@ -37,6 +39,8 @@ struct Open {
     start: u64,
     end: Option<u64>,
     collective: Option<(u32, Option<i64>)>,
+    /// The one value that it was called with.
+    value: Option<String>,
 }
 
 #[derive(Default)]
@@ -49,6 +53,7 @@ struct Ticks {
     elsewhere: Vec<(u32, u64, u64)>,
     texts: HashMap<String, u32>,
     step_ends: Vec<(i64, u64)>,
+    inputs: HashMap<u32, String>,
     last: BTreeMap<u32, u64>,
 }
 
@@ -68,6 +73,10 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
             Tag::Name if low < BeginWord::NAMES => {
                 slow.names.resize(slow.names.len().max(low as usize + 1), String::new());
                 slow.names[low as usize] = record.text(8, high as usize);
+            }
+            Tag::Inputs => {
+                let inputs = Inputs::read(record.bytes(8, high as usize));
+                ticks.inputs.extend(inputs.map(|inputs| (low, inputs.concrete)));
             }
             Tag::Fact => {
                 let said = (record.ticks, record.text(8 + low as usize, high as usize));
@@ -90,7 +99,8 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     for parts in parts.chunk_by(|a, b| a.0.0 == b.0.0) {
         replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);
     }
-    slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads);
+    slow.with_inputs = ticks.events.iter().filter(|event| event.value.is_some()).count();
+    slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads, &slow.names);
     slow.steps_ended_elsewhere = end_steps_elsewhere(&mut ticks);
     in_ns(&mut slow, &ticks, &TickClock::new(opened, points.iter().copied()), (&points, opened), &windows);
     slow
@@ -128,7 +138,14 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
     let (mut open, mut open_step): (Vec<usize>, Option<usize>) = (Vec::new(), None);
     let end =
         |at: Option<usize>, ticks, events: &mut Vec<Open>| at.into_iter().for_each(|at| events[at].end = Some(ticks));
-    for record in records.filter(|record| !is_of_process(record.tag) && record.tag != Tag::Pad) {
+    for record in records {
+        if let (Tag::InputsInPlace, Some(last)) = (record.tag, open.last()) {
+            let inputs = Inputs::read(record.bytes(8, record.halves(0).0 as usize));
+            all.events[*last].value = inputs.map(|inputs| inputs.concrete);
+        }
+        if is_of_process(record.tag) || record.tag == Tag::Pad {
+            continue;
+        }
         let (ticks, word) = (record.ticks, record.word(0));
         let mut id_of = |text: String| {
             *all.texts.entry(text).or_insert_with_key(|text| {
@@ -151,7 +168,11 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                     None => id_of(record.text(8, word as u32 as usize)),
                 };
                 open.push(all.events.len());
-                all.events.push(Open { thread, name, begin, start: ticks, end: None, collective: None });
+                all.events.push(Open { thread, name, begin, start: ticks, end: None, collective: None, value: None });
+            }
+            Tag::InputsReference => {
+                let id = record.body.iter().rev().fold(0, |id, byte| id << 8 | u32::from(*byte));
+                open.iter().rev().take(1).for_each(|at| all.events[*at].value = all.inputs.get(&id).cloned());
             }
             Tag::End => end(open.pop(), ticks, &mut all.events),
             Tag::EndOuter => {
@@ -194,13 +215,14 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
 }
 
 /// Looks through all open events for each end.
-fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread]) -> usize {
+fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread], names: &[String]) -> usize {
+    let text = |name: u32| names.get(name as usize);
     ticks.elsewhere.sort_by_key(|(_, _, ticks)| *ticks);
     let mut ended = 0;
     for (name, origin, end) in std::mem::take(&mut ticks.elsewhere) {
         let is_it = |event: &&mut Open| {
             let is_there = threads[event.thread as usize].framework_thread == origin;
-            event.end.is_none() && event.name == name && is_there && event.start <= end
+            event.end.is_none() && text(event.name) == text(name) && is_there && event.start <= end
         };
         let last = ticks.events.iter_mut().filter(is_it).max_by_key(|event| event.start);
         ended += usize::from(last.is_some());
@@ -243,6 +265,7 @@ fn in_ns(
             Some(event.begin.sequence_number).filter(|number| *number >= 0),
             Some(event.begin.forward_thread).filter(|thread| *thread != 0),
             event.collective.map(|(id, number)| (slow.names[id as usize].clone(), number)),
+            event.value.clone(),
         )
     };
     let mut events: Vec<Told> = ticks.events.iter().map(event).collect();

@@ -1,0 +1,75 @@
+//! What ops were called with: each distinct one once.
+
+use crate::inputs::Inputs;
+use std::collections::HashMap;
+
+/// Distinct inputs of a capture.
+#[derive(Default, Debug)]
+pub(crate) struct InputsTable {
+    list: Vec<Inputs>,
+    /// Rows of the list by the id that the writer gave.
+    ids: HashMap<u32, u32>,
+    /// Rows by the bytes of those that have no id.
+    in_place: HashMap<Vec<u8>, u32>,
+    /// How many could not be decoded.
+    damaged: u64,
+}
+
+impl InputsTable {
+    /// Takes in inputs that have an id.
+    pub(super) fn learn(&mut self, id: u32, bytes: &[u8]) {
+        if let Some(row) = self.add(bytes) {
+            self.ids.insert(id, row);
+        }
+    }
+
+    /// Takes in inputs that have none.
+    pub(super) fn learn_in_place(&mut self, bytes: &[u8]) {
+        if !self.in_place.contains_key(bytes)
+            && let Some(row) = self.add(bytes)
+        {
+            self.in_place.insert(bytes.into(), row);
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Option<u32> {
+        let Some(inputs) = Inputs::read(bytes) else {
+            self.damaged += 1;
+            return None;
+        };
+        self.list.push(inputs);
+        u32::try_from(self.list.len() - 1).ok()
+    }
+
+    /// The row of the inputs whose id stands in these three bytes.
+    #[inline]
+    pub(super) fn row(&self, id: &[u8]) -> Option<u32> {
+        let id = id.iter().rev().fold(0, |id, byte| id << 8 | u32::from(*byte));
+        self.ids.get(&id).copied()
+    }
+
+    /// The row of inputs that have no id.
+    pub(super) fn row_in_place(&self, bytes: &[u8]) -> Option<u32> {
+        self.in_place.get(bytes).copied()
+    }
+
+    /// What was lost, in words.
+    pub(crate) fn damage(&self) -> Option<String> {
+        let damaged = self.damaged;
+        (damaged > 0).then(|| format!("inputs of operators cannot be decoded: {damaged} of {}", self.all()))
+    }
+
+    fn all(&self) -> u64 {
+        self.damaged + self.list.len() as u64
+    }
+
+    #[cfg(test)]
+    pub(super) fn list(&self) -> &[Inputs] {
+        &self.list
+    }
+
+    /// All of them, by row.
+    pub(crate) fn into_list(self) -> Vec<Inputs> {
+        self.list
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+use proptest::prelude::*;
+
+fn read(signature: &Signature) -> Inputs {
+    Inputs::read(&pack(signature.words())).expect("they are whole")
+}
+
+/// The one value that is shown of what `put` puts in.
+fn shown(put: impl FnOnce(&mut Signature)) -> String {
+    let mut signature = Signature::default();
+    put(&mut signature);
+    read(&signature).concrete
+}
+
+#[test]
+fn inputs_are_shown_as_torch_profiler_shows_them() {
+    let mut signature = Signature::default();
+    signature.tensor(6, &[64, 3], Some(&[3, 1]));
+    signature.other();
+    signature.tensor_list(3);
+    signature.tensor(15, &[2], Some(&[-1]));
+    signature.other();
+    signature.tensor(6, &[5], None);
+    signature.scalar_list(2);
+    signature.int(-1);
+    signature.int(1 << 40);
+    signature.bool(true);
+    signature.scalar_list(0);
+    let inputs = read(&signature);
+    assert_eq!(inputs.dims, "[[64,3],[],[[2],[],[5]],[],[],[]]");
+    assert_eq!(inputs.strides, "[[3,1],[],[[-1],[],[]],[],[],[]]");
+    assert_eq!(inputs.types, r#"["float","","TensorList","ScalarList","Scalar","ScalarList"]"#);
+    assert_eq!(inputs.concrete, r#"["","","","[-1, 1099511627776]","True","[]"]"#);
+    assert_eq!(inputs.keywords, "");
+}
+
+/// As PyTorch 2.13 printed them.
+#[test]
+fn numbers_are_printed_as_pytorch_prints_them() {
+    let printed = [
+        (0.0, "0."),
+        (-0.0, "0."),
+        (-3.0, "-3."),
+        (1e10, "10000000000."),
+        (2_f64.powi(62), "4611686018427387904."),
+        (2_f64.powi(63), "9.2233720368547758e+18"),
+        (1e300, "1.0000000000000001e+300"),
+        (0.0001, "0.0001"),
+        (1e-5, "1.0000000000000001e-05"),
+        (1.5e-5, "1.5e-05"),
+        (5e-324, "4.9406564584124654e-324"),
+        (0.1, "0.10000000000000001"),
+        (1.0 / 3.0, "0.33333333333333331"),
+        (123456.789, "123456.789"),
+        (1e10 + 0.5, "10000000000.5"),
+        (f64::NEG_INFINITY, "-inf"),
+        (f64::NAN, "nan"),
+        (-f64::NAN, "-nan"),
+    ];
+    for (value, text) in printed {
+        assert_eq!(shown(|signature| signature.double(value)), format!("[\"{text}\"]"), "{value}");
+    }
+    assert_eq!(shown(|signature| signature.complex(1.5, -0.1)), r#"["1.5-0.10000000000000001j"]"#);
+    assert_eq!(shown(|signature| signature.complex(f64::NAN, f64::NAN)), r#"["nan-nanj"]"#);
+}
+
+#[test]
+fn keywords_are_an_object() {
+    let mut signature = Signature::default();
+    signature.int(7);
+    signature.keyword(b"kernel_file");
+    signature.text("a\"\u{1}é.py".as_bytes());
+    signature.keyword(b"stream");
+    signature.int(0);
+    signature.keyword(b"names, eight");
+    signature.text_list(2);
+    signature.text(b"12345678");
+    signature.text(b"");
+    signature.keyword(b"no json");
+    signature.double(f64::NAN);
+    let inputs = read(&signature);
+    let keywords = r#"{"kernel_file":"a\"\u0001é.py","stream":0,"names, eight":["12345678",""],"no json":null}"#;
+    assert_eq!((inputs.keywords.as_str(), inputs.concrete.as_str()), (keywords, r#"["7"]"#));
+}
+
+#[test]
+fn no_inputs_are_empty_texts() {
+    assert_eq!(read(&Signature::default()), Inputs::default());
+}
+
+#[test]
+fn a_signature_without_end_is_told() {
+    let mut signature = Signature::default();
+    (0..MAX_WORDS).for_each(|_| signature.tensor(6, &[1; 64], None));
+    assert!(signature.is_too_long() && signature.words().len() < MAX_WORDS + 100);
+}
+
+#[test]
+fn what_is_cut_is_refused() {
+    let mut signature = Signature::default();
+    signature.tensor(6, &[300, 3], Some(&[3, 1]));
+    let bytes = pack(signature.words());
+    assert!((1..bytes.len()).all(|len| Inputs::read(&bytes[..len]).is_none()));
+}
+
+proptest! {
+    #[test]
+    fn any_words_come_back(words: Vec<u64>) {
+        prop_assert_eq!(unpack(&pack(&words)), Some(words));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        let read = Inputs::read(&bytes);
+        prop_assert!(read.is_none_or(|inputs| inputs.dims.len() <= 4 + bytes.len() * 24));
+    }
+
+    #[test]
+    fn any_heads_are_read_or_refused(words in proptest::collection::vec((0..16_u64, 0..8_u64, any::<bool>()), 0..64)) {
+        let words: Vec<u64> =
+            words.iter().map(|(kind, count, flag)| kind | u64::from(*flag) << 4 | count << COUNT_SHIFT).collect();
+        let _ = Inputs::read(&pack(&words));
+    }
+
+    #[test]
+    fn tensors_come_back(sizes in proptest::collection::vec(any::<i64>(), 0..9), dtype in 0..128_u16, is_strided: bool) {
+        let mut signature = Signature::default();
+        let strides: Vec<i64> = sizes.iter().rev().copied().collect();
+        signature.tensor(dtype, &sizes, is_strided.then_some(&strides));
+        let strides = is_strided.then_some(strides);
+        let tensor = Input::Tensor { dtype: dtype as u8, sizes, strides };
+        prop_assert_eq!(Reader::all(signature.words()), Some(vec![tensor]));
+    }
+}
