@@ -65,7 +65,7 @@ fn run(steps: &Receiver<u64>, done: &Sender<u64>) {
 }
 
 fn piece_of(step: u64, piece: u64) -> u64 {
-    let name = if piece % 2 == 0 { "even piece" } else { "odd piece" };
+    let name = if piece.is_multiple_of(2) { "even piece" } else { "odd piece" };
     stepscope::scope!(name);
     (0..1_000).fold(step + piece, |sum, i| std::hint::black_box(sum.wrapping_mul(31).wrapping_add(i)))
 }

@@ -266,7 +266,7 @@ mod tests {
         Values {
             texts: ["one", "two", "three"],
             rank: 1_001,
-            group_size: 3,
+            group_size: 61,
             first_rank: 5,
             rank_stride: 2,
             elements: [1_002, 1_003],
@@ -279,7 +279,7 @@ mod tests {
     fn second() -> Values {
         let (texts, splits): (_, [&'static [i64]; 2]) = (["four", "five", "six"], [&[7], &[8, 9]]);
         let is_async = false;
-        Values { texts, rank: 2_001, group_size: 4, elements: [2_002, 2_003], dtype: 11, splits, is_async, ..first() }
+        Values { texts, rank: 2_001, group_size: 67, elements: [2_002, 2_003], dtype: 11, splits, is_async, ..first() }
     }
 
     #[test]
