@@ -1,5 +1,8 @@
 //! The functions of PyTorch around a thread's profiler state, found by their exported names.
 
+#[cfg(test)]
+pub(super) mod fake;
+
 use crate::api::{library, symbol};
 use crate::solve::Refusal;
 use std::ffi::c_void;

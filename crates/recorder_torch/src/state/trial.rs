@@ -112,3 +112,35 @@ fn seen_by(call: impl FnOnce()) -> Seen {
     call();
     SEEN.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::api::fake::{AS_EXPECTED, Fake, api};
+    use super::*;
+
+    fn check(fake: Fake, expected: Result<Slots, &'static str>) {
+        let api = api(fake);
+        assert_eq!(slots(&api), expected);
+        assert!(api.in_slot().is_null());
+    }
+
+    #[test]
+    fn functions_are_found_in_any_order() {
+        for [report_memory, report_out_of_memory, is_memory_wanted, profiler_type] in [[2, 3, 4, 5], [9, 15, 0, 7]] {
+            let entries = [report_memory, report_out_of_memory, is_memory_wanted, profiler_type];
+            let slots = Slots { report_memory, report_out_of_memory, is_memory_wanted, profiler_type };
+            check(Fake { entries, ..AS_EXPECTED }, Ok(slots));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let one_for_two = Fake { entries: [2, 3, 4, 4], ..AS_EXPECTED };
+        check(one_for_two, Err("one function is called for several things"));
+        let other_device = Fake { device_shift: 8, ..AS_EXPECTED };
+        check(other_device, Err("the device of memory is told in another way"));
+        check(Fake { is_enabled: true, ..AS_EXPECTED }, Err("zeros do not mean that profiling is off"));
+        let lost = Fake { loses_what_is_pushed: true, ..AS_EXPECTED };
+        check(lost, Err("what is pushed does not arrive"));
+    }
+}
