@@ -2,7 +2,6 @@
 
 import collections
 import signal
-import statistics
 import sys
 import time
 
@@ -56,7 +55,7 @@ def stop():
     _state["is_on"] = False
     if sys.excepthook is _state["hook"]:
         sys.excepthook = _state["before"]
-        _state["hook"] = _state["before"] = None
+        _state["hook"] = None
 
 
 def keep_on(exception):
@@ -70,7 +69,7 @@ def _keep_and_go_on(kind, exception, traceback):
         keep_on(exception)
     except Exception:
         pass  # The program's own error is what must be seen.
-    _state["before"](kind, exception, traceback)
+    (_state["before"] or sys.__excepthook__)(kind, exception, traceback)
 
 
 class _SlowSteps:
@@ -90,7 +89,8 @@ class _SlowSteps:
             return
         duration_ns = now_ns - began_ns
         if len(self._durations_ns) >= _FEWEST_STEPS:
-            median_ns = statistics.median(self._durations_ns)
+            # Not by `statistics`: that takes as long to import as a step.
+            median_ns = sorted(self._durations_ns)[len(self._durations_ns) // 2]
             # What is kept holds all of the ring: another slow step within it is in it.
             is_new = self._kept_ns is None or now_ns - self._kept_ns > self._pause_ns
             if duration_ns > self._ratio * median_ns and is_new:

@@ -155,12 +155,14 @@ def test_a_program_that_is_killed_leaves_its_ring(tmp_path, end):
     assert "capture.ring" in found and "capture.process_killed" in found
     rows = runs.ops(run)
     # Of every whole step in the window all ops are there.
-    whole = [row for row in runs.analyze("step_breakdown", run)["results"] if row["step"] is not None and row["is_complete"]]
+    breakdown = runs.analyze("step_breakdown", run)["results"]
+    whole = [row for row in breakdown if row["step"] is not None and row["is_complete"]]
     assert len(whole) > 5
     start_ns = min(row["start_ns"] for row in rows)
     for step in whole:
         begin = start_ns + step["start_ns"]
-        inside = [row for row in runs.named(rows, "aten::erfinv") if begin <= row["start_ns"] < begin + step["total_ns"]]
+        end_ns = begin + step["total_ns"]
+        inside = [row for row in runs.named(rows, "aten::erfinv") if begin <= row["start_ns"] < end_ns]
         assert len(inside) == 200
 
 
