@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from typing import Optional
 
 from stepscope._say import say
 
@@ -29,7 +30,7 @@ class Options:
     """Keep only this many seconds of the past; 0: everything."""
     slow_step: float = 0
     """With a ring: keep what is in it after a step that takes this many times the median; 0: never."""
-    schedule: dict = None
+    schedule: Optional[dict] = None
     """Record only some steps: the keywords of ``torch.profiler.schedule``; None: all of them."""
 
     @classmethod

@@ -3,7 +3,7 @@
 from stepscope import _recorder
 
 _state = {"number": 0, "is_counted_by_profiler": False}
-_listeners = []
+_listeners: list = []
 
 
 def begin():
