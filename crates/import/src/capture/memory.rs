@@ -71,5 +71,8 @@ fn is_host_total_doubtful(capture: &Capture) -> bool {
     let mut of_host = capture.memory.iter().filter(|event| event.device_type == HOST && !event.is_out_of_memory());
     let has_memory = of_host.clone().next().is_some();
     let windows = capture.windows.iter().filter(|window| window.is_on).count();
-    has_memory && (windows > 1 || of_host.all(|event| event.allocated_bytes.is_some_and(|total| total > event.bytes)))
+    // What a ring gave up is no recording of its own.
+    capture.ring.is_none()
+        && has_memory
+        && (windows > 1 || of_host.all(|event| event.allocated_bytes.is_some_and(|total| total > event.bytes)))
 }
