@@ -1,215 +1,102 @@
 """What recording costs: Stepscope and torch.profiler in turn, in one process, against nothing.
 
-Run by ``cargo xtask bench record``. Three workloads, all on one thread of PyTorch:
+Run by ``cargo xtask bench record``. Its parts:
 
-- *hot loop*: ``a.add_(one)`` on one element, one op a call, nothing but dispatch;
-- *small GPT step*: a training step of the example's model, so small that PyTorch's own overhead is most of it: the
-  worst case of a real step;
-- *GPT step*: the same at the example's own size.
+- ``ops``: what recording adds to an op of a hot loop, of a small MLP, of a GPT so small that PyTorch's own overhead is
+  most of a step, and of one of ordinary size; plain, with shapes, memory, stacks, every Python call, and with all of it;
+- ``after``: stop, export as Chrome JSON, the table of operators, and the memory at its peak;
+- ``calls``: what recording adds to a call of a Python function;
+- ``labels``: what ``record_function`` costs while nothing records;
+- ``weight``: bytes that an op takes on disk.
 
-Each round runs a burst without any profiler, one with each profiler, and one without again; a profiler's cost is its
-burst minus the mean of the two plain ones around the round. All times are CPU time of the process, since wall time on a
-shared machine measures the neighbours. The time that torch.profiler spends in ``start()`` and ``stop()`` is not
-counted. Medians over rounds are printed, with the quartiles.
+Every row is measured in a process of its own. All times are CPU time of the process, since wall time on a shared machine
+measures the neighbours; medians over rounds are printed, with the quartiles. What Stepscope does not record is left out
+and said. One thread of PyTorch.
 """
 
 import argparse
-import gc
-import importlib.util
+import importlib
 import json
 import os
-import shutil
-import statistics
+import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from pathlib import Path
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler would print a line at each start and stop.
 
-import torch  # noqa: E402
-
-cpu_ns = time.process_time_ns
-
-
-def hot_loop():
-    """The workload and its number of ops."""
-    a, one = torch.zeros(1), torch.ones(1)
-    ops = 20_000
-
-    def run():
-        for _ in range(ops):
-            a.add_(one)
-
-    return run, ops
-
-
-def gpt_step(window, width, heads, layers, batch):
-    """A training step of the example's model, and its number of ops, counted once with torch.profiler."""
-    path = Path(__file__).resolve().parent.parent / "examples" / "gpt" / "train.py"
-    spec = importlib.util.spec_from_file_location("gpt_train", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    torch.manual_seed(0)
-    model = example.GPT(window, width, heads, layers)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    inputs = torch.randint(example.BYTES, (batch, window))
-
-    def run():
-        scores = model(inputs)
-        loss = torch.nn.functional.cross_entropy(scores.view(-1, example.BYTES), inputs.view(-1))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    run()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
-        run()
-    return run, len(prof.profiler.kineto_results.events())
-
-
-def workloads(rounds):
-    """Name, maker and number of rounds of each workload."""
-    return [
-        ("hot loop", hot_loop, rounds),
-        ("small GPT step", lambda: gpt_step(window=16, width=64, heads=4, layers=4, batch=8), 3 * rounds),
-        ("GPT step", lambda: gpt_step(window=128, width=192, heads=6, layers=4, batch=16), rounds // 4),
-    ]
-
-
-class Stepscope:
-    """Records into a throw-away run."""
-
-    name = "stepscope"
-
-    def __init__(self, folder):
-        from stepscope import _recording
-        from stepscope._options import Options
-
-        self._recording = _recording
-        _recording.open_capture(folder, torch, Options(modules=False, gc=False, counters=False))
-
-    def start(self):
-        self._recording.start_hook(torch)
-
-    def stop(self):
-        self._recording.stop_hook()
-
-
-class StepscopeShapes(Stepscope):
-    """The same with what each operator is called with."""
-
-    name = "stepscope, shapes"
-
-    def __init__(self):
-        from stepscope import _recorder, _recording, _shapes
-
-        assert _shapes.are_proven(torch)
-        self._recording, self._hook = _recording, _recorder.hook
-
-    def start(self):
-        self._hook(shapes=True)
-
-
-class TorchProfiler:
-    """Recording of the CPU, as its defaults do."""
-
-    name = "torch.profiler"
-    options = {}
-
-    def start(self):
-        self._prof = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **self.options)
-        self._prof.start()
-
-    def stop(self):
-        self._prof.stop()
-        self._prof = None
-
-
-class TorchProfilerShapes(TorchProfiler):
-    """The same with shapes, types, strides and values."""
-
-    name = "torch.profiler, shapes"
-    options = {"record_shapes": True}
-
-
-def measure(run, profilers, rounds):
-    """CPU ns of the plain bursts, and what each profiler adds to one, a list of rounds each."""
-    plain, added = [], {profiler.name: [] for profiler in profilers}
-    for _ in range(rounds):
-        for profiler in profilers:
-            before = burst(run)
-            profiler.start()
-            with_profiler = burst(run)
-            profiler.stop()
-            after = burst(run)
-            plain += [before, after]
-            added[profiler.name].append(with_profiler - (before + after) / 2)
-    return plain, added
-
-
-def burst(run):
-    gc.collect()
-    gc.disable()
-    start = cpu_ns()
-    run()
-    spent = cpu_ns() - start
-    gc.enable()
-    return spent
-
-
-def quartiles(values):
-    low, median, high = statistics.quantiles(values, n=4)
-    return {"median": median, "q1": low, "q3": high}
+PARTS = ("ops", "after", "calls", "labels", "weight")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=40, help="rounds of the hot loop; the GPT step runs half as many")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    args = parser.parse_args()
+    parser.add_argument("--only", help="a part, or what a row has in its name, such as 'ops hot loop plain'")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of a row; larger workloads run fewer")
+    parser.add_argument("--ops", type=int, default=1_000_000, help="ops of the part 'after'")
+    parser.add_argument("--full", action="store_true", help="torch.profiler's table of all ops: minutes, gigabytes")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.row is not None:
+        measure_row(json.loads(arguments.row), arguments)
+        return
+    rows = []
+    for row in wanted(arguments):
+        rows.append(run_row(row))
+        if not arguments.json:
+            print(text_of(rows[-1]), flush=True)
+    if arguments.json:
+        print(json.dumps({"environment": environment(), "rows": rows}, indent=2))
+    else:
+        print(environment())
+
+
+def part(name):
+    return importlib.import_module(f"record.{name}")
+
+
+def wanted(arguments):
+    """The rows to measure: each a part and a job of it."""
+    words = (arguments.only or "").split()
+    for name in PARTS:
+        for job in part(name).jobs(arguments):
+            row_name = " ".join([name, *map(str, job.values())])
+            if all(word in row_name for word in words):
+                yield {"part": name, "job": job}
+
+
+def run_row(row):
+    """Measures a row in a process of its own."""
+    from record.configurations import is_recorded
+
+    configuration = row["job"].get("configuration", "plain")
+    if not is_recorded(configuration):
+        return {**row, "skipped": f"Stepscope does not record {configuration} yet"}
+    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--row", json.dumps(row)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        return {**row, "skipped": f"it failed with exit code {done.returncode}"}
+    return {**row, "result": json.loads(done.stdout.splitlines()[-1])}
+
+
+def measure_row(row, arguments):
+    """In the row's own process: measures and prints the result as the last line."""
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    folder = tempfile.mkdtemp(prefix="stepscope-bench-")
-    profilers = [Stepscope(folder)]
-    profilers[0].start()  # Proves the hook, which shapes rest on.
-    profilers[0].stop()
-    profilers += [StepscopeShapes(), TorchProfiler(), TorchProfilerShapes()]
-    results = {"torch": torch.__version__, "python": sys.version.split()[0], "cpus": os.cpu_count(), "workloads": {}}
-    try:
-        for name, workload, rounds in workloads(args.rounds):
-            run, ops = workload()
-            [run() for _ in range(3)]
-            plain, added = measure(run, profilers, rounds)
-            base = statistics.median(plain)
-            results["workloads"][name] = {
-                "ops": ops,
-                "base_ns_per_op": base / ops,
-                "profilers": {
-                    profiler: {
-                        "added_ns_per_op": {key: value / ops for key, value in quartiles(costs).items()},
-                        "slowdown_ratio": quartiles(costs)["median"] / base,
-                    }
-                    for profiler, costs in added.items()
-                },
-            }
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    print(json.dumps(results, indent=2) if args.json else table(results))
+    with tempfile.TemporaryDirectory(prefix="stepscope-bench-", ignore_cleanup_errors=True) as folder:
+        result = part(row["part"]).measure(row["job"], arguments, folder)
+        print(json.dumps(result), flush=True)
 
 
-def table(results):
-    """The results as text."""
-    lines = [f"torch {results['torch']}, Python {results['python']}, {results['cpus']} CPUs; medians [quartiles]"]
-    for name, workload in results["workloads"].items():
-        lines.append(f"\n{name}: {workload['ops']:,} ops, {workload['base_ns_per_op']:,.0f} ns an op without a profiler")
-        for profiler, cost in workload["profilers"].items():
-            added = cost["added_ns_per_op"]
-            spread = f"[{added['q1']:.0f}..{added['q3']:.0f}]"
-            slowdown = f"{cost['slowdown_ratio']:+.1%}"
-            lines.append(f"  {profiler:<22} {added['median']:7.0f} ns an op {spread:<14} {slowdown:>8}")
-    return "\n".join(lines)
+def text_of(row):
+    if "skipped" in row:
+        return f"{row['part']:<7} {' '.join(map(str, row['job'].values()))}: left out, {row['skipped']}"
+    return f"{row['part']:<7} {part(row['part']).line(row['job'], row['result'])}"
+
+
+def environment():
+    import torch
+
+    return f"torch {torch.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} CPUs; medians [quartiles]"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ mod generator;
 mod import;
 mod inflate;
 mod quantity;
+mod recorded;
 mod resources;
 mod text_table;
 mod trace_text;
@@ -31,6 +32,8 @@ enum Command {
     Import(import::Arguments),
     /// Open a trace once and time each analysis
     Analyze(analyze::Arguments),
+    /// What happens to a raw capture after the recording: each stage's time
+    Recorded(recorded::Arguments),
     /// Unpack gzipped files with the gzip library alone
     Inflate(inflate::Arguments),
     /// Ours and its peers on the same generated traces
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
+        Command::Recorded(arguments) => recorded::run(&arguments),
         Command::Inflate(arguments) => inflate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };

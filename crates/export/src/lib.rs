@@ -11,6 +11,7 @@ mod chrome;
 mod destination;
 mod error;
 mod format;
+mod gzip;
 mod html;
 mod markdown;
 mod numbering;

@@ -1,10 +1,9 @@
 //! A trace into a file of any format.
 
+use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
 };
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
@@ -49,7 +48,7 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
     }
     for (rank, path) in &files {
         Destination::write(path, |out| match is_packed {
-            true => packed(out, |out| write_chrome_of_rank(trace, *rank, out)),
+            true => write_packed(out, |out| write_chrome_of_rank(trace, *rank, out)),
             false => write_chrome_of_rank(trace, *rank, out),
         })?;
     }
@@ -63,18 +62,12 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
 pub fn write_trace(trace: &Trace, format: Format, out: &mut (dyn Write + Send)) -> io::Result<()> {
     match format {
         Format::Chrome { is_packed: false } => write_chrome(trace, out),
-        Format::Chrome { is_packed: true } => packed(out, |out| write_chrome(trace, out)),
+        Format::Chrome { is_packed: true } => write_packed(out, |out| write_chrome(trace, out)),
         Format::Perfetto { is_packed: false } => write_perfetto(trace, out),
-        Format::Perfetto { is_packed: true } => packed(out, |out| write_perfetto(trace, out)),
+        Format::Perfetto { is_packed: true } => write_packed(out, |out| write_perfetto(trace, out)),
         Format::Slices => write_slices(trace, out),
         Format::Tables => Err(io::ErrorKind::IsADirectory.into()),
     }
-}
-
-fn packed(out: &mut (dyn Write + Send), write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut encoder = GzEncoder::new(out, Compression::default());
-    write(&mut encoder)?;
-    encoder.finish().map(drop)
 }
 
 #[cfg(test)]

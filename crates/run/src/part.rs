@@ -5,11 +5,10 @@ mod inputs;
 mod memory;
 
 use crate::RunError;
-use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+    UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use collectives::Collectives;
@@ -20,8 +19,9 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::cmp::Reverse;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ struct Row<'a> {
     dur_ns: i64,
     kind: &'static str,
     name: &'a str,
-    overload: &'a str,
+    overload: Option<&'a str>,
     inputs: Option<u32>,
     scope: Option<u8>,
     thread: u32,
@@ -145,9 +145,11 @@ pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
         .build();
     let schema = Arc::new(schema());
     let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
-    let rows: Vec<Row> = rows_of(capture);
-    for rows in rows.chunks(ROWS_PER_BATCH) {
-        let columns = columns_of(rows, capture).map_err(|error| io(std::io::Error::other(error)))?;
+    let mut rows = Vec::with_capacity(ROWS_PER_BATCH);
+    for recorded in recorded_in_order(capture).chunks(ROWS_PER_BATCH) {
+        rows.clear();
+        rows.extend(recorded.iter().map(|recorded| row_of(recorded, capture)));
+        let columns = columns_of(&rows, capture).map_err(|error| io(std::io::Error::other(error)))?;
         let batch =
             RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| io(std::io::Error::other(error)))?;
         writer.write(&batch).map_err(failed)?;
@@ -187,14 +189,51 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
     }
 }
 
-/// Events, steps and marks, by (thread, start).
-fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
-    let empty = |thread, time_ns: i64, kind| Row {
-        start_ns: time_ns.saturating_add(capture.unix_offset_ns),
-        dur_ns: 0,
+/// What becomes a row; rows themselves are made a batch at a time, since they are large.
+#[derive(Clone, Copy)]
+enum Recorded<'a> {
+    Event(&'a Event),
+    Step(&'a StepRange),
+    OptimizerStep(&'a Mark),
+    Memory(&'a MemoryEvent),
+}
+
+impl Recorded<'_> {
+    /// Thread, start, and duration.
+    fn place(&self) -> (u32, i64, i64) {
+        let (thread, start_ns, end_ns) = match self {
+            Self::Event(event) => (event.thread, event.start_ns, event.end_ns),
+            Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
+            Self::OptimizerStep(mark) => (mark.thread, mark.time_ns, mark.time_ns),
+            Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
+        };
+        (thread, start_ns, end_ns.saturating_sub(start_ns).max(0))
+    }
+}
+
+/// Everything, by (thread, start, longest first).
+fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
+    let mut all: Vec<Recorded> = Vec::with_capacity(capture.events.len() + capture.memory.len());
+    all.extend(capture.events.iter().map(Recorded::Event));
+    all.extend(capture.steps.iter().map(Recorded::Step));
+    all.extend(capture.optimizer_steps.iter().map(Recorded::OptimizerStep));
+    all.extend(capture.memory.iter().map(Recorded::Memory));
+    // Lists that are in order already, one after the other: the sort finds and merges them.
+    all.sort_by_key(|recorded| {
+        let (thread, start_ns, dur_ns) = recorded.place();
+        (thread, start_ns.saturating_add(capture.unix_offset_ns), Reverse(dur_ns))
+    });
+    all
+}
+
+fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
+    let (thread, start_ns, dur_ns) = recorded.place();
+    let empty = |kind| Row {
+        start_ns: start_ns.saturating_add(capture.unix_offset_ns),
+        dur_ns,
         kind,
         name: kind,
-        overload: "",
+        overload: None,
         inputs: None,
         scope: None,
         thread,
@@ -205,58 +244,41 @@ fn rows_of(capture: &Capture) -> Vec<Row<'_>> {
         memory: None,
         collective: None,
     };
-    let event = |event: &Event| Row {
-        dur_ns: event.end_ns.saturating_sub(event.start_ns).max(0),
-        name: capture.names.get(event.name as usize).map_or("", String::as_str),
-        overload: capture.overloads.get(event.name as usize).map_or("", String::as_str),
-        inputs: event.inputs,
-        scope: Some(event.scope),
-        sequence_number: event.sequence_number,
-        forward_thread: event.forward_thread,
-        is_unfinished: event.is_unfinished,
-        collective: event.collective,
-        ..empty(event.thread, event.start_ns, if event.scope == USER_SCOPE { "label" } else { "op" })
-    };
-    let step = |step: &StepRange| Row {
-        dur_ns: step.end_ns.saturating_sub(step.start_ns).max(0),
-        step: Some(step.number),
-        is_unfinished: step.is_unfinished,
-        ..empty(step.thread, step.start_ns, "step")
-    };
-    let mark = |mark: &Mark| Row { step: mark.number, ..empty(mark.thread, mark.time_ns, "optimizer_step") };
-    let mut rows: Vec<Row> = capture.events.iter().map(event).collect();
-    rows.extend(capture.steps.iter().map(step));
-    rows.extend(capture.optimizer_steps.iter().map(mark));
-    let memory = |event| Row { memory: Some(event), ..empty(event.thread, event.time_ns, memory::kind(event)) };
-    rows.extend(capture.memory.iter().map(memory));
-    rows.sort_by_key(|row| (row.thread, row.start_ns, std::cmp::Reverse(row.dur_ns)));
-    rows
+    match recorded {
+        Recorded::Event(event) => Row {
+            name: capture.names.get(event.name as usize).map_or("", String::as_str),
+            overload: capture.overloads.get(event.name as usize).map(String::as_str).filter(|text| !text.is_empty()),
+            inputs: event.inputs,
+            scope: Some(event.scope),
+            sequence_number: event.sequence_number,
+            forward_thread: event.forward_thread,
+            is_unfinished: event.is_unfinished,
+            collective: event.collective,
+            ..empty(if event.scope == USER_SCOPE { "label" } else { "op" })
+        },
+        Recorded::Step(step) => Row { step: Some(step.number), is_unfinished: step.is_unfinished, ..empty("step") },
+        Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
+        Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
+    }
 }
 
 fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
-    let text = |of: &dyn Fn(&Row) -> String| -> Result<ArrayRef, arrow_schema::ArrowError> {
-        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-        for row in rows {
-            builder.append(of(row))?;
-        }
-        Ok(Arc::new(builder.finish()))
-    };
     let thread = |row: &Row| &capture.threads[row.thread as usize];
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.dur_ns))),
-        text(&|row| row.kind.to_string())?,
-        text(&|row| row.name.to_string())?,
+        text_column(rows.iter().map(|row| Some(row.kind)))?,
+        text_column(rows.iter().map(|row| Some(row.name)))?,
         Arc::new(UInt8Array::from_iter(rows.iter().map(|row| row.scope))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|_| capture.process.pid as i64))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| thread(row).tid as i64))),
         Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.thread))),
-        text(&|row| thread(row).name.clone())?,
+        text_column(rows.iter().map(|row| Some(thread(row).name.as_str())))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.step))),
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
         Arc::new(rows.iter().map(|row| Some(row.is_unfinished)).collect::<BooleanArray>()),
-        overload_column(rows)?,
+        text_column(rows.iter().map(|row| row.overload))?,
         inputs_column(&rows.iter().map(|row| row.inputs).collect::<Vec<_>>(), &capture.inputs)?,
         collectives::texts(rows.iter().map(|row| row.collective), &capture.names),
         collectives::sequence_numbers(rows.iter().map(|row| row.collective)),
@@ -265,12 +287,32 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
     Ok(columns)
 }
 
-fn overload_column(rows: &[Row]) -> Result<ArrayRef, arrow_schema::ArrowError> {
-    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
-    for row in rows {
-        builder.append_option(Some(row.overload).filter(|overload| !overload.is_empty()));
+/// A dictionary column. Texts that repeat are the same text in memory, so that where it lies says which it is; one that
+/// lies in two places is twice in the dictionary, which the writer evens out.
+fn text_column<'a>(
+    texts: impl ExactSizeIterator<Item = Option<&'a str>>,
+) -> Result<ArrayRef, arrow_schema::ArrowError> {
+    let (mut values, mut keys) = (Vec::new(), Vec::with_capacity(texts.len()));
+    let mut known: FxHashMap<(*const u8, usize), i32> = FxHashMap::default();
+    let mut last = None;
+    for text in texts {
+        let Some(text) = text else {
+            keys.push(None);
+            continue;
+        };
+        let place = (text.as_ptr(), text.len());
+        let key = match last {
+            Some((last_place, key)) if last_place == place => key,
+            _ => *known.entry(place).or_insert_with(|| {
+                values.push(text);
+                values.len() as i32 - 1
+            }),
+        };
+        last = Some((place, key));
+        keys.push(Some(key));
     }
-    Ok(Arc::new(builder.finish()))
+    let values = StringArray::from_iter_values(values);
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), Arc::new(values))?))
 }
 
 /// How a part's process ended, and how many rows it has, without reading them.
@@ -327,7 +369,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
     let reader = builder.with_batch_size(ROWS_PER_BATCH).build().map_err(|error| damaged(error.to_string()))?;
     let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
-    let (mut names, mut inputs) = (HashMap::new(), InputsOfPart::default());
+    let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
         read_batch(&batch, &mut capture, &mut names, &mut inputs)
@@ -380,7 +422,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
 }
 
 /// Ids of names by their text and then their overload.
-type NameIds = HashMap<String, HashMap<String, u32>>;
+type NameIds = FxHashMap<String, FxHashMap<String, u32>>;
 
 fn read_batch(
     batch: &RecordBatch,
@@ -391,6 +433,8 @@ fn read_batch(
     let start = column::<Int64Array>(batch, "start_ns")?;
     let dur = column::<Int64Array>(batch, "dur_ns")?;
     let (kind, name) = (Text::of(batch, "kind")?, Text::of(batch, "name")?);
+    // The capture's ids of the names in this batch's dictionary, once they are used.
+    let mut ids: FxHashMap<(usize, Option<usize>), u32> = FxHashMap::default();
     let scope = column::<UInt8Array>(batch, "scope")?;
     let thread = column::<UInt32Array>(batch, "thread")?;
     let step = column::<Int64Array>(batch, "step")?;
@@ -418,8 +462,16 @@ fn read_batch(
                 capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
             }
             _ => {
-                let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
-                let id = name_id(name.value(row)?, overload, capture, names);
+                let overload_key = overload.as_ref().and_then(|overload| overload.key(row));
+                let id = match ids.get(&(name.key(row)?, overload_key)) {
+                    Some(id) => *id,
+                    None => {
+                        let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
+                        let id = name_id(name.value(row)?, overload, capture, names);
+                        ids.insert((name.key(row)?, overload_key), id);
+                        id
+                    }
+                };
                 let text = inputs_text.as_ref().and_then(|text| text.value(row));
                 let inputs = text.and_then(|text| inputs.row_of(text, &mut capture.inputs));
                 let collective = collectives.as_ref().and_then(|columns| columns.value(row, capture, names));
@@ -469,8 +521,13 @@ impl<'a> Text<'a> {
         Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
     }
 
-    fn value(&self, row: usize) -> Option<&'a str> {
+    /// Index into the values.
+    fn key(&self, row: usize) -> Option<usize> {
         let key = self.keys.is_valid(row).then(|| self.keys.keys().value(row) as usize)?;
-        (key < self.values.len()).then(|| self.values.value(key))
+        (key < self.values.len()).then_some(key)
+    }
+
+    fn value(&self, row: usize) -> Option<&'a str> {
+        self.key(row).map(|key| self.values.value(key))
     }
 }

@@ -59,7 +59,8 @@ pub struct TraceBuilder {
     tracks: Vec<Track>,
     slices: Vec<RawSlice>,
     instants: Vec<(i64, TrackId, StringId)>,
-    ops: Vec<(SliceId, OpInfo)>,
+    op_slices: Vec<SliceId>,
+    op_infos: Vec<OpInfo>,
     inputs: InputsTable,
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
@@ -165,7 +166,8 @@ impl TraceBuilder {
 
     /// Adds what is known of an op.
     pub fn add_op(&mut self, slice: SliceId, info: OpInfo) {
-        self.ops.push((slice, info));
+        self.op_slices.push(slice);
+        self.op_infos.push(info);
     }
 
     /// The id of an op's inputs, for [`OpInfo::inputs`].
@@ -297,9 +299,7 @@ impl TraceBuilder {
         sort_samples(&mut self.counters);
         let mut slices = nested.slices;
         slices.source_place = nesting::in_new_order(&self.source_places, &nested.slice_of);
-        let mut ops: Vec<(SliceId, OpInfo)> = self.ops.iter().map(|(id, info)| (new_slice(*id), *info)).collect();
-        ops.sort_unstable_by_key(|(id, _)| *id);
-        let (slice, info) = ops.into_iter().unzip();
+        let (slice, info) = by_slice(self.op_slices, self.op_infos, new_slice);
         let (device_events, mut common) = self.device_events.into_parts();
         let mut keyed_events = links::with_keys(device_events, &self.correlations);
         keyed_events.iter_mut().for_each(|(event, _)| event.slice = new_slice(event.slice));
@@ -420,6 +420,21 @@ impl TraceBuilder {
         self.counters.iter_mut().for_each(|counter| counter.device = counter.device.map(|id| new_id[id.index()]));
         self.tracks.iter_mut().for_each(|track| track.device = track.device.map(|id| new_id[id.index()]));
     }
+}
+
+/// Rows by the slices that they became; as they are, when they were added in that order.
+fn by_slice<T>(
+    mut slices: Vec<SliceId>,
+    rows: Vec<T>,
+    new_slice: impl Fn(SliceId) -> SliceId,
+) -> (Vec<SliceId>, Vec<T>) {
+    slices.iter_mut().for_each(|id| *id = new_slice(*id));
+    if slices.is_sorted() {
+        return (slices, rows);
+    }
+    let mut pairs: Vec<(SliceId, T)> = slices.into_iter().zip(rows).collect();
+    pairs.sort_unstable_by_key(|(id, _)| *id);
+    pairs.into_iter().unzip()
 }
 
 fn sort_samples(counters: &mut [Counter]) {

@@ -4,7 +4,7 @@ use super::replay::{EndElsewhere, ThreadRecords};
 use std::collections::HashMap;
 
 /// Start in ticks, and where the event is: number of its thread, and index.
-type Begun = (u64, usize, usize);
+type Open = (u64, usize, usize);
 
 /// Ends them: each the last one begun, of that name, on that thread, that is still open. Names are compared by their text:
 /// overloads of one name have ids of their own, and who ends an op may not know which of them it was.
@@ -15,7 +15,7 @@ pub(super) fn end_elsewhere(threads: &mut [ThreadRecords], names: &[String]) {
     }
     ends.sort_by_key(|end| end.ticks);
     let text = |name: u32| names.get(name as usize);
-    let mut open: HashMap<(Option<&String>, u64), Vec<Begun>> = HashMap::new();
+    let mut open: HashMap<(Option<&String>, u64), Vec<Open>> = HashMap::new();
     for (number, thread) in threads.iter().enumerate() {
         for (start, at) in &thread.left_open {
             let key = (text(thread.events[*at].name), thread.thread.framework_thread);
@@ -44,7 +44,7 @@ pub(super) fn end_steps_elsewhere(threads: &mut [ThreadRecords]) {
         return;
     }
     ends.sort_unstable();
-    let mut open: HashMap<i64, Vec<Begun>> = HashMap::new();
+    let mut open: HashMap<i64, Vec<Open>> = HashMap::new();
     for (number, thread) in threads.iter().enumerate() {
         let steps = thread.steps.iter().zip(&thread.step_starts).enumerate();
         for (at, (step, start)) in steps.filter(|(_, (step, _))| step.is_unfinished) {

@@ -1,7 +1,7 @@
 //! What a capture says, once decoded.
 
 /// An op or a label.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Event {
     /// Ordinal of its thread.
     pub thread: u32,

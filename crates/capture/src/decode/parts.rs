@@ -2,6 +2,7 @@
 
 use super::process::is_of_process;
 use super::record::{Record, half_at, read_record, word_at};
+use super::replay::begins_event;
 use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::short::Reference;
 
@@ -14,7 +15,7 @@ pub(super) struct Part<'a> {
     /// Its records, from the `Thread` record on.
     pub(super) records: Records<'a>,
     /// How many of them begin an event.
-    pub(super) begins: usize,
+    pub(super) events: usize,
     /// Those that are not the thread's own but say something about the process.
     pub(super) of_process: Vec<Record<'a>>,
 }
@@ -28,11 +29,7 @@ pub(super) struct Records<'a> {
     reference: Option<Reference>,
 }
 
-impl<'a> Records<'a> {
-    fn of_segment(segment: &'a [u8]) -> Self {
-        Self { segment, at: SEGMENT_HEADER_BYTES, end: segment.len(), reference: None }
-    }
-
+impl Records<'_> {
     /// Whether what comes next is a record, whole or damaged.
     fn has_more(&self) -> bool {
         half_at(self.segment, self.at).is_some_and(|half| half != 0)
@@ -42,7 +39,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Record<'a>> {
         if self.at >= self.end {
             return None;
@@ -83,25 +80,26 @@ fn read_segment<'a>(
         Some(first) if first == u64::from(SEGMENT_MAGIC) << 32 | index as u64 => {}
         Some(_) => return Err(format!("segment {index} has a damaged header")),
     }
-    let mut records = Records::of_segment(segment);
+    let mut records = Records { segment, at: SEGMENT_HEADER_BYTES, end: segment.len(), reference: None };
     let parts_before = parts.len();
     while records.has_more() {
-        let before = records.clone();
+        let at = records.at;
         let Some(record) = records.next() else {
-            return Err(format!("segment {index} cannot be decoded from byte {}", records.at));
+            return Err(format!("segment {index} cannot be decoded from byte {at}"));
         };
         if until_ticks.is_some_and(|until| record.ticks > until) && !record.tag.is_definition() {
             return Ok(());
         }
         if record.tag == Tag::Thread {
             let (ordinal, part) = record.halves(0);
-            parts.push(Part { ordinal, part, records: before, begins: 0, of_process: Vec::new() });
+            let records = Records { segment, at, end: at, reference: None };
+            parts.push(Part { ordinal, part, records, events: 0, of_process: Vec::new() });
         }
         let Some(part) = parts[parts_before..].last_mut() else {
             return Err(format!("segment {index} does not begin with a thread"));
         };
         part.records.end = records.at;
-        part.begins += usize::from(record.begin.is_some());
+        part.events += usize::from(begins_event(record.tag));
         if is_of_process(record.tag) {
             part.of_process.push(record);
         }

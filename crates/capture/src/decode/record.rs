@@ -61,7 +61,7 @@ pub(super) fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The record at `at` and its length; `None` when there is none, or a short one has nothing to count from.
-#[inline]
+#[inline(always)]
 pub(super) fn read_record<'a>(
     segment: &'a [u8],
     at: usize,
@@ -87,6 +87,7 @@ pub(super) fn read_record<'a>(
     Some((Record { tag, ticks, body, begin }, short_len))
 }
 
+#[inline(never)]
 fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
     let rest = segment.get(at + 8..)?;
     let body = &rest[..body_len(tag, rest)?];

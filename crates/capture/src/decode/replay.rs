@@ -13,10 +13,10 @@ use std::collections::HashMap;
 
 /// What one thread recorded. Ends that were not recorded are not set yet, and texts that have no id of the process are
 /// numbered from its names on.
-pub(super) struct ThreadRecords {
+pub(super) struct ThreadRecords<'e> {
     pub(super) thread: Thread,
     /// In the order in which they began.
-    pub(super) events: Vec<Event>,
+    pub(super) events: &'e mut [Event],
     pub(super) steps: Vec<StepRange>,
     /// In ticks, where each step begins.
     pub(super) step_starts: Vec<u64>,
@@ -45,19 +45,24 @@ pub(super) struct EndElsewhere {
     pub(super) ns: i64,
 }
 
-/// Replays the parts of the thread that becomes number `ordinal` of a process with `names` names.
-pub(super) fn replay(
+/// Whether replaying such a record makes an event.
+pub(super) fn begins_event(tag: Tag) -> bool {
+    matches!(tag, Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText)
+}
+
+/// Replays the parts of the thread that becomes number `ordinal` of a process with `names` names. There is one of
+/// `events` for each record that begins one.
+pub(super) fn replay<'e>(
     ordinal: u32,
     parts: &[Part],
     names: u32,
-    inputs: &InputsTable,
+    inputs: &'e InputsTable,
     clock: &TickClock,
-) -> ThreadRecords {
-    let thread = Thread { ordinal, tid: 0, framework_thread: 0, name: String::new() };
-    let begins = parts.iter().map(|part| part.begins).sum();
+    events: &'e mut [Event],
+) -> ThreadRecords<'e> {
     let records = ThreadRecords {
-        thread,
-        events: Vec::with_capacity(begins),
+        thread: Thread { ordinal, tid: 0, framework_thread: 0, name: String::new() },
+        events,
         steps: Vec::new(),
         step_starts: Vec::new(),
         step_ends_elsewhere: Vec::new(),
@@ -71,14 +76,29 @@ pub(super) fn replay(
         lost_begins: Vec::new(),
     };
     let (open, ids_of_texts) = (Vec::new(), HashMap::new());
-    let mut replay =
-        Replay { records, names, inputs, clock: clock.cursor(), open, open_step: None, last: None, ids_of_texts };
-    parts.iter().flat_map(|part| part.records.clone()).for_each(|record| replay.take(&record));
+    let mut replay = Replay {
+        records,
+        begun: 0,
+        names,
+        inputs,
+        clock: clock.cursor(),
+        open,
+        open_step: None,
+        last: None,
+        ids_of_texts,
+    };
+    for part in parts {
+        for record in part.records.clone() {
+            replay.take(&record);
+        }
+    }
     replay.finish()
 }
 
-struct Replay<'a> {
-    records: ThreadRecords,
+struct Replay<'a, 'e> {
+    records: ThreadRecords<'e>,
+    /// Events so far.
+    begun: usize,
     names: u32,
     inputs: &'a InputsTable,
     clock: TickCursor<'a>,
@@ -90,8 +110,8 @@ struct Replay<'a> {
     ids_of_texts: HashMap<String, u32>,
 }
 
-impl Replay<'_> {
-    #[inline]
+impl<'e> Replay<'_, 'e> {
+    #[inline(always)]
     fn take(&mut self, record: &Record) {
         let (thread, ticks) = (self.records.thread.ordinal, record.ticks);
         match record.tag {
@@ -170,8 +190,8 @@ impl Replay<'_> {
             }
         };
         let start_ns = self.clock.monotonic_ns(record.ticks);
-        self.open.push((record.ticks, self.records.events.len()));
-        self.records.events.push(Event {
+        self.open.push((record.ticks, self.begun));
+        self.records.events[self.begun] = Event {
             thread: self.records.thread.ordinal,
             name,
             scope: begin.scope,
@@ -182,7 +202,8 @@ impl Replay<'_> {
             forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
             inputs: None,
             collective: None,
-        });
+        };
+        self.begun += 1;
     }
 
     /// What the op was called with that has just begun.
@@ -251,7 +272,7 @@ impl Replay<'_> {
         event.is_unfinished = false;
     }
 
-    fn finish(mut self) -> ThreadRecords {
+    fn finish(mut self) -> ThreadRecords<'e> {
         self.records.left_open.append(&mut self.open);
         self.records.last_ticks = self.last.unwrap_or(0);
         self.records.last_ns = self.last.map(|ticks| self.clock.monotonic_ns(ticks));

@@ -11,6 +11,10 @@ use crate::layout::NO_THREAD;
 use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// So many events take longer to replay than a thread to start.
+const WORTH_A_THREAD: usize = 10_000;
 
 /// What the threads of a process recorded, in the order that [`Capture`](crate::Capture) promises.
 #[derive(Debug)]
@@ -32,15 +36,11 @@ pub(crate) struct Decoded {
 
 /// Replays every thread and puts together what they recorded.
 pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickClock, opened: &ClockPoint) -> Decoded {
-    let names = process.names.len() as u32;
     // Definitions that a ring carried over belong to no thread.
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let of_threads: Vec<&[Part]> = of_threads.collect();
-    let mut threads: Vec<ThreadRecords> = of_threads
-        .iter()
-        .enumerate()
-        .map(|(at, parts)| replay(at as u32, parts, names, &process.inputs, clock))
-        .collect();
+    let mut events = vec![Event::default(); of_threads.iter().map(|parts| events_of(parts)).sum()];
+    let mut threads = replay_each(&of_threads, process, clock, &mut events);
     let names = share_texts(&mut threads, &process.names);
     end_elsewhere(&mut threads, &names);
     end_steps_elsewhere(&mut threads);
@@ -62,19 +62,48 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
     let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
     memory.sort_by_key(|event| (event.thread, event.time_ns));
-    let (threads, events): (Vec<_>, Vec<_>) = threads.into_iter().map(|thread| (thread.thread, thread.events)).unzip();
-    Decoded {
-        threads,
-        names,
-        events: joined(events),
-        steps,
-        optimizer_steps,
-        memory,
-        windows,
-        last_ns,
-        last_ticks,
-        lost_begins,
+    let threads = threads.into_iter().map(|thread| thread.thread).collect();
+    Decoded { threads, names, events, steps, optimizer_steps, memory, windows, last_ns, last_ticks, lost_begins }
+}
+
+/// How many events replaying these parts makes.
+fn events_of(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.events).sum()
+}
+
+/// Replays threads side by side, each into its own stretch of `events`.
+fn replay_each<'e>(
+    of_threads: &[&[Part]],
+    process: &'e ProcessRecords,
+    clock: &TickClock,
+    mut events: &'e mut [Event],
+) -> Vec<ThreadRecords<'e>> {
+    let mut jobs = Vec::new();
+    for (ordinal, parts) in (0..).zip(of_threads.iter().copied()) {
+        let own;
+        (own, events) = events.split_at_mut(events_of(parts));
+        jobs.push((ordinal, parts, own));
     }
+    let names = process.names.len() as u32;
+    let replay_one = |(ordinal, parts, own)| replay(ordinal, parts, names, &process.inputs, clock, own);
+    let is_much = jobs.iter().filter(|(_, _, own)| own.len() >= WORTH_A_THREAD).count() > 1;
+    if !is_much {
+        return jobs.into_iter().map(replay_one).collect();
+    }
+    let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    let jobs = Mutex::new(jobs);
+    let work = || {
+        let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        std::iter::from_fn(next).map(replay_one).collect::<Vec<_>>()
+    };
+    let mut threads: Vec<ThreadRecords> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..helpers).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        others.into_iter().for_each(|other| all.extend(other.join().expect("replaying does not panic")));
+        all
+    });
+    threads.sort_by_key(|thread| thread.thread.ordinal);
+    threads
 }
 
 /// Gives the texts of all threads numbers of the process, in order of first appearance.
@@ -91,7 +120,7 @@ fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
                 })
             })
             .collect();
-        for event in &mut thread.events {
+        for event in thread.events.iter_mut() {
             let described = event.collective.as_mut().map(|collective| &mut collective.description);
             for id in std::iter::once(&mut event.name).chain(described) {
                 if let Some(text) = (*id as usize).checked_sub(names.len()) {
@@ -122,14 +151,4 @@ fn finish(thread: &mut ThreadRecords, last_ns: i64) {
     }
     // They nearly always are in order already, which the sort sees in one pass.
     thread.events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
-}
-
-/// All events in one list, that of the only thread as it is.
-fn joined(mut events: Vec<Vec<Event>>) -> Vec<Event> {
-    let more: usize = events.iter().skip(1).map(Vec::len).sum();
-    let mut rest = events.drain(..);
-    let mut all = rest.next().unwrap_or_default();
-    all.reserve_exact(more);
-    rest.for_each(|mut of_thread| all.append(&mut of_thread));
-    all
 }

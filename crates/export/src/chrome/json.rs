@@ -50,13 +50,13 @@ impl Json {
 
     pub(super) fn int(&mut self, key: &str, value: i64) {
         self.key(key);
-        self.number(format_args!("{value}"));
+        self.integer(value);
     }
 
     /// An unsigned number.
     pub(super) fn unsigned(&mut self, key: &str, value: u64) {
         self.key(key);
-        self.number(format_args!("{value}"));
+        self.integer(value);
     }
 
     /// A fraction; `null` for what JSON cannot say.
@@ -74,7 +74,7 @@ impl Json {
     /// A value that is JSON already.
     pub(super) fn verbatim(&mut self, key: &str, json: &str) {
         self.key(key);
-        self.number(format_args!("{json}"));
+        self.bytes.extend_from_slice(json.as_bytes());
     }
 
     /// The members of an object that is JSON already; nothing for any other text.
@@ -97,8 +97,13 @@ impl Json {
     /// Nanoseconds as microseconds with three decimals.
     pub(super) fn us(&mut self, key: &str, ns: i64) {
         self.key(key);
-        let (sign, magnitude) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
-        self.number(format_args!("{sign}{}.{:03}", magnitude / 1_000, magnitude % 1_000));
+        if ns < 0 {
+            self.bytes.push(b'-');
+        }
+        let (us, rest) = (ns.unsigned_abs() / 1_000, ns.unsigned_abs() % 1_000);
+        self.integer(us);
+        let digit = |of: u64| b'0' + (rest / of % 10) as u8;
+        self.bytes.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
     }
 
     pub(super) fn sizes(&mut self, key: &str, [x, y, z]: [u32; 3]) {
@@ -108,6 +113,10 @@ impl Json {
 
     fn number(&mut self, text: std::fmt::Arguments<'_>) {
         self.bytes.write_fmt(text).expect("memory takes any text");
+    }
+
+    fn integer(&mut self, value: impl itoa::Integer) {
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
     fn key(&mut self, key: &str) {
@@ -121,6 +130,12 @@ impl Json {
     }
 
     fn string(&mut self, text: &str) {
+        if !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+            self.bytes.push(b'"');
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.bytes.push(b'"');
+            return;
+        }
         serde_json::to_writer(&mut self.bytes, text).expect("memory takes any text");
     }
 }
@@ -128,6 +143,24 @@ impl Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_and_texts_are_those_of_the_library(ns in any::<i64>(), text in any::<String>(), plain in "[ -~]{0,20}") {
+            let mut json = Json::default();
+            json.open(None);
+            json.us("ns", ns);
+            json.int("n", ns);
+            json.text("text", &text);
+            json.text("plain", &plain);
+            json.close();
+            let (sign, us, rest) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs() / 1_000, ns.unsigned_abs() % 1_000);
+            let [text, plain] = [text, plain].map(|text| serde_json::to_string(&text).unwrap());
+            let expected = format!("{{\"ns\": {sign}{us}.{rest:03},\"n\": {ns},\"text\": {text},\"plain\": {plain}}}");
+            prop_assert_eq!(std::str::from_utf8(json.bytes()).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn microseconds_are_exact_and_text_is_escaped() {

@@ -2,7 +2,7 @@
 
 use super::LaunchKey;
 use crate::device_events::{CommonTable, DeviceEventRow};
-use crate::{DeviceEventClass, FindingCode, Flow, FlowKind, SliceId, SliceKind, Synchronization, Trace};
+use crate::{DeviceEventClass, FindingCode, Flow, FlowKind, OpInfo, SliceId, SliceKind, Synchronization, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Joins device events with their correlation ids; both name slices by the ids they had while rows were added.
@@ -166,25 +166,30 @@ fn is_inside(trace: &Trace, inner: SliceId, outer: SliceId) -> bool {
 /// Adds an edge from each forward op to the backward nodes with its sequence number, where the source told both the
 /// number and the framework's thread. Of several ops that carry a number, the last one created the node.
 pub(super) fn link_forward_backward(trace: &mut Trace) {
-    let mut forward: FxHashMap<(u64, i64), SliceId> = FxHashMap::default();
-    let mut backward = Vec::new();
-    for (slice, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
-        let Some(number) = info.sequence_number.filter(|number| *number >= 0) else { continue };
-        match info.forward_thread.filter(|thread| *thread != 0) {
-            Some(thread) => backward.push((*slice, thread, number)),
-            None => {
-                let track = &trace.tracks[trace.slices.track[slice.index()].index()];
-                let Some(thread) = track.framework_thread else { continue };
-                let last = forward.entry((thread, number)).or_insert(*slice);
-                if trace.slices.start_ns[slice.index()] >= trace.slices.start_ns[last.index()] {
-                    *last = *slice;
-                }
-            }
+    let numbered = || {
+        let ops = trace.ops.slice.iter().zip(&trace.ops.info);
+        ops.filter_map(|(slice, info)| Some((*slice, info, info.sequence_number.filter(|number| *number >= 0)?)))
+    };
+    let forward_thread = |info: &OpInfo| info.forward_thread.filter(|thread| *thread != 0);
+    let backward: Vec<_> =
+        numbered().filter_map(|(to, info, number)| Some((to, (forward_thread(info)?, number)))).collect();
+    // Only numbers that a backward node has are looked for: most traces hold many more that none has.
+    let mut forward: FxHashMap<(u64, i64), Option<SliceId>> = backward.iter().map(|(_, key)| (*key, None)).collect();
+    if forward.is_empty() {
+        return;
+    }
+    for (slice, _, number) in numbered().filter(|(_, info, _)| forward_thread(info).is_none()) {
+        let track = &trace.tracks[trace.slices.track[slice.index()].index()];
+        let Some(thread) = track.framework_thread else { continue };
+        let Some(last) = forward.get_mut(&(thread, number)) else { continue };
+        let start_ns = |slice: SliceId| trace.slices.start_ns[slice.index()];
+        if last.is_none_or(|last| start_ns(slice) >= start_ns(last)) {
+            *last = Some(slice);
         }
     }
-    for (to, thread, number) in backward {
-        if let Some(from) = forward.get(&(thread, number)) {
-            trace.flows.push(Flow { from: *from, to, kind: FlowKind::ForwardBackward });
+    for (to, key) in backward {
+        if let Some(from) = forward[&key] {
+            trace.flows.push(Flow { from, to, kind: FlowKind::ForwardBackward });
         }
     }
 }

@@ -81,7 +81,7 @@ fn what() -> impl Strategy<Value = What> {
 
 pub(super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
     let ticks = prop_oneof![9 => 0u32..40, 1 => any::<u32>()];
-    prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 0..400)
+    prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 1..400)
 }
 
 /// The segments that these threads write, in turn.
