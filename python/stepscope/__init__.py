@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "keep", "open"]
+__all__ = ["Run", "annotate", "keep", "open"]
 
 
 def open(path):
@@ -60,6 +60,11 @@ def __getattr__(name):
         from stepscope._run import Run
 
         return Run
+    if name == "annotate":
+        from stepscope._annotate import annotate
+
+        globals()["annotate"] = annotate
+        return annotate
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,10 +1,16 @@
 from os import PathLike
-from typing import Union
+from typing import Any, Callable, ContextManager, Protocol, TypeVar, Union
 
 from stepscope._run import Run as Run
 
-__all__ = ["Run", "keep", "open"]
+__all__ = ["Run", "annotate", "keep", "open"]
 __version__: str
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+class _Annotation(ContextManager[Any], Protocol):
+    def __call__(self, function: _Function) -> _Function: ...
+
+def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
 def open(path: Union[str, PathLike[str]]) -> Run: ...

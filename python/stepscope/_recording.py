@@ -4,7 +4,20 @@ import atexit
 import os
 import threading
 
-from stepscope import _collectives, _facts, _profiler_state, _recorder, _ring, _shapes, _steps
+from stepscope import (
+    _annotate,
+    _collections,
+    _collectives,
+    _counters,
+    _facts,
+    _modules,
+    _profiler_state,
+    _recorder,
+    _ring,
+    _shapes,
+    _stacks,
+    _steps,
+)
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
 from stepscope._say import say
@@ -20,7 +33,7 @@ _state = {
 }
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = (_profiler_state, _collectives)
+_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters)
 
 
 def open_capture(run, torch, options):
@@ -50,6 +63,7 @@ def is_on():
 def start_hook(torch):
     """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
     _state["is_on"] = True
+    _annotate.set_labels(True)
     prove_hook(torch)
     if _state["refusal"] is None:
         _recorder.hook(_state["options"].shapes and _shapes.are_proven(torch))
@@ -80,6 +94,7 @@ def prove_hook(torch):
 def stop_hook():
     """Record ops no longer."""
     _state["is_on"] = False
+    _annotate.set_labels(False)
     for feature in reversed(_FEATURES):
         try:
             feature.stop()

@@ -184,7 +184,10 @@ class profile:
         Record every allocation and free.
     record_shapes, with_flops : bool
         What each operator is called with: shapes, types, strides, values. Operations are worked out from them.
-    with_stack, with_modules : bool
+    with_stack : bool
+        Record the Python call stack of each operator.
+    with_modules : bool
+        Accepted as ``torch.profiler`` does: modules are recorded anyway.
         Not recorded so far: a warning says so.
     ring : float or str, optional
         Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
@@ -231,14 +234,14 @@ class profile:
         self._options = _options.Options(
             shapes=bool(record_shapes or with_flops),
             memory=bool(profile_memory),
+            # The stack of each operator is what the tables of torch.profiler show.
+            stacks="ops" if with_stack else "",
             ring=_ring.seconds_of(ring),
             slow_step=float(slow_step or 0),
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
         options = {
-            "with_stack": with_stack,
-            "with_modules": with_modules,
         }
         self._not_recorded = [name for name, is_wanted in options.items() if is_wanted]
         # By name: those of torch.profiler have other numbers from release to release.

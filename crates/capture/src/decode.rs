@@ -20,7 +20,7 @@ mod record;
 mod replay;
 mod threads;
 
-pub use events::{CollectiveOf, Event, Mark, StepRange, Window};
+pub use events::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
 pub(crate) use process::ProcessRecords;
 pub(crate) use record::body_len;
 pub(crate) use threads::Decoded;

@@ -167,6 +167,8 @@ tags! {
     /// As `Memory`: word 1 = address, word 2 = bytes, word 3 = bytes allocated in all, word 4 = bytes held from the device,
     /// word 5 = device.
     MemoryReserved = 26;
+    /// A sampled quantity: word 1 = name id, word 2 = its value.
+    Counter = 27;
     /// An optimizer has just stepped, inside its label: word 1 = the number of the step that it ends.
     NumberedOptimizerStep = 28;
     /// The overload of a name: word 1 = the name's id | byte length << 32, then the text.
@@ -176,6 +178,12 @@ tags! {
     Collective = 31;
     /// The same with the description in the record: word 1 = byte length, word 2 = sequence number + 1, then the text.
     CollectiveText = 32;
+    /// Four bytes: the innermost open call of this thread ends.
+    ShortCallEnd = 33;
+    /// The innermost open call of this thread ends; see [`scope`].
+    CallEnd = 34;
+    /// Calls are recorded no longer: those that are open, on any thread, reach to this moment.
+    CallsStop = 35;
 }
 
 impl Tag {
@@ -188,6 +196,27 @@ impl Tag {
 
 /// Ids of inputs are smaller than this.
 pub const INPUTS_IDS: u32 = 1 << 24;
+/// Scopes of ranges beside the framework's own, which are below 10.
+///
+/// Ranges of these scopes are *calls*. Each thread has a stack of them apart from that of its ops and labels, since a
+/// label begins inside the call that enters it and ends inside another one.
+pub mod scope {
+    /// A label of the program.
+    pub const LABEL: u8 = 7;
+    /// A call of a Python function.
+    pub const PYTHON_CALL: u8 = 10;
+    /// A call of a C function from Python.
+    pub const C_CALL: u8 = 11;
+    /// A call of a module. Its name is `Class:path`.
+    pub const MODULE: u8 = 12;
+    /// A garbage collection of Python; its generation stands in place of the sequence number.
+    pub const GARBAGE_COLLECTION: u8 = 13;
+
+    /// True for ranges on the stack of calls.
+    pub const fn is_call(scope: u8) -> bool {
+        scope >= PYTHON_CALL
+    }
+}
 
 /// Word 1 of a begin: name id in bits 0..20, scope in 20..24, sequence number + 1 in 24..64 (0: none).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

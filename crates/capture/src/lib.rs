@@ -19,7 +19,7 @@ mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
-pub use decode::{CollectiveOf, Event, Mark, StepRange, Window};
+pub use decode::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};

@@ -4,7 +4,7 @@ use crate::clock::{ClockPoint, TickClock};
 use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
-use crate::{CaptureError, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, State, StepRange, Window};
+use crate::{CaptureError, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, Sample, State, StepRange, Window};
 use std::path::Path;
 
 /// A recorded thread.
@@ -45,7 +45,7 @@ pub struct Capture {
     pub overloads: Vec<String>,
     /// What ops were called with, which events refer to.
     pub inputs: Vec<Inputs>,
-    /// Ops and labels, by (thread, start, longest first).
+    /// Ops, labels and calls, by (thread, start, longest first).
     pub events: Vec<Event>,
     /// Steps that the job labelled, by start.
     pub steps: Vec<StepRange>,
@@ -53,6 +53,8 @@ pub struct Capture {
     pub optimizer_steps: Vec<Mark>,
     /// Allocations, frees and allocations that failed, by (thread, time).
     pub memory: Vec<MemoryEvent>,
+    /// Sampled quantities, by time.
+    pub samples: Vec<Sample>,
     /// When recording was switched, by time.
     pub windows: Vec<Window>,
     /// Records that the writer could not write.
@@ -114,6 +116,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         steps: decoded.steps,
         optimizer_steps: decoded.optimizer_steps,
         memory: decoded.memory,
+        samples: decoded.samples,
         windows: decoded.windows,
         dropped: header.dropped,
         is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,

@@ -3,15 +3,19 @@
 //! Every process kept its own clock; those of one host share its monotonic clock and are placed by it, exactly. Hosts
 //! are placed by their Unix time.
 
+mod calls;
+mod counters;
 mod memory;
 mod window;
 
 use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, data_parallelism, label_kind};
+use calls::{ModuleNames, kind_of_call};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use stepscope_base::StringId;
+use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Inputs, State};
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
@@ -23,12 +27,13 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 11] = [
+const FACTS_OF_A_PROCESS: [&str; 12] = [
     "process_name",
     "rank",
     "local_rank",
     "hook_refused",
     "inputs_refused",
+    "stacks_refused",
     "options_not_recorded",
     "kept_because",
     "profiler_state_refused",
@@ -63,7 +68,8 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
 
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
 fn has_something_to_say(capture: &Capture) -> bool {
-    let is_empty = capture.events.is_empty() && capture.steps.is_empty() && capture.memory.is_empty();
+    let is_collection = |event: &Event| event.scope == scope::GARBAGE_COLLECTION;
+    let is_empty = capture.events.iter().all(is_collection) && capture.steps.is_empty() && capture.memory.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
     !is_empty || !is_in_order || fact(capture, "hook_refused").is_some()
 }
@@ -116,9 +122,18 @@ impl Placed<'_> {
         let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
         let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
         let of_ops = OfOps { overloads, inputs };
+        let mut modules = ModuleNames::new(capture);
         for event in &capture.events {
-            self.add_event(event, &tracks, &names, &of_ops, builder);
+            match kind_of_call(event.scope) {
+                Some(SliceKind::Module) => {
+                    let name = modules.name(event, builder);
+                    self.add_call(event, &tracks, SliceKind::Module, name, builder);
+                }
+                Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
+                None => self.add_event(event, &tracks, &names, &of_ops, builder),
+            }
         }
+        counters::add_counters(capture, self.offset_ns, process, builder);
         for step in &capture.steps {
             let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
             let (start_ns, dur_ns) = self.place(step.start_ns, step.end_ns);
@@ -134,12 +149,25 @@ impl Placed<'_> {
         self.add_memory(rank, &tracks, devices, builder);
     }
 
-    /// Start in Unix time, and duration; numbers that only damage can explain are cut to what arithmetic can bear.
+    /// Start in Unix time, and duration.
     fn place(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
-        const FARTHEST_NS: i64 = 1 << 61;
-        let start_ns = start_ns.saturating_add(self.offset_ns).clamp(-FARTHEST_NS, FARTHEST_NS);
-        let end_ns = end_ns.saturating_add(self.offset_ns).clamp(start_ns, FARTHEST_NS);
-        (start_ns, end_ns - start_ns)
+        let start_ns = place_ns(start_ns, self.offset_ns);
+        (start_ns, place_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
+    }
+
+    fn add_call(
+        &self,
+        event: &Event,
+        tracks: &BTreeMap<u32, TrackId>,
+        kind: SliceKind,
+        name: StringId,
+        builder: &mut TraceBuilder,
+    ) {
+        let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
+        let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
+        if event.is_unfinished {
+            builder.set_unfinished(slice);
+        }
     }
 
     fn add_event(
@@ -171,6 +199,12 @@ impl Placed<'_> {
             builder.add_step_label(slice, number);
         }
     }
+}
+
+/// Unix time; numbers that only damage can explain are cut to what arithmetic can bear.
+fn place_ns(time_ns: i64, offset_ns: i64) -> i64 {
+    const FARTHEST_NS: i64 = 1 << 61;
+    time_ns.saturating_add(offset_ns).clamp(-FARTHEST_NS, FARTHEST_NS)
 }
 
 fn kind_of_label(name: &str) -> SliceKind {
@@ -278,6 +312,9 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
     }
     if let Some(reason) = fact(capture, "hook_refused") {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
+    }
+    if let Some(reason) = fact(capture, "stacks_refused") {
+        findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
     }
     if let Some(reason) = fact(capture, "inputs_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));

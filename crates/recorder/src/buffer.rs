@@ -1,10 +1,12 @@
 //! One thread's buffer: where records are written.
 
+mod calls;
 mod collectives;
 mod inputs;
 mod records;
 mod segments;
 
+pub use calls::{outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around};
 pub use collectives::describe_collective;
 pub(crate) use records::truncated;
 
@@ -17,6 +19,7 @@ use std::ffi::c_char;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use stepscope_capture::inputs::Signature;
+use stepscope_capture::layout::scope::LABEL;
 use stepscope_capture::layout::{BeginWord, Tag, first_word};
 use stepscope_capture::short::{Begin, Reference};
 
@@ -54,6 +57,8 @@ pub(crate) struct ThreadBuffer {
     is_dry: bool,
     ordinal: u32,
     part: u32,
+    /// Calls of Python and of modules.
+    calls: calls::Calls,
 }
 
 thread_local! {
@@ -182,6 +187,10 @@ unsafe fn begin_with(
     inputs: Option<impl FnOnce(&mut Signature)>,
 ) {
     with_buffer(|buffer| {
+        // A label begins inside the call that enters it, which ends before the label: written, the two would overlap.
+        if !buffer.calls.is_settled() && scope != LABEL {
+            buffer.settle_calls();
+        }
         // SAFETY: the caller's promise.
         let known = unsafe { buffer.known_name_id(Name::stable(text)) };
         let id = match known {
@@ -256,6 +265,7 @@ impl ThreadBuffer {
             is_dry: false,
             ordinal: 0,
             part: 0,
+            calls: calls::Calls::default(),
         }
     }
 
@@ -269,7 +279,12 @@ impl ThreadBuffer {
     #[inline(always)]
     fn write_begin(&mut self, begin: &Begin) {
         let short = self.reference.short_begin(begin);
-        let at_ticks = ticks();
+        // As late as can be: what is done before is not the op's.
+        self.write_begin_at(ticks(), short, begin);
+    }
+
+    #[inline(always)]
+    fn write_begin_at(&mut self, at_ticks: u64, short: Option<(Tag, u32)>, begin: &Begin) {
         let word = short.and_then(|(tag, second)| Some((self.reference.short_word(at_ticks, tag)?, second)));
         match word {
             Some((first, second)) => {
@@ -306,7 +321,12 @@ impl ThreadBuffer {
     /// Writes an end; the caller reserved a word.
     #[inline(always)]
     fn write_end(&mut self, at_ticks: u64) {
-        match self.reference.short_word(at_ticks, Tag::ShortEnd) {
+        self.write_end_as(at_ticks, Tag::ShortEnd, Tag::End);
+    }
+
+    #[inline(always)]
+    fn write_end_as(&mut self, at_ticks: u64, short: Tag, long: Tag) {
+        match self.reference.short_word(at_ticks, short) {
             Some(first) => {
                 // SAFETY: `reserve` gave room for a longer record.
                 unsafe {
@@ -315,7 +335,7 @@ impl ThreadBuffer {
                 }
                 self.reference.ticks = at_ticks;
             }
-            None => self.write(at_ticks, Tag::End, &[], &[]),
+            None => self.write(at_ticks, long, &[], &[]),
         }
     }
 
@@ -354,7 +374,7 @@ impl ThreadBuffer {
 
     /// The id of `name`, written to the capture before it is used; `None` when the table is full.
     #[inline(always)]
-    unsafe fn name_id(&mut self, name: Name) -> Option<u32> {
+    pub(crate) unsafe fn name_id(&mut self, name: Name) -> Option<u32> {
         // SAFETY: the caller's promise.
         unsafe { self.known_name_id(name).or_else(|| self.intern(name)) }
     }

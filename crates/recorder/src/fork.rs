@@ -1,5 +1,7 @@
 //! A forked child gets a capture of its own: two processes must never write one mapping.
 
+use crate::call_names::NAMES;
+use crate::calls::SEEDS;
 use crate::session::STATE;
 use std::sync::Once;
 
@@ -12,16 +14,24 @@ pub(crate) fn install() {
     });
 }
 
-/// Nobody may be inside the lock when the process is copied.
+/// Nobody may be inside a lock when the process is copied.
 unsafe extern "C" fn before() {
     std::mem::forget(STATE.lock());
+    std::mem::forget(NAMES.lock());
+    std::mem::forget(SEEDS.lock());
 }
 
 unsafe extern "C" fn in_parent() {
+    release();
+}
+
+fn release() {
     STATE.force_unlock();
+    NAMES.force_unlock();
+    SEEDS.force_unlock();
 }
 
 unsafe extern "C" fn in_child() {
-    STATE.force_unlock();
+    release();
     STATE.lock().become_child();
 }

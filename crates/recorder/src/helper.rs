@@ -3,7 +3,7 @@
 use crate::keep::{Keeper, Requests};
 use crate::ring::Ring;
 use crate::session::{STATE, Segment};
-use crate::{clock, labels};
+use crate::{clock, counters, labels};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,8 @@ const READY: usize = 2;
 /// Time from one reading of the clocks to the next; the first ones come faster, so that a short capture has a rate.
 const CLOCK_PERIOD: Duration = Duration::from_secs(1);
 const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(1);
+/// Time from one sample of the counters to the next.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 
 pub(crate) struct Helper {
     join: JoinHandle<()>,
@@ -74,6 +76,8 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
     let (mut ring, mut keeper) = ring.unzip();
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
+    let mut next_sample = next_clock;
+    let sampler = counters::Sampler::new();
     while !is_stopping.load(Ordering::Acquire) {
         tend_segments(file, ring.as_mut());
         if let (Some(ring), Some(keeper)) = (&mut ring, &mut keeper) {
@@ -88,7 +92,13 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
             next_clock = now + period;
             period = (period * 10).min(CLOCK_PERIOD);
         }
-        std::thread::park_timeout(next_clock.saturating_duration_since(std::time::Instant::now()));
+        if counters::are_on() && now >= next_sample {
+            sampler.sample();
+            next_sample = now + SAMPLE_PERIOD;
+        }
+        // A sample that is switched on meanwhile may be late by one clock period at most.
+        let next = if counters::are_on() { next_clock.min(next_sample) } else { next_clock };
+        std::thread::park_timeout(next.saturating_duration_since(std::time::Instant::now()));
     }
     // What was asked for a moment ago is kept, too.
     if let Some(keeper) = &mut keeper {

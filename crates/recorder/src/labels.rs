@@ -8,7 +8,7 @@ use crate::names::Name;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stepscope_capture::layout::Tag;
+use stepscope_capture::layout::{Tag, scope};
 
 /// The framework's scope of labels.
 const USER_SCOPE: u8 = 7;
@@ -18,9 +18,14 @@ pub fn begin_label(name: &str) -> OpenOp {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     // Odd, so that it never equals the address of an op.
     let token = NEXT.fetch_add(2, Ordering::Relaxed);
-    // SAFETY: `name` lives; no name is known by the address of the empty one.
-    unsafe { begin(c"".as_ptr(), || Name::text(name), USER_SCOPE, -1, 0, token) };
+    begin_label_as(token, name);
     token
+}
+
+/// A label begins on the calling thread, and is ended by `token`, which no other open op or label of it has.
+pub fn begin_label_as(token: OpenOp, name: &str) {
+    // SAFETY: `name` lives; no name is known by the address of the empty one.
+    unsafe { begin(c"".as_ptr(), || Name::text(name), scope::LABEL, -1, 0, token) };
 }
 
 /// The label with this token ends.

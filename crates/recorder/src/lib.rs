@@ -10,7 +10,10 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod call_names;
+mod calls;
 mod clock;
+mod counters;
 mod fork;
 mod helper;
 mod inputs;
@@ -22,11 +25,17 @@ mod names;
 mod ring;
 mod session;
 
-pub use buffer::{OpenOp, begin, begin_with_inputs, describe_collective, end, set_framework_thread};
+pub use buffer::{
+    OpenOp, begin, begin_with_inputs, describe_collective, end, outermost_call, pop_call, pop_calls, pop_outer_call,
+    push_call, put_calls_around, set_framework_thread,
+};
+pub use call_names::{CallName, call_name};
+pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
+pub use counters::{start_counters, stop_counters};
 pub use keep::{keep, keep_on_signal};
 pub use labels::{
-    begin_constant_label, begin_label, end_constant_label, end_label, mark_optimizer_step, mark_step, name_thread,
-    reintroduce_thread, step_begin, step_end,
+    begin_constant_label, begin_label, begin_label_as, end_constant_label, end_label, mark_optimizer_step, mark_step,
+    name_thread, reintroduce_thread, step_begin, step_end,
 };
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
@@ -35,3 +44,4 @@ pub use stepscope_capture::collectives;
 
 pub use session::{Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_window};
 pub use stepscope_capture::inputs::Signature;
+pub use stepscope_capture::layout::scope;

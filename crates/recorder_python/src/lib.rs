@@ -3,9 +3,27 @@
 //! Nothing here raises into a training loop: only opening a capture and probing PyTorch can fail, and the Python side
 //! turns those failures into a message.
 
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod annotation;
+mod collections;
+mod cpython;
+mod function_names;
+mod modules;
+mod stacks;
+
 #[pyo3::pymodule]
 mod _recorder {
-    use pyo3::exceptions::{PyOSError, PyRuntimeError};
+    #[pymodule_export]
+    use super::annotation::{make_annotate, set_labels};
+    #[pymodule_export]
+    use super::collections::on_collection;
+    #[pymodule_export]
+    use super::modules::{forget_module, module_calls, name_module};
+    #[pymodule_export]
+    use super::stacks::{hide, show, start_stacks, stop_stacks};
+    use pyo3::exceptions::{PyImportError, PyOSError, PyRuntimeError};
     use pyo3::prelude::*;
     use pyo3::types::PyString;
     use std::borrow::Cow;
@@ -14,6 +32,17 @@ mod _recorder {
     use std::time::Duration;
     use stepscope_recorder as recorder;
     use stepscope_recorder_torch as torch;
+
+    /// What is followed here is a process's, and PyTorch is of its main interpreter: no other may load this.
+    #[pymodule_init]
+    fn check_interpreter(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // SAFETY: a module is loaded with the interpreter's lock held.
+        let interpreter = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
+        match interpreter {
+            0 => Ok(()),
+            _ => Err(PyImportError::new_err("stepscope records the main interpreter only, not sub-interpreters")),
+        }
+    }
 
     /// Opens this process's capture below the run folder; gives (path of the capture, whether it is new).
     /// With `ring_ns` only that much of the past is kept.
@@ -248,6 +277,18 @@ mod _recorder {
             recorder::collectives::describe(facts.iter().map(|(key, value)| (key.as_str(), value.clone())))
         };
         torch::set_labelled_group(facts.map(|facts| (describe(facts), sequence_number)));
+    }
+
+    /// Samples the process's memory and CPU time from now on.
+    #[pyfunction]
+    fn start_counters() {
+        recorder::start_counters();
+    }
+
+    /// Samples no longer.
+    #[pyfunction]
+    fn stop_counters() {
+        recorder::stop_counters();
     }
 
     /// Text as Python has it: halves of surrogate pairs (undecodable file names) are replaced, anything but text is

@@ -21,6 +21,7 @@ mod state;
 pub use collectives::{InfoLayout, probe_collectives, prove_tensors_begin, prove_tensors_end, set_labelled_group};
 pub use hook::{hook, is_hooked, unhook};
 pub use inputs::probe::{KnownTensor, inputs_probe_begin, inputs_probe_cancel, inputs_probe_end};
+pub use peek::Peek;
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};
 pub use state::{attend_thread, is_attending, probe_state, start_state, step_aside, step_back, stop_state};

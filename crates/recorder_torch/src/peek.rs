@@ -3,14 +3,17 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A window onto this process's own memory: bytes go through a pipe, so that the kernel checks every address.
-pub(crate) struct Peek {
+pub struct Peek {
     read: OwnedFd,
     write: OwnedFd,
 }
 
 impl Peek {
     /// Opens the pipe.
-    pub(crate) fn new() -> std::io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the process has no more file descriptors.
+    pub fn new() -> std::io::Result<Self> {
         let mut fds = [0; 2];
         // SAFETY: room for two descriptors, which are then owned.
         unsafe {
@@ -22,7 +25,7 @@ impl Peek {
     }
 
     /// Copies `into.len()` bytes (at most one page) from `address`; gives how many were readable.
-    pub(crate) fn copy(&self, address: *const u8, into: &mut [u8]) -> usize {
+    pub fn copy(&self, address: *const u8, into: &mut [u8]) -> usize {
         let len = into.len().min(4096);
         // SAFETY: the kernel reports unreadable addresses instead of faulting; the pipe is empty and holds a page.
         unsafe {

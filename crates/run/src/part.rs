@@ -25,8 +25,10 @@ use std::cmp::Reverse;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use stepscope_capture::layout::scope;
 use stepscope_capture::{
-    Capture, CollectiveOf, Event, Mark, MemoryEvent, ProcessIdentity, RingWindow, State, StepRange, Thread, Window,
+    Capture, CollectiveOf, Event, Mark, MemoryEvent, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread,
+    Window,
 };
 
 /// The key of a part's metadata.
@@ -36,8 +38,6 @@ const PART_VERSION: u32 = 2;
 const ROWS_PER_BATCH: usize = 1 << 16;
 /// Distinct inputs are kept once as long as they take no more than this.
 const INPUTS_DICTIONARY_BYTES: usize = 32 << 20;
-/// The scope of a label.
-const USER_SCOPE: u8 = 7;
 
 /// A part's metadata: what holds for the whole process.
 #[derive(Serialize, Deserialize)]
@@ -93,6 +93,8 @@ struct Row<'a> {
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
     collective: Option<CollectiveOf>,
+    module_class: Option<&'a str>,
+    value: Option<i64>,
 }
 
 fn schema() -> Schema {
@@ -116,6 +118,8 @@ fn schema() -> Schema {
             Field::new("inputs", dictionary(), true),
             Field::new("collective", dictionary(), true),
             Field::new("collective_sequence_number", DataType::Int64, true),
+            Field::new("module_class", dictionary(), true),
+            Field::new("value", DataType::Int64, true),
         ]
         .into_iter()
         .chain(memory::fields())
@@ -196,6 +200,7 @@ enum Recorded<'a> {
     Step(&'a StepRange),
     OptimizerStep(&'a Mark),
     Memory(&'a MemoryEvent),
+    Sample(&'a Sample),
 }
 
 impl Recorded<'_> {
@@ -206,6 +211,7 @@ impl Recorded<'_> {
             Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
             Self::OptimizerStep(mark) => (mark.thread, mark.time_ns, mark.time_ns),
             Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
+            Self::Sample(sample) => (sample.thread, sample.time_ns, sample.time_ns),
         };
         (thread, start_ns, end_ns.saturating_sub(start_ns).max(0))
     }
@@ -218,6 +224,7 @@ fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
     all.extend(capture.steps.iter().map(Recorded::Step));
     all.extend(capture.optimizer_steps.iter().map(Recorded::OptimizerStep));
     all.extend(capture.memory.iter().map(Recorded::Memory));
+    all.extend(capture.samples.iter().map(Recorded::Sample));
     // Lists that are in order already, one after the other: the sort finds and merges them.
     all.sort_by_key(|recorded| {
         let (thread, start_ns, dur_ns) = recorded.place();
@@ -243,23 +250,54 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         is_unfinished: false,
         memory: None,
         collective: None,
+        module_class: None,
+        value: None,
     };
+    let name_of = |name: u32| capture.names.get(name as usize).map_or("", String::as_str);
     match recorded {
-        Recorded::Event(event) => Row {
-            name: capture.names.get(event.name as usize).map_or("", String::as_str),
-            overload: capture.overloads.get(event.name as usize).map(String::as_str).filter(|text| !text.is_empty()),
-            inputs: event.inputs,
-            scope: Some(event.scope),
-            sequence_number: event.sequence_number,
-            forward_thread: event.forward_thread,
-            is_unfinished: event.is_unfinished,
-            collective: event.collective,
-            ..empty(if event.scope == USER_SCOPE { "label" } else { "op" })
-        },
+        Recorded::Event(event) => {
+            let is_collection = event.scope == scope::GARBAGE_COLLECTION;
+            let (module_class, name) = split_module(name_of(event.name), event.scope);
+            Row {
+                name,
+                overload: capture
+                    .overloads
+                    .get(event.name as usize)
+                    .map(String::as_str)
+                    .filter(|text| !text.is_empty()),
+                inputs: event.inputs,
+                scope: Some(event.scope),
+                sequence_number: event.sequence_number.filter(|_| !is_collection),
+                forward_thread: event.forward_thread,
+                is_unfinished: event.is_unfinished,
+                collective: event.collective,
+                module_class,
+                value: event.sequence_number.filter(|_| is_collection),
+                ..empty(kind_of(event.scope))
+            }
+        }
         Recorded::Step(step) => Row { step: Some(step.number), is_unfinished: step.is_unfinished, ..empty("step") },
         Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
+        Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
     }
+}
+
+fn kind_of(scope: u8) -> &'static str {
+    match scope {
+        scope::LABEL => "label",
+        scope::PYTHON_CALL => "python_call",
+        scope::C_CALL => "c_call",
+        scope::MODULE => "module",
+        scope::GARBAGE_COLLECTION => "garbage_collection",
+        _ => "op",
+    }
+}
+
+/// Class and path of a module; other names are not taken apart.
+fn split_module(name: &str, scope: u8) -> (Option<&str>, &str) {
+    let parts = name.split_once(':').filter(|_| scope == scope::MODULE);
+    parts.map_or((None, name), |(class, path)| (Some(class), path))
 }
 
 fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
@@ -282,6 +320,8 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         inputs_column(&rows.iter().map(|row| row.inputs).collect::<Vec<_>>(), &capture.inputs)?,
         collectives::texts(rows.iter().map(|row| row.collective), &capture.names),
         collectives::sequence_numbers(rows.iter().map(|row| row.collective)),
+        text_column(rows.iter().map(|row| row.module_class))?,
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.value))),
     ];
     columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
     Ok(columns)
@@ -377,6 +417,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
     capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    capture.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     Ok(capture)
 }
 
@@ -409,6 +450,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
+        samples: Vec::new(),
         windows: metadata.windows.into_iter().map(window).collect(),
         dropped: metadata.dropped,
         is_disk_full: metadata.is_disk_full,
@@ -443,8 +485,10 @@ fn read_batch(
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
     let collectives = Collectives::of(batch);
-    // Parts of version 1 have neither.
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
+    let module_class = Text::of(batch, "module_class");
+    let value = column::<Int64Array>(batch, "value");
+    let value_of = |row: usize| value.filter(|value| value.is_valid(row)).map(|value| value.value(row));
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
         let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
@@ -457,15 +501,21 @@ fn read_batch(
             memory::ALLOCATION | memory::OUT_OF_MEMORY => {
                 capture.memory.push(memory.as_ref()?.event(row, thread, start_ns)?);
             }
+            "counter" => {
+                let name = name_id(name.value(row)?, "", capture, names);
+                capture.samples.push(Sample { thread, name, time_ns: start_ns, value: value_of(row)? });
+            }
             "optimizer_step" => {
                 let number = step.is_valid(row).then(|| step.value(row));
                 capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
             }
             _ => {
+                let class = module_class.as_ref().and_then(|class| class.value(row));
                 let overload_key = overload.as_ref().and_then(|overload| overload.key(row));
-                let id = match ids.get(&(name.key(row)?, overload_key)) {
-                    Some(id) => *id,
-                    None => {
+                let id = match (class, ids.get(&(name.key(row)?, overload_key))) {
+                    (Some(class), _) => name_id(&format!("{class}:{}", name.value(row)?), "", capture, names),
+                    (None, Some(id)) => *id,
+                    (None, None) => {
                         let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
                         let id = name_id(name.value(row)?, overload, capture, names);
                         ids.insert((name.key(row)?, overload_key), id);
@@ -475,6 +525,7 @@ fn read_batch(
                 let text = inputs_text.as_ref().and_then(|text| text.value(row));
                 let inputs = text.and_then(|text| inputs.row_of(text, &mut capture.inputs));
                 let collective = collectives.as_ref().and_then(|columns| columns.value(row, capture, names));
+                let sequence_number = sequence.is_valid(row).then(|| sequence.value(row));
                 capture.events.push(Event {
                     thread,
                     name: id,
@@ -482,7 +533,7 @@ fn read_batch(
                     start_ns,
                     end_ns,
                     is_unfinished,
-                    sequence_number: sequence.is_valid(row).then(|| sequence.value(row)),
+                    sequence_number: sequence_number.or_else(|| value_of(row)),
                     forward_thread: forward.is_valid(row).then(|| forward.value(row)),
                     inputs,
                     collective,

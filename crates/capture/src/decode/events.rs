@@ -1,13 +1,13 @@
 //! What a capture says, once decoded.
 
-/// An op or a label.
+/// An op, a label or a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Event {
     /// Ordinal of its thread.
     pub thread: u32,
     /// Index into the capture's names.
     pub name: u32,
-    /// The framework's scope: 0 op, 1 backward, 7 label …
+    /// The framework's scope: 0 op, 1 backward, 7 label …; or one of [`scope`](crate::layout::scope).
     pub scope: u8,
     /// Start, ns.
     pub start_ns: i64,
@@ -15,7 +15,7 @@ pub struct Event {
     pub end_ns: i64,
     /// True when its end was not recorded.
     pub is_unfinished: bool,
-    /// Autograd's sequence number.
+    /// Autograd's sequence number; of a garbage collection its generation.
     pub sequence_number: Option<i64>,
     /// The framework thread that ran the forward op.
     pub forward_thread: Option<u64>,
@@ -66,6 +66,19 @@ pub struct Mark {
     pub time_ns: i64,
     /// The number of the step that it ends, where that was recorded.
     pub number: Option<i64>,
+}
+
+/// A sampled quantity at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// Ordinal of the thread that took it.
+    pub thread: u32,
+    /// Index into the capture's names: what was sampled.
+    pub name: u32,
+    /// When, ns.
+    pub time_ns: i64,
+    /// Its value, in the unit that the name says.
+    pub value: i64,
 }
 
 /// Recording was switched on or off.

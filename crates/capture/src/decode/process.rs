@@ -18,6 +18,8 @@ pub(crate) struct ProcessRecords {
     pub(crate) clock_points: Vec<ClockPoint>,
     /// Ticks, on or off, cycle.
     pub(crate) windows: Vec<(u64, bool, u64)>,
+    /// Ticks at which calls were recorded no longer, in order.
+    pub(super) call_stops: Vec<u64>,
     /// Each with the moment it was said: the last one holds.
     facts: BTreeMap<String, (u64, String)>,
 }
@@ -25,13 +27,14 @@ pub(crate) struct ProcessRecords {
 /// Whether a record is taken in by [`ProcessRecords`], before any thread is replayed.
 pub(super) fn is_of_process(tag: Tag) -> bool {
     let is_of_inputs = matches!(tag, Tag::Inputs | Tag::InputsInPlace);
-    is_of_inputs || matches!(tag, Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window)
+    is_of_inputs || matches!(tag, Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window | Tag::CallsStop)
 }
 
 impl ProcessRecords {
     pub(super) fn of_parts(parts: &[Part]) -> Self {
         let mut process = Self::default();
         parts.iter().flat_map(|part| &part.of_process).for_each(|record| process.learn(record));
+        process.call_stops.sort_unstable();
         process
     }
 
@@ -55,6 +58,7 @@ impl ProcessRecords {
                 unix_ns: record.word(1) as i64,
             }),
             Tag::Window => self.windows.push((record.ticks, record.word(0) != 0, record.word(1))),
+            Tag::CallsStop => self.call_stops.push(record.ticks),
             _ => {}
         }
     }

@@ -71,13 +71,14 @@ pub(super) fn read_record<'a>(
     let tag = Tag::from_byte(half as u8)?;
     let short_len = match tag {
         Tag::ShortBegin | Tag::ShortBeginBackward => 8,
-        Tag::ShortEnd | Tag::Pad | Tag::InputsReference => 4,
+        Tag::ShortEnd | Tag::ShortCallEnd | Tag::Pad | Tag::InputsReference => 4,
         _ => return read_long(segment, at, tag),
     };
     let reference = reference?;
     let (tag, begin) = match tag {
         Tag::Pad | Tag::InputsReference => (tag, None),
         Tag::ShortEnd => (Tag::End, None),
+        Tag::ShortCallEnd => (Tag::CallEnd, None),
         _ => (Tag::Begin, Some(reference.begin_of(tag, half_at(segment, at + 4)?))),
     };
     let has_ticks = !matches!(tag, Tag::Pad | Tag::InputsReference);
@@ -102,9 +103,9 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let word = || word_at(rest, 0);
     let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
     let len = match tag {
-        Tag::End | Tag::OptimizerStep => 0,
+        Tag::End | Tag::OptimizerStep | Tag::CallEnd | Tag::CallsStop => 0,
         Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
-        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Collective => 16,
+        Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Counter | Tag::Collective => 16,
         Tag::CollectiveText => 16 + padded(low(word()?)),
         Tag::BeginSequence | Tag::Thread | Tag::Memory => 24,
         Tag::OutOfMemory => 32,
@@ -112,7 +113,14 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
         Tag::BeginText | Tag::ThreadName | Tag::InputsInPlace => 8 + padded(low(word()?)),
         Tag::Name | Tag::Overload | Tag::Inputs => 8 + padded(high(word()?)),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
-        Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::Pad | Tag::InputsReference => return None,
+        Tag::ShortBegin
+        | Tag::ShortBeginBackward
+        | Tag::ShortEnd
+        | Tag::ShortCallEnd
+        | Tag::Pad
+        | Tag::InputsReference => {
+            return None;
+        }
     };
     (len <= rest.len()).then_some(len)
 }

@@ -1,12 +1,13 @@
 //! One thread's records, replayed with the stack that their writer kept.
 
-use super::events::{CollectiveOf, Event, Mark, StepRange};
+use super::events::{CollectiveOf, Event, Mark, Sample, StepRange};
 use super::inputs::InputsTable;
 use super::parts::Part;
+use super::process::ProcessRecords;
 use super::record::Record;
 use crate::Thread;
 use crate::clock::{TickClock, TickCursor};
-use crate::layout::Tag;
+use crate::layout::{Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
 use std::collections::HashMap;
@@ -24,12 +25,13 @@ pub(super) struct ThreadRecords<'e> {
     pub(super) step_ends_elsewhere: Vec<(i64, u64, i64)>,
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
+    pub(super) samples: Vec<Sample>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
     /// Names that stand in the records.
     pub(super) texts: Vec<String>,
-    /// When it last recorded something, in ns and in ticks.
+    /// The latest moment of its records, in ns and in ticks.
     pub(super) last_ns: Option<i64>,
     pub(super) last_ticks: u64,
     /// When ranges ended whose begin is not there, ns.
@@ -50,13 +52,12 @@ pub(super) fn begins_event(tag: Tag) -> bool {
     matches!(tag, Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText)
 }
 
-/// Replays the parts of the thread that becomes number `ordinal` of a process with `names` names. There is one of
-/// `events` for each record that begins one.
+/// Replays the parts of the thread that becomes number `ordinal` of `process`. There is one of `events` for each record
+/// that begins one.
 pub(super) fn replay<'e>(
     ordinal: u32,
     parts: &[Part],
-    names: u32,
-    inputs: &'e InputsTable,
+    process: &'e ProcessRecords,
     clock: &TickClock,
     events: &'e mut [Event],
 ) -> ThreadRecords<'e> {
@@ -68,6 +69,7 @@ pub(super) fn replay<'e>(
         step_ends_elsewhere: Vec::new(),
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
+        samples: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
         texts: Vec::new(),
@@ -75,17 +77,18 @@ pub(super) fn replay<'e>(
         last_ticks: 0,
         lost_begins: Vec::new(),
     };
-    let (open, ids_of_texts) = (Vec::new(), HashMap::new());
     let mut replay = Replay {
         records,
         begun: 0,
-        names,
-        inputs,
+        names: process.names.len() as u32,
+        inputs: &process.inputs,
+        call_stops: &process.call_stops,
         clock: clock.cursor(),
-        open,
+        open: Vec::new(),
+        open_calls: Vec::new(),
         open_step: None,
         last: None,
-        ids_of_texts,
+        ids_of_texts: HashMap::new(),
     };
     for part in parts {
         for record in part.records.clone() {
@@ -101,11 +104,14 @@ struct Replay<'a, 'e> {
     begun: usize,
     names: u32,
     inputs: &'a InputsTable,
+    call_stops: &'a [u64],
     clock: TickCursor<'a>,
     /// Start in ticks, and index, of events that may still end on this thread.
     open: Vec<(u64, usize)>,
+    /// The same of calls.
+    open_calls: Vec<(u64, usize)>,
     open_step: Option<usize>,
-    /// Ticks of the last record.
+    /// Ticks of the latest record.
     last: Option<u64>,
     ids_of_texts: HashMap<String, u32>,
 }
@@ -123,6 +129,11 @@ impl<'e> Replay<'_, 'e> {
             Tag::ThreadName => self.records.thread.name = record.text(8, record.halves(0).0 as usize),
             Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => self.begin(record),
             Tag::End => self.end(record),
+            Tag::CallEnd => {
+                if let Some((_, at)) = self.open_calls.pop() {
+                    self.end_event(at, ticks);
+                }
+            }
             Tag::EndOuter => self.end_outer(record),
             Tag::EndElsewhere => {
                 let (name, origin, ns) = (record.halves(0).0, record.word(1), self.clock.monotonic_ns(ticks));
@@ -170,12 +181,28 @@ impl<'e> Replay<'_, 'e> {
             Tag::InputsInPlace => {
                 return self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
             }
+            Tag::Counter => {
+                let id = record.halves(0).0;
+                let name = if id < self.names { id } else { self.id_of_text("(name lost)".into()) };
+                let (time_ns, value) = (self.clock.monotonic_ns(ticks), record.word(1) as i64);
+                self.records.samples.push(Sample { thread, name, time_ns, value });
+            }
             // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
-            Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact | Tag::Clock | Tag::Window | Tag::Pad => return,
+            Tag::Name
+            | Tag::Overload
+            | Tag::Inputs
+            | Tag::Fact
+            | Tag::Clock
+            | Tag::Window
+            | Tag::CallsStop
+            | Tag::Pad => {
+                return;
+            }
             // They are read as the long ones that they stand for.
-            Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd => return,
+            Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::ShortCallEnd => return,
         }
-        self.last = Some(ticks);
+        // A call may be written long after it began.
+        self.last = self.last.max(Some(ticks));
     }
 
     #[inline]
@@ -190,7 +217,8 @@ impl<'e> Replay<'_, 'e> {
             }
         };
         let start_ns = self.clock.monotonic_ns(record.ticks);
-        self.open.push((record.ticks, self.begun));
+        let open = if scope::is_call(begin.scope) { &mut self.open_calls } else { &mut self.open };
+        open.push((record.ticks, self.begun));
         self.records.events[self.begun] = Event {
             thread: self.records.thread.ordinal,
             name,
@@ -273,6 +301,13 @@ impl<'e> Replay<'_, 'e> {
     }
 
     fn finish(mut self) -> ThreadRecords<'e> {
+        for (start, at) in std::mem::take(&mut self.open_calls) {
+            let stop = self.call_stops.partition_point(|ticks| *ticks < start);
+            match self.call_stops.get(stop) {
+                Some(ticks) => self.end_event(at, *ticks),
+                None => self.open.push((start, at)),
+            }
+        }
         self.records.left_open.append(&mut self.open);
         self.records.last_ticks = self.last.unwrap_or(0);
         self.records.last_ns = self.last.map(|ticks| self.clock.monotonic_ns(ticks));

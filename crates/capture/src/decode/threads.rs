@@ -1,7 +1,7 @@
 //! All threads of a process, replayed and put together.
 
 use super::elsewhere::{end_elsewhere, end_steps_elsewhere};
-use super::events::{Event, Mark, StepRange, Window};
+use super::events::{Event, Mark, Sample, StepRange, Window};
 use super::parts::Part;
 use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
@@ -25,6 +25,7 @@ pub(crate) struct Decoded {
     pub(crate) steps: Vec<StepRange>,
     pub(crate) optimizer_steps: Vec<Mark>,
     pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) samples: Vec<Sample>,
     pub(crate) windows: Vec<Window>,
     /// The last moment at which the process is known to have lived.
     pub(crate) last_ns: i64,
@@ -51,6 +52,8 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     steps.sort_by_key(|step| (step.start_ns, step.number));
     let mut optimizer_steps: Vec<Mark> = threads.iter().flat_map(|thread| &thread.optimizer_steps).copied().collect();
     optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    let mut samples: Vec<Sample> = threads.iter().flat_map(|thread| &thread.samples).copied().collect();
+    samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     let window = |(ticks, is_on, cycle): &(u64, bool, u64)| Window {
         time_ns: clock.monotonic_ns(*ticks),
         is_on: *is_on,
@@ -63,7 +66,19 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
     memory.sort_by_key(|event| (event.thread, event.time_ns));
     let threads = threads.into_iter().map(|thread| thread.thread).collect();
-    Decoded { threads, names, events, steps, optimizer_steps, memory, windows, last_ns, last_ticks, lost_begins }
+    Decoded {
+        threads,
+        names,
+        events,
+        steps,
+        optimizer_steps,
+        memory,
+        samples,
+        windows,
+        last_ns,
+        last_ticks,
+        lost_begins,
+    }
 }
 
 /// How many events replaying these parts makes.
@@ -84,8 +99,7 @@ fn replay_each<'e>(
         (own, events) = events.split_at_mut(events_of(parts));
         jobs.push((ordinal, parts, own));
     }
-    let names = process.names.len() as u32;
-    let replay_one = |(ordinal, parts, own)| replay(ordinal, parts, names, &process.inputs, clock, own);
+    let replay_one = |(ordinal, parts, own)| replay(ordinal, parts, process, clock, own);
     let is_much = jobs.iter().filter(|(_, _, own)| own.len() >= WORTH_A_THREAD).count() > 1;
     if !is_much {
         return jobs.into_iter().map(replay_one).collect();
@@ -126,6 +140,11 @@ fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
                 if let Some(text) = (*id as usize).checked_sub(names.len()) {
                     *id = shared[text];
                 }
+            }
+        }
+        for sample in &mut thread.samples {
+            if let Some(text) = (sample.name as usize).checked_sub(names.len()) {
+                sample.name = shared[text];
             }
         }
     }

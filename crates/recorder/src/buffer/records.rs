@@ -125,10 +125,15 @@ impl ThreadBuffer {
         let text = truncated(unsafe { name.bytes() });
         let has_room = self.reserve(2 + padded(text.len()) / 8);
         if has_room {
-            self.append(ticks(), Tag::BeginText, &[text.len() as u64 | u64::from(scope) << 32], text);
+            self.write_begin_text(ticks(), text, scope);
             self.open(op);
         }
         has_room
+    }
+
+    /// Writes a begin with its name; the caller reserved room.
+    pub(crate) fn write_begin_text(&mut self, at_ticks: u64, text: &[u8], scope: u8) {
+        self.write(at_ticks, Tag::BeginText, &[text.len() as u64 | u64::from(scope) << 32], text);
     }
 }
 

@@ -75,6 +75,7 @@ impl ThreadBuffer {
     pub(crate) fn enter(&mut self, epoch: u64) {
         (self.epoch, self.is_dry, self.part) = (epoch, false, 0);
         (self.open_len, self.unlisted) = (0, 0);
+        self.calls.forget_written();
         self.names.clear();
         self.inputs.iter_mut().for_each(|inputs| inputs.clear());
     }

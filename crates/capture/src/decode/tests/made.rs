@@ -39,6 +39,9 @@ enum What {
     InputsReference(u32),
     InputsInPlace(i64),
     Overload(u32, String),
+    CallEnd,
+    CallsStop,
+    Counter(u32, i64),
 }
 
 fn begin() -> impl Strategy<Value = Begin> {
@@ -76,6 +79,9 @@ fn what() -> impl Strategy<Value = What> {
         8 => (0u32..5).prop_map(What::InputsReference),
         2 => (0i64..4).prop_map(What::InputsInPlace),
         1 => (0u32..6, "[a-d]{0,12}").prop_map(|(id, text)| What::Overload(id, text)),
+        12 => Just(What::CallEnd),
+        1 => Just(What::CallsStop),
+        2 => (0u32..6, any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
     ]
 }
 
@@ -156,6 +162,12 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
             Some(word) => bytes.extend(word.to_le_bytes()),
             None => long(bytes, ticks, Tag::End, &[], ""),
         },
+        What::CallEnd => match reference.short_word(ticks, Tag::ShortCallEnd) {
+            Some(word) => bytes.extend(word.to_le_bytes()),
+            None => long(bytes, ticks, Tag::CallEnd, &[], ""),
+        },
+        What::CallsStop => long(bytes, ticks, Tag::CallsStop, &[], ""),
+        What::Counter(name, value) => long(bytes, ticks, Tag::Counter, &[u64::from(*name), *value as u64], ""),
         What::BeginText(text, scope) => {
             long(bytes, ticks, Tag::BeginText, &[len(text) | u64::from(*scope) << 32], text);
         }

@@ -1,13 +1,13 @@
 //! The slow twin: every record in a list first, then one thread after the other, times last.
 
-use super::super::events::{Mark, StepRange, Window};
+use super::super::events::{Mark, Sample, StepRange, Window};
 use super::super::process::is_of_process;
 use super::super::record::{Record, half_at, read_record, word_at};
 use super::Told;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::inputs::Inputs;
-use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::{Begin, Reference};
 use std::cmp::Reverse;
@@ -23,6 +23,7 @@ pub(super) struct Slow {
     pub(super) steps: Vec<StepRange>,
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
+    pub(super) samples: Vec<Sample>,
     pub(super) windows: Vec<Window>,
     pub(super) last_ns: i64,
     pub(super) ended_elsewhere: usize,
@@ -50,6 +51,7 @@ struct Ticks {
     marks: Vec<(u32, u64, Option<i64>)>,
     /// Thread, ticks, address, bytes, what is in reserve, device.
     memory: Vec<(u32, u64, Option<u64>, u64, u64, u64)>,
+    samples: Vec<(u32, u32, u64, i64)>,
     elsewhere: Vec<(u32, u64, u64)>,
     texts: HashMap<String, u32>,
     step_ends: Vec<(i64, u64)>,
@@ -66,7 +68,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     parts.sort_by_key(|(part, _)| *part);
     let records = parts.iter().flat_map(|(_, records)| records);
     let mut facts: BTreeMap<String, (u64, String)> = BTreeMap::new();
-    let (mut points, mut windows) = (Vec::new(), Vec::new());
+    let (mut points, mut windows, mut call_stops) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         let (low, high) = record.halves(0);
         match record.tag {
@@ -90,6 +92,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
                 monotonic_ns: record.word(0) as i64,
                 unix_ns: record.word(1) as i64,
             }),
+            Tag::CallsStop => call_stops.push(record.ticks),
             Tag::Window => windows.push((record.ticks, record.word(0) != 0, record.word(1))),
             _ => {}
         }
@@ -98,6 +101,9 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     let named = slow.names.len() as u32;
     for parts in parts.chunk_by(|a, b| a.0.0 == b.0.0) {
         replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);
+    }
+    for event in ticks.events.iter_mut().filter(|event| event.end.is_none() && scope::is_call(event.begin.scope)) {
+        event.end = call_stops.iter().copied().filter(|stop| *stop >= event.start).min();
     }
     slow.with_inputs = ticks.events.iter().filter(|event| event.value.is_some()).count();
     slow.ended_elsewhere = end_elsewhere(&mut ticks, &slow.threads, &slow.names);
@@ -135,7 +141,8 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32)
 fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &mut Slow, all: &mut Ticks) {
     let thread = slow.threads.len() as u32;
     let mut known = Thread { ordinal: thread, tid: 0, framework_thread: 0, name: String::new() };
-    let (mut open, mut open_step): (Vec<usize>, Option<usize>) = (Vec::new(), None);
+    let (mut open, mut open_calls): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut open_step: Option<usize> = None;
     let end =
         |at: Option<usize>, ticks, events: &mut Vec<Open>| at.into_iter().for_each(|at| events[at].end = Some(ticks));
     for record in records {
@@ -167,7 +174,11 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                     Some(_) => id_of("(name lost)".into()),
                     None => id_of(record.text(8, word as u32 as usize)),
                 };
-                open.push(all.events.len());
+                if begin.scope >= 10 {
+                    open_calls.push(all.events.len())
+                } else {
+                    open.push(all.events.len())
+                }
                 all.events.push(Open { thread, name, begin, start: ticks, end: None, collective: None, value: None });
             }
             Tag::InputsReference => {
@@ -175,6 +186,11 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 open.iter().rev().take(1).for_each(|at| all.events[*at].value = all.inputs.get(&id).cloned());
             }
             Tag::End => end(open.pop(), ticks, &mut all.events),
+            Tag::CallEnd => end(open_calls.pop(), ticks, &mut all.events),
+            Tag::Counter => {
+                let name = if (word as u32) < named { word as u32 } else { id_of("(name lost)".into()) };
+                all.samples.push((thread, name, ticks, record.word(1) as i64));
+            }
             Tag::EndOuter => {
                 let at = open.len().checked_sub((word as usize).saturating_add(1));
                 if at.is_none() {
@@ -209,7 +225,8 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             Tag::OutOfMemory => all.memory.push((thread, ticks, None, word, 88, 0xff00)),
             _ => {}
         }
-        all.last.insert(thread, ticks);
+        let last = all.last.entry(thread).or_default();
+        *last = ticks.max(*last);
     }
     slow.threads.push(known);
 }
@@ -295,6 +312,14 @@ fn in_ns(
         };
     slow.memory = ticks.memory.iter().map(memory).collect();
     slow.memory.sort_by_key(|event| (event.thread, event.time_ns));
+    let sample = |(thread, name, at, value): &(u32, u32, u64, i64)| Sample {
+        thread: *thread,
+        name: *name,
+        time_ns: ns(*at),
+        value: *value,
+    };
+    slow.samples = ticks.samples.iter().map(sample).collect();
+    slow.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     let window = |(at, is_on, cycle): &(u64, bool, u64)| Window { time_ns: ns(*at), is_on: *is_on, cycle: *cycle };
     let mut windows: Vec<Window> = windows.iter().map(window).collect();
     windows.sort_by_key(|window| window.time_ns);

@@ -1,0 +1,57 @@
+//! Calls of Python, of modules and of its garbage collector: what they are in the model, and what modules are called.
+
+use std::collections::HashMap;
+use stepscope_base::StringId;
+use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, Event};
+use stepscope_trace::{SliceKind, TraceBuilder};
+
+/// What a range of this scope is; `None` for the framework's own.
+pub(super) fn kind_of_call(scope: u8) -> Option<SliceKind> {
+    match scope {
+        scope::MODULE => Some(SliceKind::Module),
+        scope if scope::is_call(scope) => Some(SliceKind::PythonFunction),
+        _ => None,
+    }
+}
+
+/// Names modules by their place inside the module that calls them, so that the places of nested calls joined are the
+/// path: `Net.layers.3` inside `Net` is `layers.3`. Sees a capture's events in their order.
+pub(super) struct ModuleNames<'a> {
+    capture: &'a Capture,
+    thread: u32,
+    /// End and name of the calls that are open.
+    open: Vec<(i64, u32)>,
+    known: HashMap<(Option<u32>, u32), StringId>,
+}
+
+impl<'a> ModuleNames<'a> {
+    pub(super) fn new(capture: &'a Capture) -> Self {
+        Self { capture, thread: 0, open: Vec::new(), known: HashMap::new() }
+    }
+
+    /// The name of a module's call.
+    pub(super) fn name(&mut self, event: &Event, builder: &mut TraceBuilder) -> StringId {
+        if event.thread != self.thread {
+            self.thread = event.thread;
+            self.open.clear();
+        }
+        while self.open.last().is_some_and(|(end_ns, _)| *end_ns <= event.start_ns) {
+            self.open.pop();
+        }
+        let caller = self.open.last().map(|(_, name)| *name);
+        self.open.push((event.end_ns, event.name));
+        let names = &self.capture.names;
+        *self.known.entry((caller, event.name)).or_insert_with(|| {
+            let path = path_of(&names[event.name as usize]);
+            let inside = caller.and_then(|caller| path.strip_prefix(path_of(&names[caller as usize])));
+            let inside = inside.and_then(|inside| inside.strip_prefix('.'));
+            builder.strings.intern(inside.unwrap_or(path))
+        })
+    }
+}
+
+/// The path in a module's recorded name, which begins with its class.
+fn path_of(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, path)| path)
+}

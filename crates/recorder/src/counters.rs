@@ -1,0 +1,79 @@
+//! What the process takes of the machine, sampled by the helper thread.
+
+use crate::buffer::with_buffer;
+use crate::clock::ticks;
+use crate::names::Name;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use stepscope_capture::layout::Tag;
+
+static ARE_ON: AtomicBool = AtomicBool::new(false);
+
+/// Samples from now on.
+pub fn start_counters() {
+    ARE_ON.store(true, Ordering::Relaxed);
+}
+
+/// Samples no longer.
+pub fn stop_counters() {
+    ARE_ON.store(false, Ordering::Relaxed);
+}
+
+pub(crate) fn are_on() -> bool {
+    ARE_ON.load(Ordering::Relaxed)
+}
+
+/// Reads the quantities.
+pub(crate) struct Sampler {
+    memory: Option<File>,
+    page_bytes: i64,
+}
+
+impl Sampler {
+    pub(crate) fn new() -> Self {
+        // SAFETY: a plain question.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        Self { memory: File::open("/proc/self/statm").ok(), page_bytes }
+    }
+
+    /// Writes what holds now; what cannot be read is left out.
+    pub(crate) fn sample(&self) {
+        let resident = self.resident_bytes();
+        let [user, system] = cpu_ns().map_or([None; 2], |times| times.map(Some));
+        let quantities = [
+            ("process memory (bytes)", resident),
+            ("process CPU user (ns)", user),
+            ("process CPU system (ns)", system),
+        ];
+        for (name, value) in quantities {
+            value.into_iter().for_each(|value| append(name, value));
+        }
+    }
+
+    /// The pages that the process has in memory: the second number of `statm`.
+    fn resident_bytes(&self) -> Option<i64> {
+        let mut text = [0; 128];
+        let len = self.memory.as_ref()?.read_at(&mut text, 0).ok()?;
+        let pages: i64 = std::str::from_utf8(&text[..len]).ok()?.split(' ').nth(1)?.parse().ok()?;
+        pages.checked_mul(self.page_bytes)
+    }
+}
+
+/// CPU time of all threads so far, in the program and in the kernel on its behalf.
+fn cpu_ns() -> Option<[i64; 2]> {
+    // SAFETY: a plain structure that the call fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_SELF, &mut usage) == 0).then_some(usage)?
+    };
+    Some([usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec * 1_000_000_000 + time.tv_usec * 1000))
+}
+
+fn append(name: &'static str, value: i64) {
+    with_buffer(|buffer| {
+        // SAFETY: a text that lives for ever.
+        let Some(id) = (unsafe { buffer.name_id(Name::text(name)) }) else { return };
+        buffer.append(ticks(), Tag::Counter, &[u64::from(id), value as u64], &[]);
+    });
+}

@@ -1,0 +1,103 @@
+//! Functions of CPython that the stable interface does not have, found by name in the process.
+
+use pyo3::ffi::{PyObject, PyThreadState};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// Called by the interpreter around calls: object, frame, what happened, what it happened to.
+pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int, *mut PyObject) -> c_int;
+/// A built-in function that takes its arguments as an array.
+pub(crate) type FastFunction = unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, isize) -> *mut PyObject;
+
+unsafe extern "C" {
+    pub(crate) fn PyFrame_GetCode(frame: *mut c_void) -> *mut PyObject;
+    pub(crate) fn PyUnicode_AsUTF8AndSize(text: *mut PyObject, len: *mut isize) -> *const c_char;
+}
+
+/// `PyMethodDef` as every release lays it out.
+#[repr(C)]
+pub(crate) struct MethodDefinition {
+    pub(crate) name: *const c_char,
+    pub(crate) function: *const c_void,
+    pub(crate) flags: c_int,
+    pub(crate) doc: *const c_char,
+}
+
+// SAFETY: the pointers are to constants.
+unsafe impl Sync for MethodDefinition {}
+
+/// The function takes its arguments as an array.
+pub(crate) const FAST: c_int = 0x80;
+/// The function takes one argument.
+pub(crate) const ONE: c_int = 0x08;
+
+impl MethodDefinition {
+    pub(crate) const fn new(name: &'static CStr, function: *const c_void, flags: c_int) -> Self {
+        Self { name: name.as_ptr(), function, flags, doc: std::ptr::null() }
+    }
+
+    /// The built-in function that it describes: a new reference; null with an exception set.
+    pub(crate) fn make(&'static self) -> *mut PyObject {
+        let definition = std::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the definition is as CPython lays it out, and lives for ever.
+        unsafe { pyo3::ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), std::ptr::null_mut()) }
+    }
+}
+
+/// What lets data hang on a code object.
+#[derive(Clone, Copy)]
+pub(crate) struct CodeExtra {
+    pub(crate) request: unsafe extern "C" fn(Option<unsafe extern "C" fn(*mut c_void)>) -> isize,
+    pub(crate) get: unsafe extern "C" fn(*mut PyObject, isize, *mut *mut c_void) -> c_int,
+    pub(crate) set: unsafe extern "C" fn(*mut PyObject, isize, *mut c_void) -> c_int,
+}
+
+impl CodeExtra {
+    pub(crate) fn find() -> Option<Self> {
+        // SAFETY: the names fix the types, which did not change with the prefix in 3.12.
+        unsafe {
+            Some(Self {
+                request: symbol(c"PyUnstable_Eval_RequestCodeExtraIndex")
+                    .or_else(|| symbol(c"_PyEval_RequestCodeExtraIndex"))?,
+                get: symbol(c"PyUnstable_Code_GetExtra").or_else(|| symbol(c"_PyCode_GetExtra"))?,
+                set: symbol(c"PyUnstable_Code_SetExtra").or_else(|| symbol(c"_PyCode_SetExtra"))?,
+            })
+        }
+    }
+}
+
+/// What sets a thread's profile function, before 3.12.
+#[derive(Clone, Copy)]
+pub(crate) struct Profiling {
+    pub(crate) set: unsafe extern "C" fn(*mut PyThreadState, Option<ProfileFunction>, *mut PyObject) -> c_int,
+    pub(crate) first_thread: unsafe extern "C" fn(*mut pyo3::ffi::PyInterpreterState) -> *mut PyThreadState,
+    pub(crate) next_thread: unsafe extern "C" fn(*mut PyThreadState) -> *mut PyThreadState,
+    pub(crate) frame_of: unsafe extern "C" fn(*mut PyThreadState) -> *mut c_void,
+    pub(crate) frame_back: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+}
+
+impl Profiling {
+    pub(crate) fn find() -> Option<Self> {
+        // SAFETY: the names fix the types.
+        unsafe {
+            Some(Self {
+                set: symbol(c"_PyEval_SetProfile")?,
+                first_thread: symbol(c"PyInterpreterState_ThreadHead")?,
+                next_thread: symbol(c"PyThreadState_Next")?,
+                frame_of: symbol(c"PyThreadState_GetFrame")?,
+                frame_back: symbol(c"PyFrame_GetBack")?,
+            })
+        }
+    }
+}
+
+/// The function called `name`.
+///
+/// # Safety
+/// `F` is the function's type.
+unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: a terminated name.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    // SAFETY: the caller's promise; the sizes are equal.
+    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
+}

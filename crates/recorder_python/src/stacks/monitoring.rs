@@ -1,0 +1,129 @@
+//! `sys.monitoring`, since Python 3.12: one tool among others, told of calls on all threads.
+
+use super::{enter_c_function, enter_code, leave_c_function, leave_code};
+use crate::cpython::{FAST, FastFunction, MethodDefinition};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The ids that no kind of tool has for its own. That of profilers is left to `cProfile`, which takes no other.
+const FREE_TOOLS: [i32; 2] = [4, 3];
+const NO_TOOL: i32 = -1;
+static TOOL: AtomicI32 = AtomicI32::new(NO_TOOL);
+
+const fn definition(name: &'static CStr, function: FastFunction) -> MethodDefinition {
+    MethodDefinition::new(name, function as *const c_void, FAST)
+}
+
+/// What is called at which event.
+static CALLBACKS: [(&str, MethodDefinition); 9] = [
+    ("PY_START", definition(c"enter", on_enter)),
+    ("PY_RESUME", definition(c"enter", on_enter)),
+    ("PY_THROW", definition(c"enter", on_enter)),
+    ("PY_RETURN", definition(c"leave", on_leave)),
+    ("PY_YIELD", definition(c"leave", on_leave)),
+    ("PY_UNWIND", definition(c"leave", on_leave)),
+    ("CALL", definition(c"call", on_call)),
+    ("C_RETURN", definition(c"c_return", on_c_return)),
+    ("C_RAISE", definition(c"c_return", on_c_return)),
+];
+
+/// Registers everything. A later call begins anew.
+pub(super) fn start(py: Python<'_>) -> PyResult<()> {
+    let monitoring = py.import("sys")?.getattr("monitoring")?;
+    let mut tool = TOOL.load(Ordering::Relaxed);
+    if tool == NO_TOOL {
+        for id in FREE_TOOLS {
+            if monitoring.call_method1("get_tool", (id,))?.is_none() {
+                monitoring.call_method1("use_tool_id", (id, "stepscope"))?;
+                tool = id;
+                break;
+            }
+        }
+        if tool == NO_TOOL {
+            return Err(PyRuntimeError::new_err("other tools use all free ids of sys.monitoring"));
+        }
+        TOOL.store(tool, Ordering::Relaxed);
+    }
+    let events = monitoring.getattr("events")?;
+    let mut mask = 0;
+    for (event, definition) in &CALLBACKS {
+        let event: i32 = events.getattr(*event)?.extract()?;
+        // SAFETY: a new reference, or null with the exception that is then raised.
+        let callback = unsafe { Bound::from_owned_ptr_or_err(py, definition.make())? };
+        monitoring.call_method1("register_callback", (tool, event, callback))?;
+        mask |= event;
+    }
+    monitoring.call_method1("set_events", (tool, mask))?;
+    Ok(())
+}
+
+/// Gives the id back.
+pub(super) fn stop(py: Python<'_>) -> PyResult<()> {
+    let tool = TOOL.swap(NO_TOOL, Ordering::Relaxed);
+    if tool == NO_TOOL {
+        return Ok(());
+    }
+    let monitoring = py.import("sys")?.getattr("monitoring")?;
+    monitoring.call_method1("set_events", (tool, 0))?;
+    let events = monitoring.getattr("events")?;
+    for (event, _) in &CALLBACKS {
+        monitoring.call_method1("register_callback", (tool, events.getattr(*event)?, py.None()))?;
+    }
+    monitoring.call_method1("free_tool_id", (tool,))?;
+    Ok(())
+}
+
+/// `None`, as callbacks return it.
+#[inline(always)]
+unsafe fn none() -> *mut PyObject {
+    // SAFETY: the callers hold the lock.
+    unsafe {
+        let none = ffi::Py_None();
+        ffi::Py_IncRef(none);
+        none
+    }
+}
+
+unsafe extern "C" fn on_enter(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+    // SAFETY: called by the interpreter with a code object first.
+    unsafe {
+        if count > 0 {
+            enter_code(*args);
+        }
+        none()
+    }
+}
+
+unsafe extern "C" fn on_leave(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+    // SAFETY: called by the interpreter with a code object first.
+    unsafe {
+        if count > 0 {
+            leave_code(*args);
+        }
+        none()
+    }
+}
+
+/// Called with code, offset, what is called, and its first argument.
+unsafe extern "C" fn on_call(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+    // SAFETY: called by the interpreter with these arguments.
+    unsafe {
+        if count > 3 {
+            enter_c_function(*args.add(2), *args.add(3));
+        }
+        none()
+    }
+}
+
+unsafe extern "C" fn on_c_return(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+    // SAFETY: called by the interpreter with these arguments.
+    unsafe {
+        if count > 2 {
+            leave_c_function(*args.add(2));
+        }
+        none()
+    }
+}

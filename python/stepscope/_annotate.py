@@ -1,0 +1,103 @@
+"""Labels around the program's own code."""
+
+import functools
+import inspect
+import sys
+
+from stepscope import _dynamo, _recorder
+
+_are_on = [False]
+
+
+def set_labels(are_on):
+    """Say whether anybody wants labels."""
+    _are_on[0] = are_on
+    _recorder.set_labels(are_on)
+
+
+def _decorate(name, function):
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_decorate(name, function.__func__))
+    # Before PyTorch is imported nothing is compiled.
+    is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling if "torch" in sys.modules else bool
+
+    if inspect.iscoroutinefunction(function):
+
+        async def labelled(*args, **kwargs):
+            with annotate(name):
+                return await function(*args, **kwargs)
+
+    elif inspect.isasyncgenfunction(function):
+
+        async def labelled(*args, **kwargs):
+            values = function(*args, **kwargs)
+            try:
+                sent = None
+                while True:
+                    with annotate(name):
+                        try:
+                            value = await values.asend(sent)
+                        except StopAsyncIteration:
+                            return
+                    sent = yield value
+            finally:
+                await values.aclose()
+
+    elif inspect.isgeneratorfunction(function):
+
+        def labelled(*args, **kwargs):
+            return (yield from _labelled_generator(name, function(*args, **kwargs)))
+
+    else:
+
+        def labelled(*args, **kwargs):
+            if is_compiling() or not _are_on[0]:
+                return function(*args, **kwargs)
+            with annotate(name):
+                return function(*args, **kwargs)
+
+    _recorder.hide(labelled.__code__)
+    return functools.update_wrapper(labelled, function)
+
+
+def _labelled_generator(name, generator):
+    """The same values; each stretch that the generator runs is a range, and the pauses between them are not."""
+    step, argument = generator.send, None
+    while True:
+        with annotate(name):
+            try:
+                value = step(argument)
+            except StopIteration as stop:
+                return stop.value
+        try:
+            argument = yield value
+            step = generator.send
+        except GeneratorExit:
+            generator.close()
+            raise
+        except BaseException as error:
+            step, argument = generator.throw, error
+
+
+annotate = _recorder.make_annotate(_decorate)
+
+
+class _Nothing:
+    """What Dynamo puts in place of an annotation: its graphs have no labels."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        pass
+
+
+def _make_traceable():
+    import torch
+
+    @torch.compiler.substitute_in_graph(annotate, skip_signature_check=True)
+    def traceable(name):
+        return _Nothing()
+
+
+_dynamo.when_loaded(_make_traceable)

@@ -1,0 +1,54 @@
+"""Records Python's calls: around each operator, or every one of them."""
+
+import gc
+import os
+import site
+import sys
+
+from stepscope import _recorder
+from stepscope._say import say
+
+_state = {"is_on": False, "has_said": False}
+
+
+def start(torch, options):
+    """Follow the calls of all threads, when the options want it."""
+    if not options.stacks or _state["is_on"]:
+        return
+    prefixes = path_prefixes(torch)
+    was_enabled = gc.isenabled()
+    # Nothing may run between the look at the threads' frames and the moment at which their calls are followed.
+    gc.disable()
+    try:
+        left_out = _recorder.start_stacks(options.stacks == "calls", prefixes, sys._current_frames())
+    except RuntimeError as refusal:
+        return _refuse(f"Python's calls are not recorded: {refusal}")
+    finally:
+        if was_enabled:
+            gc.enable()
+    _state["is_on"] = True
+    if left_out:
+        _refuse(f"Python's calls of {left_out} thread(s) are not recorded: another profiler follows them")
+
+
+def stop():
+    """Follow calls no longer."""
+    if _state["is_on"]:
+        _state["is_on"] = False
+        _recorder.stop_stacks()
+
+
+def _refuse(reason):
+    _recorder.set_fact("stacks_refused", reason)
+    if not _state["has_said"]:
+        _state["has_said"] = True
+        say(reason)
+
+
+def path_prefixes(torch=None):
+    """Folders that files are shown without, the longest of those that lie in each other first."""
+    folders = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
+    if torch is not None:
+        folders.append(os.path.dirname(os.path.dirname(torch.__file__)))
+    absolute = {os.path.abspath(folder) for folder in folders if isinstance(folder, str)}
+    return [folder.rstrip(os.sep) + os.sep for folder in sorted(absolute, reverse=True)]

@@ -1,0 +1,137 @@
+"""``stepscope.annotate`` and ``stepscope.profiler.record_function``: labels as context managers and decorators."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+import runs
+
+PROGRAM = """
+import asyncio, inspect, sys, threading
+import torch
+import stepscope
+from stepscope.profiler import profile
+annotate = stepscope.annotate
+
+@annotate("decorated")
+def decorated(x, *, y=1):
+    "Says what it does."
+    return x + y
+
+@annotate("generated")
+def generated(n):
+    for i in range(n):
+        got = yield i
+        if got: yield got
+    return "end"
+
+@annotate("awaited")
+async def awaited(x):
+    await asyncio.sleep(0)
+    return x
+
+@annotate("streamed")
+async def streamed(n):
+    for i in range(n):
+        yield i
+
+class Thing:
+    @annotate("method")
+    def method(self): return self
+    @annotate("static")
+    @staticmethod
+    def static(): return 1
+
+async def consume(): return [i async for i in streamed(3)]
+
+def everything():
+    with annotate("block"):
+        torch.ones(1).erf()
+    with annotate(name="named"): pass
+    again = annotate("again")
+    with again, again: pass
+    try:
+        with annotate("failed"): raise KeyError
+    except KeyError: pass
+    assert decorated(1, y=2) == 3
+    stream = generated(3)
+    assert next(stream) == 0 and stream.send("x") == "x" and list(stream) == [1, 2]
+    assert asyncio.run(awaited(5)) == 5 and asyncio.run(consume()) == [0, 1, 2]
+    thing = Thing()
+    assert thing.method() is thing and thing.static() == 1
+    with annotate("\\ud800"): pass
+
+everything()
+assert decorated.__name__ == "decorated" and decorated.__doc__ == "Says what it does."
+assert str(inspect.signature(decorated)) == "(x, *, y=1)"
+assert inspect.iscoroutinefunction(awaited) and inspect.isgeneratorfunction(generated)
+for wrong in ((), ("a", "b"), (1,)):
+    try: annotate(*wrong)
+    except TypeError: pass
+    else: raise AssertionError(wrong)
+with annotate("from before"):
+    with profile(run=sys.argv[1]):
+        everything()
+        thread = threading.Thread(target=everything)
+        thread.start(); thread.join()
+        until_after = annotate("until after"); until_after.__enter__()
+until_after.__exit__(None, None, None)
+everything()
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    run = tmp_path_factory.mktemp("annotate") / "run"
+    runs.execute(*runs.script(PROGRAM, run))
+    return runs.ops(run)
+
+
+def test_labels_are_counted(rows):
+    counts = Counter(row["name"] for row in rows if row["kind"] == "label")
+    twice = {"block": 1, "named": 1, "again": 2, "failed": 1, "decorated": 1, "generated": 5, "awaited": 1}
+    twice.update({"streamed": 4, "method": 1, "static": 1, "": 1})
+    assert counts == Counter({name: 2 * count for name, count in twice.items()}) + Counter(["until after"])
+
+
+def test_operators_lie_inside(rows):
+    parents = {parent["name"] for parent, row in runs.with_parents(rows) if row["name"] == "aten::erf"}
+    assert parents == {"block"}
+
+
+def test_only_what_is_still_open_is_unfinished(rows):
+    assert {row["name"] for row in rows if row["is_unfinished"]} == {"until after"}
+
+
+def test_compiled_functions_give_what_they_give_without(tmp_path):
+    text = """
+import sys, torch, stepscope
+from stepscope.profiler import profile, record_function
+
+@stepscope.annotate("inner")
+def inner(x): return x * 2
+
+def outer(x):
+    with record_function("old"):
+        x = inner(x)
+    return x + 1
+
+def blocks(x):
+    with stepscope.annotate("block"):
+        x = x * 3
+    return x + 1
+
+x = torch.ones(2)
+for run in (None, sys.argv[1]):
+    with profile(run=run) if run else stepscope.annotate("nothing"):
+        assert torch.equal(torch.compile(outer, backend="eager", fullgraph=True)(x), outer(x))
+        assert torch.equal(torch.compile(blocks, backend="eager", fullgraph=True)(x), blocks(x))
+print("same")
+"""
+    assert runs.execute(*runs.script(text, tmp_path / "run")).stdout == "same\n"
+
+
+def test_annotating_needs_no_torch(tmp_path):
+    text = "import sys, stepscope\nwith stepscope.annotate('a'): print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout == "False\n"

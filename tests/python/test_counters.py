@@ -1,0 +1,79 @@
+"""Counters of the process, and Python's garbage collections."""
+
+import json
+import sys
+
+import pytest
+import runs
+
+PROGRAM = """
+import gc, resource, sys, time
+import torch
+from stepscope.profiler import profile
+gc.disable()
+with profile(run=sys.argv[1]):
+    torch.ones(1).erf()
+    time.sleep(0.3)
+    before = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    while sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) < before + 0.5:
+        pass
+    memory = bytearray(200 << 20)
+    memory[::4096] = b"1" * len(memory[::4096])
+    time.sleep(0.5)
+    for generation in (0, 2, 1):
+        gc.collect(generation)
+usage = resource.getrusage(resource.RUSAGE_SELF)
+gc.collect()
+print([usage.ru_utime, usage.ru_stime])
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    run = tmp_path_factory.mktemp("counters") / "run"
+    times = json.loads(runs.execute(*runs.script(PROGRAM, run)).stdout)
+    return run, times, runs.rows(run)
+
+
+def samples(rows, name):
+    return sorted((row["start_ns"], row["value"]) for row in rows if row["kind"] == "counter" and row["name"] == name)
+
+
+def test_memory_grows_by_what_is_allocated(recorded):
+    values = [value for _, value in samples(recorded[2], "process memory (bytes)")]
+    grown = values[-1] - values[0]
+    assert 200 << 20 <= grown < 260 << 20
+
+
+def test_cpu_time_grows_as_the_system_says(recorded):
+    _, (user, system), rows = recorded
+    for name, seconds in (("process CPU user (ns)", user), ("process CPU system (ns)", system)):
+        values = [value for _, value in samples(rows, name)]
+        assert values == sorted(values) and values[-1] <= round(seconds * 1e9)
+    total = [
+        user + system
+        for (_, user), (_, system) in zip(
+            samples(rows, "process CPU user (ns)"), samples(rows, "process CPU system (ns)")
+        )
+    ]
+    assert total[-1] - total[0] >= 0.5e9
+
+
+def test_samples_are_taken_all_the_time(recorded):
+    times = [time for time, _ in samples(recorded[2], "process memory (bytes)")]
+    assert len(times) >= 5
+
+
+def test_counters_are_in_chrome_json(recorded, tmp_path):
+    runs.stepscope("convert", recorded[0], "-o", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    counters = [event for event in events if event["ph"] == "C" and event["name"] == "process memory (bytes)"]
+    assert len(counters) == len(samples(recorded[2], "process memory (bytes)"))
+
+
+def test_collections_with_their_generation(recorded):
+    collections = [row for row in recorded[2] if row["kind"] == "garbage_collection"]
+    assert [row["value"] for row in collections] == [0, 2, 1]
+    assert {(row["name"], row["sequence_number"]) for row in collections} == {("Python GC", None)}
+    assert all(row["dur_ns"] > 0 and not row["is_unfinished"] for row in collections)
+
