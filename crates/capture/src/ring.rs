@@ -10,7 +10,7 @@
 //! ([`NO_THREAD`](crate::layout::NO_THREAD)), and the header says up to which moment records may be missing. So the file
 //! is whole at every moment, whenever its process is killed.
 
-use crate::decode::body_len;
+use crate::decode::{body_len, short_len};
 use crate::layout::{HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::{Capture, State};
 use std::fs::File;
@@ -103,14 +103,8 @@ pub fn definitions(segment: &[u8]) -> Vec<&[u8]> {
         return found;
     }
     while let Some(tag) = segment.get(at).and_then(|byte| Tag::from_byte(*byte)) {
-        let len = match tag {
-            Tag::ShortBegin | Tag::ShortBeginBackward => 8,
-            Tag::ShortEnd | Tag::Pad => 4,
-            _ => match segment.get(at + 8..).and_then(|rest| body_len(tag, rest)) {
-                Some(len) => 8 + len,
-                None => break,
-            },
-        };
+        let long_len = || Some(8 + body_len(tag, segment.get(at + 8..)?)?);
+        let Some(len) = short_len(tag).or_else(long_len) else { break };
         if tag.is_definition() {
             found.extend(segment.get(at..at + len));
         }

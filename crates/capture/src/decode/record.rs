@@ -60,6 +60,16 @@ pub(super) fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|half| u32::from_le_bytes(half.try_into().unwrap_or_default()))
 }
 
+/// The length of a short record; `None` for long ones.
+#[inline]
+pub(crate) fn short_len(tag: Tag) -> Option<usize> {
+    match tag {
+        Tag::ShortBegin | Tag::ShortBeginBackward => Some(8),
+        Tag::ShortEnd | Tag::ShortCallEnd | Tag::Pad | Tag::InputsReference => Some(4),
+        _ => None,
+    }
+}
+
 /// The record at `at` and its length; `None` when there is none, or a short one has nothing to count from.
 #[inline(always)]
 pub(super) fn read_record<'a>(
@@ -69,11 +79,7 @@ pub(super) fn read_record<'a>(
 ) -> Option<(Record<'a>, usize)> {
     let half = half_at(segment, at)?;
     let tag = Tag::from_byte(half as u8)?;
-    let short_len = match tag {
-        Tag::ShortBegin | Tag::ShortBeginBackward => 8,
-        Tag::ShortEnd | Tag::ShortCallEnd | Tag::Pad | Tag::InputsReference => 4,
-        _ => return read_long(segment, at, tag),
-    };
+    let Some(short_len) = short_len(tag) else { return read_long(segment, at, tag) };
     let reference = reference?;
     let (tag, begin) = match tag {
         Tag::Pad | Tag::InputsReference => (tag, None),

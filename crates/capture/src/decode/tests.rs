@@ -56,6 +56,16 @@ proptest! {
     }
 
     #[test]
+    fn a_ring_finds_all_that_later_records_need(threads in prop::collection::vec(made_thread(), 1..5)) {
+        let bytes = capture_bytes(&threads);
+        let parts = Scanned::new(&bytes, SEGMENT).parts;
+        let read = parts.iter().flat_map(|part| part.records.clone());
+        let needed = read.filter(|record| record.tag.is_definition()).count();
+        let found: usize = bytes.chunks(SEGMENT).map(|segment| crate::definitions(segment).len()).sum();
+        prop_assert_eq!(found, needed);
+    }
+
+    #[test]
     fn damage_makes_no_difference_between_them(
         threads in prop::collection::vec(made_thread(), 1..4),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

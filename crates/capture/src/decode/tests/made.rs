@@ -184,7 +184,7 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         What::Name(id, name) => long(bytes, ticks, Tag::Name, &[u64::from(*id) | len(name) << 32], name),
         What::ThreadName(name) => long(bytes, ticks, Tag::ThreadName, &[len(name)], name),
         What::Fact(key, value) => {
-            long(bytes, ticks, Tag::Fact, &[len(key) | len(value) << 32], &format!("{key}{value}"));
+            long(bytes, ticks, Tag::Fact, &[len(key) | len(value) << 32], format!("{key}{value}"));
         }
         What::Clock(ns) => long(bytes, ticks, Tag::Clock, &[5_000 + ticks / 3 + u64::from(*ns), 0], ""),
         What::Inputs(id, value) => {
