@@ -1,7 +1,10 @@
 from os import PathLike
-from typing import List, Optional, Tuple, Union, final
+from typing import Any, Dict, List, Optional, Tuple, Union, final
 
-__all__ = ["Envelope", "Trace", "analyses", "main", "open", "reference"]
+__all__ = ["Envelope", "Events", "Trace", "analyses", "main", "open", "read_events", "reference", "write_chrome"]
+
+# Spans in monotonic ns; the system's id of a thread, or all; whether operators, labels and steps are asked for.
+_Asked = Tuple[List[Tuple[int, int]], Optional[int], Tuple[bool, bool, bool, bool]]
 
 def main(arguments: List[str]) -> int:
     """Run the command line with these arguments, the first of which is the program's name; its exit code."""
@@ -14,6 +17,31 @@ def reference(name: str) -> List[Tuple[str, str]]:
 
 def open(path: Union[str, PathLike[str]]) -> Trace:
     """Open a run folder or a trace file; ValueError when it cannot be read."""
+
+def read_events(capture: Union[str, PathLike[str]], asked: _Asked) -> Events:
+    """The events that a capture of this process holds of what is asked for; RuntimeError when it is gone."""
+
+def write_chrome(
+    path: Union[str, PathLike[str]],
+    capture: Union[str, PathLike[str]],
+    asked: _Asked,
+    facts: List[Tuple[str, str]],
+) -> None:
+    """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own."""
+
+@final
+class Events:
+    """The events of a window, in memory."""
+
+    def __len__(self) -> int: ...
+    def averages(
+        self, more: List[Events], by_shapes: bool
+    ) -> List[Tuple[str, str, int, int, int, int, int, int, bool]]:
+        """Name, shapes, count, total and self ns, total and self bytes, scope, whether it is a label."""
+    def columns(self) -> Dict[str, Any]:
+        """The columns: numbers as the bytes of an array, texts as lists."""
+    def self_ns(self) -> int:
+        """Sum of the durations of all events less those of their children."""
 
 @final
 class Trace:

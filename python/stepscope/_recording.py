@@ -24,6 +24,7 @@ from stepscope._say import say
 
 _state = {
     "torch": None,
+    "capture": None,
     "options": Options(),
     "is_prepared": False,
     "is_on": False,
@@ -38,8 +39,8 @@ _FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _co
 
 def open_capture(run, torch, options):
     """Open this process's capture below the run folder; True when it was not open before."""
-    _path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch), int(options.ring * 1e9))
-    _state["torch"] = torch
+    path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch), int(options.ring * 1e9))
+    _state["torch"], _state["capture"] = torch, os.fspath(path)
     if is_new:
         _state["options"] = options
         _steps.begin()
@@ -53,6 +54,11 @@ def open_capture(run, torch, options):
 def torch():
     """The torch module that the capture was opened with."""
     return _state["torch"]
+
+
+def capture():
+    """The file that this process's capture was opened at last."""
+    return _state["capture"]
 
 
 def is_on():

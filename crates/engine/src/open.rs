@@ -2,7 +2,7 @@
 
 use crate::{EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
-use stepscope_import::Progress;
+use stepscope_import::{Cut, ImportError, Progress};
 use stepscope_trace::StepSource;
 
 /// Reads the run, trace file or folder that `inputs` name. One input for now.
@@ -28,10 +28,20 @@ pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress)
     if path.as_os_str() != "-" && !path.exists() {
         return Err(EngineError::NotFound { path: path.into() });
     }
-    stepscope_import::open_with_progress(path, progress).map_err(|error| {
-        let (what, place) = split_place(&error.to_string(), path);
-        EngineError::Import { what, path: place, hint: error.hint() }
-    })
+    stepscope_import::open_with_progress(path, progress).map_err(|error| told(&error, path))
+}
+
+/// Reads a part of what one process records, or has recorded, into the capture at `raw`.
+///
+/// # Errors
+/// What the reader says of it.
+pub fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, EngineError> {
+    stepscope_import::open_cut(raw, cut).map_err(|error| told(&error, raw))
+}
+
+fn told(error: &ImportError, path: &Path) -> EngineError {
+    let (what, place) = split_place(&error.to_string(), path);
+    EngineError::Import { what, path: place, hint: error.hint() }
 }
 
 /// Checks that the rank and the step asked for exist.

@@ -17,6 +17,7 @@ use std::path::Path;
 use stepscope_base::StringId;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Inputs, State};
+use stepscope_run::Cut;
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
     TrackKind,
@@ -55,15 +56,29 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
         builder.findings.add(FindingCode::KeptWindows, || kept);
     }
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
-    builder.facts = facts_of_run(&captures);
-    let offsets = host_offsets(&captures);
+    Ok(trace_of(&captures, builder))
+}
+
+/// Opens a part of what one process recorded at `raw`.
+pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
+    let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
+    cut.apply(&mut capture);
+    let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
+    builder.sources.push(raw.display().to_string());
+    builder.clock_zero_unix_ns = Some(0);
+    Ok(trace_of(&[&capture], builder))
+}
+
+fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
+    builder.facts = facts_of_run(captures);
+    let offsets = host_offsets(captures);
     let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
     let mut devices = memory::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
         Placed { capture, offset_ns }.add_to(&mut builder, &pids, &mut devices);
     }
-    Ok(builder.finish())
+    builder.finish()
 }
 
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.

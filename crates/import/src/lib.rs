@@ -21,6 +21,7 @@ mod window;
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;
+pub use stepscope_run::{Cut, Hidden};
 
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
@@ -52,6 +53,14 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
     }
     let input = input::open(path, progress)?;
     read_text(path, input.packing, input.shared, input.blocks)
+}
+
+/// Opens what a process records, or has recorded, into the capture at `raw`, cut to what is asked for.
+///
+/// # Errors
+/// When neither the capture nor the part that it has become can be read.
+pub fn open_cut(raw: impl AsRef<Path>, cut: &Cut) -> Result<Trace, ImportError> {
+    capture::open_cut(raw.as_ref(), cut)
 }
 
 /// Opens a trace whose bytes are in memory; `path` is what it is called in messages and results.

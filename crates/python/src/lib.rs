@@ -1,17 +1,21 @@
 //! `stepscope._engine`: the command line and the analyses, for Python. It converts, releases the interpreter lock and
 //! calls; it decides nothing.
 
+mod own_recording;
+
 #[pyo3::pymodule]
 mod _engine {
+    #[pymodule_export]
+    use crate::own_recording::{Events, read_events, write_chrome};
+    use crate::to_exception;
     use arrow_array::RecordBatchIterator;
     use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-    use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use pyo3::types::PyCapsule;
     use std::ffi::OsString;
     use std::io::Write;
     use std::path::PathBuf;
-    use stepscope_engine::{EngineError, OptionTexts, Selection, find_analysis, list_analyses, open_run, with_options};
+    use stepscope_engine::{OptionTexts, Selection, find_analysis, list_analyses, open_run, with_options};
     use stepscope_export::record_batch;
 
     /// Runs the command line with `arguments`, the first of which is the program's name, and returns its exit code.
@@ -103,11 +107,11 @@ mod _engine {
             PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
         }
     }
+}
 
-    /// What happened and where, and on a second line what to do.
-    fn to_exception(error: EngineError) -> PyErr {
-        let place = error.place().map(|place| format!(": {place}")).unwrap_or_default();
-        let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        PyValueError::new_err(format!("{error}{place}{hint}"))
-    }
+/// What happened and where, and on a second line what to do.
+fn to_exception(error: stepscope_engine::EngineError) -> pyo3::PyErr {
+    let place = error.place().map(|place| format!(": {place}")).unwrap_or_default();
+    let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    pyo3::exceptions::PyValueError::new_err(format!("{error}{place}{hint}"))
 }

@@ -87,7 +87,7 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
         }
         let now = std::time::Instant::now();
         if now >= next_clock {
-            labels::append_clock();
+            labels::append_clock_unless_recent();
             file.header().heartbeat_unix_ns.store(clock::now().unix_ns as u64, Ordering::Relaxed);
             next_clock = now + period;
             period = (period * 10).min(CLOCK_PERIOD);

@@ -7,7 +7,7 @@ use crate::clock::{self, ticks};
 use crate::names::Name;
 use std::cell::Cell;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use stepscope_capture::layout::{Tag, scope};
 
 /// The framework's scope of labels.
@@ -97,13 +97,34 @@ pub(crate) fn append_fact(key: &str, value: &str) {
     with_buffer(|buffer| buffer.append_fact(key, value));
 }
 
+/// Clocks that were read closer together say nothing about the rate of ticks, ns.
+const CLOCK_NS: i64 = 1_000_000;
+/// When the clocks were read last.
+static LAST_CLOCK_NS: AtomicI64 = AtomicI64::new(0);
+
+/// Reads the clocks, whatever was read before: what comes last.
 pub(crate) fn append_clock() {
     if buffer::is_past_end() {
         // The main thread in `atexit`: another one says it.
         let _ = std::thread::Builder::new().spawn(append_clock).map(std::thread::JoinHandle::join);
         return;
     }
-    with_buffer(|buffer| buffer.append_clock(clock::now()));
+    let now = clock::now();
+    LAST_CLOCK_NS.store(now.monotonic_ns, Ordering::Relaxed);
+    with_buffer(|buffer| buffer.append_clock(now));
+}
+
+/// The same, unless they were read a moment ago. What follows is placed by the last two readings.
+pub(crate) fn append_clock_unless_recent() {
+    let since = clock::now().monotonic_ns - LAST_CLOCK_NS.load(Ordering::Relaxed);
+    if !(0..CLOCK_NS).contains(&since) {
+        append_clock();
+    }
+}
+
+/// A capture begins: its clocks are not those of the one before.
+pub(crate) fn forget_clock() {
+    LAST_CLOCK_NS.store(0, Ordering::Relaxed);
 }
 
 /// Writes any record but those of the hot path.

@@ -131,6 +131,10 @@ pub fn set_fact(key: &str, value: &str) {
 
 /// Records that a schedule switched recording on or off in `cycle`.
 pub fn set_window(is_on: bool, cycle: u64) {
+    if !is_on {
+        // The window may be read now, while the capture is open.
+        labels::append_clock_unless_recent();
+    }
     labels::append(Tag::Window, &[u64::from(is_on), cycle], &[]);
 }
 
@@ -182,6 +186,7 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
     let ring_ns = plan.ring.map_or(0, |ring| u64::try_from(ring.as_nanos()).unwrap_or(u64::MAX));
     let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened, ring_ns };
     let file = Arc::new(CaptureFile::create(&path, &new).map_err(|error| error.to_string())?);
+    labels::forget_clock();
     let ring = plan.ring.map(|window| (Ring::new(window), Keeper::new(&plan.run, &path)));
     let helper = helper::Helper::start(Arc::clone(&file), ring);
     if plan.ring.is_some() && helper.is_none() {

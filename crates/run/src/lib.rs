@@ -9,11 +9,13 @@
 //! `docs/format.md` describes every column.
 
 mod compact;
+mod cut;
 mod error;
 mod folder;
 mod part;
 
 pub use compact::{Recovered, recover};
+pub use cut::{Cut, Hidden, read_capture};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open};
 pub use part::{read_part, write_part};

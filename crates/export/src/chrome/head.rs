@@ -1,6 +1,7 @@
 //! What stands before the events: devices, the rank, facts about the environment.
 
 use super::Document;
+use serde::de::IgnoredAny;
 use stepscope_trace::Device;
 
 /// Members that are written from elsewhere, and never as facts.
@@ -15,6 +16,8 @@ const RESERVED: [&str; 7] = [
 ];
 /// Facts of this group are members of an object.
 const DISTRIBUTED: &str = "distributedInfo.";
+/// What the program added itself, as JSON.
+const METADATA: &str = "metadata.";
 
 /// Writes everything up to and with the first event, which the others follow with a comma before each.
 pub(super) fn write(document: &mut Document<'_>) {
@@ -33,9 +36,14 @@ pub(super) fn write(document: &mut Document<'_>) {
     }
     let mut written: Vec<&str> = RESERVED.to_vec();
     for (key, value) in trace.facts.iter().filter(|(key, _)| !key.starts_with(DISTRIBUTED)) {
-        if !written.contains(&key.as_str()) {
-            written.push(key);
-            write_fact(json, key, value);
+        let name = key.strip_prefix(METADATA).unwrap_or(key);
+        if written.contains(&name) {
+            continue;
+        }
+        written.push(name);
+        match name == key.as_str() || !is_json(value) {
+            true => write_fact(json, name, value),
+            false => json.verbatim(name, value),
         }
     }
     json.text("traceName", &trace.name);
@@ -110,10 +118,15 @@ fn write_distributed(document: &mut Document<'_>) {
     json.close();
 }
 
-/// Whole numbers stay numbers.
+/// Whole numbers stay numbers, lists and objects what they are.
 fn write_fact(json: &mut super::Json, key: &str, value: &str) {
     match value.parse::<i64>() {
         Ok(number) if number.to_string() == value => json.int(key, number),
+        _ if value.starts_with(['[', '{']) && is_json(value) => json.verbatim(key, value),
         _ => json.text(key, value),
     }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

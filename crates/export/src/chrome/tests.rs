@@ -261,3 +261,24 @@ fn real_traces_are_read_back_as_they_were() {
         check(&stepscope_import::open(&path).expect("a trace"));
     }
 }
+
+#[test]
+fn metadata_stands_as_the_json_that_it_is() {
+    let mut trace = drawn("rank 0 cpu 1 ab");
+    let facts = [
+        ("metadata.list", "[1, {\"a\": null}]"),
+        ("metadata.text", "\"v\\\"q\""),
+        ("metadata.broken", "[1, "),
+        ("distributedInfo.backend", "gloo"),
+        ("distributedInfo.pg_config", "[{\"pg_name\": \"0\"}]"),
+        ("list", "what is said twice is written once"),
+    ];
+    trace.facts = facts.map(|(key, value)| (key.into(), value.into())).into();
+    let text = String::from_utf8(exported(&trace)).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read["list"], serde_json::json!([1, {"a": null}]));
+    assert_eq!((read["text"].as_str(), read["broken"].as_str()), (Some("v\"q"), Some("[1, ")));
+    assert_eq!(read["distributedInfo"]["backend"], "gloo");
+    assert_eq!(read["distributedInfo"]["pg_config"][0]["pg_name"], "0");
+    assert_eq!(text.matches("\"list\"").count(), 1);
+}

@@ -1,0 +1,129 @@
+//! What a process asks of its own recording: the events of a window, their averages, a Chrome trace.
+
+use crate::to_exception;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use stepscope_engine::{Cut, Hidden, open_cut};
+use stepscope_export::{Format, save_trace};
+use stepscope_torch_events::{Average, Grouping, averages, read};
+
+/// Spans in monotonic ns, thread or all, and whether operators, labels, steps and calls are asked for.
+type Asked = (Vec<(i64, i64)>, Option<u64>, (bool, bool, bool, bool));
+
+fn cut_of((spans, thread, (operators, labels, steps, calls)): Asked) -> Cut {
+    let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
+    Cut { spans, thread, hides: Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls } }
+}
+
+/// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone.
+#[pyfunction]
+pub(crate) fn read_events(py: Python<'_>, capture: PathBuf, asked: Asked) -> PyResult<Events> {
+    let events = py.detach(|| read(&capture, &cut_of(asked)));
+    events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own.
+#[pyfunction]
+pub(crate) fn write_chrome(
+    py: Python<'_>,
+    path: PathBuf,
+    capture: PathBuf,
+    asked: Asked,
+    facts: Vec<(String, String)>,
+) -> PyResult<()> {
+    py.detach(|| {
+        let mut trace = open_cut(&capture, &cut_of(asked)).map_err(to_exception)?;
+        trace.name = path.to_string_lossy().into_owned();
+        // The run has what was last said in the process; the caller knows what held for this window.
+        trace.facts.retain(|(key, _)| !key.starts_with("metadata.") && !key.starts_with("distributedInfo."));
+        trace.facts.extend(facts);
+        save(&trace, &path)
+    })
+}
+
+fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
+    let is_packed = path.extension().is_some_and(|ending| ending == "gz");
+    let saved = save_trace(trace, path, Format::Chrome { is_packed }, true);
+    saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
+}
+
+/// The events of a window, in memory. A row is an event.
+#[pyclass(frozen)]
+pub(crate) struct Events(stepscope_torch_events::Events);
+
+/// Name, shapes as JSON, count, total and self ns, total and self bytes, scope, whether it is a label.
+type AverageRow = (String, String, i64, i64, i64, i64, i64, u8, bool);
+
+#[pymethods]
+impl Events {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Averages of this list and of those in `more`, in order of first events; see `AverageRow`.
+    fn averages(&self, py: Python<'_>, more: Vec<Py<Self>>, by_shapes: bool) -> Vec<AverageRow> {
+        let lists: Vec<&stepscope_torch_events::Events> =
+            std::iter::once(&self.0).chain(more.iter().map(|events| &events.get().0)).collect();
+        py.detach(|| {
+            let found = averages(&lists, Grouping { by_shapes });
+            found.into_iter().map(|average| average_row(&lists, average)).collect()
+        })
+    }
+
+    /// Sum of the durations of all events less those of their children, ns.
+    fn self_ns(&self) -> i64 {
+        self.0.self_ns.iter().sum()
+    }
+
+    /// The columns: numbers as the bytes of an array, texts as lists.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        let events = &self.0;
+        columns.set_item("names", &events.names)?;
+        columns.set_item("traced_names", &events.traced_names)?;
+        columns.set_item("threads", &events.threads)?;
+        let bytes =
+            |column: &[i64]| PyBytes::new(py, &column.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
+        columns.set_item("start_ns", bytes(&events.start_ns))?;
+        columns.set_item("dur_ns", bytes(&events.dur_ns))?;
+        columns.set_item("sequence_number", bytes(&events.sequence_number))?;
+        columns.set_item("cpu_bytes", bytes(&events.cpu_bytes))?;
+        let bytes =
+            |column: &[u32]| PyBytes::new(py, &column.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
+        columns.set_item("name", bytes(&events.name))?;
+        columns.set_item("thread", bytes(&events.thread))?;
+        columns.set_item("parent", bytes(&events.parent))?;
+        columns.set_item("inputs", bytes(&events.inputs))?;
+        let texts = events.input_texts.iter();
+        let texts = texts.map(|of| (&of.shapes, &of.dims, &of.strides, &of.types, &of.keywords));
+        columns.set_item("input_texts", texts.collect::<Vec<_>>())?;
+        columns.set_item("flow", bytes(&events.flow))?;
+        let is_start: Vec<u8> = events.is_flow_start.iter().map(|is_start| u8::from(*is_start)).collect();
+        columns.set_item("is_flow_start", PyBytes::new(py, &is_start))?;
+        let forward: Vec<u8> = events.forward_thread.iter().flat_map(|id| id.to_le_bytes()).collect();
+        columns.set_item("forward_thread", PyBytes::new(py, &forward))?;
+        columns.set_item("scope", PyBytes::new(py, &events.scope))?;
+        Ok(columns)
+    }
+}
+
+fn average_row(lists: &[&stepscope_torch_events::Events], average: Average) -> AverageRow {
+    let events = lists[average.list];
+    let row = average.first as usize;
+    let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
+    let shapes = inputs.map(|texts| texts.shapes.clone());
+    (
+        events.names[events.name[row] as usize].clone(),
+        shapes.unwrap_or_default(),
+        average.count,
+        average.total_ns,
+        average.self_ns,
+        average.cpu_bytes,
+        average.self_cpu_bytes,
+        events.scope[row],
+        events.is_label(row),
+    )
+}

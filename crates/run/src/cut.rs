@@ -1,0 +1,229 @@
+//! One process's recording, cut to the time and the threads that somebody asks for.
+
+use crate::compact::{parts_of, stem};
+use crate::{RunError, read_part};
+use std::ops::Range;
+use std::path::Path;
+use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, CaptureError, State};
+
+/// How far a window's record may lie from the moment that was noted for it, ns.
+const NEAR_NS: u64 = 1_000_000_000;
+/// How far the times of records and noted times may differ for the same moment, ns.
+const CLOCK_NS: i64 = 5_000;
+/// The scope of a backward node.
+const BACKWARD_SCOPE: u8 = 1;
+/// The scope of a label.
+const USER_SCOPE: u8 = 7;
+
+/// What of a recording is asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cut {
+    /// Monotonic times, ascending. What starts within one of them is asked for.
+    pub spans: Vec<Range<i64>>,
+    /// The system's id of a thread: only it, and those that ran the backward pass of its operators. All without one.
+    pub thread: Option<u64>,
+    /// Not asked for: operators, labels, steps.
+    pub hides: Hidden,
+}
+
+/// Kinds of events that are not asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hidden {
+    /// Operators and autograd nodes.
+    pub operators: bool,
+    /// Labels, but not those of steps.
+    pub labels: bool,
+    /// Labelled steps.
+    pub steps: bool,
+    /// Calls of Python and of modules, garbage collections.
+    pub calls: bool,
+}
+
+impl Cut {
+    /// Removes everything else from `capture`, which then is complete: what was open at the end is cut there.
+    pub fn apply(&self, capture: &mut Capture) {
+        let spans = self.exact_spans(capture);
+        let contains = |time_ns: i64| spans.iter().any(|span| span.contains(&time_ns));
+        let is_shown = self.shown_threads(capture);
+        let is_shown = |thread: u32| is_shown.get(thread as usize).copied().unwrap_or(false);
+        let end_ns = spans.last().map_or(i64::MIN, |span| span.end);
+        let is_kind_shown = |of: u8| match of {
+            USER_SCOPE => !self.hides.labels,
+            of if scope::is_call(of) => !self.hides.calls,
+            _ => !self.hides.operators,
+        };
+        capture.events.retain(|event| is_kind_shown(event.scope) && is_shown(event.thread) && contains(event.start_ns));
+        capture.events.iter_mut().for_each(|event| event.end_ns = event.end_ns.min(end_ns));
+        capture.steps.retain(|step| !self.hides.steps && is_shown(step.thread) && contains(step.start_ns));
+        capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
+        capture.optimizer_steps.retain(|mark| is_shown(mark.thread) && contains(mark.time_ns));
+        capture.memory.retain(|event| is_shown(event.thread) && contains(event.time_ns));
+        capture.samples.retain(|sample| contains(sample.time_ns));
+        capture.windows.retain(|window| contains(window.time_ns));
+        capture.last_ns = capture.last_ns.min(end_ns);
+        capture.state = State::Closed;
+    }
+
+    /// The spans, from and to the records that the same thread wrote about them: what follows one of those in the
+    /// recording lies behind it by its own clock. A begin is noted behind its record and an end before it, however long
+    /// the thread had to wait in between.
+    pub fn exact_spans(&self, capture: &Capture) -> Vec<Range<i64>> {
+        let records = |is_on: bool| {
+            let windows = capture.windows.iter().filter(move |window| window.is_on == is_on);
+            windows.map(|window| window.time_ns)
+        };
+        let begin = |time_ns: i64| records(true).filter(|at_ns| *at_ns <= time_ns.saturating_add(CLOCK_NS)).max();
+        let end = |time_ns: i64| records(false).filter(|at_ns| *at_ns >= time_ns.saturating_sub(CLOCK_NS)).min();
+        // Another window's, when its own was not written.
+        let near = |found: Option<i64>, time_ns: i64| found.filter(|at_ns| at_ns.abs_diff(time_ns) < NEAR_NS);
+        let exact = |noted: i64, found: Option<i64>| near(found, noted).unwrap_or(noted);
+        let spans = self.spans.iter();
+        spans.map(|span| exact(span.start, begin(span.start))..exact(span.end, end(span.end))).collect()
+    }
+
+    /// By ordinal.
+    fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
+        let Some(tid) = self.thread else { return vec![true; capture.threads.len()] };
+        let asked = |id: u64| id != 0 && capture.threads.iter().any(|t| t.tid == tid && t.framework_thread == id);
+        let mut is_shown: Vec<bool> = capture.threads.iter().map(|thread| thread.tid == tid).collect();
+        // The framework's own threads have no name of Python's; the program's threads have one.
+        let is_own = |thread: u32| {
+            let name = &capture.threads[thread as usize].name;
+            name.is_empty() || name.starts_with("pt_autograd")
+        };
+        for event in capture.events.iter().filter(|event| event.scope == BACKWARD_SCOPE) {
+            if !is_shown[event.thread as usize] && is_own(event.thread) && event.forward_thread.is_some_and(asked) {
+                is_shown[event.thread as usize] = true;
+            }
+        }
+        is_shown
+    }
+}
+
+/// Reads the capture that was written at `raw`, or the part that it has become since.
+///
+/// # Errors
+/// When neither can be read.
+pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
+    let error = match stepscope_capture::read(raw) {
+        Ok(capture) => return Ok(capture),
+        Err(error) => error,
+    };
+    let run = raw.parent().and_then(Path::parent);
+    let part = run.and_then(|run| parts_of(run).into_iter().find(|part| stem(part) == stem(raw)));
+    match (part, &error) {
+        (Some(part), CaptureError::Io { .. }) => read_part(&part),
+        _ => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_capture::{Event, Mark, ProcessIdentity, StepRange, Thread, Window};
+
+    /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
+    fn capture() -> Capture {
+        let thread = |ordinal: u32, name: &str| Thread {
+            ordinal,
+            tid: 100 + u64::from(ordinal),
+            framework_thread: 1 + u64::from(ordinal),
+            name: name.into(),
+        };
+        let event = |thread, start_ns, end_ns| Event {
+            thread,
+            name: 0,
+            scope: if thread == 0 { 0 } else { BACKWARD_SCOPE },
+            start_ns,
+            end_ns,
+            is_unfinished: false,
+            sequence_number: None,
+            forward_thread: (thread > 0).then_some(1),
+            inputs: None,
+            collective: None,
+        };
+        Capture {
+            process: ProcessIdentity { pid: 7, start_ticks: 0, pid_namespace: 0, boot_id: [0; 16] },
+            parent_pid: 1,
+            state: State::Running,
+            opened_ns: 0,
+            unix_offset_ns: 0,
+            last_ns: 900,
+            facts: vec![],
+            threads: vec![thread(0, "main"), thread(1, ""), thread(2, "backward")],
+            names: vec!["op".into()],
+            events: vec![
+                event(0, 50, 60),
+                event(0, 101, 150),
+                event(0, 180, 500),
+                event(1, 120, 130),
+                event(2, 140, 145),
+            ],
+            steps: vec![StepRange { thread: 0, number: 3, start_ns: 102, end_ns: 900, is_unfinished: true }],
+            optimizer_steps: [160, 400].map(|time_ns| Mark { thread: 0, time_ns, number: None }).to_vec(),
+            memory: vec![],
+            samples: vec![],
+            overloads: vec![],
+            inputs: vec![],
+            ring: None,
+            windows: vec![
+                Window { time_ns: 100, is_on: true, cycle: 0 },
+                Window { time_ns: 200, is_on: false, cycle: 0 },
+            ],
+            dropped: 0,
+            is_disk_full: false,
+            damaged: vec![],
+        }
+    }
+
+    fn starts(cut: &Cut) -> Vec<(u32, i64, i64)> {
+        let mut capture = capture();
+        cut.apply(&mut capture);
+        capture.events.iter().map(|event| (event.thread, event.start_ns, event.end_ns)).collect()
+    }
+
+    #[test]
+    fn what_starts_in_the_window_is_kept_and_ends_with_it() {
+        // The noted moments are not those of the records: the records hold.
+        let hides = Hidden { steps: true, ..Hidden::default() };
+        let mut cut = Cut { spans: vec![103..190], thread: None, hides };
+        assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130), (2, 140, 145)]);
+        cut.thread = Some(100);
+        assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130)], "not the program's other thread");
+        let mut capture = capture();
+        cut.apply(&mut capture);
+        assert_eq!((capture.steps.len(), capture.optimizer_steps.len(), capture.state), (0, 1, State::Closed));
+        assert_eq!(capture.last_ns, 200);
+        cut.hides.operators = true;
+        assert_eq!(starts(&cut), []);
+    }
+
+    #[test]
+    fn steps_are_cut_with_the_window() {
+        let mut capture = capture();
+        Cut { spans: vec![100..200], thread: Some(100), hides: Hidden::default() }.apply(&mut capture);
+        assert_eq!(capture.steps.iter().map(|step| (step.number, step.end_ns)).collect::<Vec<_>>(), [(3, 200)]);
+    }
+
+    #[test]
+    fn a_thread_that_waits_before_it_writes_an_end_does_not_meet_that_of_another_window() {
+        let mut capture = capture();
+        let window = |time_ns, is_on, cycle| Window { time_ns, is_on, cycle };
+        let (on, off) = (1_000_000, 9_000_000);
+        capture.windows = vec![
+            window(100_000, true, 0),
+            window(900_000, false, 0),
+            window(on, true, 1),
+            window(off, false, 1),
+            window(9_100_000, true, 2),
+        ];
+        let cut = Cut { spans: vec![on + 700_000..on + 900_000], ..Cut::default() };
+        assert_eq!(cut.exact_spans(&capture), vec![on..off]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_no_span() {
+        assert_eq!(starts(&Cut::default()), []);
+    }
+}

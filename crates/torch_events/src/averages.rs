@@ -1,0 +1,64 @@
+//! All events of one name together, as `key_averages` has them.
+
+use crate::Events;
+use rustc_hash::FxHashMap;
+
+/// What else, beside the name, tells two groups apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Grouping {
+    /// The shapes of an operator's inputs.
+    pub by_shapes: bool,
+}
+
+/// All events of a group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Average {
+    /// Which list its first event is in.
+    pub list: usize,
+    /// The row of its first event there: what the group has in common is said there.
+    pub first: u32,
+    /// Events.
+    pub count: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// Sum of durations less those of children.
+    pub self_ns: i64,
+    /// Sum of bytes; 0 when memory was not recorded.
+    pub cpu_bytes: i64,
+    /// Sum of bytes less those of children.
+    pub self_cpu_bytes: i64,
+}
+
+/// The averages of lists of events, one after another, in order of the first event of each.
+pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
+    let mut found: Vec<Average> = Vec::new();
+    let mut by_key: FxHashMap<(&str, bool, &str), usize> = FxHashMap::default();
+    for (list, events) in lists.iter().enumerate() {
+        // By numbers within a list; texts are looked at once.
+        let mut by_name: Vec<[Option<usize>; 2]> = vec![[None; 2]; events.names.len()];
+        let mut by_inputs: FxHashMap<(u32, bool, u32), usize> = FxHashMap::default();
+        for row in 0..events.len() {
+            let (name, is_label) = (events.name[row], events.is_label(row));
+            let inputs = events.inputs.get(row).copied().filter(|_| grouping.by_shapes);
+            let texts = inputs.and_then(|inputs| events.input_texts.get(inputs as usize));
+            let mut group_of_texts = || {
+                let shapes = texts.map_or("", |texts| &texts.shapes);
+                *by_key.entry((&events.names[name as usize], is_label, shapes)).or_insert_with(|| {
+                    found.push(Average { list, first: row as u32, ..Average::default() });
+                    found.len() - 1
+                })
+            };
+            let group = match inputs {
+                None => *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts),
+                Some(inputs) => *by_inputs.entry((name, is_label, inputs)).or_insert_with(&mut group_of_texts),
+            };
+            let average = &mut found[group];
+            average.count += 1;
+            average.total_ns += events.dur_ns[row];
+            average.self_ns += events.self_ns[row];
+            average.cpu_bytes += events.cpu_bytes.get(row).copied().unwrap_or(0);
+            average.self_cpu_bytes += events.self_cpu_bytes.get(row).copied().unwrap_or(0);
+        }
+    }
+    found
+}

@@ -1,0 +1,30 @@
+//! What a process recorded, as `torch.profiler` lists it: its [events](Events) in a tree, and their
+//! [averages](averages). Names that it hides are hidden, steps lose their numbers, and what does nothing but call itself
+//! is one event.
+
+mod averages;
+mod events;
+mod flows;
+mod inputs;
+mod memory;
+mod recorded;
+mod tree;
+
+pub use averages::{Average, Grouping, averages};
+pub use events::{Events, NO_ROW};
+pub use inputs::InputTexts;
+
+use std::path::Path;
+use stepscope_run::{Cut, RunError, read_capture};
+
+/// The events of what a process records, or has recorded, into the capture at `raw`, cut to what is asked for. Times
+/// count from the begin of the first span.
+///
+/// # Errors
+/// When neither the capture nor the part that it has become can be read.
+pub fn read(raw: &Path, cut: &Cut) -> Result<Events, RunError> {
+    let mut capture = read_capture(raw)?;
+    let zero_ns = cut.exact_spans(&capture).first().map_or(capture.opened_ns, |span| span.start);
+    cut.apply(&mut capture);
+    Ok(Events::of(&capture, zero_ns))
+}

@@ -1,0 +1,95 @@
+//! A capture's events and steps as one list of items, under the names that they are listed by.
+
+use crate::tree::Placed;
+use rustc_hash::FxHashMap;
+use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, Event, StepRange};
+
+/// Operators that only serve to record others or to look at a tensor: they are not listed.
+const HIDDEN: [&str; 6] = [
+    "profiler::_record_function_enter",
+    "profiler::_record_function_enter_new",
+    "profiler::_record_function_exit",
+    "aten::is_leaf",
+    "aten::output_nr",
+    "aten::_version",
+];
+const STEP: &str = "ProfilerStep#";
+/// What all steps are called together.
+const ANY_STEP: &str = "ProfilerStep*";
+
+/// Items are numbered: first the capture's events, then its steps.
+pub(crate) struct Recorded<'a> {
+    capture: &'a Capture,
+    zero_ns: i64,
+    /// For each name of the capture the first that is listed alike; `None` for those that are not listed.
+    listed: Vec<Option<u32>>,
+}
+
+impl<'a> Recorded<'a> {
+    pub(crate) fn of(capture: &'a Capture, zero_ns: i64) -> Self {
+        let any_step = capture.names.len() as u32;
+        // The same text may have been written twice.
+        let mut first: FxHashMap<&str, u32> = FxHashMap::default();
+        let mut listed = |(id, name): (u32, &'a String)| match name.as_str() {
+            name if HIDDEN.contains(&name) => None,
+            name if name.starts_with(STEP) || name == ANY_STEP => Some(any_step),
+            name => Some(*first.entry(name).or_insert(id)),
+        };
+        let listed = (0_u32..).zip(&capture.names).map(&mut listed).collect();
+        Self { capture, zero_ns, listed }
+    }
+
+    /// Number of items.
+    pub(crate) fn len(&self) -> u32 {
+        (self.capture.events.len() + self.capture.steps.len()) as u32
+    }
+
+    /// The names that items refer to.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = self.capture.names.clone();
+        names.push(ANY_STEP.into());
+        names
+    }
+
+    /// The event that an item is; `None` for a step.
+    pub(crate) fn event(&self, item: u32) -> Option<&'a Event> {
+        self.capture.events.get(item as usize)
+    }
+
+    fn step(&self, item: u32) -> &'a StepRange {
+        &self.capture.steps[item as usize - self.capture.events.len()]
+    }
+
+    pub(crate) fn is_listed(&self, item: u32) -> bool {
+        self.event(item).is_none_or(|event| !scope::is_call(event.scope) && self.listed[event.name as usize].is_some())
+    }
+
+    /// Where an item lies, and its name.
+    pub(crate) fn placed(&self, item: u32) -> Placed {
+        let any_step = self.listed.len() as u32;
+        let (thread, name, start_ns, end_ns) = match self.event(item) {
+            Some(event) => {
+                let name = self.listed[event.name as usize].unwrap_or(any_step);
+                (event.thread, name, event.start_ns, event.end_ns)
+            }
+            None => {
+                let step = self.step(item);
+                (step.thread, any_step, step.start_ns, step.end_ns)
+            }
+        };
+        let start_ns = start_ns.saturating_sub(self.zero_ns);
+        Placed { start_ns, end_ns: end_ns.saturating_sub(self.zero_ns).max(start_ns), thread, name, is_nested: true }
+    }
+
+    /// What an item was called, where it is listed by another name.
+    pub(crate) fn traced_name(&self, item: u32) -> Option<String> {
+        match self.event(item) {
+            None => Some(format!("{STEP}{}", self.step(item).number)),
+            Some(event) => {
+                let is_step = self.listed[event.name as usize] == Some(self.listed.len() as u32);
+                is_step.then(|| self.capture.names[event.name as usize].clone())
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+"""What is asked to be recorded, and what of it is not."""
+
+# What belongs to each group, as torch.profiler names it; other groups are of devices, which are not recorded.
+_CPU_TYPES = frozenset(
+    "CPU_OP USER_ANNOTATION EXTERNAL_CORRELATION CUDA_RUNTIME CUDA_DRIVER CPU_INSTANT_EVENT PYTHON_FUNCTION "
+    "XPU_RUNTIME XPU_DRIVER PRIVATEUSE1_RUNTIME PRIVATEUSE1_DRIVER".split()
+)
+
+# The keywords of `_ExperimentalConfig` in the order of its pickled state, with their defaults; True marks those that
+# Stepscope heeds.
+_EXPERIMENTAL: tuple = (
+    ("profiler_metrics", [], False),
+    ("profiler_measure_per_kernel", False, False),
+    ("verbose", False, False),
+    ("performance_events", [], False),
+    ("enable_cuda_sync_events", False, False),
+    ("adjust_profiler_step", False, False),
+    ("disable_external_correlation", False, True),
+    ("profile_all_threads", False, True),
+    ("capture_overload_names", False, False),
+    ("record_python_gc_info", False, False),
+    ("expose_kineto_event_metadata", False, False),
+    ("custom_profiler_config", "", False),
+    ("adjust_timestamps", False, False),
+    ("trace_only", False, True),
+)
+
+
+def parse_activities(activities):
+    """The groups that are asked for, and by group the names of the only types of it that are.
+
+    Raises
+    ------
+    ValueError
+        A group stands there twice.
+    TypeError
+        An item is neither an activity nor a dict.
+    RuntimeError
+        A type of the CPU's group has no such name.
+    """
+    from torch.profiler import ProfilerActivity
+
+    groups, types = set(), {}
+    for item in activities:
+        if isinstance(item, dict):
+            named = [(group, set(names)) for group, names in item.items()]
+        elif isinstance(item, ProfilerActivity):
+            named = [(item, None)]
+        else:
+            raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
+        for group, names in named:
+            if group in groups:
+                raise ValueError(f"Activity {group} specified more than once")
+            groups.add(group)
+            if names is not None:
+                types[group] = names
+    for name in sorted(types.get(ProfilerActivity.CPU, set()) - _CPU_TYPES):
+        raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+    return groups, types
+
+
+def experimental_values(config):
+    """The keywords of an ``_ExperimentalConfig`` that are set, by name."""
+    if config is None:
+        return {}
+    # Its fields can be read in no other way. Older releases have fewer of them.
+    state = config.__getstate__()
+    if not isinstance(state, tuple) or len(state) > len(_EXPERIMENTAL):
+        return {}
+    return {name: value for (name, default, _), value in zip(_EXPERIMENTAL, state) if value != default}
+
+
+def experimental_not_recorded(values):
+    """Those of the set keywords that change nothing here."""
+    heeded = {name for name, _, is_heeded in _EXPERIMENTAL if is_heeded}
+    return [name for name in values if name not in heeded]

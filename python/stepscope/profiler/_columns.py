@@ -1,0 +1,154 @@
+"""The events of a recording, in columns: an event looks up in its row what it is asked for."""
+
+import json
+
+# PyTorch's scope of a label.
+_USER_SCOPE = 7
+
+
+class Interval:
+    """A time range in microseconds."""
+
+    __slots__ = ("start", "end")
+
+    def __init__(self, start, end):
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self):
+        """The length of the range."""
+        return self.end - self.start
+
+
+def no_inputs():
+    """What an operator is known to be called with when inputs are not recorded."""
+    names = (
+        "input_shapes concrete_inputs structured_input_shapes structured_input_strides input_dtypes stack"
+    ).split()
+    return {"kwinputs": {}, **{name: [] for name in names}}
+
+
+class Columns:
+    """What the engine read.
+
+    Parameters
+    ----------
+    events : stepscope._engine.Events
+    first_id : int
+        The number of the first event; the others follow.
+    pid : int
+        The process that recorded.
+    """
+
+    def __init__(self, events, first_id, pid):
+        columns = events.columns()
+        self.names = columns["names"]
+        self.traced_names = dict(columns["traced_names"])
+        self.threads = columns["threads"]
+        # Views of the engine's bytes: a number becomes an object only when it is asked for.
+        for form, names in (
+            ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes")),
+            ("I", ("name", "thread", "parent", "flow", "inputs")),
+            ("Q", ("forward_thread",)),
+        ):
+            for name in names:
+                setattr(self, name, memoryview(columns[name]).cast(form))
+        self.scope = columns["scope"]
+        self.input_texts = columns["input_texts"]
+        self.is_flow_start = columns["is_flow_start"]
+        self.first_id = first_id
+        self.pid = pid
+        self.events = []
+        self._children = None
+
+    def make(self, kind, is_late):
+        """All events, in order; fewer when ``is_late()`` becomes true meanwhile."""
+        new = kind.__new__
+        add = self.events.append
+        for row in range(len(self.name)):
+            if row % 1024 == 0 and is_late():
+                break
+            event = new(kind)
+            event._columns = self
+            event._row = row
+            add(event)
+        return self.events
+
+    def event(self, row):
+        """The event of a row, when there is one."""
+        return self.events[row] if row < len(self.events) else None
+
+    def children(self, row):
+        """The events directly in that of a row."""
+        if self._children is None:
+            self._children = {}
+            for child, parent in enumerate(self.parent):
+                self._children.setdefault(parent, []).append(child)
+        return [self.events[child] for child in self._children.get(row, ()) if child < len(self.events)]
+
+
+def _time_range(columns, row):
+    start_ns = columns.start_ns[row]
+    return Interval(start_ns / 1000, (start_ns + columns.dur_ns[row]) / 1000)
+
+
+def _name(columns, row):
+    return columns.names[columns.name[row]]
+
+
+def _id(columns, row):
+    return columns.first_id + row
+
+
+def _is_label(columns, row):
+    return columns.scope[row] == _USER_SCOPE
+
+
+# Where the engine's texts of inputs have each attribute.
+_INPUT_TEXTS = {
+    "input_shapes": 0,
+    "structured_input_shapes": 1,
+    "structured_input_strides": 2,
+    "input_dtypes": 3,
+    "kwinputs": 4,
+}
+
+
+def _input(name):
+    def look_up(columns, row):
+        inputs = columns.inputs[row] if len(columns.inputs) else len(columns.input_texts)
+        known = name in _INPUT_TEXTS and inputs < len(columns.input_texts)
+        text = columns.input_texts[inputs][_INPUT_TEXTS[name]] if known else ""
+        return json.loads(text) if text else no_inputs()[name]
+
+    return look_up
+
+
+# How each attribute that is not the same for all is looked up.
+ATTRIBUTES = {
+    "id": _id,
+    "external_id": _id,
+    "name": _name,
+    "trace_name": lambda columns, row: columns.traced_names.get(row) or _name(columns, row),
+    "overload_name": lambda columns, row: "",
+    "time_range": _time_range,
+    "thread": lambda columns, row: columns.threads[columns.thread[row]][0],
+    "device_resource_id": lambda columns, row: columns.threads[columns.thread[row]][1],
+    "device_index": lambda columns, row: columns.pid,
+    "fwd_thread": lambda columns, row: columns.forward_thread[row],
+    "sequence_nr": lambda columns, row: columns.sequence_number[row],
+    "scope": lambda columns, row: columns.scope[row],
+    "is_user_annotation": _is_label,
+    "activity_type": lambda columns, row: "user_annotation" if _is_label(columns, row) else "cpu_op",
+    "cpu_memory_usage": lambda columns, row: columns.cpu_bytes[row] if len(columns.cpu_bytes) else 0,
+    "cpu_parent": lambda columns, row: columns.event(columns.parent[row]),
+    "cpu_children": lambda columns, row: columns.children(row),
+    "kernels": lambda columns, row: [],
+    "flops": lambda columns, row: 0,
+    "metadata_json": lambda columns, row: "",
+    "flow_id": lambda columns, row: columns.flow[row],
+    # Forward to backward is the only kind that is recorded.
+    "flow_type": lambda columns, row: 1 if columns.flow[row] else 0,
+    "flow_start": lambda columns, row: columns.is_flow_start[row] == 1,
+    **{name: _input(name) for name in no_inputs()},
+}

@@ -1,0 +1,220 @@
+"""What was recorded in a cycle, or in several, and what can be asked of it."""
+
+import dataclasses
+import logging
+import os
+import threading
+import time
+
+_log = logging.getLogger("stepscope")
+
+
+class _Ids:
+    """Numbers of events, through all recordings of the process."""
+
+    _next = 1
+
+    def take(self, count):
+        """The first of so many new ones."""
+        first, self._next = self._next, self._next + count
+        return first
+
+
+_ids = _Ids()
+
+
+@dataclasses.dataclass
+class Stats:
+    """How long recording and reading took."""
+
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: int = 0
+    profiler_enable_call_duration_us: int = 0
+    profiler_disable_call_duration_us: int = 0
+    parse_kineto_call_duration_us: int = 0
+    function_events_build_tree_call_duration_us: int = 0
+
+
+class Window:
+    """When a thread recorded, and into which capture. Collection may pause within it."""
+
+    def __init__(self, capture):
+        self.capture = capture
+        self.thread = threading.get_native_id()
+        self.spans = []
+        self._since = None
+        self._read = {}
+
+    def resume(self):
+        """Collection is on."""
+        if self._since is None:
+            self._since = time.monotonic_ns()
+
+    def pause(self):
+        """Collection is off."""
+        if self._since is not None:
+            self.spans.append((self._since, time.monotonic_ns()))
+            self._since = None
+
+    def asked(self, are_all_threads, kinds):
+        """What to ask the engine for."""
+        return self.spans, None if are_all_threads else self.thread, kinds
+
+    def read(self, are_all_threads, kinds):
+        """Its events, in the engine's memory, and the number of the first one."""
+        from stepscope import _engine
+
+        asked = (are_all_threads, kinds)
+        if asked not in self._read:
+            events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds))
+            self._read = {asked: (events, _ids.take(len(events)))}
+        return self._read[asked]
+
+    @property
+    def seconds(self):
+        """How long collection was on."""
+        return sum(end - start for start, end in self.spans) / 1e9
+
+
+class Recorded:
+    """The recording that a profiler makes: ``prof.profiler``.
+
+    Parameters
+    ----------
+    kinds : tuple of bool
+        Whether operators, labels, steps and calls are shown.
+    are_all_threads : bool
+        Show all threads, and not only the one that started to record and those that ran its backward pass.
+    with_stack, profile_memory, with_flops : bool
+        What was asked to be recorded.
+    timeout_s : float, optional
+        How long making a list of events may take.
+    """
+
+    kineto_results = None
+
+    def __init__(self, *, kinds, are_all_threads, with_stack, profile_memory, with_flops, timeout_s):
+        if timeout_s is not None and timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        self.trace_id = ""
+        self.with_stack = with_stack
+        self.profile_memory = profile_memory
+        self.with_flops = with_flops
+        self._kinds = kinds
+        self._are_all_threads = are_all_threads
+        self._timeout_s = timeout_s
+        self._windows = []
+        self._lists = {}
+        self._stats = Stats()
+
+    def begin(self, capture):
+        """A cycle records into a capture, if there is one, from now on; gives its window."""
+        window = Window(capture)
+        window.resume()
+        self._lists = {}
+        self._windows.append(window)
+        return window
+
+    def _complete(self):
+        """Windows that are over, the last one first."""
+        windows = [window for window in reversed(self._windows) if window.spans and window._since is None]
+        return [window for window in windows if window.capture is not None]
+
+    def _read(self, are_all_threads):
+        if are_all_threads is None:
+            are_all_threads = self._are_all_threads
+        begun = time.perf_counter_ns()
+        read = [window.read(are_all_threads, self._kinds) for window in self._complete()]
+        taken_us = (time.perf_counter_ns() - begun) // 1000
+        # Asked again, they are there already.
+        self._stats.parse_kineto_call_duration_us = max(taken_us, self._stats.parse_kineto_call_duration_us)
+        self._stats.number_of_events = sum(len(events) for events, _ in read)
+        return read
+
+    @property
+    def function_events(self):
+        """All events, as a list."""
+        return self.list_events(None)
+
+    def list_events(self, are_all_threads):
+        """All events; of all threads or not, as the profiler was told for ``None``."""
+        from stepscope.profiler._columns import Columns
+        from stepscope.profiler._events import FunctionEvent
+
+        if are_all_threads not in self._lists:
+            begun = time.monotonic()
+            read = self._read(are_all_threads)
+            late = self._timeout_s is not None and (lambda: time.monotonic() - begun >= self._timeout_s)
+            events = self._new_list()
+            for of_window, first_id in read:
+                columns = Columns(of_window, first_id, os.getpid())
+                events += columns.make(FunctionEvent, late or _never)
+            if len(events) < sum(len(of_window) for of_window, _ in read):
+                _log.warning(
+                    "listing events timed out after %.3f seconds, returning partial results with %d events",
+                    self._timeout_s,
+                    len(events),
+                )
+            taken_us = int((time.monotonic() - begun) * 1e6)
+            self._stats.function_events_build_tree_call_duration_us = taken_us
+            if self._complete():
+                self._lists[are_all_threads] = events
+            return events
+        return self._lists[are_all_threads]
+
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, all_threads=None
+    ):
+        """Averages of events; see ``profile.key_averages``."""
+        from stepscope.profiler._averages import averages_of
+
+        if self._timeout_s is not None or group_by_stack_n or group_by_overload_name:
+            # What is averaged is what is listed, as far as it goes.
+            listed = self.list_events(all_threads)
+            return listed.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        read = [events for events, _ in self._read(all_threads)]
+        averages = averages_of(read[0], read[1:], group_by_input_shape) if read else ()
+        return self._new_list(averages)
+
+    def _new_list(self, events=()):
+        from stepscope.profiler._events import EventList
+
+        return EventList(events, profile_memory=self.profile_memory, with_flops=self.with_flops)
+
+    def total_average(self):
+        """The sums of all events."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self):
+        """Sum of all self times, in microseconds."""
+        return sum(events.self_ns() for events, _ in self._read(None)) / 1000
+
+    def table(self, **options):
+        """All events as a text; see ``EventList.table``."""
+        return self.function_events.table(**options)
+
+    def __str__(self):
+        return self.table() if self._complete() else "<unfinished stepscope.profiler.profile>"
+
+    def export_chrome_trace(self, path, facts=(), all_threads=None, kinds=None):
+        """Write the last cycle as Chrome JSON, with ``facts`` as members of its own, and only some kinds if asked."""
+        from stepscope import _engine
+
+        windows = self._complete()
+        if not windows:
+            raise AssertionError("Expected profiling results: nothing was recorded yet")
+        are_all_threads = self._are_all_threads if all_threads is None else all_threads
+        asked = windows[0].asked(are_all_threads, self._kinds if kinds is None else kinds)
+        _engine.write_chrome(os.fspath(path), windows[0].capture, asked, list(facts))
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Write the stacks of all events, folded."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        return self.function_events.export_stacks(path, metric)
+
+
+def _never():
+    return False
