@@ -186,7 +186,6 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
     let ring_ns = plan.ring.map_or(0, |ring| u64::try_from(ring.as_nanos()).unwrap_or(u64::MAX));
     let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened, ring_ns };
     let file = Arc::new(CaptureFile::create(&path, &new).map_err(|error| error.to_string())?);
-    labels::forget_clock();
     let ring = plan.ring.map(|window| (Ring::new(window), Keeper::new(&plan.run, &path)));
     let helper = helper::Helper::start(Arc::clone(&file), ring);
     if plan.ring.is_some() && helper.is_none() {
@@ -208,6 +207,8 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
         next_ordinal: 0,
         plan,
     });
+    // What the helper said before this moment was not heard.
+    labels::forget_clock();
     Ok(path)
 }
 

@@ -27,8 +27,8 @@ def waiting():
 def busy():
     """Calls no function between the begin of recording and its operator."""
     while not has_run.is_set():
-        torch.erfinv(x) if is_recording.is_set() else None
         if is_recording.is_set():
+            torch.erfinv(x)
             has_run.set()
     is_done.wait()
 
