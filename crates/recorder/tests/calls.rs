@@ -23,11 +23,11 @@ fn op(name: &str) {
     }
 }
 
-/// What a capture holds of the main thread: `name` for what ended, each inside the one of lower depth around it.
+/// What a capture holds, all of it of one thread: `name` for what ended, each inside the one of lower depth around it.
 fn drawn(capture: &Capture) -> Vec<String> {
     let mut open: Vec<i64> = Vec::new();
     let mut lines = Vec::new();
-    for event in capture.events.iter().filter(|event| event.thread == 0) {
+    for event in &capture.events {
         while open.last().is_some_and(|end_ns| *end_ns <= event.start_ns) {
             open.pop();
         }

@@ -16,9 +16,9 @@ static LEAVE: MethodDefinition = MethodDefinition::new(c"leave_module", leave as
 static MODULES: Modules = Modules(RefCell::new(None));
 
 /// Names of living modules by their address, and the function that is asked about others.
-struct Modules(RefCell<Option<(Names, Py<PyAny>)>>);
+struct Modules(RefCell<Option<Known>>);
 
-type Names = HashMap<usize, &'static CallName>;
+type Known = (HashMap<usize, &'static CallName>, Py<PyAny>);
 
 /// The names that were looked up last, by the low bits of an address.
 static RECENT: Recent = Recent([const { Cell::new((0, None)) }; SLOTS]);
