@@ -99,6 +99,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
     let moments = if has_rate { scanned.process.clock_points.as_slice() } else { &[] };
     let clock = TickClock::new(header.opened, moments.iter().copied());
     let decoded = scanned.replay(&clock, &header.opened);
+    let last_ticks = decoded.last_ticks.max(scanned.process.last_ticks());
     scanned.damaged.extend(scanned.process.inputs.damage());
     let mut capture = Capture {
         process: header.process,
@@ -127,7 +128,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
         capture.keep_window(header.ring_ns, since_ns, decoded.lost_begins.into_iter());
     }
-    Ok((capture, decoded.last_ticks))
+    Ok((capture, last_ticks))
 }
 
 /// The header page as plain values.

@@ -5,6 +5,7 @@ use crate::buffer::{
 };
 use crate::clock::{self, ticks};
 use crate::names::Name;
+use crate::session::STATE;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -110,13 +111,18 @@ pub(crate) fn append_clock() {
         return;
     }
     let now = clock::now();
-    LAST_CLOCK_NS.store(now.monotonic_ns, Ordering::Relaxed);
     with_buffer(|buffer| buffer.append_clock(now));
+    // Only now: who finds this relies on the record, which a new thread may have to wait for room for.
+    LAST_CLOCK_NS.store(now.monotonic_ns, Ordering::Release);
 }
 
 /// The same, unless they were read a moment ago. What follows is placed by the last two readings.
 pub(crate) fn append_clock_unless_recent() {
-    let since = clock::now().monotonic_ns - LAST_CLOCK_NS.load(Ordering::Relaxed);
+    // The helper of a capture that is being opened is not heard yet.
+    if STATE.lock().session.is_none() {
+        return;
+    }
+    let since = clock::now().monotonic_ns - LAST_CLOCK_NS.load(Ordering::Acquire);
     if !(0..CLOCK_NS).contains(&since) {
         append_clock();
     }

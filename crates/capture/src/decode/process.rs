@@ -63,6 +63,12 @@ impl ProcessRecords {
         }
     }
 
+    /// The ticks of the last clock or window.
+    pub(crate) fn last_ticks(&self) -> u64 {
+        let clocks = self.clock_points.iter().map(|point| point.ticks);
+        clocks.chain(self.windows.iter().map(|(ticks, ..)| *ticks)).max().unwrap_or(0)
+    }
+
     /// Facts about the process, sorted by key.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
