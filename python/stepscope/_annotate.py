@@ -18,46 +18,61 @@ def set_labels(are_on):
 def _decorate(name, function):
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorate(name, function.__func__))
+    kinds = (
+        (inspect.iscoroutinefunction, _around_coroutine),
+        (inspect.isasyncgenfunction, _around_stream),
+        (inspect.isgeneratorfunction, _around_generator),
+    )
+    wrap = next((wrap for is_kind, wrap in kinds if is_kind(function)), _around_function)
+    labelled = wrap(name, function)
+    _recorder.hide(labelled.__code__)
+    return functools.update_wrapper(labelled, function)
+
+
+def _around_function(name, function):
     # Before PyTorch is imported nothing is compiled.
     is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling if "torch" in sys.modules else bool
 
-    if inspect.iscoroutinefunction(function):
+    def labelled(*args, **kwargs):
+        if is_compiling() or not _are_on[0]:
+            return function(*args, **kwargs)
+        with annotate(name):
+            return function(*args, **kwargs)
 
-        async def labelled(*args, **kwargs):
-            with annotate(name):
-                return await function(*args, **kwargs)
+    return labelled
 
-    elif inspect.isasyncgenfunction(function):
 
-        async def labelled(*args, **kwargs):
-            values = function(*args, **kwargs)
-            try:
-                sent = None
-                while True:
-                    with annotate(name):
-                        try:
-                            value = await values.asend(sent)
-                        except StopAsyncIteration:
-                            return
-                    sent = yield value
-            finally:
-                await values.aclose()
+def _around_coroutine(name, function):
+    async def labelled(*args, **kwargs):
+        with annotate(name):
+            return await function(*args, **kwargs)
 
-    elif inspect.isgeneratorfunction(function):
+    return labelled
 
-        def labelled(*args, **kwargs):
-            return (yield from _labelled_generator(name, function(*args, **kwargs)))
 
-    else:
+def _around_stream(name, function):
+    async def labelled(*args, **kwargs):
+        values = function(*args, **kwargs)
+        try:
+            sent = None
+            while True:
+                with annotate(name):
+                    try:
+                        value = await values.asend(sent)
+                    except StopAsyncIteration:
+                        return
+                sent = yield value
+        finally:
+            await values.aclose()
 
-        def labelled(*args, **kwargs):
-            if is_compiling() or not _are_on[0]:
-                return function(*args, **kwargs)
-            with annotate(name):
-                return function(*args, **kwargs)
+    return labelled
 
-    _recorder.hide(labelled.__code__)
-    return functools.update_wrapper(labelled, function)
+
+def _around_generator(name, function):
+    def labelled(*args, **kwargs):
+        return (yield from _labelled_generator(name, function(*args, **kwargs)))
+
+    return labelled
 
 
 def _labelled_generator(name, generator):
