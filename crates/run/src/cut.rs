@@ -187,7 +187,7 @@ mod tests {
     fn what_starts_in_the_window_is_kept_and_ends_with_it() {
         // The noted moments are not those of the records: the records hold.
         let hides = Hidden { steps: true, ..Hidden::default() };
-        let mut cut = Cut { spans: vec![103..190], thread: None, hides };
+        let mut cut = Cut { spans: vec![Range { start: 103, end: 190 }], thread: None, hides };
         assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130), (2, 140, 145)]);
         cut.thread = Some(100);
         assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130)], "not the program's other thread");
@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn steps_are_cut_with_the_window() {
         let mut capture = capture();
-        Cut { spans: vec![100..200], thread: Some(100), hides: Hidden::default() }.apply(&mut capture);
+        Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), hides: Hidden::default() }
+            .apply(&mut capture);
         assert_eq!(capture.steps.iter().map(|step| (step.number, step.end_ns)).collect::<Vec<_>>(), [(3, 200)]);
     }
 
@@ -218,7 +219,7 @@ mod tests {
             window(off, false, 1),
             window(9_100_000, true, 2),
         ];
-        let cut = Cut { spans: vec![on + 700_000..on + 900_000], ..Cut::default() };
+        let cut = Cut { spans: vec![Range { start: on + 700_000, end: on + 900_000 }], ..Cut::default() };
         assert_eq!(cut.exact_spans(&capture), vec![on..off]);
     }
 
