@@ -42,6 +42,8 @@ impl PythonEnv {
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(programs).chain(std::env::split_paths(&inherited));
         command.current_dir(root()).env("VIRTUAL_ENV", &self.folder).env_remove("PYTHONHOME").env_remove("PYTHONPATH");
+        // Without its bytecode, PyTorch would be compiled anew at each of the tests' many starts.
+        command.env_remove("PYTHONDONTWRITEBYTECODE");
         command.env("PATH", std::env::join_paths(path).expect("the checkout's path has no colon"));
         command
     }
