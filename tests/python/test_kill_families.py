@@ -2,6 +2,7 @@
 
 import struct
 
+import pyarrow.parquet
 import pytest
 import runs
 
@@ -12,26 +13,30 @@ NAMES = {"aten::rand", "aten::empty", "aten::uniform_", "aten::erfinv", "batch"}
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """Fifty runs, each with the number of ops that each thread and each worker had finished."""
+    """Fifty runs: the number of ops that each thread and each worker had finished, and the operators and labels of each."""
     folder = tmp_path_factory.mktemp("families")
     runs.execute(*runs.program("killed_families.py", folder, 0, JOBS), timeout=300)
-    counters = [(folder / str(seed) / "counters").read_bytes() for seed in range(JOBS)]
-    return [(folder / str(seed) / "run", struct.unpack("<6q", counters[seed])) for seed in range(JOBS)]
+    found = [folder / str(seed) for seed in range(JOBS)]
+    counters = [struct.unpack("<6q", (job / "counters").read_bytes()) for job in found]
+    return [(job / "run", counted, ranges_by_lane(job / "run")) for job, counted in zip(found, counters)]
 
 
-def rows_by_lane(run):
-    """The rows of each thread of the main process, and of each worker."""
+def ranges_by_lane(run):
+    """The operators and labels of each thread of the main process, and of each worker."""
     lanes = {lane: [] for lane in LANES}
-    for row in runs.rows(run):
-        lane = row["thread_name"] if row["thread_name"] in lanes else row["process_name"]
-        if lane in lanes:
-            lanes[lane].append(row)
+    for part in runs.parts(run):
+        name = runs.metadata(part)["facts"]["process_name"]
+        columns = ["kind", "name", "start_ns", "dur_ns", "thread_name", "is_unfinished"]
+        is_range = [("kind", "in", ["op", "label"])]
+        for row in pyarrow.parquet.read_table(part, columns=columns, filters=is_range, partitioning=None).to_pylist():
+            lane = row["thread_name"] if row["thread_name"] in lanes else name
+            if lane in lanes:
+                lanes[lane].append(row)
     return lanes
 
 
 def test_every_complete_record_is_read_back(killed):
-    for run, counters in killed:
-        lanes = rows_by_lane(run)
+    for run, counters, lanes in killed:
         for lane, counted in zip(LANES, counters):
             ops = [row for row in runs.named(lanes[lane], "aten::erfinv") if not row["is_unfinished"]]
             # The op that had just ended when the kill came may not be counted yet.
@@ -39,9 +44,8 @@ def test_every_complete_record_is_read_back(killed):
 
 
 def test_no_record_is_garbage(killed):
-    for run, _ in killed:
-        for lane, rows in rows_by_lane(run).items():
-            ranges = [row for row in rows if row["kind"] in ("op", "label")]
+    for run, _, lanes in killed:
+        for lane, ranges in lanes.items():
             assert {row["name"] for row in ranges} <= NAMES, (run, lane)
             # On one thread a range lies inside another or beside it; only the last of each kind may lack its end.
             ends = [row["start_ns"] + row["dur_ns"] for row in ranges if row["name"] == "aten::erfinv"]
@@ -53,5 +57,6 @@ def test_no_record_is_garbage(killed):
 
 
 def test_the_kills_came_at_different_moments(killed):
-    assert len({counters for _, counters in killed}) == JOBS
-    assert any(row["is_unfinished"] for run, _ in killed for row in runs.named(runs.rows(run), "aten::erfinv"))
+    assert len({counters for _, counters, _ in killed}) == JOBS
+    ranges = [row for _, _, lanes in killed for ranges in lanes.values() for row in ranges]
+    assert any(row["is_unfinished"] for row in runs.named(ranges, "aten::erfinv"))
