@@ -12,7 +12,7 @@ from stepscope._say import say
 # Of groups with more ranks than this the list of ranks is left out of the facts.
 _MOST_RANKS = 64
 
-_state = {
+_state: dict = {
     "torch": None,
     "is_on": False,
     "is_watching": False,

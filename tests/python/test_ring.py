@@ -153,7 +153,7 @@ def test_a_program_that_is_killed_leaves_its_ring(tmp_path, end):
     assert began is None or numbers[-1] in (began - 1, began)
     found = runs.findings(run)
     assert "capture.ring" in found and "capture.process_killed" in found
-    rows = runs.ops(run)
+    rows = runs.rows(run)
     # Of every whole step in the window all ops are there.
     breakdown = runs.analyze("step_breakdown", run)["results"]
     whole = [row for row in breakdown if row["step"] is not None and row["is_complete"]]

@@ -171,7 +171,7 @@ other.enable()
 with profile(run=sys.argv[1], with_stack=True):
     torch.ones(2).erf()
 other.disable()
-print(sum(1 for entry in other.getstats() if "erf" in str(entry.code)))
+print(sum(1 for entry in other.getstats() if "'erf'" in str(entry.code)))
 """
     done = runs.execute(*runs.script(text, tmp_path / "run"))
     assert done.stdout == "1\n"
