@@ -268,7 +268,11 @@ def test_options_that_are_recorded_do_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         profile(activities=[ProfilerActivity.CPU], run=tmp_path / "run")
-        profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=False, run=tmp_path / "run")
+        options = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True, "with_modules": True}
+        prof = profile(activities=[torch.profiler.ProfilerActivity.CPU], **options, run=tmp_path / "run")
+        with prof:
+            torch.erfinv(X)
+    assert "capture.option_not_recorded" not in runs.findings(prof.run)
 
 
 def test_two_runs_one_after_the_other(tmp_path):
