@@ -1,6 +1,6 @@
 //! The columns that say what a range is as a collective: its description as a JSON object, and its number.
 
-use super::{NameIds, Text, column, name_id};
+use super::reading::{NameIds, Text, column, name_id};
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};

@@ -1,6 +1,6 @@
 //! The columns of allocations and frees. Parts written before there were any do not have them.
 
-use super::column;
+use super::reading::column;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;

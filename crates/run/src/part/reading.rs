@@ -1,0 +1,246 @@
+//! A part is read back into what was written.
+
+use super::collectives::Collectives;
+use super::inputs::InputsOfPart;
+use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_BATCH, ThreadMetadata, memory};
+use crate::RunError;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, BooleanArray, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::KeyValue;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use std::fs::File;
+use std::path::Path;
+use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread, Window};
+
+/// How a part's process ended, and how many rows it has, without reading them.
+pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
+    guarded(path, || read_summary(path))
+}
+
+fn read_summary(path: &Path) -> Result<(State, u64), RunError> {
+    let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
+    let file =
+        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
+    let file_metadata = reader.metadata().file_metadata();
+    let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
+    let state = if metadata.is_killed { State::Killed } else { State::Closed };
+    Ok((state, file_metadata.num_rows().max(0) as u64))
+}
+
+fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessMetadata, RunError> {
+    let damaged = |reason: &str| RunError::DamagedPart { reason: reason.into(), path: path.into() };
+    let pair = pairs.into_iter().flatten().find(|pair| pair.key == METADATA_KEY);
+    let text = pair.and_then(|pair| pair.value.as_deref()).ok_or_else(|| damaged("it was not written by stepscope"))?;
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let version = serde_json::from_str::<Version>(text).map_err(|error| damaged(&error.to_string()))?.version;
+    if version > PART_VERSION {
+        return Err(RunError::NewerVersion { found: version, supported: PART_VERSION, path: path.into() });
+    }
+    serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Reads a part back into what [`write_part`] was given.
+///
+/// # Errors
+/// When the file cannot be read, is no part, or is of a newer version.
+pub fn read_part(path: &Path) -> Result<Capture, RunError> {
+    guarded(path, || read_table(path))
+}
+
+/// Runs `read` with damage that makes the Parquet library panic turned into an error.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(RunError::DamagedPart { reason: "the Parquet library gave up on it".into(), path: path.into() })
+    })
+}
+
+fn read_table(path: &Path) -> Result<Capture, RunError> {
+    let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
+    let file =
+        File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
+    let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
+    let reader = builder.with_batch_size(ROWS_PER_BATCH).build().map_err(|error| damaged(error.to_string()))?;
+    let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
+    let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());
+    for batch in reader {
+        let batch = batch.map_err(|error| damaged(error.to_string()))?;
+        read_batch(&batch, &mut capture, &mut names, &mut inputs)
+            .ok_or_else(|| damaged("a column is missing or of another type".into()))?;
+    }
+    capture.steps.sort_by_key(|step| (step.start_ns, step.number));
+    capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    capture.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
+    Ok(capture)
+}
+
+fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
+    let thread = |(ordinal, thread): (usize, ThreadMetadata)| Thread {
+        ordinal: ordinal as u32,
+        tid: thread.tid,
+        framework_thread: thread.framework_thread,
+        name: thread.name,
+    };
+    let window = |(time_ns, is_on, cycle)| Window { time_ns, is_on, cycle };
+    Some(Capture {
+        process: ProcessIdentity {
+            pid: metadata.pid,
+            start_ticks: metadata.process_start_ticks,
+            pid_namespace: metadata.pid_namespace,
+            boot_id: u128::from_str_radix(&metadata.boot_id, 16).ok()?.to_be_bytes(),
+        },
+        parent_pid: metadata.parent_pid,
+        state: if metadata.is_killed { State::Killed } else { State::Closed },
+        opened_ns: metadata.opened_ns,
+        unix_offset_ns: metadata.unix_offset_ns,
+        last_ns: metadata.last_ns,
+        facts: metadata.facts,
+        threads: metadata.threads.into_iter().enumerate().map(thread).collect(),
+        names: Vec::new(),
+        overloads: Vec::new(),
+        inputs: Vec::new(),
+        events: Vec::new(),
+        steps: Vec::new(),
+        optimizer_steps: Vec::new(),
+        memory: Vec::new(),
+        samples: Vec::new(),
+        windows: metadata.windows.into_iter().map(window).collect(),
+        dropped: metadata.dropped,
+        is_disk_full: metadata.is_disk_full,
+        damaged: metadata.damaged,
+        ring: metadata.ring.map(|ring| RingWindow {
+            asked_ns: ring.asked_ns,
+            since_ns: ring.since_ns,
+            lost_begins: ring.lost_begins,
+        }),
+    })
+}
+
+/// Ids of names by their text and then their overload.
+pub(super) type NameIds = FxHashMap<String, FxHashMap<String, u32>>;
+
+fn read_batch(
+    batch: &RecordBatch,
+    capture: &mut Capture,
+    names: &mut NameIds,
+    inputs: &mut InputsOfPart,
+) -> Option<()> {
+    let start = column::<Int64Array>(batch, "start_ns")?;
+    let dur = column::<Int64Array>(batch, "dur_ns")?;
+    let (kind, name) = (Text::of(batch, "kind")?, Text::of(batch, "name")?);
+    // The capture's ids of the names in this batch's dictionary, once they are used.
+    let mut ids: FxHashMap<(usize, Option<usize>), u32> = FxHashMap::default();
+    let scope = column::<UInt8Array>(batch, "scope")?;
+    let thread = column::<UInt32Array>(batch, "thread")?;
+    let step = column::<Int64Array>(batch, "step")?;
+    let sequence = column::<Int64Array>(batch, "sequence_number")?;
+    let forward = column::<UInt64Array>(batch, "forward_thread")?;
+    let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
+    let memory = memory::Columns::of(batch);
+    let collectives = Collectives::of(batch);
+    let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
+    let module_class = Text::of(batch, "module_class");
+    let value = column::<Int64Array>(batch, "value");
+    let value_of = |row: usize| value.filter(|value| value.is_valid(row)).map(|value| value.value(row));
+    for row in 0..batch.num_rows() {
+        let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
+        let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
+        let thread = Some(thread.value(row)).filter(|thread| (*thread as usize) < capture.threads.len())?;
+        match kind.value(row)? {
+            "step" => {
+                let number = step.is_valid(row).then(|| step.value(row))?;
+                capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
+            }
+            memory::ALLOCATION | memory::OUT_OF_MEMORY => {
+                capture.memory.push(memory.as_ref()?.event(row, thread, start_ns)?);
+            }
+            "counter" => {
+                let name = name_id(name.value(row)?, "", capture, names);
+                capture.samples.push(Sample { thread, name, time_ns: start_ns, value: value_of(row)? });
+            }
+            "optimizer_step" => {
+                let number = step.is_valid(row).then(|| step.value(row));
+                capture.optimizer_steps.push(Mark { thread, time_ns: start_ns, number });
+            }
+            _ => {
+                let class = module_class.as_ref().and_then(|class| class.value(row));
+                let overload_key = overload.as_ref().and_then(|overload| overload.key(row));
+                let id = match (class, ids.get(&(name.key(row)?, overload_key))) {
+                    (Some(class), _) => name_id(&format!("{class}:{}", name.value(row)?), "", capture, names),
+                    (None, Some(id)) => *id,
+                    (None, None) => {
+                        let overload = overload.as_ref().and_then(|overload| overload.value(row)).unwrap_or_default();
+                        let id = name_id(name.value(row)?, overload, capture, names);
+                        ids.insert((name.key(row)?, overload_key), id);
+                        id
+                    }
+                };
+                let text = inputs_text.as_ref().and_then(|text| text.value(row));
+                let inputs = text.and_then(|text| inputs.row_of(text, &mut capture.inputs));
+                let collective = collectives.as_ref().and_then(|columns| columns.value(row, capture, names));
+                let sequence_number = sequence.is_valid(row).then(|| sequence.value(row));
+                capture.events.push(Event {
+                    thread,
+                    name: id,
+                    scope: scope.value(row),
+                    start_ns,
+                    end_ns,
+                    is_unfinished,
+                    sequence_number: sequence_number.or_else(|| value_of(row)),
+                    forward_thread: forward.is_valid(row).then(|| forward.value(row)),
+                    inputs,
+                    collective,
+                });
+            }
+        }
+    }
+    Some(())
+}
+
+/// The index of `text` with that overload in the capture's names, where it is added when it is new.
+pub(super) fn name_id(text: &str, overload: &str, capture: &mut Capture, names: &mut NameIds) -> u32 {
+    if let Some(id) = names.get(text).and_then(|ids| ids.get(overload)) {
+        return *id;
+    }
+    let id = capture.names.len() as u32;
+    names.entry(text.into()).or_default().insert(overload.into(), id);
+    capture.names.push(text.into());
+    capture.overloads.push(overload.into());
+    id
+}
+
+pub(super) fn column<'a, T: 'static>(batch: &'a RecordBatch, name: &str) -> Option<&'a T> {
+    batch.column_by_name(name)?.as_any().downcast_ref::<T>()
+}
+
+/// A dictionary column of texts.
+pub(super) struct Text<'a> {
+    keys: &'a DictionaryArray<Int32Type>,
+    values: &'a StringArray,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn of(batch: &'a RecordBatch, name: &str) -> Option<Self> {
+        let keys = column::<DictionaryArray<Int32Type>>(batch, name)?;
+        Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
+    }
+
+    /// Index into the values.
+    fn key(&self, row: usize) -> Option<usize> {
+        let key = self.keys.is_valid(row).then(|| self.keys.keys().value(row) as usize)?;
+        (key < self.values.len()).then_some(key)
+    }
+
+    pub(super) fn value(&self, row: usize) -> Option<&'a str> {
+        self.key(row).map(|key| self.values.value(key))
+    }
+}
