@@ -32,6 +32,14 @@ def test_every_name_of_torch_is_there():
         _ = stepscope.profiler.no_such_name
 
 
+def test_public_classes_are_pickled_by_name():
+    names = ("profile", "_KinetoProfile", "record_function", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel")
+    for name in (*names, "Interval"):
+        kind = getattr(stepscope.profiler, name)
+        assert pickle.loads(pickle.dumps(kind)) is kind
+        assert kind.__module__.startswith("stepscope.profiler."), name
+
+
 @pytest.mark.parametrize("name", ["profile", "_KinetoProfile", "schedule", "tensorboard_trace_handler"])
 def test_every_keyword_of_torch_is_there(name):
     ours = inspect.signature(getattr(stepscope.profiler, name)).parameters

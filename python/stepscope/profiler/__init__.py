@@ -14,8 +14,9 @@ what is not.
 """
 
 from stepscope.profiler._exports import tensorboard_trace_handler
+from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._labels import record_function
-from stepscope.profiler._profile import _KinetoProfile, profile
+from stepscope.profiler._profile import profile
 from stepscope.profiler._schedule import sampled, schedule
 
 # What torch.profiler has under the same name is that very object, so that both can be used side by side.

@@ -1,0 +1,212 @@
+"""Recording from a start to a stop, without steps and schedules."""
+
+import os
+import time
+import uuid
+import warnings
+
+from stepscope import _options, _recorder, _recording, _ring
+from stepscope.profiler import _activities, _run_folder
+from stepscope.profiler._metadata import Metadata
+from stepscope.profiler._recorded import Recorded
+from stepscope.profiler._results import Results
+
+
+class _KinetoProfile(Metadata, Results):
+    """Records from ``start()`` to ``stop()``; :class:`profile` adds steps and schedules, and documents the parameters.
+
+    Attributes
+    ----------
+    run : str
+        The run folder.
+    profiler : Recorded or None
+        What was recorded; a new one each cycle.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+        ring=None,
+        slow_step=None,
+        run=None,
+    ):
+        from torch.profiler import ProfilerActivity, supported_activities
+
+        is_asked = activities is not None
+        parsed = _activities.parse_activities(activities) if is_asked else (supported_activities(), {})
+        self.activities, self.activity_filters = parsed
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.profiler = None
+        self.use_device = None
+        self.preset_metadata = {}
+        self.run = None if run is None else os.path.abspath(os.fspath(run))
+        self._experimental = _activities.experimental_values(experimental_config)
+        if self._experimental.get("trace_only") and with_stack:
+            warnings.warn("trace_only is left aside: with_stack needs events", stacklevel=3)
+            del self._experimental["trace_only"]
+        self._is_cpu_asked = ProfilerActivity.CPU in self.activities
+        self._types = self.activity_filters.get(ProfilerActivity.CPU)
+        self._options = _options.Options(
+            shapes=bool(record_shapes or with_flops),
+            memory=bool(profile_memory),
+            stacks="ops" if with_stack else "",
+            ring=_ring.seconds_of(ring),
+            slow_step=float(slow_step or 0),
+        )
+        if slow_step and not ring:
+            raise ValueError("slow_step needs a ring: it says when to keep what is in it")
+        # By name: those of torch.profiler have other numbers from release to release.
+        self._not_recorded = sorted({activity.name for activity in self.activities if is_asked} - {"CPU"})
+        self._not_recorded += _activities.experimental_not_recorded(self._experimental)
+        if self._not_recorded:
+            warnings.warn(f"stepscope does not record {', '.join(self._not_recorded)} yet", stacklevel=3)
+        self._trace_metadata = {}
+        self._are_steps_shown = False
+        self._is_open = False
+        self._is_owner = False
+        self._is_failed = False
+        self._environment = None
+        self._window = None
+        self._cycle = 0
+
+    def start(self):
+        """Begin to record."""
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self):
+        """End: what was recorded is complete on disk."""
+        try:
+            self.stop_trace()
+        finally:
+            self._close()
+
+    def prepare_trace(self):
+        """Make ready to record: a new cycle, with an id of its own."""
+        begun = time.perf_counter_ns()
+        self._open()
+        if self.profiler is None or not self.acc_events:
+            self.profiler = Recorded(
+                kinds=self._kinds(),
+                are_all_threads=bool(self._experimental.get("profile_all_threads")),
+                with_stack=self.with_stack,
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+                timeout_s=self.post_processing_timeout_s,
+            )
+        callback = self.custom_trace_id_callback
+        self.profiler.trace_id = callback() if callback else f"{uuid.uuid4().int:032X}"
+        self.profiler._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begun) // 1000
+
+    def _kinds(self, types=None):
+        """Whether operators, labels, steps and calls are shown."""
+        has_ops, has_labels = (
+            self._is_cpu_asked and (types is None or name in types) for name in ("CPU_OP", "USER_ANNOTATION")
+        )
+        has_calls = (self.with_stack or self.with_modules) and self._is_cpu_asked
+        has_calls = has_calls and (types is None or "PYTHON_FUNCTION" in types)
+        return has_ops, has_labels, has_labels and self._are_steps_shown, has_calls
+
+    def start_trace(self):
+        """Record from now on."""
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before starting trace")
+        begun = time.perf_counter_ns()
+        if self._window is None and not self._is_failed:
+            self._set_collection(True)
+            self._window = self.profiler.begin(_recording.capture())
+        self.profiler._stats.profiler_enable_call_duration_us = (time.perf_counter_ns() - begun) // 1000
+        self._add_own_metadata()
+
+    def stop_trace(self):
+        """Record no longer."""
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        if self._window is None:
+            return
+        begun = time.perf_counter_ns()
+        self._window.pause()
+        self._set_collection(False)
+        self._cycle += 1
+        stats = self.profiler._stats
+        stats.profiling_window_duration_sec = self._window.seconds
+        stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begun) // 1000
+        self._window = None
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Switch the collection of some activities off or on while recording; only that of the CPU can be."""
+        if self._window is None or "CPU" not in {activity.name for activity in activities}:
+            return
+        if enable:
+            self._set_collection(True)
+            self._window.resume()
+        else:
+            self._window.pause()
+            self._set_collection(False)
+
+    def _set_collection(self, is_on):
+        """Switch this process's recording, if it is ours to switch, and note the moment in the run."""
+        if is_on and self._is_owner and self._is_cpu_asked:
+            _recording.start_hook(_recording.torch())
+        _recorder.set_window(is_on, self._cycle)
+        if not is_on and self._is_owner:
+            _recording.stop_hook()
+
+    def _open(self):
+        """Open the run and this process's capture, once."""
+        import torch
+
+        if self._is_open or self._is_failed:
+            return
+        recorded_run = os.environ.get("STEPSCOPE_RUN")
+        self.run = recorded_run or self.run or _run_folder.default_run()
+        try:
+            _run_folder.create_run(self.run)
+            # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
+            self._is_owner = _recording.open_capture(self.run, torch, self._options)
+        except OSError as error:
+            self._is_failed = True
+            warnings.warn(f"stepscope does not record: {error}", stacklevel=4)
+            return
+        self._is_open = True
+        if self._not_recorded:
+            _recorder.set_fact("options_not_recorded", " ".join(self._not_recorded))
+        self._note(self._trace_metadata)
+        if self._is_owner:
+            self._environment = _run_folder.Environment(self.run, self._options)
+            if self._are_steps_shown:
+                _recorder.set_fact("schedule", "as the program's schedule says")
+
+    def _close(self):
+        self._is_failed = False
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._is_owner:
+            self._environment.restore()
+            _recording.close_capture()
+            _run_folder.compact_in_background(self.run)
