@@ -54,7 +54,8 @@ def _wrap(original, is_compiling):
     __call__.__doc__ = original.__doc__
     __call__.__wrapped__ = original
     # In stacks the module stands in place of the function that calls it, as in those of torch.profiler.
-    for function in (enter, leave, __call__.__code__, getattr(original, "__code__", None)):
+    own = (is_compiling, __call__, original)
+    for function in (enter, leave, *(getattr(function, "__code__", None) for function in own)):
         _recorder.hide(function)
     return __call__
 

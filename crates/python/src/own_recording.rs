@@ -4,6 +4,8 @@ use crate::to_exception;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{Cut, Hidden, open_cut};
@@ -54,8 +56,9 @@ fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
 #[pyclass(frozen)]
 pub(crate) struct Events(stepscope_torch_events::Events);
 
-/// Name, shapes as JSON, count, total and self ns, total and self bytes, scope, whether it is a label.
-type AverageRow = (String, String, i64, i64, i64, i64, i64, u8, bool);
+/// Name, shapes as JSON, count, total and self ns, total and self bytes, scope, whether it is a label, the innermost
+/// functions around it.
+type AverageRow = (String, String, i64, i64, i64, i64, i64, u8, bool, Vec<String>);
 
 #[pymethods]
 impl Events {
@@ -64,12 +67,22 @@ impl Events {
     }
 
     /// Averages of this list and of those in `more`, in order of first events; see `AverageRow`.
-    fn averages(&self, py: Python<'_>, more: Vec<Py<Self>>, by_shapes: bool) -> Vec<AverageRow> {
+    fn averages(&self, py: Python<'_>, more: Vec<Py<Self>>, by_shapes: bool, stack_frames: usize) -> Vec<AverageRow> {
         let lists: Vec<&stepscope_torch_events::Events> =
             std::iter::once(&self.0).chain(more.iter().map(|events| &events.get().0)).collect();
         py.detach(|| {
-            let found = averages(&lists, Grouping { by_shapes });
-            found.into_iter().map(|average| average_row(&lists, average)).collect()
+            let found = averages(&lists, Grouping { by_shapes, stack_frames });
+            found.into_iter().map(|average| average_row(&lists, average, stack_frames)).collect()
+        })
+    }
+
+    /// Writes the stacks of this list and of those in `more`, folded; OSError when that fails.
+    fn write_stacks(&self, py: Python<'_>, path: PathBuf, more: Vec<Py<Self>>) -> PyResult<()> {
+        py.detach(|| {
+            let mut file = BufWriter::new(File::create(path)?);
+            self.0.write_folded(&mut file)?;
+            more.iter().try_for_each(|events| events.get().0.write_folded(&mut file))?;
+            Ok(file.flush()?)
         })
     }
 
@@ -97,6 +110,10 @@ impl Events {
         columns.set_item("thread", bytes(&events.thread))?;
         columns.set_item("parent", bytes(&events.parent))?;
         columns.set_item("inputs", bytes(&events.inputs))?;
+        columns.set_item("stacks", events.stacks.frames())?;
+        columns.set_item("stack", bytes(&events.stack))?;
+        columns.set_item("call", bytes(&events.call))?;
+        columns.set_item("caller", bytes(&events.caller))?;
         let texts = events.input_texts.iter();
         let texts = texts.map(|of| (&of.shapes, &of.dims, &of.strides, &of.types, &of.keywords));
         columns.set_item("input_texts", texts.collect::<Vec<_>>())?;
@@ -110,7 +127,7 @@ impl Events {
     }
 }
 
-fn average_row(lists: &[&stepscope_torch_events::Events], average: Average) -> AverageRow {
+fn average_row(lists: &[&stepscope_torch_events::Events], average: Average, stack_frames: usize) -> AverageRow {
     let events = lists[average.list];
     let row = average.first as usize;
     let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
@@ -125,5 +142,6 @@ fn average_row(lists: &[&stepscope_torch_events::Events], average: Average) -> A
         average.self_cpu_bytes,
         events.scope[row],
         events.is_label(row),
+        events.stack_of(row).take(stack_frames).map(String::from).collect(),
     )
 }

@@ -5,7 +5,7 @@ use crate::{RunError, read_part};
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, State};
+use stepscope_capture::{Capture, CaptureError, Event, State};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -19,7 +19,7 @@ const USER_SCOPE: u8 = 7;
 /// What of a recording is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cut {
-    /// Monotonic times, ascending. What starts within one of them is asked for.
+    /// Monotonic times, ascending. What starts within one of them is asked for; calls also when they were open then.
     pub spans: Vec<Range<i64>>,
     /// The system's id of a thread: only it, and those that ran the backward pass of its operators. All without one.
     pub thread: Option<u64>,
@@ -53,7 +53,18 @@ impl Cut {
             of if scope::is_call(of) => !self.hides.calls,
             _ => !self.hides.operators,
         };
-        capture.events.retain(|event| is_kind_shown(event.scope) && is_shown(event.thread) && contains(event.start_ns));
+        // A call that was open when a span began is one from then on: it is around what was recorded. The order stays,
+        // since nothing else that is kept began before.
+        let start_in = |event: &Event| match spans.iter().find(|span| event.start_ns < span.end) {
+            Some(span) if span.contains(&event.start_ns) => Some(event.start_ns),
+            Some(span) if scope::is_call(event.scope) && event.end_ns > span.start => Some(span.start),
+            _ => None,
+        };
+        capture.events.retain_mut(|event| {
+            let start_ns = start_in(event).filter(|_| is_kind_shown(event.scope) && is_shown(event.thread));
+            event.start_ns = start_ns.unwrap_or(event.start_ns);
+            start_ns.is_some()
+        });
         capture.events.iter_mut().for_each(|event| event.end_ns = event.end_ns.min(end_ns));
         capture.steps.retain(|step| !self.hides.steps && is_shown(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
@@ -121,7 +132,7 @@ pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_capture::{Event, Mark, ProcessIdentity, StepRange, Thread, Window};
+    use stepscope_capture::{Mark, ProcessIdentity, StepRange, Thread, Window};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
     fn capture() -> Capture {
@@ -197,6 +208,20 @@ mod tests {
         assert_eq!(capture.last_ns, 200);
         cut.hides.operators = true;
         assert_eq!(starts(&cut), []);
+    }
+
+    #[test]
+    fn calls_that_were_open_when_the_window_began_count_from_there() {
+        let mut capture = capture();
+        let call = |start_ns, end_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns, ..capture.events[0] };
+        let calls = [call(10, 800), call(20, 90), call(30, 100), call(40, 101), call(105, 190)];
+        capture.events.splice(0..0, calls);
+        let cut = Cut { spans: vec![100..200, 600..700], thread: Some(100), hides: Hidden::default() };
+        capture.windows.clear();
+        cut.apply(&mut capture);
+        let calls = capture.events.iter().filter(|event| scope::is_call(event.scope));
+        let found: Vec<_> = calls.map(|event| (event.start_ns, event.end_ns)).collect();
+        assert_eq!(found, [(100, 700), (100, 101), (105, 190)]);
     }
 
     #[test]

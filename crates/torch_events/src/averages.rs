@@ -1,6 +1,7 @@
 //! All events of one name together, as `key_averages` has them.
 
-use crate::Events;
+use crate::stacks::Innermost;
+use crate::{Events, NO_ROW};
 use rustc_hash::FxHashMap;
 
 /// What else, beside the name, tells two groups apart.
@@ -8,6 +9,8 @@ use rustc_hash::FxHashMap;
 pub struct Grouping {
     /// The shapes of an operator's inputs.
     pub by_shapes: bool,
+    /// So many of the innermost functions around it.
+    pub stack_frames: usize,
 }
 
 /// All events of a group.
@@ -32,25 +35,29 @@ pub struct Average {
 /// The averages of lists of events, one after another, in order of the first event of each.
 pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
     let mut found: Vec<Average> = Vec::new();
-    let mut by_key: FxHashMap<(&str, bool, &str), usize> = FxHashMap::default();
+    let mut by_key: FxHashMap<(&str, bool, &str, u32), usize> = FxHashMap::default();
+    // Stacks have one number in all lists.
+    let mut innermost = Innermost::new(grouping.stack_frames);
     for (list, events) in lists.iter().enumerate() {
         // By numbers within a list; texts are looked at once.
         let mut by_name: Vec<[Option<usize>; 2]> = vec![[None; 2]; events.names.len()];
-        let mut by_inputs: FxHashMap<(u32, bool, u32), usize> = FxHashMap::default();
+        let mut by_inputs: FxHashMap<(u32, bool, Option<u32>, u32), usize> = FxHashMap::default();
+        let numbers = innermost.of(events);
         for row in 0..events.len() {
             let (name, is_label) = (events.name[row], events.is_label(row));
             let inputs = events.inputs.get(row).copied().filter(|_| grouping.by_shapes);
             let texts = inputs.and_then(|inputs| events.input_texts.get(inputs as usize));
+            let stack = events.stack.get(row).and_then(|stack| numbers.get(*stack as usize)).copied().unwrap_or(NO_ROW);
             let mut group_of_texts = || {
                 let shapes = texts.map_or("", |texts| &texts.shapes);
-                *by_key.entry((&events.names[name as usize], is_label, shapes)).or_insert_with(|| {
+                *by_key.entry((&events.names[name as usize], is_label, shapes, stack)).or_insert_with(|| {
                     found.push(Average { list, first: row as u32, ..Average::default() });
                     found.len() - 1
                 })
             };
-            let group = match inputs {
-                None => *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts),
-                Some(inputs) => *by_inputs.entry((name, is_label, inputs)).or_insert_with(&mut group_of_texts),
+            let group = match (inputs, stack) {
+                (None, NO_ROW) => *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts),
+                _ => *by_inputs.entry((name, is_label, inputs, stack)).or_insert_with(&mut group_of_texts),
             };
             let average = &mut found[group];
             average.count += 1;

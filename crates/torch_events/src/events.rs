@@ -4,6 +4,7 @@ use crate::flows;
 use crate::inputs::InputTexts;
 use crate::memory::Usage;
 use crate::recorded::Recorded;
+use crate::stacks::Stacks;
 use crate::tree;
 use std::cmp::Reverse;
 use stepscope_capture::Capture;
@@ -51,6 +52,15 @@ pub struct Events {
     pub cpu_bytes: Vec<i64>,
     /// The same less what its children have.
     pub self_cpu_bytes: Vec<i64>,
+    /// Distinct stacks.
+    pub stacks: Stacks,
+    /// The functions around it, the innermost of them its caller: one of `stacks`, or [`NO_ROW`]; empty when no calls
+    /// were recorded.
+    pub stack: Vec<u32>,
+    /// The number of a call of Python or of a module, 0 for others; empty when none were recorded.
+    pub call: Vec<u32>,
+    /// The number of the call around it, 0 without one.
+    pub caller: Vec<u32>,
 }
 
 impl Events {
@@ -69,6 +79,7 @@ impl Events {
         let of_host = capture.memory.iter().filter(|event| event.device_type == 0 && !event.is_out_of_memory());
         let usage = Usage::new(of_host.map(|event| (event.time_ns.saturating_sub(zero_ns), event.bytes)).collect());
         events.fill(&order, &parents, &stays, &recorded, &usage);
+        events.fill_stacks(capture, &order, &stays, &recorded);
         (events.flow, events.is_flow_start) = flows::join(&events);
         events
     }

@@ -3,16 +3,19 @@
 //! is one event.
 
 mod averages;
+mod calls;
 mod events;
 mod flows;
 mod inputs;
 mod memory;
 mod recorded;
+mod stacks;
 mod tree;
 
 pub use averages::{Average, Grouping, averages};
 pub use events::{Events, NO_ROW};
 pub use inputs::InputTexts;
+pub use stacks::Stacks;
 
 use std::path::Path;
 use stepscope_run::{Cut, RunError, read_capture};

@@ -1,5 +1,6 @@
 //! A capture's events and steps as one list of items, under the names that they are listed by.
 
+use crate::calls::Calls;
 use crate::tree::Placed;
 use rustc_hash::FxHashMap;
 use stepscope_capture::layout::scope;
@@ -24,6 +25,7 @@ pub(crate) struct Recorded<'a> {
     zero_ns: i64,
     /// For each name of the capture the first that is listed alike; `None` for those that are not listed.
     listed: Vec<Option<u32>>,
+    pub(crate) calls: Calls,
 }
 
 impl<'a> Recorded<'a> {
@@ -37,7 +39,7 @@ impl<'a> Recorded<'a> {
             name => Some(*first.entry(name).or_insert(id)),
         };
         let listed = (0_u32..).zip(&capture.names).map(&mut listed).collect();
-        Self { capture, zero_ns, listed }
+        Self { capture, zero_ns, listed, calls: Calls::of(capture) }
     }
 
     /// Number of items.
@@ -49,6 +51,7 @@ impl<'a> Recorded<'a> {
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names = self.capture.names.clone();
         names.push(ANY_STEP.into());
+        names.extend(self.calls.module_names().cloned());
         names
     }
 
@@ -62,7 +65,10 @@ impl<'a> Recorded<'a> {
     }
 
     pub(crate) fn is_listed(&self, item: u32) -> bool {
-        self.event(item).is_none_or(|event| !scope::is_call(event.scope) && self.listed[event.name as usize].is_some())
+        self.event(item).is_none_or(|event| match scope::is_call(event.scope) {
+            true => self.calls.is_listed(item as usize),
+            false => self.listed[event.name as usize].is_some(),
+        })
     }
 
     /// Where an item lies, and its name.
@@ -70,7 +76,8 @@ impl<'a> Recorded<'a> {
         let any_step = self.listed.len() as u32;
         let (thread, name, start_ns, end_ns) = match self.event(item) {
             Some(event) => {
-                let name = self.listed[event.name as usize].unwrap_or(any_step);
+                let module = self.calls.module(event).map(|place| any_step + 1 + place);
+                let name = module.or(self.listed[event.name as usize]).unwrap_or(any_step);
                 (event.thread, name, event.start_ns, event.end_ns)
             }
             None => {

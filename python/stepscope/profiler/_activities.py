@@ -11,7 +11,7 @@ _CPU_TYPES = frozenset(
 _EXPERIMENTAL: tuple = (
     ("profiler_metrics", [], False),
     ("profiler_measure_per_kernel", False, False),
-    ("verbose", False, False),
+    ("verbose", False, True),
     ("performance_events", [], False),
     ("enable_cuda_sync_events", False, False),
     ("adjust_profiler_step", False, False),

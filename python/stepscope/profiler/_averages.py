@@ -5,13 +5,13 @@ import json
 from stepscope.profiler._events import FunctionEventAvg
 
 
-def averages_of(events, more, by_shapes):
+def averages_of(events, more, by_shapes, stack_frames=0):
     """The averages of what the engine read, lists one after another, in order of first events."""
-    return [_average(row, by_shapes) for row in events.averages(more, bool(by_shapes))]
+    return [_average(row, by_shapes) for row in events.averages(more, bool(by_shapes), stack_frames)]
 
 
 def _average(row, by_shapes):
-    name, shapes, count, total_ns, self_ns, cpu_bytes, self_cpu_bytes, scope, is_label = row
+    name, shapes, count, total_ns, self_ns, cpu_bytes, self_cpu_bytes, scope, is_label, stack = row
     average = FunctionEventAvg()
     average.__dict__.update(
         key=name,
@@ -25,7 +25,7 @@ def _average(row, by_shapes):
         is_user_annotation=is_label,
         overload_name="",
         input_shapes=json.loads(shapes or "[]") if by_shapes else "",
-        stack=[],
+        stack=stack,
         cpu_children=[],
     )
     return average

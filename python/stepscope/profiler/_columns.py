@@ -2,6 +2,8 @@
 
 import json
 
+from stepscope.profiler import _stacks
+
 # PyTorch's scope of a label.
 _USER_SCOPE = 7
 
@@ -48,13 +50,14 @@ class Columns:
         # Views of the engine's bytes: a number becomes an object only when it is asked for.
         for form, names in (
             ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes")),
-            ("I", ("name", "thread", "parent", "flow", "inputs")),
+            ("I", ("name", "thread", "parent", "flow", "inputs", "stack", "call", "caller")),
             ("Q", ("forward_thread",)),
         ):
             for name in names:
                 setattr(self, name, memoryview(columns[name]).cast(form))
         self.scope = columns["scope"]
         self.input_texts = columns["input_texts"]
+        self.stacks = columns["stacks"]
         self.is_flow_start = columns["is_flow_start"]
         self.first_id = first_id
         self.pid = pid
@@ -97,7 +100,14 @@ def _name(columns, row):
 
 
 def _id(columns, row):
-    return columns.first_id + row
+    # Calls of Python have none.
+    return 0 if _stacks.is_call(columns, row) else columns.first_id + row
+
+
+def _activity(columns, row):
+    if _is_label(columns, row):
+        return "user_annotation"
+    return "python_function" if _stacks.is_call(columns, row) else "cpu_op"
 
 
 def _is_label(columns, row):
@@ -128,6 +138,10 @@ def _input(name):
 ATTRIBUTES = {
     "id": _id,
     "external_id": _id,
+    "python_id": _stacks.python_id,
+    "python_parent_id": _stacks.python_parent_id,
+    "python_module_id": _stacks.python_module_id,
+    "is_python_function": _stacks.is_call,
     "name": _name,
     "trace_name": lambda columns, row: columns.traced_names.get(row) or _name(columns, row),
     "overload_name": lambda columns, row: "",
@@ -139,7 +153,7 @@ ATTRIBUTES = {
     "sequence_nr": lambda columns, row: columns.sequence_number[row],
     "scope": lambda columns, row: columns.scope[row],
     "is_user_annotation": _is_label,
-    "activity_type": lambda columns, row: "user_annotation" if _is_label(columns, row) else "cpu_op",
+    "activity_type": lambda columns, row: _activity(columns, row),
     "cpu_memory_usage": lambda columns, row: columns.cpu_bytes[row] if len(columns.cpu_bytes) else 0,
     "cpu_parent": lambda columns, row: columns.event(columns.parent[row]),
     "cpu_children": lambda columns, row: columns.children(row),
@@ -151,4 +165,5 @@ ATTRIBUTES = {
     "flow_type": lambda columns, row: 1 if columns.flow[row] else 0,
     "flow_start": lambda columns, row: columns.is_flow_start[row] == 1,
     **{name: _input(name) for name in no_inputs()},
+    "stack": _stacks.stack,
 }

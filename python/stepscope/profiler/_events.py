@@ -52,15 +52,11 @@ class FunctionEvent(FormattedTimes):
     is_legacy = False
     node_id = -1
     device_type = DeviceType.CPU
-    is_python_function = False
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
     linked_correlation_id = 0
     event_metadata = None
-    python_id = -1
-    python_parent_id = -1
-    python_module_id = -1
     # Of a recorded event, where it looks itself up.
     _columns = None
 
@@ -74,6 +70,10 @@ class FunctionEvent(FormattedTimes):
             is_user_annotation=False,
             scope=0,
             sequence_nr=-1,
+            is_python_function=False,
+            python_id=-1,
+            python_parent_id=-1,
+            python_module_id=-1,
         )
         self.__dict__.update(known)
         self.id, self.name, self.thread = id, name, thread

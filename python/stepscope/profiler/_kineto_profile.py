@@ -6,7 +6,7 @@ import uuid
 import warnings
 
 from stepscope import _options, _recorder, _recording, _ring
-from stepscope.profiler import _activities, _run_folder
+from stepscope.profiler import _activities, _run_folder, _stacks
 from stepscope.profiler._metadata import Metadata
 from stepscope.profiler._recorded import Recorded
 from stepscope.profiler._results import Results
@@ -69,7 +69,7 @@ class _KinetoProfile(Metadata, Results):
         self._options = _options.Options(
             shapes=bool(record_shapes or with_flops),
             memory=bool(profile_memory),
-            stacks="ops" if with_stack else "",
+            stacks=_stacks.recorded_for(with_stack),
             ring=_ring.seconds_of(ring),
             slow_step=float(slow_step or 0),
         )

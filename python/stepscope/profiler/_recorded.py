@@ -125,7 +125,10 @@ class Recorded:
         if are_all_threads is None:
             are_all_threads = self._are_all_threads
         begun = time.perf_counter_ns()
-        read = [window.read(are_all_threads, self._kinds) for window in self._complete()]
+        # Calls are listed with stacks only; traces have modules by themselves too.
+        *kinds, has_calls = self._kinds
+        kinds = (*kinds, has_calls and bool(self.with_stack))
+        read = [window.read(are_all_threads, kinds) for window in self._complete()]
         taken_us = (time.perf_counter_ns() - begun) // 1000
         # Asked again, they are there already.
         self._stats.parse_kineto_call_duration_us = max(taken_us, self._stats.parse_kineto_call_duration_us)
@@ -169,12 +172,13 @@ class Recorded:
         """Averages of events; see ``profile.key_averages``."""
         from stepscope.profiler._averages import averages_of
 
-        if self._timeout_s is not None or group_by_stack_n or group_by_overload_name:
+        if self._timeout_s is not None or group_by_overload_name:
             # What is averaged is what is listed, as far as it goes.
             listed = self.list_events(all_threads)
             return listed.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
         read = [events for events, _ in self._read(all_threads)]
-        averages = averages_of(read[0], read[1:], group_by_input_shape) if read else ()
+        stack_frames = max(0, group_by_stack_n)
+        averages = averages_of(read[0], read[1:], group_by_input_shape, stack_frames) if read else ()
         return self._new_list(averages)
 
     def _new_list(self, events=()):
@@ -213,7 +217,15 @@ class Recorded:
         """Write the stacks of all events, folded."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
-        return self.function_events.export_stacks(path, metric)
+        from stepscope.profiler import _exports
+
+        read = [events for events, _ in self._read(None)]
+        if self._timeout_s is not None or not read:
+            return self.function_events.export_stacks(path, metric)
+        if _exports.has_stack_metric(metric):
+            return read[0].write_stacks(os.fspath(path), read[1:])
+        # Of devices nothing is recorded: all of their times are 0.
+        open(path, "w").close()
 
 
 def _never():
