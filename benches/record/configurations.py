@@ -12,7 +12,7 @@ CONFIGURATIONS = {
     "plain": (CHEAP, {}, ["cpu_op"]),
     "shapes": ({**CHEAP, "shapes": True}, {"record_shapes": True}, ['"Input Dims"']),
     "memory": ({**CHEAP, "memory": True}, {"profile_memory": True}, ['"[memory]"']),
-    "stacks": ({**CHEAP, "stacks": "ops"}, {"with_stack": True}, ['"Call stack"']),
+    "stacks": ({**CHEAP, "stacks": "ops"}, {"with_stack": True}, ["python_function"]),
     "calls": ({**CHEAP, "stacks": "calls"}, {"with_stack": True}, ["python_function"]),
     "all": (
         {"shapes": True, "memory": True, "stacks": "calls"},
