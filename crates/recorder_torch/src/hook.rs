@@ -6,7 +6,7 @@ use crate::inputs::InputsReader;
 use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use stepscope_recorder::{self as recorder, Name, Signature};
 
 /// Everything the callbacks need, once it is proven.
@@ -24,6 +24,8 @@ pub(crate) struct Hook {
 static READY: AtomicPtr<Hook> = AtomicPtr::new(std::ptr::null_mut());
 /// The handle of the registered callbacks; 0 without.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
+/// Whether the callbacks that were registered last record what ops are called with.
+static HAS_INPUTS: AtomicBool = AtomicBool::new(false);
 
 impl Hook {
     pub(crate) fn make_ready(self) {
@@ -46,7 +48,8 @@ pub fn hook(needs_inputs: bool) -> Result<(), Refusal> {
     let ready = Hook::ready().filter(|ready| !needs_inputs || ready.inputs.is_some()).ok_or(Refusal::NotProbed)?;
     if HANDLE.load(Ordering::Acquire) == 0 {
         recorder::reintroduce_thread();
-        let start: StartFn = if needs_inputs { on_start_with_inputs } else { on_start };
+        let start: StartFn = if needs_inputs { on_start::<true> } else { on_start::<false> };
+        HAS_INPUTS.store(needs_inputs, Ordering::Release);
         // SAFETY: the callbacks keep to their contracts and live as long as the process.
         HANDLE.store(unsafe { ready.api.add(start, on_end, needs_inputs) }, Ordering::Release);
     }
@@ -67,39 +70,35 @@ pub fn is_hooked() -> bool {
     HANDLE.load(Ordering::Acquire) != 0
 }
 
-unsafe extern "C" fn on_start(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
-    attend_thread();
-    // SAFETY: only registered once READY is set; PyTorch passes room for its pointer and a live object, whose fields
-    // lie where the probe proved them.
-    unsafe {
-        *context = std::ptr::null_mut();
-        let hook = &*READY.load(Ordering::Relaxed);
-        let begun = hook.begun(function);
-        let Begun { text, scope, sequence_number, forward_thread } = begun;
-        let mut is_collective = false;
-        let name = || hook.name_of(function, text, &mut is_collective);
-        recorder::begin(text, name, scope, sequence_number, forward_thread, function as usize);
-        hook.describe(function, text, is_collective);
-    }
-    context
+/// True while what ops are called with is recorded.
+pub fn are_inputs_recorded() -> bool {
+    is_hooked() && HAS_INPUTS.load(Ordering::Acquire)
 }
 
-unsafe extern "C" fn on_start_with_inputs(context: *mut *mut c_void, function: *const u8) -> *mut *mut c_void {
+unsafe extern "C" fn on_start<const HAS_INPUTS: bool>(
+    context: *mut *mut c_void,
+    function: *const u8,
+) -> *mut *mut c_void {
     attend_thread();
-    // SAFETY: as in `on_start`; only registered once the reader is there.
+    // SAFETY: only registered once READY is set, with inputs once their reader is there; PyTorch passes room for its
+    // pointer and a live object, whose fields lie where the probe proved them.
     unsafe {
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
-        let begun = hook.begun(function);
-        let Begun { text, scope, sequence_number, forward_thread } = begun;
+        let Begun { text, scope, sequence_number, forward_thread } = hook.begun(function);
         let mut is_collective = false;
         let name = || hook.name_of(function, text, &mut is_collective);
-        let inputs = |signature: &mut Signature| {
-            if let Some(reader) = &hook.inputs {
-                reader.put(function, &hook.layout, signature);
-            }
-        };
-        recorder::begin_with_inputs(text, name, scope, sequence_number, forward_thread, function as usize, inputs);
+        let op = function as usize;
+        if HAS_INPUTS {
+            let inputs = |signature: &mut Signature| {
+                if let Some(reader) = &hook.inputs {
+                    reader.put(function, &hook.layout, signature);
+                }
+            };
+            recorder::begin_with_inputs(text, name, scope, sequence_number, forward_thread, op, inputs);
+        } else {
+            recorder::begin(text, name, scope, sequence_number, forward_thread, op);
+        }
         hook.describe(function, text, is_collective);
     }
     context
