@@ -97,8 +97,8 @@ def _labelled_generator(name, generator):
 annotate = _recorder.make_annotate(_decorate)
 
 
-class _Nothing:
-    """What Dynamo puts in place of an annotation: its graphs have no labels."""
+class Nothing:
+    """What Dynamo puts in place of a label: its graphs have none."""
 
     def __enter__(self):
         return self
@@ -107,12 +107,27 @@ class _Nothing:
         pass
 
 
+def make_objects_traceable(kind):
+    """Have Dynamo take labels of a class that were made outside of its graph for nothing."""
+    from torch._dynamo.guards import GuardBuilder
+    from torch._dynamo.variables.builder import VariableBuilder
+    from torch._dynamo.variables.ctx_manager import NullContextVariable
+
+    def nothing(builder, _):
+        builder.install_guards(GuardBuilder.TYPE_MATCH)
+        return NullContextVariable()
+
+    VariableBuilder._type_dispatch()[kind] = nothing
+
+
 def _make_traceable():
     import torch
 
     @torch.compiler.substitute_in_graph(annotate, skip_signature_check=True)
     def traceable(name):
-        return _Nothing()
+        return Nothing()
+
+    make_objects_traceable(type(annotate("")))
 
 
 _dynamo.when_loaded(_make_traceable)

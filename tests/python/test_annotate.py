@@ -91,7 +91,7 @@ def rows(tmp_path_factory):
 def test_labels_are_counted(rows):
     counts = Counter(row["name"] for row in rows if row["kind"] == "label")
     twice = {"block": 1, "named": 1, "again": 2, "failed": 1, "decorated": 1, "generated": 5, "awaited": 1}
-    twice.update({"streamed": 4, "method": 1, "static": 1, "": 1})
+    twice.update({"streamed": 4, "method": 1, "static": 1, "\ufffd" * 3: 1})
     assert counts == Counter({name: 2 * count for name, count in twice.items()}) + Counter(["until after"])
 
 
@@ -118,15 +118,23 @@ def outer(x):
     return x + 1
 
 def blocks(x):
-    with stepscope.annotate("block"):
+    with stepscope.annotate("block"), stepscope.profiler.record_function("block", args="1"):
         x = x * 3
     return x + 1
+
+made = stepscope.annotate("made"), record_function("made")
+
+@record_function("again")
+def made_before(x):
+    with made[0], made[1]:
+        return x * 4
 
 x = torch.ones(2)
 for run in (None, sys.argv[1]):
     with profile(run=run) if run else stepscope.annotate("nothing"):
         assert torch.equal(torch.compile(outer, backend="eager", fullgraph=True)(x), outer(x))
         assert torch.equal(torch.compile(blocks, backend="eager", fullgraph=True)(x), blocks(x))
+        assert torch.equal(torch.compile(made_before, backend="eager", fullgraph=True)(x), made_before(x))
 print("same")
 """
     assert runs.execute(*runs.script(text, tmp_path / "run")).stdout == "same\n"
@@ -135,3 +143,67 @@ print("same")
 def test_annotating_needs_no_torch(tmp_path):
     text = "import sys, stepscope\nwith stepscope.annotate('a'): print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout == "False\n"
+
+
+LABELS = """
+import collections, copy, gc, inspect, pickle, sys, threading, weakref
+from stepscope.profiler import profile, record_function
+
+class Numbered(record_function):
+    def __init__(self, name, number):
+        super().__init__(f"{name} {number}")
+        self.number = number
+    def __exit__(self, *error):
+        self.number += 1
+        return super().__exit__(*error)
+
+class Swallows(record_function):
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        return True
+
+def attributes(label):
+    return label.name, label.args, label.run_callbacks_on_exit, vars(label)
+
+for label in (record_function("a"), record_function(name="a"), record_function(*"a")):
+    assert attributes(label) == ("a", None, True, {}), attributes(label)
+for label in (record_function("a", "b"), record_function("a", args="b"), record_function(args="b", name="a")):
+    assert attributes(label) == ("a", "b", True, {}), attributes(label)
+for wrong in (lambda: record_function(), lambda: record_function("a", "b", "c"), lambda: record_function(label="a")):
+    try: wrong()
+    except TypeError: pass
+    else: raise AssertionError(wrong)
+assert str(inspect.signature(record_function)) == "(name, args=None)" and "Label a block" in record_function.__doc__
+
+numbered = Numbered("step", 3)
+numbered.__init__("step", 4)
+for again in (copy.deepcopy(numbered), pickle.loads(pickle.dumps(numbered))):
+    assert type(again) is Numbered and attributes(again) == ("step 4", None, True, {"number": 4})
+
+label = record_function("cycle")
+label.itself = label
+seen = weakref.ref(label), weakref.ref(label.__class__)
+del label
+gc.collect()
+assert seen[0]() is None and seen[1]() is record_function
+
+with profile(run=sys.argv[1]):
+    with numbered, numbered: pass
+    with Swallows("swallows"): raise KeyError
+    with record_function("\\ud800"), record_function(5): pass
+    for _ in range(100_000): record_function("never entered")
+    with record_function("while it is freed"): pass
+assert numbered.number == 6
+before = sys.getrefcount(record_function), sys.getrefcount("name of them all")
+for _ in range(1_000):
+    with record_function("name of them all"): pass
+    record_function("name of them all", args="name of them all")
+assert (sys.getrefcount(record_function), sys.getrefcount("name of them all")) == before
+"""
+
+
+def test_record_function_is_a_class_as_any_other(tmp_path):
+    run = tmp_path / "run"
+    runs.execute(*runs.script(LABELS, run))
+    names = [row["name"] for row in runs.ops(run)]
+    assert names == ["step 4", "step 4", "swallows", "\ufffd" * 3, "", "while it is freed"]

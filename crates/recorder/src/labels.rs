@@ -1,7 +1,8 @@
 //! What the program itself says: labels, steps, names, facts.
 
 use crate::buffer::{
-    self, LONGEST_FIXED, OWNER, OpenOp, begin, end, framework_thread, has_buffer, truncated, with_buffer,
+    self, LONGEST_FIXED, OWNER, OpenOp, begin, begin_with_inputs, end, framework_thread, has_buffer, truncated,
+    with_buffer,
 };
 use crate::clock::{self, ticks};
 use crate::names::Name;
@@ -9,6 +10,7 @@ use crate::session::STATE;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use stepscope_capture::inputs::Signature;
 use stepscope_capture::layout::{Tag, scope};
 
 /// The framework's scope of labels.
@@ -27,6 +29,12 @@ pub fn begin_label(name: &str) -> OpenOp {
 pub fn begin_label_as(token: OpenOp, name: &str) {
     // SAFETY: `name` lives; no name is known by the address of the empty one.
     unsafe { begin(c"".as_ptr(), || Name::text(name), scope::LABEL, -1, 0, token) };
+}
+
+/// The same with what the label is called with, which `inputs` puts together without calling the recorder.
+pub fn begin_label_with_inputs(token: OpenOp, name: &str, inputs: impl FnOnce(&mut Signature)) {
+    // SAFETY: as in `begin_label_as`.
+    unsafe { begin_with_inputs(c"".as_ptr(), || Name::text(name), scope::LABEL, -1, 0, token, inputs) };
 }
 
 /// The label with this token ends.

@@ -5,12 +5,57 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Called by the interpreter around calls: object, frame, what happened, what it happened to.
 pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int, *mut PyObject) -> c_int;
+
 /// A built-in function that takes its arguments as an array.
 pub(crate) type FastFunction = unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, isize) -> *mut PyObject;
 
 unsafe extern "C" {
     pub(crate) fn PyFrame_GetCode(frame: *mut c_void) -> *mut PyObject;
     pub(crate) fn PyUnicode_AsUTF8AndSize(text: *mut PyObject, len: *mut isize) -> *const c_char;
+    pub(crate) fn PyObject_GenericGetDict(object: *mut PyObject, closure: *mut c_void) -> *mut PyObject;
+    pub(crate) fn PyObject_GenericSetDict(object: *mut PyObject, value: *mut PyObject, closure: *mut c_void) -> c_int;
+}
+
+/// A function that takes what it is called on, its arguments as an array, their number, and the names of keywords.
+pub(crate) type FastCall =
+    unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
+
+/// What tells the function with which an object is called; `None` before 3.11.
+pub(crate) fn vectorcall_of() -> Option<unsafe extern "C" fn(*mut PyObject) -> *const c_void> {
+    // SAFETY: the name fixes the type.
+    unsafe { symbol(c"PyVectorcall_Function") }
+}
+
+/// `PyGetSetDef` as every release lays it out.
+#[repr(C)]
+pub(crate) struct GetSetDefinition {
+    name: *const c_char,
+    get: *const c_void,
+    set: *const c_void,
+    doc: *const c_char,
+    closure: *const c_void,
+}
+
+// SAFETY: the pointers are to constants.
+unsafe impl Sync for GetSetDefinition {}
+
+impl GetSetDefinition {
+    /// Behind the last one of a class.
+    pub(crate) const END: Self = Self {
+        name: std::ptr::null(),
+        get: std::ptr::null(),
+        set: std::ptr::null(),
+        doc: std::ptr::null(),
+        closure: std::ptr::null(),
+    };
+
+    pub(crate) const fn new(
+        name: &'static CStr,
+        get: unsafe extern "C" fn(*mut PyObject, *mut c_void) -> *mut PyObject,
+        set: unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut c_void) -> c_int,
+    ) -> Self {
+        Self { name: name.as_ptr(), get: get as *const c_void, set: set as *const c_void, ..Self::END }
+    }
 }
 
 /// `PyMethodDef` as every release lays it out.
@@ -30,7 +75,14 @@ pub(crate) const FAST: c_int = 0x80;
 /// The function takes one argument.
 pub(crate) const ONE: c_int = 0x08;
 
+/// The function takes none beside `self`.
+pub(crate) const NO_ARGUMENTS: c_int = 0x04;
+
 impl MethodDefinition {
+    /// Behind the last one of a class.
+    pub(crate) const END: Self =
+        Self { name: std::ptr::null(), function: std::ptr::null(), flags: 0, doc: std::ptr::null() };
+
     pub(crate) const fn new(name: &'static CStr, function: *const c_void, flags: c_int) -> Self {
         Self { name: name.as_ptr(), function, flags, doc: std::ptr::null() }
     }

@@ -10,17 +10,23 @@ mod annotation;
 mod collections;
 mod cpython;
 mod function_names;
+mod label;
 mod modules;
+mod record_function;
 mod stacks;
 
 #[pyo3::pymodule]
 mod _recorder {
     #[pymodule_export]
-    use super::annotation::{make_annotate, set_labels};
+    use super::annotation::make_annotate;
     #[pymodule_export]
     use super::collections::on_collection;
     #[pymodule_export]
+    use super::label::set_labels;
+    #[pymodule_export]
     use super::modules::{forget_module, module_calls, name_module};
+    #[pymodule_export]
+    use super::record_function::make_record_function;
     #[pymodule_export]
     use super::stacks::{hide, show, start_stacks, stop_stacks};
     use pyo3::exceptions::{PyImportError, PyOSError, PyRuntimeError};

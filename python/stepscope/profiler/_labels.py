@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from stepscope import _recorder, _recording
+from stepscope import _annotate, _dynamo, _recorder, _recording
 
 
 class record_function:
@@ -17,62 +17,67 @@ class record_function:
         Recorded as the label's input, when inputs are recorded.
     """
 
-    def __init__(self, name, args=None):
-        self.name = name
-        self.args = args
-        self.run_callbacks_on_exit = True
-        self._open = []
-
-    def __enter__(self):
-        if _is_compiling():
-            return self
-        # A stack, so that one object can be entered again inside itself.
-        self._open.append(self._begin() if _recording.is_on() else None)
-        return self
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        if _is_compiling():
-            return
-        if self.run_callbacks_on_exit:
-            self._end(self._open.pop())
-
     def __call__(self, function):
+        label, args = self.name, self.args
+
         @functools.wraps(function)
-        def labelled(*args, **kwargs):
-            with record_function(self.name, self.args):
-                return function(*args, **kwargs)
+        def labelled(*arguments, **keywords):
+            if _is_compiling() or not _recording.is_on():
+                return function(*arguments, **keywords)
+            with record_function(label, args):
+                return function(*arguments, **keywords)
 
         return labelled
-
-    def _begin(self):
-        if self.args is None:
-            return _recorder.begin_label(self.name)
-        # Inputs are only seen by the hook.
-        from torch.autograd.profiler import record_function as with_inputs
-
-        return with_inputs(self.name, self.args).__enter__()
-
-    def _end(self, begun):
-        if isinstance(begun, int):
-            _recorder.end_label(begun, self.name)
-        elif begun is not None:
-            begun.__exit__(None, None, None)
 
     def _call_end_callbacks_on_future(self, fut):
         """Let the label end when ``fut`` is done, and not with the block; gives a future with the same value."""
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
         self.run_callbacks_on_exit = False
-        begun = self._open.pop() if self._open else None
+        token = self._let_go()
 
         def end(done):
-            self._end(begun)
+            if token:
+                _recorder.end_label(token, self.name)
             return done.value()
 
         return fut.then(end)
+
+    def __getstate__(self):
+        state = {name: getattr(self, name) for name in ("name", "args", "run_callbacks_on_exit")}
+        return {**self.__dict__, **state}
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+# With what is native: entering and leaving, the attributes name, args and run_callbacks_on_exit.
+_rest = {name: value for name, value in vars(record_function).items() if name not in ("__dict__", "__weakref__")}
+record_function = _recorder.make_record_function(_rest)
 
 
 def _is_compiling():
     """True while torch.compile traces the caller: it cannot trace the recorder."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_compiling()
+
+
+def _make_traceable():
+    """Labels are nothing in graphs, wherever they were made."""
+    from torch._dynamo.guards import GuardBuilder
+    from torch._dynamo.variables import UserFunctionVariable
+    from torch._dynamo.variables.builder import VariableBuilder
+
+    def nothing(*_, **__):
+        return _annotate.Nothing()
+
+    def function(builder, _):
+        builder.install_guards(GuardBuilder.ID_MATCH)
+        return UserFunctionVariable(nothing)
+
+    VariableBuilder._id_dispatch()[id(record_function)] = function
+    _annotate.make_objects_traceable(record_function)
+
+
+_dynamo.when_loaded(_make_traceable)

@@ -1,0 +1,171 @@
+//! The object behind every label of a program: entered and left, made for every block.
+
+use crate::cpython::{FAST, MethodDefinition, NO_ARGUMENTS, PyUnicode_AsUTF8AndSize};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi::{self, PyObject};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use stepscope_recorder as recorder;
+use stepscope_recorder_torch as torch;
+
+/// True while somebody wants labels.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// The object, behind the head that every object has.
+#[repr(C)]
+pub(crate) struct Label {
+    head: [usize; 2],
+    pub(crate) name: *mut PyObject,
+    /// For each time that it is entered now, the latest in the lowest bit: whether a label was begun.
+    entered: u64,
+    /// What `record_function` was given beside the name; null or `None` without.
+    pub(crate) args: *mut PyObject,
+    /// 0 once the label ends with something else than the block.
+    pub(crate) ends_with_block: c_char,
+}
+
+/// Says whether labels are wanted.
+#[pyfunction]
+pub(crate) fn set_labels(are_on: bool) {
+    IS_ON.store(are_on, Ordering::Relaxed);
+}
+
+/// A class of labels: a new reference that is never given up.
+pub(crate) fn make_class(
+    py: Python<'_>,
+    name: &'static CStr,
+    flags: c_ulong,
+    bytes: usize,
+    methods: &'static [MethodDefinition],
+    own_slots: &[(c_int, *mut c_void)],
+) -> PyResult<*mut PyObject> {
+    let slot = |(slot, pfunc): (c_int, *mut c_void)| ffi::PyType_Slot { slot, pfunc };
+    let methods = methods.as_ptr().cast_mut().cast();
+    let ends = [(ffi::Py_tp_methods, methods), (0, std::ptr::null_mut())];
+    let all = own_slots.iter().copied().chain(ends);
+    let mut slots: Vec<ffi::PyType_Slot> = all.map(slot).collect();
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr(),
+        basicsize: bytes as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | flags) as u32,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the slots are functions of the types that they are called with, and methods and members live for ever; a
+    // new reference or null.
+    let class = unsafe { ffi::PyType_FromSpec(&mut spec) };
+    if class.is_null() {
+        Err(PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("no class")))
+    } else {
+        Ok(class)
+    }
+}
+
+pub(crate) const ENTER: MethodDefinition = MethodDefinition {
+    doc: c"__enter__($self)\n--\n\n".as_ptr(),
+    ..MethodDefinition::new(c"__enter__", enter as *const c_void, NO_ARGUMENTS)
+};
+pub(crate) const EXIT: MethodDefinition = MethodDefinition {
+    doc: c"__exit__($self, exc_type, exc_value, traceback)\n--\n\n".as_ptr(),
+    ..MethodDefinition::new(c"__exit__", exit as *const c_void, FAST)
+};
+
+/// Gives up what a label refers to.
+///
+/// # Safety
+/// Called with the lock, for an object of our class.
+pub(crate) unsafe fn clear(label: *mut Label) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let name = std::mem::replace(&mut (*label).name, std::ptr::null_mut());
+        let args = std::mem::replace(&mut (*label).args, std::ptr::null_mut());
+        ffi::Py_DecRef(name);
+        ffi::Py_DecRef(args);
+    }
+}
+
+/// The address with its lowest bit set: no op and no other label has it, and objects stay where they are.
+fn token(object: *mut PyObject) -> usize {
+    object as usize | 1
+}
+
+unsafe extern "C" fn enter(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for an object of our class.
+    unsafe {
+        let label = object.cast::<Label>();
+        let is_on = IS_ON.load(Ordering::Relaxed);
+        (*label).entered = (*label).entered << 1 | u64::from(is_on);
+        if is_on {
+            begin(object);
+        }
+        ffi::Py_IncRef(object);
+        object
+    }
+}
+
+/// # Safety
+/// Called with the lock, for an object of our class.
+unsafe fn begin(object: *mut PyObject) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let label = &*object.cast::<Label>();
+        let has_input = !label.args.is_null() && label.args != ffi::Py_None();
+        if has_input && torch::are_inputs_recorded() {
+            // A text is an input of which torch.profiler shows nothing.
+            recorder::begin_label_with_inputs(token(object), &text(label), |inputs| inputs.other());
+        } else {
+            recorder::begin_label_as(token(object), &text(label));
+        }
+    }
+}
+
+unsafe extern "C" fn exit(object: *mut PyObject, _: *const *mut PyObject, _: isize) -> *mut PyObject {
+    // SAFETY: as in `enter`.
+    unsafe {
+        let label = object.cast::<Label>();
+        if (*label).ends_with_block != 0 {
+            if (*label).entered & 1 != 0 {
+                recorder::end_label(token(object), &text(&*label));
+            }
+            (*label).entered >>= 1;
+        }
+        let none = ffi::Py_None();
+        ffi::Py_IncRef(none);
+        none
+    }
+}
+
+/// Forgets that it was entered last, so that leaving it does nothing; gives the token that ends what was then begun, or
+/// 0.
+///
+/// # Safety
+/// Called with the lock, for an object of our class.
+pub(crate) unsafe fn let_go(object: *mut PyObject) -> usize {
+    // SAFETY: the caller's promise.
+    let label = unsafe { &mut *object.cast::<Label>() };
+    let was_begun = label.entered & 1 != 0;
+    label.entered >>= 1;
+    if was_begun { token(object) } else { 0 }
+}
+
+/// The name as UTF-8, which the text object keeps; halves of surrogate pairs are replaced, anything but text is empty.
+unsafe fn text(label: &Label) -> Cow<'_, str> {
+    let mut len = 0;
+    // SAFETY: called with the lock; the object owns its name.
+    unsafe {
+        if label.name.is_null() {
+            return Cow::Borrowed("");
+        }
+        let text = PyUnicode_AsUTF8AndSize(label.name, &mut len);
+        if text.is_null() {
+            ffi::PyErr_Clear();
+            let name = Bound::from_borrowed_ptr(Python::assume_attached(), label.name);
+            let lossy = name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned());
+            return Cow::Owned(lossy.unwrap_or_default());
+        }
+        Cow::Borrowed(std::str::from_utf8_unchecked(std::slice::from_raw_parts(text.cast(), len as usize)))
+    }
+}
