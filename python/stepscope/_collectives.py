@@ -91,6 +91,7 @@ def _facts_of(distributed, group, backend):
         "name": group.group_name,
         "description": group.group_desc,
         "backend": backend,
+        "backend_config": str(getattr(distributed._world, "pg_backend_config", {}).get(group, backend)),
         "size": group.size(),
         "rank": group.rank(),
     }

@@ -83,18 +83,20 @@ def test_announced_collectives_say_what_torch_profiler_says(emitter, tmp_path):
     assert len(ours) == len(theirs) == 5
     for our, their in zip(ours, theirs):
         compared = {ours_key: their.get(key) for ours_key, key in KEYS.items()}
-        # What it shows as text is a list or a number all the same; empty lists we leave out.
-        compared = {key: plain(value) for key, value in compared.items() if value not in (None, "", "[]", [])}
+        # What it shows as text is a list or a number all the same.
+        compared = {key: plain(value) for key, value in compared.items() if value is not None}
         assert {key: plain(value) for key, value in our.items() if key != "range" and value is not None} == compared
     assert "capture.collectives_refused" not in runs.findings(run)
     assert "trace.collective_without_metadata" not in runs.findings(run)
     exported = tmp_path / "ours.json"
     runs.stepscope("convert", run, "-o", exported)
     exported = [event["args"] for event in events(exported, "record_param_comms")]
-    keys = ["Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Process Group Name"]
-    assert [[plain(event[key]) for key in keys] for event in exported] == [
-        [plain(event[key]) for key in keys] for event in theirs
+    keys = set(KEYS.values())
+    assert [{key: args[key] for key in keys & set(args)} for args in exported] == [
+        {key: args[key] for key in keys & set(args)} for args in theirs
     ]
+    distributed = [json.loads(path.read_text())["distributedInfo"] for path in (tmp_path / "ours.json", tmp_path / "trace.json")]
+    assert distributed[0] == distributed[1]
 
 
 def plain(value):

@@ -11,6 +11,7 @@ mod window;
 use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, data_parallelism, label_kind};
+use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -107,7 +108,14 @@ fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
     let is_of_run = |fact: &&(String, String)| !FACTS_OF_A_PROCESS.contains(&fact.0.as_str());
     // A command's words are kept apart by zeros.
-    facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect()
+    let mut of_run: Vec<(String, String)> =
+        facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect();
+    // What the program's profiler object wrote itself stays.
+    if !of_run.iter().any(|(key, _)| key.starts_with("distributedInfo.")) {
+        let groups = most.and_then(|capture| fact(capture, "process_groups"));
+        of_run.extend(groups.map(process_groups::distributed_info).unwrap_or_default());
+    }
+    of_run
 }
 
 fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
@@ -272,6 +280,8 @@ fn place_and_pid(capture: &Capture, pid: u64) -> PlaceAndPid {
 
 fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
     let parent = place_and_pid(capture, capture.parent_pid);
+    let groups = fact(capture, "process_groups").unwrap_or_default();
+    let process_groups = process_groups::read(groups.as_bytes(), process_groups::FACT);
     Process {
         rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
         world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
@@ -280,7 +290,8 @@ fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
         host: fact(capture, "host").map(str::to_string),
         name: fact(capture, "process_name").unwrap_or("process").to_string(),
         data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
-        comm_backend: None,
+        comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
+        process_groups,
     }
 }
 

@@ -15,10 +15,16 @@ pub(crate) fn add(said: CollectiveOf, capture: &Capture, slice: SliceId, builder
         dtype: text("dtype"),
         input_elements: number("input_elements"),
         output_elements: number("output_elements"),
+        input_split_sizes: text("input_split_sizes"),
+        output_split_sizes: text("output_split_sizes"),
         group: text("group"),
         group_description: text("group_description"),
         group_size: number("group_size"),
         group_ranks: text("group_ranks"),
+        group_rank: number("rank"),
+        source_rank: number("source_rank"),
+        destination_rank: number("destination_rank"),
+        is_async: value(description, "is_async").and_then(|text| text.parse().ok()),
         sequence_number: said.sequence_number,
     };
     builder.add_collective(collective);

@@ -13,6 +13,7 @@ mod json;
 mod kineto;
 mod labels;
 mod name_tables;
+mod process_groups;
 mod progress;
 mod source_text;
 mod stream;

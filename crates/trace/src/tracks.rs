@@ -1,6 +1,6 @@
 //! Who owns events: processes, devices, tracks.
 
-use crate::SliceId;
+use crate::{ProcessGroup, SliceId};
 use std::ops::Range;
 
 stepscope_base::id_type! {
@@ -35,6 +35,8 @@ pub struct Process {
     pub data_parallelism: Option<DataParallelism>,
     /// What carries its collectives; `None` when the source does not say, or names another.
     pub comm_backend: Option<CommBackend>,
+    /// The groups it is in, in the order that they were made; empty when the source names none.
+    pub process_groups: Vec<ProcessGroup>,
 }
 
 /// How copies of a model share a batch.

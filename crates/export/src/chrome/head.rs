@@ -2,7 +2,7 @@
 
 use super::Document;
 use serde::de::IgnoredAny;
-use stepscope_trace::Device;
+use stepscope_trace::{Device, ProcessGroup, Trace};
 
 /// Members that are written from elsewhere, and never as facts.
 const RESERVED: [&str; 7] = [
@@ -104,9 +104,14 @@ fn write_distributed(document: &mut Document<'_>) {
     let json = &mut document.json;
     let world_size = trace.processes.iter().find_map(|process| process.world_size);
     let facts = trace.facts.iter().filter_map(|(key, value)| Some((key.strip_prefix(DISTRIBUTED)?, value)));
-    let facts: Vec<_> = facts.filter(|(key, _)| !matches!(*key, "rank" | "world_size")).collect();
+    let mut facts: Vec<_> = facts.filter(|(key, _)| !matches!(*key, "rank" | "world_size")).collect();
     let [rank] = ranks[..] else { return };
-    if world_size.is_none() && rank == 0 && facts.is_empty() && !is_one_of_several {
+    // What this rank says of its groups comes before what the run's main process says of its own.
+    let groups = groups_of(trace, rank);
+    if !groups.is_empty() {
+        facts.retain(|(key, _)| *key != "pg_config");
+    }
+    if world_size.is_none() && rank == 0 && facts.is_empty() && groups.is_empty() && !is_one_of_several {
         return;
     }
     json.open(Some("distributedInfo"));
@@ -115,6 +120,33 @@ fn write_distributed(document: &mut Document<'_>) {
     }
     json.int("rank", rank.into());
     world_size.into_iter().for_each(|size| json.int("world_size", size.into()));
+    if !groups.is_empty() {
+        json.verbatim("pg_config", "[");
+        for (at, group) in groups.iter().enumerate() {
+            json.raw(if at > 0 { ", " } else { "" });
+            write_group(json, group);
+        }
+        json.raw("]");
+    }
+    json.close();
+}
+
+/// The groups that a rank is in.
+fn groups_of(trace: &Trace, rank: u32) -> &[ProcessGroup] {
+    let processes = trace.processes.iter().filter(|process| process.rank == rank);
+    processes.map(|process| &process.process_groups[..]).find(|groups| !groups.is_empty()).unwrap_or_default()
+}
+
+/// As `torch.distributed` describes a group.
+fn write_group(json: &mut super::Json, group: &ProcessGroup) {
+    json.open(None);
+    json.text("pg_name", &group.name);
+    json.text("pg_desc", &group.description);
+    json.text("backend_config", &group.backend);
+    group.size.into_iter().for_each(|size| json.int("pg_size", size.into()));
+    if !group.ranks.is_empty() {
+        json.verbatim("ranks", &format!("{:?}", group.ranks));
+    }
     json.close();
 }
 

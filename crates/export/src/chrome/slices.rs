@@ -86,6 +86,8 @@ fn write_collective(document: &mut Document<'_>, collective: &Collective) {
         ("Process Group Name", collective.group),
         ("Process Group Description", collective.group_description),
         ("Process Group Ranks", collective.group_ranks),
+        ("In split size", collective.input_split_sizes),
+        ("Out split size", collective.output_split_sizes),
     ];
     for (key, text) in texts.map(|(key, id)| (key, document.trace.strings.get(id))) {
         if !text.is_empty() {
@@ -96,6 +98,10 @@ fn write_collective(document: &mut Document<'_>, collective: &Collective) {
         ("In msg nelems", collective.input_elements),
         ("Out msg nelems", collective.output_elements),
         ("Group size", collective.group_size),
+        ("Rank", collective.group_rank),
+        ("Src Rank", collective.source_rank),
+        ("Dst Rank", collective.destination_rank),
+        ("Is asynchronized op", collective.is_async.map(i64::from)),
         ("Seq", collective.sequence_number),
     ];
     numbers.into_iter().filter_map(|(key, n)| Some((key, n?))).for_each(|(key, n)| document.json.int(key, n));

@@ -49,7 +49,9 @@ fn told(trace: &Trace) -> Vec<String> {
         let text = |id| trace.strings.get(id);
         let (name, group) = (text(row.name), text(row.group));
         let numbers = (row.input_elements, row.output_elements, row.group_size, row.sequence_number);
-        lines.push(format!("{} {name} {group} {} {numbers:?}", slice(trace, row.slice), text(row.dtype)));
+        let sides = (row.group_rank, row.source_rank, row.destination_rank, row.is_async);
+        let texts = [row.dtype, row.group_ranks, row.input_split_sizes, row.output_split_sizes].map(text);
+        lines.push(format!("{} {name} {group} {texts:?} {numbers:?} {sides:?}", slice(trace, row.slice)));
     }
     for (id, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
         let inputs = trace.ops.inputs(info.inputs);

@@ -49,6 +49,10 @@ impl<'a> Details<'a> {
             annotations.int("input elements", collective.input_elements);
             annotations.int("output elements", collective.output_elements);
             annotations.int("group size", collective.group_size);
+            annotations.int("group rank", collective.group_rank);
+            annotations.int("source rank", collective.source_rank);
+            annotations.int("destination rank", collective.destination_rank);
+            annotations.int("collective number", collective.sequence_number);
         }
         let device_event = self.device_events.get(self.next_device_event).filter(|(of, _)| *of == slice);
         if let Some((_, row)) = device_event {

@@ -39,6 +39,12 @@ pub(super) fn collectives(trace: &Trace) -> Sheet<'_> {
         .int("group_size", move |row| said(row).group_size)
         .text("group_ranks", move |row| known(trace, said(row).group_ranks))
         .int("sequence_number", move |row| said(row).sequence_number)
+        .text("input_split_sizes", move |row| known(trace, said(row).input_split_sizes))
+        .text("output_split_sizes", move |row| known(trace, said(row).output_split_sizes))
+        .int("group_rank", move |row| said(row).group_rank)
+        .int("source_rank", move |row| said(row).source_rank)
+        .int("destination_rank", move |row| said(row).destination_rank)
+        .flag("is_async", move |row| said(row).is_async)
 }
 
 /// A row is a call on a file.

@@ -23,6 +23,11 @@ fn ints(batches: &[RecordBatch], column: &str) -> Vec<Option<i64>> {
     batches.iter().flat_map(of).collect()
 }
 
+fn flags(batches: &[RecordBatch], column: &str) -> Vec<Option<bool>> {
+    let of = |batch: &RecordBatch| batch.column_by_name(column).unwrap().as_boolean().iter().collect::<Vec<_>>();
+    batches.iter().flat_map(of).collect()
+}
+
 fn texts(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
     let of = |batch: &RecordBatch| {
         let column = batch.column_by_name(column).unwrap();
@@ -88,6 +93,11 @@ fn check_texts<'a, T>(table: &[RecordBatch], column: &str, rows: &'a [T], of: im
     assert_eq!(texts(table, column), expected, "{column}");
 }
 
+fn check_flags<T>(table: &[RecordBatch], column: &str, rows: &[T], of: impl Fn(&T) -> Option<bool>) {
+    let expected: Vec<Option<bool>> = rows.iter().map(of).collect();
+    assert_eq!(flags(table, column), expected, "{column}");
+}
+
 fn check_waits(trace: &Trace, table: &[RecordBatch]) {
     let rows = &trace.synchronizations;
     check_ints(table, "slice", rows, |row| number(row.slice));
@@ -115,6 +125,12 @@ fn check_collectives(trace: &Trace, table: &[RecordBatch]) {
     check_ints(table, "group_size", rows, |row| row.group_size);
     check_texts(table, "group_ranks", rows, |row| trace.strings.get(row.group_ranks));
     check_ints(table, "sequence_number", rows, |row| row.sequence_number);
+    check_texts(table, "input_split_sizes", rows, |row| trace.strings.get(row.input_split_sizes));
+    check_texts(table, "output_split_sizes", rows, |row| trace.strings.get(row.output_split_sizes));
+    check_ints(table, "group_rank", rows, |row| row.group_rank);
+    check_ints(table, "source_rank", rows, |row| row.source_rank);
+    check_ints(table, "destination_rank", rows, |row| row.destination_rank);
+    check_flags(table, "is_async", rows, |row| row.is_async);
 }
 
 fn check_io(trace: &Trace, table: &[RecordBatch]) {

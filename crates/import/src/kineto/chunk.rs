@@ -74,11 +74,15 @@ pub(super) struct DeviceArgs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkCollective {
     pub(super) slice: u32,
-    /// Name, element type, group, its description, its ranks.
-    pub(super) texts: [TextId; 5],
+    /// Name, element type, group, its description, its ranks, splits of input and output.
+    pub(super) texts: [TextId; 7],
     pub(super) input_elements: Option<i64>,
     pub(super) output_elements: Option<i64>,
     pub(super) group_size: Option<i64>,
+    pub(super) group_rank: Option<i64>,
+    pub(super) source_rank: Option<i64>,
+    pub(super) destination_rank: Option<i64>,
+    pub(super) is_async: Option<bool>,
     pub(super) sequence_number: Option<i64>,
 }
 
@@ -403,13 +407,25 @@ impl Chunk {
         if !event.is_of_collective() {
             return;
         }
-        let texts = [Text::CollectiveName, Text::Dtype, Text::Group, Text::GroupDescription, Text::GroupRanks];
+        let texts = [
+            Text::CollectiveName,
+            Text::Dtype,
+            Text::Group,
+            Text::GroupDescription,
+            Text::GroupRanks,
+            Text::InSplits,
+            Text::OutSplits,
+        ];
         self.collectives.push(ChunkCollective {
             slice,
             texts: texts.map(|text| self.texts.intern(event.said(text))),
             input_elements: event.integer(Integer::InElements),
             output_elements: event.integer(Integer::OutElements),
             group_size: event.integer(Integer::GroupSize),
+            group_rank: event.integer(Integer::GroupRank),
+            source_rank: event.integer(Integer::SourceRank),
+            destination_rank: event.integer(Integer::DestinationRank),
+            is_async: event.integer(Integer::IsAsync).map(|flag| flag != 0),
             sequence_number: event.integer(Integer::Seq),
         });
     }

@@ -110,18 +110,24 @@ pub(super) fn synchronization(
 }
 
 /// What a row says of a collective.
-pub(super) fn collective(said: &ChunkCollective, texts: [StringId; 5], slice: SliceId) -> Collective {
-    let [name, dtype, group, group_description, group_ranks] = texts;
+pub(super) fn collective(said: &ChunkCollective, texts: [StringId; 7], slice: SliceId) -> Collective {
+    let [name, dtype, group, group_description, group_ranks, input_split_sizes, output_split_sizes] = texts;
     Collective {
         slice,
         name,
         dtype,
         input_elements: said.input_elements,
         output_elements: said.output_elements,
+        input_split_sizes,
+        output_split_sizes,
         group,
         group_description,
         group_size: said.group_size,
         group_ranks,
+        group_rank: said.group_rank,
+        source_rank: said.source_rank,
+        destination_rank: said.destination_rank,
+        is_async: said.is_async,
         sequence_number: said.sequence_number,
     }
 }

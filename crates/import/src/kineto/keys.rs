@@ -44,6 +44,10 @@ pub(super) enum Integer {
     InElements,
     OutElements,
     GroupSize,
+    GroupRank,
+    SourceRank,
+    DestinationRank,
+    IsAsync,
     Seq,
 }
 
@@ -66,6 +70,8 @@ pub(super) enum Text {
     Group,
     GroupDescription,
     GroupRanks,
+    InSplits,
+    OutSplits,
     /// What our own export says in words.
     Words,
 }
@@ -154,6 +160,12 @@ const ARGS: &[(&str, Key)] = &[
     ("process group description", Key::Text(Text::GroupDescription)),
     ("process group ranks", Key::Text(Text::GroupRanks)),
     ("group size", Key::Integer(Integer::GroupSize)),
+    ("in split size", Key::Text(Text::InSplits)),
+    ("out split size", Key::Text(Text::OutSplits)),
+    ("rank", Key::Integer(Integer::GroupRank)),
+    ("src rank", Key::Integer(Integer::SourceRank)),
+    ("dst rank", Key::Integer(Integer::DestinationRank)),
+    ("is asynchronized op", Key::Integer(Integer::IsAsync)),
     ("seq", Key::Integer(Integer::Seq)),
     ("stepscope", Key::Text(Text::Words)),
 ];

@@ -4,7 +4,8 @@ use super::event::written;
 use crate::json::numbers;
 use crate::json::scanner::{Scanner, Stop, Value};
 use crate::json::text;
-use stepscope_trace::{CommBackend, Device};
+use crate::process_groups::{self, comm_backend};
+use stepscope_trace::{CommBackend, Device, ProcessGroup};
 
 /// More facts than this, or longer ones, are somebody's data, not facts.
 const MAX_FACTS: usize = 500;
@@ -19,6 +20,7 @@ pub(super) struct Metadata {
     pub(super) world_size: Option<u32>,
     /// What carries collectives.
     pub(super) comm_backend: Option<CommBackend>,
+    pub(super) process_groups: Vec<ProcessGroup>,
     /// Unix time of the events' time 0, in ns.
     pub(super) clock_zero_unix_ns: Option<i64>,
     pub(super) host: Option<String>,
@@ -42,12 +44,15 @@ impl Metadata {
                 self.finish_value(scanner, value)
             }
             _ if is_object => scanner.object(|scanner, inner| {
+                let start = scanner.at();
                 let value = scanner.skip_value()?;
                 if key == b"distributedInfo" {
+                    let json = || &scanner.bytes()[start..scanner.at()];
                     let number = || written(value).and_then(numbers::integer).and_then(|n| u32::try_from(n).ok());
                     match inner {
                         b"rank" => self.rank = number(),
                         b"world_size" => self.world_size = number(),
+                        b"pg_config" => self.process_groups = process_groups::read(json(), process_groups::PG_CONFIG),
                         b"backend" => self.comm_backend = written(value).and_then(comm_backend),
                         _ => {}
                     }
@@ -111,14 +116,6 @@ impl Metadata {
     }
 }
 
-/// The backend that `torch.distributed` names so: `nccl`, or one a kind of device, `cpu:gloo,cuda:nccl`.
-fn comm_backend(text: &[u8]) -> Option<CommBackend> {
-    let names = || text.split(|byte| matches!(byte, b',' | b':')).map(<[u8]>::trim_ascii);
-    let is_named = |wanted: &str| names().any(|name| name.eq_ignore_ascii_case(wanted.as_bytes()));
-    let known = [("nccl", CommBackend::Nccl), ("gloo", CommBackend::Gloo), ("mpi", CommBackend::Mpi)];
-    known.into_iter().find(|(name, _)| is_named(name)).map(|(_, backend)| backend)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,16 +139,10 @@ mod tests {
         assert_eq!((metadata.rank, metadata.world_size), (Some(3), Some(8)));
         assert_eq!(metadata.clock_zero_unix_ns, Some(1_711_964_646_000_000_000));
         assert_eq!(metadata.comm_backend, Some(CommBackend::Nccl));
+        assert_eq!(metadata.process_groups, [ProcessGroup { name: "0".into(), ..ProcessGroup::default() }]);
         let facts: Vec<String> = metadata.facts.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let expected = "distributedInfo.backend=nccl distributedInfo.rank=3 distributedInfo.world_size=8 \
                         cuda_runtime_version=12040 with_stack=true";
         assert_eq!(facts.join(" "), expected);
-    }
-
-    #[test]
-    fn a_backend_is_known_by_its_name_whatever_the_devices_it_is_for() {
-        assert_eq!(comm_backend(b"cpu:gloo,cuda:nccl"), Some(CommBackend::Nccl));
-        assert_eq!(comm_backend(b"cpu:gloo,cuda:gloo"), Some(CommBackend::Gloo));
-        assert_eq!((comm_backend(b"MPI"), comm_backend(b"ucc")), (Some(CommBackend::Mpi), None));
     }
 }

@@ -151,6 +151,7 @@ impl Tracks {
             let process = builder.process_mut(*process);
             (process.rank, process.world_size, process.host) = (rank, metadata.world_size, metadata.host.clone());
             process.comm_backend = metadata.comm_backend;
+            process.process_groups.clone_from(&metadata.process_groups);
             if let Some(name) = process.pid.and_then(|pid| self.process_names.get(&pid)) {
                 process.name.clone_from(name);
             }

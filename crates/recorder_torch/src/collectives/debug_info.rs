@@ -194,7 +194,7 @@ impl Object {
             };
             pairs.extend(side.zip(peer).map(|(side, peer)| (side, peer.to_string())));
             pairs.insert(0, ("name", name));
-            pairs.retain(|(_, value)| !value.is_empty() && value != "[]");
+            pairs.retain(|(_, value)| !value.is_empty());
             let number = layout.sequence_number.map(|at| self.read::<i64>(at)).filter(|number| *number >= 0);
             (describe_pairs(pairs), number)
         }
