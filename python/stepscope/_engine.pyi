@@ -1,7 +1,18 @@
 from os import PathLike
 from typing import Any, Dict, List, Optional, Tuple, Union, final
 
-__all__ = ["Envelope", "Events", "Trace", "analyses", "main", "open", "read_events", "reference", "write_chrome"]
+__all__ = [
+    "Envelope",
+    "Events",
+    "Trace",
+    "analyses",
+    "main",
+    "open",
+    "read_events",
+    "reference",
+    "write_chrome",
+    "write_memory_timeline",
+]
 
 # Spans in monotonic ns; the system's id of a thread, or all; whether operators, labels and steps are asked for.
 _Asked = Tuple[List[Tuple[int, int]], Optional[int], Tuple[bool, bool, bool, bool]]
@@ -29,17 +40,27 @@ def write_chrome(
 ) -> None:
     """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own."""
 
+def write_memory_timeline(
+    path: Union[str, PathLike[str]],
+    capture: Union[str, PathLike[str]],
+    asked: _Asked,
+    device: Optional[int],
+) -> None:
+    """Write the memory that was in use, of the host or of a device by its number, in the form that the ending says."""
+
 @final
 class Events:
     """The events of a window, in memory."""
 
     def __len__(self) -> int: ...
     def averages(
-        self, more: List[Events], by_shapes: bool
-    ) -> List[Tuple[str, str, int, int, int, int, int, int, bool]]:
-        """Name, shapes, count, total and self ns, total and self bytes, scope, whether it is a label."""
+        self, more: List[Events], by_shapes: bool, stack_frames: int
+    ) -> List[Tuple[str, str, int, int, int, int, int, int, bool, List[str]]]:
+        """Name, shapes, count, total and self ns, total and self bytes, scope, whether it is a label, its stack."""
     def columns(self) -> Dict[str, Any]:
         """The columns: numbers as the bytes of an array, texts as lists."""
+    def write_stacks(self, path: Union[str, PathLike[str]], more: List[Events]) -> None:
+        """Write the stacks of all events, folded; OSError when that fails."""
     def self_ns(self) -> int:
         """Sum of the durations of all events less those of their children."""
 

@@ -118,6 +118,7 @@ pub fn catalogue() -> &'static [Analysis] {
         memory_peak,
         memory_statistics,
         memory_events,
+        memory_timeline,
         findings,
     ]
 }

@@ -31,6 +31,7 @@ pub mod memory_events;
 pub mod memory_peak;
 pub mod memory_statistics;
 pub mod memory_summary;
+pub mod memory_timeline;
 mod module_contexts;
 pub mod modules;
 pub mod occupancy;

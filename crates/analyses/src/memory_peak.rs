@@ -7,8 +7,10 @@
 //! By name, it is the innermost operator that was open on the thread at the allocation; by module, the innermost call
 //! of a module. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
 //! freed before the outermost operator around its allocation ended; `optimizer_state` was allocated in the optimizer's
-//! step; `gradient` was allocated by a backward node; `activation` was allocated elsewhere and freed by a backward
-//! node; `parameter` was allocated before the first step and held beyond it; `unknown`.
+//! step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was allocated by it and not freed
+//! there; `activation` was allocated elsewhere and freed by the backward pass; `parameter` was allocated before the
+//! first step and held beyond it; `unknown`. What backward nodes and the operators directly around them do is the
+//! backward pass.
 //!
 //! # Units
 //! Bytes; the ratio is a share of the device's peak, in 0..=1; allocations are a count.
@@ -19,13 +21,13 @@
 //!
 //! # Edge cases
 //! A row without a name is what was allocated outside every operator or module. A row without a device is the host's
-//! memory. Gradients are both those of parameters and those that pass between backward nodes. Where the source gives no
+//! memory. Gradients that pass between backward nodes are `autograd_detail`. Where the source gives no
 //! addresses nothing can be paired, and all is the rest. The rest is below 0 where the source's own totals are less
 //! than what was seen allocated and not freed. An address that is allocated again was freed unseen: the first
 //! allocation ends there, and where the source gives no totals its bytes go to the rest. For one step, the moment lies
 //! inside it.
 
-mod category;
+pub(crate) mod category;
 
 use crate::allocations::{Allocation, Level, Pool, levels_inside, window};
 use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};

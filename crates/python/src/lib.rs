@@ -6,7 +6,7 @@ mod own_recording;
 #[pyo3::pymodule]
 mod _engine {
     #[pymodule_export]
-    use crate::own_recording::{Events, read_events, write_chrome};
+    use crate::own_recording::{Events, read_events, write_chrome, write_memory_timeline};
     use crate::to_exception;
     use arrow_array::RecordBatchIterator;
     use arrow_array::ffi_stream::FFI_ArrowArrayStream;

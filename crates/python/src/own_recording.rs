@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{Cut, Hidden, open_cut};
-use stepscope_export::{Format, save_trace};
+use stepscope_export::{Format, save_memory_timeline, save_trace};
 use stepscope_torch_events::{Average, Grouping, averages, read};
 
 /// Spans in monotonic ns, thread or all, and whether operators, labels, steps and calls are asked for.
@@ -43,6 +43,23 @@ pub(crate) fn write_chrome(
         trace.facts.retain(|(key, _)| !key.starts_with("metadata.") && !key.starts_with("distributedInfo."));
         trace.facts.extend(facts);
         save(&trace, &path)
+    })
+}
+
+/// Writes the memory that was in use in the meantime to `path`, whose ending says in which form: that of the host, or of
+/// a device by its number.
+#[pyfunction]
+pub(crate) fn write_memory_timeline(
+    py: Python<'_>,
+    path: PathBuf,
+    capture: PathBuf,
+    asked: Asked,
+    device: Option<i64>,
+) -> PyResult<()> {
+    py.detach(|| {
+        let trace = open_cut(&capture, &cut_of(asked)).map_err(to_exception)?;
+        let saved = save_memory_timeline(&trace, &path, device);
+        saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
     })
 }
 

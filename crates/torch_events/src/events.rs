@@ -156,4 +156,4 @@ fn threads_of(capture: &Capture) -> Vec<(u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -237,3 +237,6 @@ impl Events {
     }
 }
 
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,23 @@
 """Memory in use over time."""
 
 
-def write(_recorded, _path, _device):
-    """Not there yet."""
-    raise NotImplementedError("stepscope does not write memory timelines; `stepscope analyze memory_curve RUN` has them")
+def write(recorded, path, device):
+    """Write the memory of a device over time to ``path``, in the form that its ending asks for.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    path : str
+        ``.html``: a page; ``.raw.json.gz``: changes; else points, packed when it ends in ``.gz``.
+    device : str, optional
+        ``"cpu"``, ``"cuda:0"`` …; by default the first GPU, or the host where there is none.
+    """
+    import torch
+
+    from stepscope import _engine
+
+    asked = torch.device(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
+    number = None if asked.type == "cpu" else asked.index or 0
+    # What memory is for follows from operators, labels and steps.
+    capture, cut = recorded.last_window(kinds=(True, True, True, False))
+    _engine.write_memory_timeline(path, capture, cut, number)

@@ -21,6 +21,7 @@ class profile(_KinetoProfile):
         Called with this object after each cycle's last step, and when recording stops while it is on.
     record_shapes, profile_memory, with_stack, with_flops, with_modules : bool
         Record what operators are called with, memory, Python calls; work out operations; modules are always recorded.
+        ``with_stack="ops"`` records only the calls around operators: the same stacks, and fewer events.
     experimental_config : torch.profiler._ExperimentalConfig, optional
         What of it has no effect is named in a warning.
     execution_trace_observer : ExecutionTraceObserver, optional

@@ -206,12 +206,16 @@ class Recorded:
         """Write the last cycle as Chrome JSON, with ``facts`` as members of its own, and only some kinds if asked."""
         from stepscope import _engine
 
+        capture, asked = self.last_window(all_threads, kinds)
+        _engine.write_chrome(os.fspath(path), capture, asked, list(facts))
+
+    def last_window(self, all_threads=None, kinds=None):
+        """The capture of the last cycle, and what to ask the engine for."""
         windows = self._complete()
         if not windows:
             raise AssertionError("Expected profiling results: nothing was recorded yet")
         are_all_threads = self._are_all_threads if all_threads is None else all_threads
-        asked = windows[0].asked(are_all_threads, self._kinds if kinds is None else kinds)
-        _engine.write_chrome(os.fspath(path), windows[0].capture, asked, list(facts))
+        return windows[0].capture, windows[0].asked(are_all_threads, self._kinds if kinds is None else kinds)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write the stacks of all events, folded."""

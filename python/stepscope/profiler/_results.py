@@ -65,14 +65,24 @@ class Results:
         return self._recorded("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Write memory in use over time; needs ``record_shapes``, ``profile_memory`` and ``with_stack``."""
+        """Write the memory of a device over the last cycle, by category; needs ``record_shapes``, ``profile_memory``
+        and ``with_stack``.
+
+        Parameters
+        ----------
+        path : str
+            ``.html``: a page with the curve; ``.raw.json.gz``: a list of ``[ns, action, bytes, category]``; else
+            ``[[us, …], [bytes by category, …]]``, packed when it ends in ``.gz``.
+        device : str, optional
+            ``"cpu"``, ``"cuda:0"`` …; by default the first GPU, or the host where there is none.
+        """
         required = ("record_shapes", "profile_memory", "with_stack")
         missing = [f"{name}=True" for name in required if not getattr(self, name)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
         from stepscope.profiler import _memory_timeline
 
-        _memory_timeline.write(self._recorded("exporting memory"), os.fspath(path), device or "cpu")
+        _memory_timeline.write(self._recorded("exporting memory"), os.fspath(path), device)
 
     def _stats(self):
         return None if self.profiler is None else self.profiler._stats

@@ -83,6 +83,6 @@ operators = [
 calls = [(node.name, [call.name for call in around(node) if call.tag.name != "TorchOp"]) for node in operators]
 stacks = [(name, [call for call in stack if not call.startswith("nn.Module: ")]) for name, stack in calls]
 modules = [(name, [call for call in stack if call.startswith("nn.Module: ")]) for name, stack in calls]
-with profile(run=sys.argv[1], with_stack=True):
+with profile(run=sys.argv[1], with_stack="ops"):
     step()
 print(json.dumps({"stacks": stacks, "modules": modules}))

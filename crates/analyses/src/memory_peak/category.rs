@@ -7,18 +7,21 @@ use stepscope_base::Span;
 use stepscope_trace::{MemoryEvent, ProcessId, SliceId, SliceKind, StepSource, Trace};
 
 /// The facts that categories follow from.
-pub(super) struct Categories {
+pub(crate) struct Categories {
+    /// Backward nodes, and the operators directly around them, which free what nodes have used.
     backward: FxHashSet<SliceId>,
     first_step: BTreeMap<ProcessId, Span>,
 }
 
 impl Categories {
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         if trace.memory.is_empty() {
             return Self { backward: FxHashSet::default(), first_step: BTreeMap::new() };
         }
         let facts = trace.ops.slice.iter().zip(&trace.ops.info);
-        let backward = facts.filter(|(_, info)| info.scope == 1).map(|(slice, _)| *slice).collect();
+        let nodes = facts.filter(|(_, info)| info.scope == 1).map(|(slice, _)| *slice);
+        let engine = |node: SliceId| trace.slices.parent(node).filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+        let backward = nodes.flat_map(|node| [Some(node), engine(node)]).flatten().collect();
         let mut first_step: BTreeMap<ProcessId, Span> = BTreeMap::new();
         for step in trace.steps.iter().filter(|step| step.source != StepSource::Whole) {
             let first = first_step.entry(step.process).or_insert(step.span);
@@ -28,7 +31,7 @@ impl Categories {
     }
 
     /// The category of an allocation that was made by `event`.
-    pub(super) fn category(&self, trace: &Trace, row: &Allocation, event: &MemoryEvent) -> &'static str {
+    pub(crate) fn category(&self, trace: &Trace, row: &Allocation, event: &MemoryEvent) -> &'static str {
         let around: Vec<SliceId> = trace.open_slices(event.track, event.time_ns).collect();
         let is_in = |kind: SliceKind| around.iter().any(|id| trace.slices.kind(*id) == kind);
         let ops = around.iter().filter(|id| trace.slices.kind(**id) == SliceKind::Op);
@@ -39,7 +42,10 @@ impl Categories {
             () if is_in(SliceKind::DataLoader) => "input",
             () if free.is_some_and(|free| op_end_ns.is_some_and(|end_ns| free.time_ns <= end_ns)) => "temporary",
             () if is_in(SliceKind::Optimizer) => "optimizer_state",
-            () if around.iter().any(|id| self.backward.contains(id)) => "gradient",
+            () if around.iter().any(|id| self.backward.contains(id)) => match free {
+                Some(free) if self.is_in_backward(trace, free) => "autograd_detail",
+                _ => "gradient",
+            },
             () if free.is_some_and(|free| self.is_in_backward(trace, free)) => "activation",
             () if first_step.is_some_and(|step| is_held_beyond(*step, event, free)) => "parameter",
             () => "unknown",

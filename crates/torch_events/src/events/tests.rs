@@ -4,7 +4,7 @@ use crate::{Events, Grouping, NO_ROW, averages};
 use stepscope_capture::{Capture, Event, MemoryEvent, ProcessIdentity, State, StepRange, Thread};
 
 /// (thread, name, scope, start, end)
-fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps: &[(i64, i64, i64)]) -> Capture {
+pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps: &[(i64, i64, i64)]) -> Capture {
     let thread = |ordinal: u32| Thread {
         ordinal,
         tid: 100 + u64::from(ordinal),

@@ -1,0 +1,228 @@
+//! # Definition
+//! Every change of the memory in use, by device and time: `create` where it is allocated, `destroy` where it is freed,
+//! `preexisting` for what was there before recording, without a time. The category says what the memory is for, as for
+//! `memory_peak`.
+//!
+//! # Units
+//! Bytes; `time_ns` counts from the start of the trace.
+//!
+//! # Source
+//! Allocations and frees as the framework's allocators reported them, paired by address.
+//!
+//! # Edge cases
+//! A row without a device is the host's memory. What was there before recording is known where its free was recorded,
+//! and on devices where the source reports totals: the rest of the first total is one row. An address that is allocated
+//! again was freed unseen: it is destroyed at that moment. What has no address is paired with nothing: its frees are of
+//! what was there before. For one step, the changes inside it.
+
+use crate::allocations::{Allocation, AllocationState, Pool};
+use crate::memory_peak::category::Categories;
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use std::sync::Arc;
+use stepscope_base::Span;
+use stepscope_trace::{Findings, Trace};
+
+/// What happened to memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MemoryAction {
+    /// It was there before recording.
+    Preexisting,
+    /// It was allocated.
+    Create,
+    /// It was freed.
+    Destroy,
+}
+
+impl MemoryAction {
+    /// Every action, in the order of their numbers.
+    const ALL: [Self; 3] = [Self::Preexisting, Self::Create, Self::Destroy];
+
+    /// Its name in JSON and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preexisting => "preexisting",
+            Self::Create => "create",
+            Self::Destroy => "destroy",
+        }
+    }
+}
+
+/// One change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryChange {
+    /// The rank.
+    pub rank: u32,
+    /// The device's number within the rank; `None` for the host.
+    pub device: Option<i64>,
+    /// When; `None` for what was there before recording.
+    pub time_ns: Option<i64>,
+    /// What happened.
+    pub action: MemoryAction,
+    /// How many bytes, never below 0.
+    pub bytes: i64,
+    /// What for: `parameter`, `optimizer_state`, `input`, `temporary`, `activation`, `gradient`, `autograd_detail` or
+    /// `unknown`.
+    pub category: &'static str,
+}
+
+impl MemoryChange {
+    /// By how much it changes the bytes in use.
+    pub fn delta(&self) -> i64 {
+        if self.action == MemoryAction::Destroy { -self.bytes } else { self.bytes }
+    }
+}
+
+/// All changes, by rank, the host's first, by time; frees behind allocations of the same moment.
+pub fn memory_timeline(trace: &Trace, selection: &Selection) -> Vec<MemoryChange> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<MemoryChange> {
+    let Asked { trace, selection, .. } = *asked;
+    let categories = Categories::of(trace);
+    let mut rows = Vec::new();
+    for pool in asked.pools() {
+        let windows = selection.windows(trace, pool.rank);
+        let is_inside = |windows: &Vec<Span>, at: i64| windows.iter().any(|window| window.contains(at));
+        let is_asked = |row: &MemoryChange| match (&windows, row.time_ns) {
+            (None, _) => true,
+            (Some(windows), Some(at)) => is_inside(windows, at),
+            (Some(_), None) => false,
+        };
+        rows.extend(changes(trace, &categories, pool).into_iter().filter(is_asked));
+    }
+    rows
+}
+
+fn changes(trace: &Trace, categories: &Categories, pool: &Pool) -> Vec<MemoryChange> {
+    let (rank, device) = (pool.rank, pool.ordinal(trace));
+    let change = |at: Option<usize>, action, bytes, category| {
+        let time_ns = at.map(|at| trace.memory[at].time_ns);
+        MemoryChange { rank, device, time_ns, action, bytes, category }
+    };
+    let mut changes = Vec::new();
+    let mut freed_only = 0_i64;
+    for Allocation { bytes, allocated, freed, over, state } in pool.allocations(trace).iter().copied() {
+        let row = Allocation { bytes, allocated, freed, over, state };
+        let event = allocated.filter(|_| state != AllocationState::Unpaired).map(|at| &trace.memory[at]);
+        let category = event.map_or("unknown", |event| categories.category(trace, &row, event));
+        if allocated.is_none() {
+            freed_only = freed_only.saturating_add(bytes);
+            changes.push(change(None, MemoryAction::Preexisting, bytes, category));
+        } else {
+            changes.push(change(allocated, MemoryAction::Create, bytes, category));
+        }
+        changes.extend(over.map(|at| change(Some(at), MemoryAction::Destroy, bytes, category)));
+    }
+    // The host's allocators count from when recording began.
+    if let Some(first) = pool.levels(trace).first().filter(|_| pool.device.is_some()) {
+        let before = first.allocated_bytes.saturating_sub(trace.memory[first.event].bytes);
+        let rest = before.saturating_sub(freed_only);
+        changes.extend((rest > 0).then(|| change(None, MemoryAction::Preexisting, rest, "unknown")));
+    }
+    changes.sort_by_key(|change| (change.time_ns, change.action));
+    changes
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
+    // Rows are many and texts few.
+    let actions = MemoryAction::ALL.map(|action| Arc::<str>::from(action.as_str()));
+    let mut categories: Vec<Arc<str>> = Vec::new();
+    let mut category_text = |category: &'static str| match categories.iter().find(|text| ***text == *category) {
+        Some(text) => text.clone(),
+        None => {
+            categories.push(category.into());
+            category.into()
+        }
+    };
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .count("device", rows.iter().map(|row| row.device))
+        .ns("time_ns", rows.iter().map(|row| row.time_ns))
+        .text("action", rows.iter().map(|row| Some(actions[row.action as usize].clone())))
+        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
+        .text("category", rows.iter().map(|row| Some(category_text(row.category))));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::OpInfo;
+    use stepscope_trace::drawn::drawn;
+
+    fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
+        let line = |row: &MemoryChange| {
+            let at = row.time_ns.map_or("-".into(), |ns| (ns / 1_000).to_string());
+            let device = row.device.map_or("host".into(), |device| device.to_string());
+            format!("{device} {at} {} {} {}", row.action.as_str(), row.bytes, row.category)
+        };
+        memory_timeline(trace, &selection).iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_change_is_a_row_and_what_was_there_before_has_no_time() {
+        let trace = drawn("rank 0 step 00001111\nrank 0 cpu 1 xx..yy..\nrank 0 memory 1 aA.b.CB.");
+        let expected = [
+            "0 - preexisting 300 unknown",
+            "0 0 create 100 temporary",
+            "0 1 destroy 100 temporary",
+            "0 3 create 200 unknown",
+            "0 5 destroy 300 unknown",
+            "0 6 destroy 200 unknown",
+        ];
+        assert_eq!(lines(&trace, Selection::default()), expected);
+        assert_eq!(lines(&trace, Selection { step: Some(1), ..Selection::default() }), expected[4..]);
+    }
+
+    #[test]
+    fn what_the_first_total_holds_beyond_what_is_seen_was_there_before() {
+        let mut trace = drawn("rank 0 memory 1 a.B.");
+        trace.memory[0].allocated_bytes = Some(1_000);
+        let found = lines(&trace, Selection::default());
+        assert_eq!(found[..2], ["0 - preexisting 200 unknown", "0 - preexisting 700 unknown"]);
+        let mut host = drawn("rank 0 hostmemory 1 a.");
+        host.memory[0].allocated_bytes = Some(1_000);
+        assert_eq!(lines(&host, Selection::default()), ["host 0 create 100 unknown"]);
+    }
+
+    #[test]
+    fn what_backward_allocates_is_a_gradient_when_it_outlives_it() {
+        // `e` is around the node `b`, and frees what the node saved.
+        let mut trace = drawn(
+            "rank 0 cpu 1     .ff.eeeeee.eeee.
+             rank 0 cpu 1     .....bbb...bb..
+             rank 0 memory 1  .a...bc..A..B..",
+        );
+        let nodes: Vec<_> = trace.slices.ids().filter(|id| trace.slice_name(*id) == "b").collect();
+        trace.ops.info = vec![OpInfo { scope: 1, ..OpInfo::default() }; nodes.len()];
+        trace.ops.slice = nodes;
+        let created: Vec<_> = lines(&trace, Selection::default()).into_iter().filter(|line| line.contains("create")).collect();
+        assert_eq!(created, ["0 1 create 100 activation", "0 5 create 200 autograd_detail", "0 6 create 300 gradient"]);
+    }
+
+    proptest! {
+        #[test]
+        fn changes_sum_to_what_is_in_use(row in "[.abcABC]{1,40}") {
+            let trace = drawn(&format!("rank 0 cpu 1 x\nrank 0 memory 1 {row}"));
+            let changes = memory_timeline(&trace, &Selection::default());
+            for event in &trace.memory {
+                // What is allocated again was freed; what is freed and was not allocated was there before.
+                let mut in_use = std::collections::BTreeMap::new();
+                for (at, other) in trace.memory.iter().enumerate() {
+                    let is_first = trace.memory[..at].iter().rev().find(|earlier| earlier.address == other.address);
+                    if other.bytes < 0 && is_first.is_none_or(|earlier| earlier.bytes < 0) && other.time_ns > event.time_ns {
+                        *in_use.entry((other.address, at)).or_insert(0) += -other.bytes;
+                    }
+                }
+                for other in trace.memory.iter().filter(|other| other.time_ns <= event.time_ns) {
+                    in_use.insert((other.address, usize::MAX), other.bytes.max(0));
+                }
+                let until = changes.iter().filter(|change| change.time_ns.is_none_or(|at| at <= event.time_ns));
+                prop_assert_eq!(until.map(MemoryChange::delta).sum::<i64>(), in_use.values().sum::<i64>());
+            }
+        }
+    }
+}
