@@ -54,23 +54,19 @@ enum Open<'a> {
 
 impl<'a> Scope<'a> {
     /// A range called `name` begins, when something records.
+    #[inline]
     pub fn new(name: &'a str) -> Self {
-        Self::of(is_recording().then(|| {
-            introduce_thread();
-            Open::Text(recorder::begin_label(name), name)
-        }))
+        Self::of(if is_recording() { Some(Open::text(name)) } else { None })
     }
 
     /// A range begins whose name is known by its address.
     #[doc(hidden)]
     #[inline]
     pub fn constant(name: &'static CStr) -> Self {
-        Self::of(is_recording().then(|| {
-            introduce_thread();
-            Open::Constant(recorder::begin_constant_label(name), name)
-        }))
+        Self::of(if is_recording() { Some(Open::constant(name)) } else { None })
     }
 
+    #[inline]
     fn of(open: Option<Open<'a>>) -> Self {
         Self { open, _is_of_thread: PhantomData }
     }
@@ -79,10 +75,31 @@ impl<'a> Scope<'a> {
 impl Drop for Scope<'_> {
     #[inline]
     fn drop(&mut self) {
-        match self.open {
-            None => {}
-            Some(Open::Constant(token, name)) => recorder::end_constant_label(token, name),
-            Some(Open::Text(token, name)) => recorder::end_label(token, name),
+        if let Some(open) = &self.open {
+            open.end();
+        }
+    }
+}
+
+/// Never inline: a function with scopes must not save registers for what it does only while something records.
+impl<'a> Open<'a> {
+    #[inline(never)]
+    fn text(name: &'a str) -> Self {
+        introduce_thread();
+        Self::Text(recorder::begin_label(name), name)
+    }
+
+    #[inline(never)]
+    fn constant(name: &'static CStr) -> Self {
+        introduce_thread();
+        Self::Constant(recorder::begin_constant_label(name), name)
+    }
+
+    #[inline(never)]
+    fn end(&self) {
+        match *self {
+            Self::Constant(token, name) => recorder::end_constant_label(token, name),
+            Self::Text(token, name) => recorder::end_label(token, name),
         }
     }
 }
