@@ -20,6 +20,9 @@ _state: dict = {
     "refusals": [],
     "is_told": False,
     "ranks": [],
+    # The backends whose collectives are counted: they live for as long as these objects.
+    "counted": [],
+    "sees_ends": False,
 }
 
 
@@ -31,6 +34,7 @@ def start(torch, options):
     if not _state["is_watching"]:
         _state["is_watching"] = True
         _watch_groups(torch.distributed.distributed_c10d)
+        _watch_ends(torch.distributed.distributed_c10d)
     # Also what changed while nothing was recorded: how many collectives a group has had.
     _learn_groups()
 
@@ -38,6 +42,8 @@ def start(torch, options):
 def stop():
     """Describe them no longer."""
     _state["is_on"] = False
+    if _state["torch"] is not None:
+        _count([])
 
 
 def _watch_groups(distributed):
@@ -61,6 +67,28 @@ def _watch_groups(distributed):
     distributed._new_process_group_helper = make_and_learn_group
 
 
+def _watch_ends(distributed):
+    """Let go of groups before they are destroyed: we must neither keep one alive nor look at one that is gone."""
+    for name in ("_unregister_process_group", "_unregister_all_process_groups"):
+        unregister = getattr(distributed, name, None)
+        if unregister is None:
+            continue
+
+        @functools.wraps(unregister)
+        def let_go_and_unregister(*args, _unregister=unregister, **kwargs):
+            _count([])
+            result = _unregister(*args, **kwargs)
+            try:
+                if _state["is_on"]:
+                    _learn_groups()  # Those that stay.
+            except Exception as error:
+                say(f"not describing the collectives of process {os.getpid()}: {error}")
+            return result
+
+        setattr(distributed, name, let_go_and_unregister)
+        _state["sees_ends"] = True
+
+
 def _learn_groups():
     distributed = sys.modules["torch.distributed"].distributed_c10d
     # Members only: of other groups the world has a stand-in.
@@ -73,12 +101,34 @@ def _learn_groups():
     facts = [_facts_of(distributed, group, backend) for group, backend in groups]
     _recorder.set_fact("process_groups", json.dumps(facts, separators=(",", ":")))
     labelled = [group for group, backend in groups if _labels_its_ranges(backend)]
+    described = [(_cpu_backend(group), _description_of(distributed, group)) for group in labelled]
+    if _count(described):
+        return
     if len(labelled) == 1:
         number = _sequence_number(labelled[0]) if len(groups) == 1 else None
         _recorder.set_labelled_group(_description_of(distributed, labelled[0]), number)
     else:
         # Their ranges do not say which of them they belong to.
         _recorder.set_labelled_group()
+
+
+def _count(groups):
+    """Count the collectives of groups, by backend and description; False where they cannot be counted."""
+    if groups and (not _state["sees_ends"] or any(backend is None for backend, _ in groups)):
+        groups = []
+    try:
+        _recorder.set_gloo_groups(_library(_state["torch"]), groups)
+    except RuntimeError:
+        groups = []  # Not what we know as Gloo: what is certain without counting is said.
+    _state["counted"] = [backend for backend, _ in groups]
+    return bool(groups)
+
+
+def _cpu_backend(group):
+    try:
+        return group._get_backend(_state["torch"].device("cpu"))
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def _labels_its_ranges(backend):

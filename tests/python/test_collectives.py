@@ -137,22 +137,73 @@ def test_sizes_of_gloo_are_those_that_torch_profiler_shows(tmp_path):
     assert numbers == list(range(1, int(recorded.stdout.split()[-1]) + 1))
 
 
-def test_several_groups_cannot_be_told_apart_and_sizes_stay(tmp_path):
-    text = """
-        import torch, torch.distributed as distributed
-        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-        distributed.all_reduce(torch.ones(4))
-        other = distributed.new_group([0])
-        distributed.all_reduce(torch.ones(5), group=other)
-    """
+def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
+    program = tmp_path / "groups.py"
+    program.write_text(textwrap.dedent(GROUPS))
     run = tmp_path / "run"
-    runs.record(run, runs.script(textwrap.dedent(text)))
-    first, second = said(run, "label")
-    assert (first["group"], first["sequence_number"], first["input_elements"]) == ("0", 1, 4)
-    assert ("group" in second, second["sequence_number"], second["input_elements"]) == (False, None, 5)
-    (part,) = runs.parts(run)
-    groups = json.loads(runs.metadata(part)["facts"]["process_groups"])
-    assert [(group["name"], group["ranks"]) for group in groups] == [("0", [0]), ("1", [0])]
+    recorded = runs.record(run, [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, program])
+    told = [json.loads(line) for line in recorded.stdout.splitlines() if line.startswith("{")]
+    assert len(told) == 2
+    for of_rank in told:
+        parts = [part for part in runs.parts(run) if runs.metadata(part)["rank"] == of_rank["rank"]]
+        rows = [row for part in parts for row in runs.pyarrow.parquet.read_table(part, partitioning=None).to_pylist()]
+        rows = [row for row in rows if row["name"].startswith(("c10d::", "gloo:"))]
+        rows.sort(key=lambda row: row["start_ns"])
+        said = [(row["name"], json.loads(row["collective"])["group"], row["collective_sequence_number"]) for row in rows]
+        issued = [(group, number) for name, group, number in said if name.startswith("c10d::")]
+        works = [(group, number) for name, group, number in said if name.startswith("gloo:")]
+        # The program waits for each collective in the first part; in the second several are under way at once.
+        expected = [tuple(pair) for pair in of_rank["expected"]]
+        one_by_one = of_rank["one_by_one"]
+        assert issued == expected and works[:one_by_one] == expected[:one_by_one]
+        assert sorted(group for group, _ in works) == sorted(group for group, _ in expected)
+        assert {work for work in works if work[1] is not None} <= set(expected)
+        # Once all have begun they are certain again.
+        assert works[-3:] == expected[-3:]
+
+
+# Prints what is issued, with the number that PyTorch gives it. A group is destroyed on the way, and one is made late.
+GROUPS = """
+    import json
+    import torch, torch.distributed as distributed
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    world = distributed.group.WORLD
+    first, second = distributed.new_group([0, 1]), distributed.new_group([0, 1], group_desc="mesh_dp")
+    expected = []
+    def note(group):
+        counted = group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
+        expected.append((group.group_name, counted))
+    for turn in range(3):
+        for group in (world, first, second):
+            distributed.all_reduce(torch.ones(4), group=group)
+            note(group)
+    distributed.broadcast(torch.ones(4), 0, group=second)
+    note(second)
+    if rank == 0:
+        distributed.send(torch.ones(4), 1, group=first)
+    else:
+        distributed.recv(torch.ones(4), 0, group=first)
+    note(first)
+    distributed.barrier(group=second)
+    note(second)
+    one_by_one = len(expected)
+    works = []
+    for turn in range(4):
+        for group in (first, second):
+            works.append(distributed.all_reduce(torch.ones(1000), group=group, async_op=True))
+            note(group)
+    late = distributed.new_group([0, 1])
+    [work.wait() for work in works]
+    distributed.all_reduce(torch.ones(4), group=second)
+    note(second)
+    distributed.destroy_process_group(first)
+    for group in (late, world):
+        distributed.all_reduce(torch.ones(4), group=group)
+        note(group)
+    distributed.destroy_process_group()
+    print(json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}), flush=True)
+"""
 
 
 def test_a_job_without_groups_runs_no_op_of_ours(tmp_path):

@@ -279,10 +279,20 @@ mod _recorder {
     #[pyfunction]
     #[pyo3(signature = (facts=None, sequence_number=None))]
     fn set_labelled_group(facts: Option<Vec<(String, String)>>, sequence_number: Option<i64>) {
-        let describe = |facts: Vec<(String, String)>| {
-            recorder::collectives::describe(facts.iter().map(|(key, value)| (key.as_str(), value.clone())))
-        };
-        torch::set_labelled_group(facts.map(|facts| (describe(facts), sequence_number)));
+        torch::set_labelled_group(facts.map(|facts| (described(&facts), sequence_number)));
+    }
+
+    /// Counts the collectives of these groups of Gloo's: the object of each one's backend, which lives until others are
+    /// given, and keys and values.
+    #[pyfunction]
+    fn set_gloo_groups(torch_lib: PathBuf, groups: Vec<(Bound<'_, PyAny>, Vec<(String, String)>)>) -> PyResult<()> {
+        let groups = groups.iter().map(|(backend, facts)| (backend.as_ptr() as usize, described(facts)));
+        torch::set_gloo_groups(&torch_lib, groups.collect()).map_err(refused)
+    }
+
+    /// What is said of a group, as a capture stores it.
+    fn described(facts: &[(String, String)]) -> String {
+        recorder::collectives::describe(facts.iter().map(|(key, value)| (key.as_str(), value.clone())))
     }
 
     /// Samples the process's memory and CPU time from now on.

@@ -6,11 +6,14 @@
 //! has no other ([`process_group`]).
 
 mod debug_info;
+mod gloo_groups;
 mod messages;
 mod probe_info;
 mod process_group;
 
 pub use debug_info::InfoLayout;
+pub use gloo_groups::set_gloo_groups;
+pub(crate) use gloo_groups::is_issuing;
 pub use messages::{prove_tensors_begin, prove_tensors_end};
 pub use probe_info::probe_collectives;
 pub use process_group::set_labelled_group;
@@ -56,18 +59,58 @@ pub(crate) unsafe fn is_issue(text: *const c_char) -> bool {
     unsafe { *text as u8 == b'c' && (1..OPS.len()).all(|at| *text.add(at) as u8 == OPS[at]) }
 }
 
-/// Records what is known of the collective that the op issues which has just begun.
+/// Records what is known of the collective that the op issues which has just begun. Of Gloo's groups that is known when
+/// it ends.
 ///
 /// # Safety
 /// `text` is the op's name.
 #[cold]
-pub(crate) unsafe fn describe_issue(text: *const c_char) {
+pub(crate) unsafe fn describe_issue(function: *const u8, text: *const c_char) {
+    if gloo_groups::is_on() {
+        gloo_groups::issue_begins(function as usize);
+        return;
+    }
     // SAFETY: the caller's promise.
     let name = unsafe { CStr::from_ptr(text.add(OPS.len())) }.to_string_lossy();
     if let Some((group, number)) = process_group::issue(OPS_OF_ONE.contains(&name.as_ref())) {
-        let name = recorder::collectives::describe([("name", name.trim_end_matches('_').to_string())]);
-        recorder::describe_collective(&format!("{name}\n{group}"), number);
+        record_issue(&name, &group, number);
     }
+}
+
+/// Records what is known of the collective that the op around issues, when the range of its work is about to begin on the
+/// same thread: afterwards the work is the innermost range.
+///
+/// # Safety
+/// `text` is a terminated string.
+#[cold]
+pub(crate) unsafe fn describe_issue_around(hook: &Hook, text: *const c_char) {
+    // SAFETY: the caller's promise; the op around is open, so that its object lives.
+    unsafe {
+        if is_collective(text)
+            && let Some((function, group, number)) = gloo_groups::issue_continues()
+        {
+            let name = CStr::from_ptr((hook.api.name)(std::ptr::with_exposed_provenance(function))).to_string_lossy();
+            record_issue(name.trim_start_matches("c10d::"), &group, number);
+        }
+    }
+}
+
+/// Records what is known of the collective that an op has issued, when it is one that ends.
+///
+/// # Safety
+/// `function` is a live object of the hook's layout.
+#[cold]
+pub(crate) unsafe fn describe_issued(hook: &Hook, function: *const u8) {
+    if let Some((group, number)) = gloo_groups::issue_ends(function as usize) {
+        // SAFETY: the caller's promise; a name is a terminated string.
+        let name = unsafe { CStr::from_ptr((hook.api.name)(function)) }.to_string_lossy();
+        record_issue(name.trim_start_matches("c10d::"), &group, number);
+    }
+}
+
+fn record_issue(name: &str, group: &str, number: Option<i64>) {
+    let name = recorder::collectives::describe([("name", name.trim_end_matches('_').to_string())]);
+    recorder::describe_collective(&format!("{name}\n{group}"), number);
 }
 
 /// True when a range of this name is a collective: few bytes are looked at.

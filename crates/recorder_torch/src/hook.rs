@@ -86,6 +86,9 @@ unsafe extern "C" fn on_start<const HAS_INPUTS: bool>(
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
         let Begun { text, scope, sequence_number, forward_thread } = hook.begun(function);
+        if collectives::is_issuing() {
+            collectives::describe_issue_around(hook, text);
+        }
         let mut is_collective = false;
         let name = || hook.name_of(function, text, &mut is_collective);
         let op = function as usize;
@@ -108,6 +111,9 @@ unsafe extern "C" fn on_end(function: *const u8, _: *mut c_void) {
     // SAFETY: as in `on_start`.
     unsafe {
         let hook = &*READY.load(Ordering::Relaxed);
+        if collectives::is_issuing() {
+            collectives::describe_issued(hook, function);
+        }
         let name = || Name::temporary((hook.api.name)(function));
         let origin = || *function.add(hook.layout.thread).cast::<u64>();
         recorder::end(function as usize, name, origin);
@@ -169,7 +175,7 @@ impl Hook {
             if is_collective {
                 collectives::describe(self, function, text);
             } else if collectives::is_issue(text) {
-                collectives::describe_issue(text);
+                collectives::describe_issue(function, text);
             }
         }
     }

@@ -18,7 +18,9 @@ mod probe;
 mod solve;
 mod state;
 
-pub use collectives::{InfoLayout, probe_collectives, prove_tensors_begin, prove_tensors_end, set_labelled_group};
+pub use collectives::{
+    InfoLayout, probe_collectives, prove_tensors_begin, prove_tensors_end, set_gloo_groups, set_labelled_group,
+};
 pub use hook::{are_inputs_recorded, hook, is_hooked, unhook};
 pub use inputs::probe::{KnownTensor, inputs_probe_begin, inputs_probe_cancel, inputs_probe_end};
 pub use peek::Peek;

@@ -3,7 +3,7 @@
 //! The range has its inputs also where no callback asks for inputs. Each is a value of 16 bytes: a payload, here the
 //! tensor, and a tag. The tag of tensors is learnt from an op that runs with a known tensor.
 
-use super::{element_type, process_group};
+use super::{element_type, gloo_groups, process_group};
 use crate::api::{library, symbol};
 use crate::hook::Hook;
 use crate::peek::Peek;
@@ -174,7 +174,8 @@ pub(super) unsafe fn describe(hook: &Hook, function: *const u8, name: &str) -> O
         }
     }
     let description = describe_pairs(pairs);
-    match process_group::begin() {
+    let group = if gloo_groups::is_on() { gloo_groups::work_begins() } else { process_group::begin() };
+    match group {
         Some((group, number)) => Some((format!("{description}\n{group}"), number)),
         None => Some((description, None)),
     }

@@ -1,0 +1,435 @@
+//! Which group a work of Gloo belongs to, and its number there, where a process has several groups.
+//!
+//! An op such as `c10d::allreduce_` does not say its group where nobody asks for inputs. But Gloo counts the collectives
+//! of each group before it queues one, and the op ends after that: when no other thread issues at the same time, the one
+//! group whose count grew is the op's. The work begins on a thread that serves one group for life:
+//!
+//! ```text
+//! main thread    c10d::allreduce_ [count of group 1: 4 → 5]
+//! Gloo's thread                                      gloo:all_reduce   of group 1, number 5
+//! ```
+//!
+//! Which group a thread serves is learnt from the first work that it begins while just one group has works waiting. A
+//! work has its group's last number when it is the only one waiting there. Whatever else may be meant is not known.
+
+use crate::api::{library, symbol};
+use crate::peek::Peek;
+use crate::solve::Refusal;
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// `c10d::ProcessGroupGloo::getSequenceNumberForGroup()`.
+const COUNT: &str = "_ZN4c10d16ProcessGroupGloo25getSequenceNumberForGroupEv";
+/// The table whose address, behind its two head words, is the first word of each such object.
+const VTABLE: &str = "_ZTVN4c10d16ProcessGroupGlooE";
+/// Where an object of Python's, made by pybind11, has the address of the object that it stands for.
+const OBJECT_OF_PYTHON: usize = 16;
+/// With more groups than this none is counted: each issue looks at all of them.
+const MOST_GROUPS: usize = 64;
+/// How often a lock is tried: it is held for a few dozen instructions. Nobody waits for it.
+const MOST_TRIES: u32 = 2_000;
+
+type CountFn = unsafe extern "C" fn(*const c_void) -> u64;
+
+/// What is known of all groups.
+struct Groups {
+    count: CountFn,
+    /// The backends' objects, which live until they are taken out of here.
+    objects: Vec<usize>,
+    descriptions: Vec<String>,
+    counts: Counts,
+    /// Ops that issue just now, and how many ever did.
+    issuing: u32,
+    issues: u64,
+}
+
+static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
+/// True while there are groups.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Ops under way: their ends are looked at.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+
+/// An op that issues.
+struct Issue {
+    /// Its object.
+    function: usize,
+    /// It has been described.
+    is_described: bool,
+    /// No other op issued when it began.
+    was_alone: bool,
+    /// Which one of all it is.
+    issue: u64,
+    /// The groups, and their counts when it began.
+    objects: Vec<usize>,
+    before: Vec<i64>,
+}
+
+thread_local! {
+    static ISSUE: RefCell<Option<Issue>> = const { RefCell::new(None) };
+    /// The group that this thread of Gloo's serves; 0 when that is not known.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the collectives of these groups from now on: the Python objects of their backends, and how a capture describes
+/// each. The caller keeps them alive until it gives others, or none.
+///
+/// # Errors
+/// When one of them is no group of Gloo's, or there are too many: none is counted then.
+pub fn set_gloo_groups(folder: &Path, groups: Vec<(usize, String)>) -> Result<(), Refusal> {
+    let before = match try_lock() {
+        Some(mut held) => held.take(),
+        // Held by a thread that a fork has left behind: nothing can be counted here any more.
+        None => return Err(Refusal::CannotLook { reason: "its groups are being looked at".to_string() }),
+    };
+    IS_ON.store(false, Ordering::Release);
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let refusal = || Refusal::Ambiguous { field: "group of Gloo's", candidates: vec![] };
+    let library = library(folder, "libtorch_cpu.so")?;
+    // SAFETY: the mangled names fix the types.
+    let (count, vtable): (CountFn, usize) = unsafe { (symbol(library, COUNT)?, symbol(library, VTABLE)?) };
+    let peek = Peek::new().map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
+    let word = |address: usize| {
+        let mut bytes = [0; 8];
+        let copied = peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes);
+        (copied == 8).then(|| usize::from_le_bytes(bytes))
+    };
+    let object = |python: usize| word(python + OBJECT_OF_PYTHON).filter(|at| word(*at) == Some(vtable + 16));
+    let objects: Option<Vec<usize>> = groups.iter().map(|(python, _)| object(*python)).collect();
+    let objects = objects.filter(|objects| objects.len() <= MOST_GROUPS).ok_or_else(refusal)?;
+    // SAFETY: a live object of the function's own class, as its first word has told.
+    let now = |object: &usize| unsafe { count_of(count, *object) };
+    let mut counts = Counts::new(objects.iter().map(now).collect());
+    let (mut issuing, mut issues) = (0, 0);
+    if let Some(before) = before {
+        counts.take_over(&objects, &before.counts, &before.objects);
+        (issuing, issues) = (before.issuing, before.issues);
+    }
+    let descriptions = groups.into_iter().map(|(_, description)| description).collect();
+    if let Some(mut held) = try_lock() {
+        *held = Some(Groups { count, objects, descriptions, counts, issuing, issues });
+        IS_ON.store(true, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `object` is a live group of Gloo's.
+unsafe fn count_of(count: CountFn, object: usize) -> i64 {
+    // SAFETY: the caller's promise; it only reads a field.
+    unsafe { count(std::ptr::with_exposed_provenance(object)) as i64 }
+}
+
+impl Groups {
+    fn now(&self) -> Vec<i64> {
+        // SAFETY: objects live for as long as they stand here.
+        self.objects.iter().map(|object| unsafe { count_of(self.count, *object) }).collect()
+    }
+
+    fn at(&self, object: usize) -> Option<usize> {
+        self.objects.iter().position(|known| *known == object)
+    }
+}
+
+fn try_lock() -> Option<MutexGuard<'static, Option<Groups>>> {
+    for _ in 0..MOST_TRIES {
+        match GROUPS.try_lock() {
+            Ok(held) => return Some(held),
+            Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
+    None
+}
+
+/// True while groups are counted.
+pub(super) fn is_on() -> bool {
+    IS_ON.load(Ordering::Acquire)
+}
+
+/// True while an op is under way that issues collectives: [`issue_ends`] wants to know of the ends of ops.
+#[inline(always)]
+pub(crate) fn is_issuing() -> bool {
+    OPEN.load(Ordering::Relaxed) != 0
+}
+
+/// An op that issues collectives has begun on this thread.
+pub(super) fn issue_begins(function: usize) {
+    let _ = ISSUE.try_with(|issue| {
+        // One inside another is a part of it.
+        if issue.borrow().is_some() {
+            return;
+        }
+        let Some(mut held) = try_lock() else { return };
+        let Some(groups) = held.as_mut() else { return };
+        let was_alone = groups.issuing == 0;
+        groups.issuing += 1;
+        groups.issues += 1;
+        let (objects, before) = (groups.objects.clone(), groups.now());
+        *issue.borrow_mut() = Some(Issue { function, is_described: false, was_alone, issue: groups.issues, objects, before });
+        OPEN.fetch_add(1, Ordering::Relaxed);
+    });
+}
+
+/// An op ends; describes the group, and the collective's number, of one that issued.
+#[cold]
+pub(super) fn issue_ends(function: usize) -> Option<(String, Option<i64>)> {
+    let taken = ISSUE.try_with(|issue| {
+        let mut issue = issue.borrow_mut();
+        if issue.as_ref().is_some_and(|issue| issue.function == function) { issue.take() } else { None }
+    });
+    let issue = taken.ok()??;
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+    let mut held = try_lock()?;
+    let groups = held.as_mut()?;
+    groups.issuing = groups.issuing.saturating_sub(1);
+    let (at, number) = issued(groups, &issue).filter(|_| !issue.is_described)?;
+    Some((groups.descriptions[at].clone(), number))
+}
+
+/// A work is about to begin on this thread; describes the op that issues it and is open around it, and gives its object.
+#[cold]
+pub(super) fn issue_continues() -> Option<(usize, String, Option<i64>)> {
+    let described = ISSUE.try_with(|issue| {
+        let mut issue = issue.borrow_mut();
+        let issue = issue.as_mut().filter(|issue| !issue.is_described)?;
+        let held = try_lock()?;
+        let groups = held.as_ref()?;
+        let (at, number) = issued(groups, issue)?;
+        issue.is_described = true;
+        Some((issue.function, groups.descriptions[at].clone(), number))
+    });
+    described.ok().flatten()
+}
+
+/// The one group whose count has grown since the op began, and its number when it grew by one.
+fn issued(groups: &Groups, issue: &Issue) -> Option<(usize, Option<i64>)> {
+    let is_alone = issue.was_alone && issue.issue == groups.issues && issue.objects == groups.objects;
+    let now = groups.now();
+    let mut grown = (0..now.len()).filter(|at| is_alone && issue.before.get(*at) != now.get(*at));
+    let at = grown.next().filter(|_| grown.next().is_none())?;
+    Some((at, (now[at] - issue.before[at] == 1).then_some(now[at])))
+}
+
+/// A work begins on this thread; describes its group, and its number.
+pub(super) fn work_begins() -> Option<(String, Option<i64>)> {
+    // Not counted: nothing is certain from here on.
+    let Some(mut held) = try_lock() else {
+        IS_ON.store(false, Ordering::Release);
+        return None;
+    };
+    let groups = held.as_mut()?;
+    let now = groups.now();
+    // What is sent and received begins within its op.
+    let within = ISSUE.try_with(|issue| issue.borrow().as_ref().map(|issue| issued(groups, issue))).ok().flatten();
+    let (at, number) = match within {
+        Some(issued) => {
+            groups.counts.begin_within(&now, issued.map(|(at, _)| at));
+            issued?
+        }
+        None => {
+            let served = SERVED.try_with(Cell::get).ok().filter(|object| *object != 0);
+            let served = served.and_then(|object| groups.at(object));
+            let (at, number) = groups.counts.begin(&now, served)?;
+            let _ = SERVED.try_with(|served| served.set(groups.objects[at]));
+            (at, number)
+        }
+    };
+    Some((groups.descriptions[at].clone(), number))
+}
+
+/// How many works of each group have begun, of those that were counted.
+struct Counts {
+    begun: Vec<i64>,
+    /// Set while those of a group that have begun cannot be told apart.
+    is_mixed: Vec<bool>,
+    /// Works that have begun, of a group that is not known.
+    of_unknown: i64,
+    /// Set once more have begun than were counted.
+    is_lost: bool,
+}
+
+impl Counts {
+    fn new(now: Vec<i64>) -> Self {
+        Self { is_mixed: vec![false; now.len()], begun: now, of_unknown: 0, is_lost: false }
+    }
+
+    /// Goes on with what was counted of the groups that stay.
+    fn take_over(&mut self, objects: &[usize], before: &Self, objects_before: &[usize]) {
+        (self.of_unknown, self.is_lost) = (before.of_unknown, before.is_lost);
+        for (at, object) in objects.iter().enumerate() {
+            if let Some(then) = objects_before.iter().position(|known| known == object) {
+                (self.begun[at], self.is_mixed[at]) = (before.begun[then], before.is_mixed[then]);
+            }
+        }
+    }
+
+    fn waiting(&self, now: &[i64], at: usize) -> i64 {
+        now[at] - self.begun[at]
+    }
+
+    /// A work begins on a thread that serves this group, or one that is not known; gives group and number.
+    fn begin(&mut self, now: &[i64], served: Option<usize>) -> Option<(usize, Option<i64>)> {
+        let mut with_works = (0..now.len()).filter(|at| self.waiting(now, *at) > 0);
+        let only = with_works.next().filter(|_| with_works.next().is_none() && self.of_unknown == 0);
+        let at = served.or(only).filter(|_| !self.is_lost);
+        let is_alone = at.is_some_and(|at| {
+            let is_alone = self.waiting(now, at) == 1 && self.of_unknown == 0 && !self.is_mixed[at];
+            self.is_mixed[at] |= !is_alone;
+            is_alone
+        });
+        self.note(now, at);
+        at.filter(|_| !self.is_lost).map(|at| (at, is_alone.then(|| now[at])))
+    }
+
+    /// A work begins on the thread that issues it.
+    fn begin_within(&mut self, now: &[i64], at: Option<usize>) {
+        self.note(now, at);
+        // It has overtaken what waits: the last number is not theirs.
+        if let Some(at) = at.filter(|at| self.waiting(now, *at) > 0) {
+            self.is_mixed[at] = true;
+        }
+    }
+
+    /// Counts it. Where all have begun that were issued, nothing can be mixed up.
+    fn note(&mut self, now: &[i64], at: Option<usize>) {
+        match at {
+            Some(at) => self.begun[at] += 1,
+            None => self.of_unknown += 1,
+        }
+        let (begun, issued) = (self.begun.iter().sum::<i64>() + self.of_unknown, now.iter().sum::<i64>());
+        self.is_lost |= begun > issued || (0..now.len()).any(|at| self.waiting(now, at) < 0);
+        if begun == issued && !self.is_lost {
+            (self.begun, self.of_unknown) = (now.to_vec(), 0);
+            self.is_mixed.fill(false);
+        }
+        if let Some(at) = at.filter(|at| self.of_unknown == 0 && self.waiting(now, *at) == 0) {
+            self.is_mixed[at] = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays `0` and `1` (a collective of this group is issued), `a` and `b` (a work begins on a thread of unknown
+    /// group), `A` and `B` (on one that serves group 0, or 1), `s` (sent within its op, of group 0); gives what is told
+    /// of the works, as `group:number`.
+    fn play(events: &str) -> String {
+        let mut now = vec![10, 20];
+        let mut counts = Counts::new(now.clone());
+        let mut told = Vec::new();
+        for event in events.chars() {
+            let served = match event {
+                '0' | '1' => {
+                    now[usize::from(event == '1')] += 1;
+                    continue;
+                }
+                's' => {
+                    now[0] += 1;
+                    counts.begin_within(&now, Some(0));
+                    continue;
+                }
+                'a' | 'b' => None,
+                _ => Some(usize::from(event == 'B')),
+            };
+            told.push(match counts.begin(&now, served) {
+                Some((group, Some(number))) => format!("{group}:{number}"),
+                Some((group, None)) => format!("{group}:-"),
+                None => "-".to_string(),
+            });
+        }
+        told.join(" ")
+    }
+
+    #[test]
+    fn one_after_another_have_their_groups_and_numbers() {
+        assert_eq!(play("0a1b0a"), "0:11 1:21 0:12");
+    }
+
+    #[test]
+    fn a_thread_whose_group_is_known_is_told_among_many() {
+        assert_eq!(play("01AB"), "0:11 1:21");
+        assert_eq!(play("01ab"), "- -");
+        assert_eq!(play("01ab0a"), "- - 0:11".replace("11", "12"));
+    }
+
+    #[test]
+    fn those_of_one_group_that_may_overtake_each_other_have_no_number_until_all_have_begun() {
+        assert_eq!(play("00AA0A"), "0:- 0:- 0:13");
+        assert_eq!(play("00A0AA1B0A"), "0:- 0:- 0:- 1:21 0:14");
+        assert_eq!(play("00A1BA0A"), "0:- 1:21 0:- 0:13");
+    }
+
+    #[test]
+    fn while_a_work_of_unknown_group_is_counted_no_number_is_certain() {
+        assert_eq!(play("001aAA0A"), "- 0:- 0:- 0:13");
+    }
+
+    #[test]
+    fn what_is_sent_has_begun_at_once() {
+        assert_eq!(play("s0a"), "0:12");
+        assert_eq!(play("0sA"), "0:-");
+    }
+
+    #[test]
+    fn nothing_is_told_once_more_begin_than_were_issued() {
+        assert_eq!(play("aB0A"), "- - -");
+    }
+
+    #[test]
+    fn groups_that_stay_keep_their_counts() {
+        let mut before = Counts::new(vec![1, 5]);
+        // A work of the second group waits while a third is made.
+        assert_eq!(before.begin(&[2, 6], Some(0)), Some((0, Some(2))));
+        let mut counts = Counts::new(vec![6, 0, 2]);
+        counts.take_over(&[22, 33, 11], &before, &[11, 22]);
+        assert_eq!(counts.begin(&[6, 0, 2], None), Some((0, Some(6))));
+    }
+
+    /// Works that queues hand to threads in any order, beside what each really is: what is told is right.
+    #[test]
+    fn what_is_told_is_right_whatever_the_order() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut groups_told, mut numbers_told) = (0, 0);
+        for _ in 0..300 {
+            let mut now = vec![0_i64; 3];
+            let mut counts = Counts::new(now.clone());
+            // Two threads a group: which group the recorder knows them to serve, and the work each has taken.
+            let mut served = [None; 6];
+            let mut taken: [Option<i64>; 6] = [None; 6];
+            let mut queues: [Vec<i64>; 3] = Default::default();
+            for _ in 0..200 {
+                let thread = random(6) as usize;
+                let group = thread / 2;
+                match random(6) {
+                    0 => {
+                        now[group] += 1;
+                        queues[group].insert(0, now[group]);
+                    }
+                    1..=3 if taken[thread].is_none() => taken[thread] = queues[group].pop(),
+                    _ => {
+                        let Some(work) = taken[thread].take() else { continue };
+                        if let Some((at, number)) = counts.begin(&now, served[thread]) {
+                            assert_eq!(at, group);
+                            assert!(number.is_none_or(|number| number == work));
+                            served[thread] = Some(at);
+                            groups_told += 1;
+                            numbers_told += usize::from(number.is_some());
+                        }
+                    }
+                }
+            }
+        }
+        assert!(groups_told > 1_000 && numbers_told > 100, "{groups_told} {numbers_told}");
+    }
+}
