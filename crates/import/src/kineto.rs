@@ -3,13 +3,14 @@
 //!
 //! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after the
 //! other, going on after broken places; long lists on all processors), [`row`], [`event`] and [`metadata`] (typed members;
-//! [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (columns of one part of the text), [`rows`] (what each row is), [`tracks`] and [`arrows`].
+//! [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (one part of the text, as lists of [`entries`]), [`rows`] (what each row is), [`tracks`] and [`arrows`].
 
 mod arrows;
 mod categories;
 mod chunk;
 mod cursor;
 mod document;
+mod entries;
 mod event;
 mod facts;
 mod keys;

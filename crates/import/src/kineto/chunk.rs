@@ -2,6 +2,10 @@
 //! on all processors and added to the trace in their order ([`super::rows`]).
 
 use super::categories::Category;
+use super::entries::{
+    ChunkArrow, ChunkBorder, ChunkCollective, ChunkDeviceRow, ChunkInstant, ChunkMemory, ChunkOp, ChunkRowId,
+    ChunkRowName, ChunkSample, ChunkSlice, DeviceArgs,
+};
 use super::event::{Event, InputTexts, Quantity, RowId};
 use super::keys::{Fraction, Integer, Size, Text};
 use super::row::Learned;
@@ -9,152 +13,6 @@ use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
 use stepscope_trace::{FindingCode, Findings};
-
-/// A `pid` or `tid` whose name is a text of the chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum ChunkRowId {
-    Missing,
-    Number(i64),
-    Name(u32),
-}
-
-/// An event with a duration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkSlice {
-    pub(super) time_ns: i64,
-    pub(super) dur_ns: i64,
-    pub(super) name: TextId,
-    /// Index into [`Chunk::rows`].
-    pub(super) row: u32,
-    /// Where it stands, in bytes from the chunk's begin.
-    pub(super) at: u32,
-    pub(super) category: Category,
-}
-
-/// What is known of an op.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkOp {
-    pub(super) slice: u32,
-    /// Index into [`Chunk::inputs`].
-    pub(super) inputs: u32,
-    pub(super) stack: TextId,
-    /// Negative when there is none.
-    pub(super) sequence_number: i64,
-    pub(super) forward_thread: u64,
-}
-
-/// What a slice on a device carries; one for each such slice, in their order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkDeviceRow {
-    pub(super) copy_kind: TextId,
-    pub(super) sync_kind: TextId,
-    pub(super) args: DeviceArgs,
-}
-
-/// A device row's arguments that are numbers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceArgs {
-    pub(super) stream: Option<i64>,
-    pub(super) device: Option<i64>,
-    pub(super) correlation: Option<i64>,
-    pub(super) grid: Option<[u32; 3]>,
-    pub(super) block: Option<[u32; 3]>,
-    pub(super) registers: Option<u32>,
-    pub(super) shared_bytes: Option<u64>,
-    pub(super) blocks_per_sm: Option<f32>,
-    pub(super) occupancy_ratio: Option<f32>,
-    pub(super) bytes: Option<i64>,
-    pub(super) graph: Option<i64>,
-    pub(super) graph_node: Option<i64>,
-    pub(super) event_stream: Option<i64>,
-    pub(super) event_correlation: Option<i64>,
-}
-
-/// A part of a collective.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkCollective {
-    pub(super) slice: u32,
-    /// Name, element type, group, its description, its ranks, splits of input and output.
-    pub(super) texts: [TextId; 7],
-    pub(super) input_elements: Option<i64>,
-    pub(super) output_elements: Option<i64>,
-    pub(super) group_size: Option<i64>,
-    pub(super) group_rank: Option<i64>,
-    pub(super) source_rank: Option<i64>,
-    pub(super) destination_rank: Option<i64>,
-    pub(super) is_async: Option<bool>,
-    pub(super) sequence_number: Option<i64>,
-}
-
-impl ChunkCollective {
-    /// True when what is carried is said: collective, element type, sizes, size of the group.
-    pub(super) fn is_complete(&self) -> bool {
-        let [name, dtype, ..] = self.texts;
-        let numbers = [self.input_elements, self.output_elements, self.group_size];
-        name != Texts::EMPTY && dtype != Texts::EMPTY && numbers.iter().all(Option::is_some)
-    }
-}
-
-/// An allocation or a free.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkMemory {
-    pub(super) is_out_of_memory: bool,
-    pub(super) time_ns: i64,
-    pub(super) row: u32,
-    pub(super) device: Option<i64>,
-    pub(super) address: u64,
-    pub(super) bytes: i64,
-    pub(super) allocated_bytes: Option<i64>,
-    pub(super) reserved_bytes: Option<i64>,
-}
-
-/// An event without a duration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkInstant {
-    pub(super) time_ns: i64,
-    pub(super) row: u32,
-    pub(super) name: TextId,
-    pub(super) is_on_thread: bool,
-}
-
-/// One end of an arrow.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkArrow {
-    pub(super) is_start: bool,
-    pub(super) category: Category,
-    pub(super) id: Option<i64>,
-    pub(super) row: u32,
-    pub(super) time_ns: i64,
-}
-
-/// A begin, whose slice is there without its duration, or an end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkBorder {
-    /// The slice of a begin.
-    pub(super) begun: Option<u32>,
-    pub(super) row: u32,
-    pub(super) time_ns: i64,
-    pub(super) name: TextId,
-    pub(super) at: u64,
-}
-
-/// A name that the source gives to a thread or a process.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkRowName {
-    pub(super) row: u32,
-    pub(super) is_of_process: bool,
-    pub(super) name: TextId,
-}
-
-/// A value of a counter.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkSample {
-    pub(super) row: u32,
-    pub(super) name: TextId,
-    pub(super) series: TextId,
-    pub(super) time_ns: i64,
-    pub(super) value: f64,
-}
 
 /// The events of one part of a text.
 #[derive(Debug, Default)]
@@ -187,12 +45,6 @@ pub(super) struct Chunk {
     /// What each of the known inputs is in [`Chunk::inputs`]; `u32::MAX` until it was asked for.
     known_inputs: Vec<u32>,
     last_row: Option<((ChunkRowId, ChunkRowId), u32)>,
-}
-
-impl Default for TextId {
-    fn default() -> Self {
-        Texts::EMPTY
-    }
 }
 
 impl Chunk {

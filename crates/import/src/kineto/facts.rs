@@ -1,6 +1,6 @@
 //! From what an event says to what the trace keeps of it.
 
-use super::chunk::{ChunkCollective, DeviceArgs};
+use super::entries::{ChunkCollective, DeviceArgs};
 use super::names::NameFacts;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
