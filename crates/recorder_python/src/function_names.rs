@@ -250,9 +250,9 @@ unsafe fn describe(py: Python<'_>, function: *mut PyObject, bound_to: *mut PyObj
     // SAFETY: both objects live. For functions and methods in C neither `__get__` nor `repr` runs Python code.
     let text = unsafe {
         let function = Bound::from_borrowed_ptr(py, function);
-        let bound = (!bound_to.is_null())
-            .then(|| function.call_method1("__get__", (Bound::from_borrowed_ptr(py, bound_to),)).ok())
-            .flatten();
+        let bound = (!bound_to.is_null()).then(|| Bound::from_borrowed_ptr(py, bound_to));
+        // With the type: CPython 3.12 and 3.13 look into the null that stands for it where a method wants its class.
+        let bound = bound.and_then(|object| function.call_method1("__get__", (&object, object.get_type())).ok());
         bound.unwrap_or(function).repr().map(|text| text.to_string_lossy().into_owned())
     };
     let text = text.unwrap_or_else(|_| "<built-in function>".into());
