@@ -124,6 +124,7 @@ def _prepare_process(torch):
     _watch_children()
     _name_threads()
     _mark_steps()
+    _watch_other_steps()
     _name_workers()
 
 
@@ -187,6 +188,13 @@ def _mark_steps():
             _steps.optimizer_stepped(_state["is_on"])
 
     register_optimizer_step_post_hook(after_step)
+
+
+def _watch_other_steps():
+    """Objects of torch.profiler make steps, too."""
+    from stepscope import _other_steps
+
+    _other_steps.watch()
 
 
 def _learn_rank():

@@ -2,13 +2,16 @@
 
 from stepscope import _recorder
 
-_state = {"number": 0, "is_counted_by_profiler": False}
+# Who says when a step ends, each before those after it: a profiler object of ours, one of torch.profiler's, the optimizer.
+_NEW = {"number": 0, "is_counted_by_profiler": False, "is_counted_by_other": False, "has_optimizer": False}
+
+_state = dict(_NEW)
 _listeners: list = []
 
 
 def begin():
     """Count from 0: a capture was opened."""
-    _state.update(number=0, is_counted_by_profiler=False)
+    _state.update(_NEW)
     _listeners.clear()
 
 
@@ -17,20 +20,44 @@ def listen(listener):
     _listeners.append(listener)
 
 
+def is_listened_to():
+    """True where something is done between steps."""
+    return bool(_listeners)
+
+
 def optimizer_stepped(is_recorded):
     """An optimizer has stepped: a step ends, unless a profiler object of the program says when."""
     if is_recorded:
         _recorder.mark_step(_state["number"])
-    if not _state["is_counted_by_profiler"]:
-        _next_step(_state["number"] + 1)
-    else:
+    _state["has_optimizer"] = True
+    if _state["is_counted_by_profiler"]:
         _state["number"] += 1
+    elif not _state["is_counted_by_other"]:
+        _next_step(_state["number"] + 1)
 
 
 def profiler_stepped(number):
     """The program said that step ``number`` begins: from now on the optimizer's steps only mark."""
     _state["is_counted_by_profiler"] = True
     _next_step(number)
+
+
+def other_profiler_stepped(is_recorded, has_label):
+    """The same by an object of torch.profiler, whose own numbers begin anew with each object."""
+    if _state["is_counted_by_profiler"]:
+        return
+    is_first = not _state["is_counted_by_other"]
+    _state["is_counted_by_other"] = True
+    if is_first and _state["has_optimizer"]:
+        return  # The optimizer has counted the step that ends.
+    if is_recorded and not has_label and not _state["has_optimizer"]:
+        _recorder.mark_step(_state["number"])
+    _next_step(_state["number"] + 1)
+
+
+def other_profiler_stopped():
+    """From now on the optimizer counts again."""
+    _state["is_counted_by_other"] = False
 
 
 def _next_step(number):

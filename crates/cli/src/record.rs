@@ -36,12 +36,16 @@ Examples:
   stepscope record --shapes --memory -- python train.py
   stepscope record --ring 30s --slow-step 3 -- python train.py
   stepscope record --every 1000 --for 5 -- python train.py
-  stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py"
+  stepscope record -o runs/baseline -- torchrun --nproc-per-node 4 train.py
+  stepscope record -o /shared/run --join -- torchrun --nnodes 2 --node-rank 0 train.py"
 )]
 pub(crate) struct RecordArguments {
     /// The run's folder [default: stepscope-runs/<UTC time>-<name>]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
+    /// Join the run that another `stepscope record` has begun there, as with one on each node; begin it when there is none
+    #[arg(long, requires = "output")]
+    join: bool,
     #[command(flatten)]
     options: options::Options,
     /// The program and its arguments
@@ -60,7 +64,7 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     };
     let path =
         arguments.output.unwrap_or_else(|| run_folder::default_path(command, &utc::compact_utc(SystemTime::now())));
-    let run = RunFolder::create(&path, command)?;
+    let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
     let environment = environment(run.path(), &package, &arguments.options);
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };

@@ -29,7 +29,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 12] = [
+const FACTS_OF_A_PROCESS: [&str; 13] = [
     "process_name",
     "rank",
     "local_rank",
@@ -38,6 +38,7 @@ const FACTS_OF_A_PROCESS: [&str; 12] = [
     "stacks_refused",
     "options_not_recorded",
     "kept_because",
+    "windows_not_kept",
     "profiler_state_refused",
     "memory_not_recorded",
     "process_groups",
@@ -50,6 +51,9 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     let mut builder = TraceBuilder::new(run.name);
     builder.sources.push(path.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
+    if run.manifest.is_none() {
+        builder.findings.add(FindingCode::ManifestMissing, || path.join("run.json").display().to_string());
+    }
     for unreadable in run.unreadable {
         builder.findings.add(FindingCode::DamagedSegment, || unreadable);
     }
@@ -202,6 +206,9 @@ impl Placed<'_> {
         builder: &mut TraceBuilder,
     ) {
         let (name, label) = names[event.name as usize];
+        // Beside steps that our own profiler object marked, another profiler's labels of the same steps are labels.
+        let label =
+            if label == SliceKind::Step && !self.capture.steps.is_empty() { SliceKind::Annotation } else { label };
         let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
         let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);

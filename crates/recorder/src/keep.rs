@@ -9,7 +9,7 @@
 //! so all ranks keep their window, wherever they run, as far as they share the run folder.
 
 use crate::clock;
-use crate::session::STATE;
+use crate::session::{self, STATE};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
@@ -95,22 +95,33 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
 
 /// Reasons to keep what is in the ring, from any thread to the helper thread.
 #[derive(Default)]
-pub(crate) struct Requests(Mutex<Vec<String>>);
+pub(crate) struct Requests(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    asked: Vec<String>,
+    /// How many had no room, and the last of them.
+    refused: u64,
+    last_refused: String,
+}
 
 impl Requests {
     pub(crate) fn add(&self, because: &str) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MAX_REQUESTS {
-            waiting.push(because.into());
+        if waiting.asked.len() < MAX_REQUESTS {
+            waiting.asked.push(because.into());
+        } else {
+            waiting.refused += 1;
+            waiting.last_refused = because.into();
         }
     }
 
-    fn take(&self) -> Vec<String> {
-        let mut asked = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn take(&self) -> Waiting {
+        let mut waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         if IS_SIGNALLED.swap(false, Ordering::AcqRel) {
-            asked.push("signal".into());
+            waiting.asked.push("signal".into());
         }
-        asked
+        waiting
     }
 }
 
@@ -122,22 +133,26 @@ pub(crate) struct Keeper {
     /// Folders that have the copy, or were there before this capture.
     seen: HashSet<OsString>,
     next_look: Instant,
+    /// What was asked for and not kept.
+    refused: u64,
 }
 
 impl Keeper {
     pub(crate) fn new(run: &Path, capture: &Path) -> Self {
         let name = capture.file_name().unwrap_or_default().to_os_string();
-        let mut keeper = Self { run: run.into(), name, seen: HashSet::new(), next_look: Instant::now() };
+        let mut keeper = Self { run: run.into(), name, seen: HashSet::new(), next_look: Instant::now(), refused: 0 };
         keeper.seen = keeper.folders().into_iter().collect();
         keeper
     }
 
     /// Keeps what was asked for, here or by another process; `between` is called now and then while it copies.
     pub(crate) fn tend(&mut self, file: &CaptureFile, requests: &Requests, is_last: bool, mut between: impl FnMut()) {
-        let asked = requests.take();
+        let Waiting { asked, refused, last_refused } = requests.take();
+        self.refuse(refused, &last_refused);
         for because in &asked {
-            if let Some(folder) = self.new_folder(because) {
-                self.copy_to(&folder, because, file, &mut between);
+            match self.new_folder(because) {
+                Some(folder) => self.copy_to(&folder, because, file, &mut between),
+                None => self.refuse(1, because),
             }
         }
         if !is_last && Instant::now() < self.next_look {
@@ -147,6 +162,14 @@ impl Keeper {
         for folder in self.folders() {
             let because = folder.to_string_lossy().splitn(3, '-').nth(2).unwrap_or_default().to_string();
             self.copy_to(&folder, &because, file, &mut between);
+        }
+    }
+
+    /// Notes in the run that this was asked for and not kept.
+    fn refuse(&mut self, count: u64, because: &str) {
+        if count > 0 {
+            self.refused += count;
+            session::set_fact("windows_not_kept", &format!("{} {because}", self.refused));
         }
     }
 

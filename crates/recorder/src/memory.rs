@@ -10,6 +10,8 @@ use stepscope_capture::memory::{LONGEST, Record, record};
 #[inline(always)]
 pub fn memory(address: u64, bytes: i64, allocated: u64, reserved: u64, device: u16) {
     with_buffer(|buffer| {
+        // What allocates or frees outside of operators has a call stack, too.
+        buffer.settle_pending_calls();
         if buffer.reserve(LONGEST) {
             match record(address, bytes, allocated, reserved, device) {
                 Record::Memory(words) => buffer.write_words(ticks(), Tag::Memory, words),
@@ -23,5 +25,8 @@ pub fn memory(address: u64, bytes: i64, allocated: u64, reserved: u64, device: u
 #[cold]
 pub fn out_of_memory(bytes: i64, allocated: u64, reserved: u64, device: u16) {
     let words = [bytes as u64, allocated, reserved, u64::from(device)];
-    with_buffer(|buffer| buffer.append(ticks(), Tag::OutOfMemory, &words, &[]));
+    with_buffer(|buffer| {
+        buffer.settle_pending_calls();
+        buffer.append(ticks(), Tag::OutOfMemory, &words, &[]);
+    });
 }

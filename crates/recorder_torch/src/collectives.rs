@@ -12,8 +12,8 @@ mod probe_info;
 mod process_group;
 
 pub use debug_info::InfoLayout;
-pub use gloo_groups::set_gloo_groups;
 pub(crate) use gloo_groups::is_issuing;
+pub use gloo_groups::set_gloo_groups;
 pub use messages::{prove_tensors_begin, prove_tensors_end};
 pub use probe_info::probe_collectives;
 pub use process_group::set_labelled_group;

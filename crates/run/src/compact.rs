@@ -75,6 +75,11 @@ pub(crate) fn compact_all(path: &Path) -> Result<Recovered, RunError> {
     Ok(left)
 }
 
+/// True when processes have recorded into the run, and none of them may go on.
+pub fn is_over(run: &Path) -> bool {
+    !parts_of(run).is_empty() && raw_captures_of(run).is_empty()
+}
+
 fn compact(run: &Path, file: &Path, capture: &Capture) -> Result<(), RunError> {
     let folder = run.join(format!("rank={}", rank_of(capture)));
     let io = |action, source| RunError::Io { action, source, path: folder.clone() };

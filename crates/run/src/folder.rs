@@ -79,9 +79,6 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
     // A folder that cannot be written is read as it is.
     let _ = compact_all(path);
     let mut unreadable = Vec::new();
-    if manifest.is_none() {
-        unreadable.push("run.json is missing or not whole".to_string());
-    }
     // Raw first: one that vanishes meanwhile has become a part.
     let mut captures = Vec::new();
     let raw: Vec<(PathBuf, Result<Capture, CaptureError>)> =
@@ -104,7 +101,7 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
             Err(error) => unreadable.push(error.to_string()),
         }
     }
-    if captures.is_empty() && unreadable.is_empty() {
+    if captures.is_empty() && unreadable.is_empty() && manifest.is_some() {
         return Err(RunError::Empty { path: path.into() });
     }
     captures.sort_by_key(|capture| (rank_of(capture), capture.opened_ns, capture.process.pid));

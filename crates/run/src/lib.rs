@@ -14,7 +14,7 @@ mod error;
 mod folder;
 mod part;
 
-pub use compact::{Recovered, recover};
+pub use compact::{Recovered, is_over, recover};
 pub use cut::{Cut, Hidden, read_capture};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open};

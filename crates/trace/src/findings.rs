@@ -118,6 +118,10 @@ finding_codes! {
         "this is a window of a flight recorder that was kept while the job ran on: why, and by which process";
     KeptWindows = "capture.kept_windows", Info,
         "windows of the flight recorder were kept: each is a run of its own, in a folder below this one";
+    WindowsNotKept = "capture.windows_not_kept", Suspect,
+        "windows of the flight recorder were asked for and not kept: a run has at most 16, or the folder cannot be written";
+    ManifestMissing = "capture.manifest_missing", Info,
+        "run.json is missing or not whole: everything that was recorded is here, but for the command that recorded it";
     SampledSteps = "capture.sampled_steps", Info,
         "only some steps were recorded, as was asked for: what lies between them counts neither as steps nor as idle";
     ProfilerStateRefused = "capture.profiler_state_refused", Suspect,

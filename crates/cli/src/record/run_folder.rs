@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::utc;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use stepscope_run::NewRun;
 
 /// Where runs go when nobody says where.
@@ -16,7 +16,12 @@ pub(super) struct RunFolder {
     path: PathBuf,
     /// The folders that were made for it, outermost first.
     made: Vec<PathBuf>,
+    /// Others record into it, too: nothing is taken back.
+    is_shared: bool,
 }
+
+/// How long another command may take to make the folder's `run.json`.
+const MAKING: Duration = Duration::from_secs(5);
 
 impl RunFolder {
     /// Makes the folder of a new run of `command`. A folder that is there already must be empty.
@@ -26,19 +31,56 @@ impl RunFolder {
             std::path::absolute(path).map_err(|error| Failure::file("cannot make the run's folder", path, &error))?;
         let mut made: Vec<PathBuf> = path.ancestors().take_while(|folder| !folder.exists()).map(Into::into).collect();
         made.reverse();
-        let run = Self { path, made };
+        let run = Self { path, made, is_shared: false };
         if let Err(error) = std::fs::create_dir_all(&run.path) {
             let failure = Failure::file("cannot make the run's folder", &run.path, &error);
             run.discard();
             return Err(failure.hint("name a folder that you may write to with -o"));
         }
-        let facts = NewRun { command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect() };
-        if let Err(error) = stepscope_run::create(&run.path, &facts) {
+        if let Err(error) = stepscope_run::create(&run.path, &new_run(command)) {
             let failure = Failure::run(&error, &run.path);
             run.discard();
             return Err(failure);
         }
         Ok(run)
+    }
+
+    /// Joins the run that is in the folder, or makes it. Several commands may do so at the same moment.
+    pub(super) fn join(path: &Path, command: &[OsString]) -> Result<Self, Failure> {
+        let begun = Instant::now();
+        let failure = |error| Failure::file("cannot make the run's folder", path, &error);
+        while !path.join("run.json").is_file() {
+            // Who makes this file makes the run; the others wait for it.
+            let marker = path.join(".run.json.begun");
+            let is_begun = marker.exists();
+            match check_is_free(path) {
+                Ok(()) => {
+                    std::fs::create_dir_all(path).map_err(failure)?;
+                    if std::fs::File::create_new(&marker).is_ok() {
+                        let made = stepscope_run::create(path, &new_run(command));
+                        let _ = std::fs::remove_file(&marker);
+                        made.map_err(|error| Failure::run(&error, path))?;
+                    }
+                }
+                Err(failure) if !is_begun && !marker.exists() && !path.join("run.json").is_file() => {
+                    return Err(failure);
+                }
+                Err(failure) if begun.elapsed() > MAKING => return Err(failure),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        Self::joined(path)
+    }
+
+    fn joined(path: &Path) -> Result<Self, Failure> {
+        if stepscope_run::is_over(path) {
+            return Err(Failure::new("the run in this folder is over")
+                .at(path.display())
+                .hint("name another folder with -o"));
+        }
+        let path =
+            std::path::absolute(path).map_err(|error| Failure::file("cannot find the run's folder", path, &error))?;
+        Ok(Self { path, made: Vec::new(), is_shared: true })
     }
 
     /// Its absolute path.
@@ -54,6 +96,9 @@ impl RunFolder {
 
     /// Takes back what [`RunFolder::create`] made: nothing was recorded.
     pub(super) fn discard(&self) {
+        if self.is_shared {
+            return;
+        }
         // What cannot be removed stays: the failure that led here is what a person is told.
         if self.made.contains(&self.path) {
             let _ = std::fs::remove_dir_all(&self.path);
@@ -65,6 +110,11 @@ impl RunFolder {
         }
         self.made.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
+}
+
+/// What `run.json` says.
+fn new_run(command: &[OsString]) -> NewRun {
+    NewRun { command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect() }
 }
 
 fn check_is_free(path: &Path) -> Result<(), Failure> {
@@ -144,5 +194,34 @@ mod tests {
         assert!(RunFolder::create(parent.path(), &["x".into()]).is_err());
         assert!(RunFolder::create(&parent.path().join("notes"), &["x".into()]).is_err());
         assert!(parent.path().join("notes").exists());
+    }
+
+    #[test]
+    fn many_commands_join_one_run_at_the_same_moment() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("runs/shared");
+        let join = || RunFolder::join(&path, &["x".into()]).map(|run| run.path().to_path_buf());
+        let joined = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(join)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(joined.iter().all(|run| run.as_ref().is_ok_and(|run| *run == path)));
+        let left: Vec<_> = std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["run.json"]);
+        // Nothing of it is taken back: others are in it.
+        RunFolder::join(&path, &["y".into()]).unwrap().discard();
+        assert!(path.join("run.json").is_file());
+    }
+
+    #[test]
+    fn a_run_that_is_over_and_a_folder_of_other_things_are_not_joined() {
+        let parent = tempfile::tempdir().unwrap();
+        std::fs::write(parent.path().join("notes"), "").unwrap();
+        assert!(RunFolder::join(parent.path(), &["x".into()]).is_err());
+        let over = parent.path().join("over");
+        RunFolder::create(&over, &["x".into()]).unwrap();
+        std::fs::create_dir_all(over.join("rank=0")).unwrap();
+        std::fs::write(over.join("rank=0/part-1-1.parquet"), "").unwrap();
+        assert!(RunFolder::join(&over, &["x".into()]).is_err());
     }
 }

@@ -23,6 +23,10 @@ pub(super) fn report(capture: &Capture, who: &impl Fn() -> String, findings: &mu
     if let Some(because) = fact(capture, "kept_because") {
         findings.add(FindingCode::KeptBecause, || format!("{}: {because}", who()));
     }
+    if let Some((count, because)) = fact(capture, "windows_not_kept").and_then(|refused| refused.split_once(' ')) {
+        findings.add(FindingCode::WindowsNotKept, || format!("{}: the last of {count}: {because}", who()));
+        findings.add_count(FindingCode::WindowsNotKept, count.parse().unwrap_or(1).max(1) - 1);
+    }
     if let Some(schedule) = fact(capture, "schedule") {
         let windows = windows(capture);
         let recorded_ns =

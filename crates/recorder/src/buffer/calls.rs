@@ -192,6 +192,14 @@ pub fn pop_calls() {
 }
 
 impl ThreadBuffer {
+    /// Writes the calls that are pending, when any are.
+    #[inline(always)]
+    pub(crate) fn settle_pending_calls(&mut self) {
+        if !self.calls.is_settled() {
+            self.settle_calls();
+        }
+    }
+
     /// Writes the calls that are pending.
     #[cold]
     #[inline(never)]

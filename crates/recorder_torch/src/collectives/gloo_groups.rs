@@ -170,7 +170,8 @@ pub(super) fn issue_begins(function: usize) {
         groups.issuing += 1;
         groups.issues += 1;
         let (objects, before) = (groups.objects.clone(), groups.now());
-        *issue.borrow_mut() = Some(Issue { function, is_described: false, was_alone, issue: groups.issues, objects, before });
+        *issue.borrow_mut() =
+            Some(Issue { function, is_described: false, was_alone, issue: groups.issues, objects, before });
         OPEN.fetch_add(1, Ordering::Relaxed);
     });
 }
