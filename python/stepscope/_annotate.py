@@ -94,6 +94,7 @@ def _labelled_generator(name, generator):
             step, argument = generator.throw, error
 
 
+_recorder.hide(_labelled_generator.__code__)
 annotate = _recorder.make_annotate(_decorate)
 
 

@@ -64,6 +64,7 @@ def _watch_groups(distributed):
                 say(f"not describing the collectives of process {os.getpid()}: {error}")
         return made
 
+    _recorder.hide(make_and_learn_group.__code__)
     distributed._new_process_group_helper = make_and_learn_group
 
 

@@ -91,4 +91,6 @@ def _beside_us(function):
             _recorder.step_back()
             note_missing_memory()
 
+    for own in (with_empty_slot.__code__, _recorder.step_aside, _recorder.step_back):
+        _recorder.hide(own)
     return with_empty_slot

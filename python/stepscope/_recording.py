@@ -220,6 +220,7 @@ def _name_workers():
         _recorder.name_thread(f"DataLoader worker {worker}")
         return worker_loop(*args, **kwargs)
 
+    _hide(named_worker_loop)
     _utils.worker._worker_loop = named_worker_loop
     for fetcher in (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher):
         fetcher.fetch = _labelled(fetcher.fetch)
@@ -245,4 +246,11 @@ def _labelled(fetch):
         finally:
             _recorder.end_label(token, "DataLoader.fetch")
 
+    _hide(labelled_fetch)
     return labelled_fetch
+
+
+def _hide(wrapper):
+    """Leave a function of ours out of stacks; what it calls is the program's, but for the labels."""
+    for function in (wrapper.__code__, _recorder.begin_label, _recorder.end_label):
+        _recorder.hide(function)

@@ -10,9 +10,11 @@ What differs from torch.profiler, and why:
 """
 
 import re
+import sys
 from collections import Counter
 
 import pytest
+import stepscope
 import torch
 import torch.profiler
 from stepscope.profiler import ProfilerActivity, profile, record_function, schedule
@@ -233,6 +235,35 @@ def test_functions_of_the_recorder_are_no_events(tmp_path):
     names = [event.name for event in prof.events()]
     assert not [name for name in names if "stepscope/" in name or "named_modules" in name]
     assert "label" in names and "nn.Module: Linear_0" in names
+
+
+def test_what_is_called_through_the_recorder_is_the_programs(tmp_path):
+    """Data sets, decorated functions and generators stand in stacks below whoever uses them."""
+
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return torch.full((), index)
+
+    @record_function("decorated")
+    def decorated():
+        return torch.erfinv(torch.ones(1))
+
+    @stepscope.annotate("values")
+    def values():
+        yield torch.digamma(torch.ones(1))
+
+    with profile(with_stack=True, run=tmp_path / "run") as prof:
+        list(torch.utils.data.DataLoader(Data()))
+        decorated()
+        list(values())
+    stacks = {event.name: [frame.rpartition(": ")[2] for frame in event.stack] for event in prof.events()}
+    own = "test_what_is_called_through_the_recorder_is_the_programs"
+    assert stacks["aten::full"][1:3] == ["__getitem__", "<listcomp>" if sys.version_info < (3, 12) else "fetch"]
+    assert stacks["aten::erfinv"][1:3] == ["decorated", own]
+    assert stacks["aten::digamma"][1:4] == ["values", "<built-in method send of generator object>", own]
 
 
 def test_calls_are_there_when_they_are_asked_for(tmp_path):

@@ -6,11 +6,11 @@
 //!
 //! By name, it is the innermost operator that was open on the thread at the allocation; by module, the innermost call
 //! of a module. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
-//! freed before the outermost operator around its allocation ended; `optimizer_state` was allocated in the optimizer's
-//! step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was allocated by it and not freed
-//! there; `activation` was allocated elsewhere and freed by the backward pass; `parameter` was allocated before the
-//! first step and held beyond it; `unknown`. What backward nodes and the operators directly around them do is the
-//! backward pass.
+//! freed before the outermost operator around its allocation, or the optimizer's step, ended; `optimizer_state` was
+//! allocated in the optimizer's step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was
+//! allocated by it and not freed there; `activation` was allocated in a call of a module, or freed by the backward
+//! pass; `parameter` was allocated before the first step and held beyond it; `unknown`. What backward nodes and the
+//! operators directly around them do is the backward pass.
 //!
 //! # Units
 //! Bytes; the ratio is a share of the device's peak, in 0..=1; allocations are a count.

@@ -199,8 +199,26 @@ mod tests {
         let nodes: Vec<_> = trace.slices.ids().filter(|id| trace.slice_name(*id) == "b").collect();
         trace.ops.info = vec![OpInfo { scope: 1, ..OpInfo::default() }; nodes.len()];
         trace.ops.slice = nodes;
-        let created: Vec<_> = lines(&trace, Selection::default()).into_iter().filter(|line| line.contains("create")).collect();
-        assert_eq!(created, ["0 1 create 100 activation", "0 5 create 200 autograd_detail", "0 6 create 300 gradient"]);
+        let created: Vec<_> =
+            lines(&trace, Selection::default()).into_iter().filter(|line| line.contains("create")).collect();
+        assert_eq!(created, ["0 0 create 100 activation", "0 4 create 200 autograd_detail", "0 5 create 300 gradient"]);
+    }
+
+    #[test]
+    fn what_a_module_allocates_is_an_activation_and_what_an_optimizer_frees_again_is_no_state() {
+        let trace = drawn(
+            "rank 0 module 1    mmmm........
+             rank 0 optimizer 1 ......oooo..
+             rank 0 cpu 1       .ff....gg...
+             rank 0 memory 1    .a..bA.cd.DB",
+        );
+        let found: Vec<_> =
+            lines(&trace, Selection::default()).into_iter().filter(|line| line.contains("create")).collect();
+        let expected = ["200 unknown", "300 optimizer_state", "400 optimizer_state"];
+        assert!(found[0].ends_with("100 activation"), "{found:?}");
+        assert!(found[1..].iter().zip(expected).all(|(line, end)| line.ends_with(end)), "{found:?}");
+        let trace = drawn("rank 0 optimizer 1 oooo\nrank 0 cpu 1 .g..\nrank 0 memory 1 .aA.");
+        assert!(lines(&trace, Selection::default())[0].ends_with("create 100 temporary"));
     }
 
     proptest! {

@@ -71,6 +71,26 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
     assert_eq!(record(true, &some), all);
     assert_eq!(record(false, &|| push("idle")), [""; 0], "nothing was recorded inside");
 
+    // A thread that began since then: what is around its first call is told when that is seen.
+    let on_new_thread = || {
+        let of_thread = || {
+            let enter = |name: &str| {
+                let name = call_name(name);
+                recorder::push_call(std::ptr::from_ref(name) as usize, name, scope::PYTHON_CALL, -1, false)
+            };
+            assert!(!enter("first"), "it may lie in others");
+            let around = OpenCall { key: 9, name: call_name("bootstrap"), scope: scope::PYTHON_CALL };
+            recorder::put_calls_around(&[around]);
+            assert!(enter("second"));
+            op("aten::mm");
+            assert!(pop("second") && pop("first"));
+        };
+        std::thread::spawn(of_thread).join().expect("the thread ends");
+    };
+    for all in [false, true] {
+        assert_eq!(record(all, &on_new_thread), ["bootstrap", "  first", "    second", "      aten::mm"]);
+    }
+
     let labelled = || {
         push("enter");
         let token = recorder::begin_label("label");

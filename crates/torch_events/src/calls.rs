@@ -49,7 +49,8 @@ impl Calls {
             let first = &mut first[event.name as usize];
             *first = (*first).min(event.start_ns);
         }
-        let mut called: Vec<u32> = (0..capture.names.len() as u32).filter(|id| first[*id as usize] != i64::MAX).collect();
+        let mut called: Vec<u32> =
+            (0..capture.names.len() as u32).filter(|id| first[*id as usize] != i64::MAX).collect();
         called.sort_by_key(|id| first[*id as usize]);
         self.place = vec![None; capture.names.len()];
         let mut of_class = std::collections::HashMap::<&str, u32>::new();

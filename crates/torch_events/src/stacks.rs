@@ -130,13 +130,7 @@ struct Around {
 
 impl Events {
     /// Fills the columns of stacks and of calls; `order` are the items by start, of which those that stay are rows.
-    pub(crate) fn fill_stacks(
-        &mut self,
-        capture: &Capture,
-        order: &[u32],
-        stays: &[bool],
-        recorded: &Recorded<'_>,
-    ) {
+    pub(crate) fn fill_stacks(&mut self, capture: &Capture, order: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
         if !order.iter().any(|item| recorded.calls.is_listed(*item as usize)) {
             return;
         }
@@ -236,7 +230,6 @@ impl Events {
         names.iter().rev().map(safe).collect::<Vec<_>>().join(";")
     }
 }
-
 
 #[cfg(test)]
 mod tests;

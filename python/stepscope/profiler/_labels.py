@@ -27,6 +27,7 @@ class record_function:
             with record_function(label, args):
                 return function(*arguments, **keywords)
 
+        _recorder.hide(labelled.__code__)
         return labelled
 
     def _call_end_callbacks_on_future(self, fut):

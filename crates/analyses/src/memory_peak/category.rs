@@ -34,18 +34,20 @@ impl Categories {
     pub(crate) fn category(&self, trace: &Trace, row: &Allocation, event: &MemoryEvent) -> &'static str {
         let around: Vec<SliceId> = trace.open_slices(event.track, event.time_ns).collect();
         let is_in = |kind: SliceKind| around.iter().any(|id| trace.slices.kind(*id) == kind);
-        let ops = around.iter().filter(|id| trace.slices.kind(**id) == SliceKind::Op);
-        let op_end_ns = ops.map(|id| trace.slices.span(*id).end_ns).max();
+        let work = |kind| matches!(kind, SliceKind::Op | SliceKind::Optimizer);
+        let works = around.iter().filter(|id| work(trace.slices.kind(**id)));
+        let work_end_ns = works.map(|id| trace.slices.span(*id).end_ns).max();
         let free = row.freed.map(|at| &trace.memory[at]);
         let first_step = self.first_step.get(&process_of(trace, event));
         match () {
             () if is_in(SliceKind::DataLoader) => "input",
-            () if free.is_some_and(|free| op_end_ns.is_some_and(|end_ns| free.time_ns <= end_ns)) => "temporary",
+            () if free.is_some_and(|free| work_end_ns.is_some_and(|end_ns| free.time_ns <= end_ns)) => "temporary",
             () if is_in(SliceKind::Optimizer) => "optimizer_state",
             () if around.iter().any(|id| self.backward.contains(id)) => match free {
                 Some(free) if self.is_in_backward(trace, free) => "autograd_detail",
                 _ => "gradient",
             },
+            () if is_in(SliceKind::Module) => "activation",
             () if free.is_some_and(|free| self.is_in_backward(trace, free)) => "activation",
             () if first_step.is_some_and(|step| is_held_beyond(*step, event, free)) => "parameter",
             () => "unknown",

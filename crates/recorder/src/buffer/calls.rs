@@ -13,6 +13,7 @@ use crate::clock::ticks;
 use crate::names::Name;
 use crate::session::{EPOCH, count_dropped};
 use std::sync::atomic::Ordering;
+use stepscope_capture::layout::scope::PYTHON_CALL;
 use stepscope_capture::layout::{Tag, padded};
 use stepscope_capture::short::Begin;
 
@@ -102,10 +103,12 @@ pub fn push_call(key: usize, name: &'static CallName, scope: u8, number: i8, is_
         }
         buffer.calls.stack.push(Call { key, name, ticks: ticks(), scope, number });
         buffer.calls.settled = 0;
-        if is_written || are_all_written() {
+        let is_complete = buffer.calls.is_complete;
+        // What is written cannot be moved into those around it, which the caller now puts there.
+        if (is_written || are_all_written()) && (is_complete || scope != PYTHON_CALL) {
             buffer.settle_calls();
         }
-        buffer.calls.is_complete
+        is_complete
     });
     pushed.unwrap_or(true)
 }
@@ -126,6 +129,9 @@ pub fn put_calls_around(outer: &[OpenCall]) {
             let outer = outer.map(|call| Call { key: call.key, name: call.name, ticks, scope: call.scope, number: -1 });
             calls.stack.splice(0..0, outer);
             calls.note_written();
+        }
+        if are_all_written() {
+            buffer.settle_calls();
         }
     });
 }

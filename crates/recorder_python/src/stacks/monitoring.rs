@@ -7,6 +7,7 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
+use stepscope_recorder as recorder;
 
 /// The ids that no kind of tool has for its own. That of profilers is left to `cProfile`, which takes no other.
 const FREE_TOOLS: [i32; 2] = [4, 3];
@@ -90,8 +91,9 @@ unsafe fn none() -> *mut PyObject {
 unsafe extern "C" fn on_enter(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
     // SAFETY: called by the interpreter with a code object first.
     unsafe {
-        if count > 0 {
-            enter_code(*args);
+        if count > 0 && !enter_code(*args) {
+            // A thread that began since then is seen from its first call on: there is none around it.
+            recorder::put_calls_around(&[]);
         }
         none()
     }
