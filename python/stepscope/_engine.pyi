@@ -29,8 +29,11 @@ def reference(name: str) -> List[Tuple[str, str]]:
 def open(path: Union[str, PathLike[str]]) -> Trace:
     """Open a run folder or a trace file; ValueError when it cannot be read."""
 
-def read_events(capture: Union[str, PathLike[str]], asked: _Asked) -> Events:
-    """The events that a capture of this process holds of what is asked for; RuntimeError when it is gone."""
+def read_events(capture: Union[str, PathLike[str]], asked: _Asked, wanted: Tuple[bool, bool, bool]) -> Events:
+    """The events that a capture of this process holds of what is asked for; RuntimeError when it is gone.
+
+    ``wanted``: whether memory, operations and overloads are.
+    """
 
 def write_chrome(
     path: Union[str, PathLike[str]],
@@ -54,13 +57,19 @@ class Events:
 
     def __len__(self) -> int: ...
     def averages(
-        self, more: List[Events], by_shapes: bool, stack_frames: int
-    ) -> List[Tuple[str, str, int, int, int, int, int, int, bool, List[str]]]:
-        """Name, shapes, count, total and self ns, total and self bytes, scope, whether it is a label, its stack."""
+        self, more: List[Events], by_shapes: bool, by_overloads: bool, stack_frames: int
+    ) -> List[
+        Tuple[Tuple[str, str, str, List[str]], Tuple[int, int, int, int, int, int, int, int], Tuple[int, bool, bool]]
+    ]:
+        """Averages in three parts, in order of first events.
+
+        Name, shapes, overload and innermost functions; count, total and self ns, total and self bytes of the host and of devices, operations;
+        scope, whether it is a label, whether it ended on another thread.
+        """
     def columns(self) -> Dict[str, Any]:
         """The columns: numbers as the bytes of an array, texts as lists."""
     def write_stacks(self, path: Union[str, PathLike[str]], more: List[Events]) -> None:
-        """Write the stacks of all events, folded; OSError when that fails."""
+        """Write the stacks of this list and of those in ``more``, folded; OSError when that fails."""
     def self_ns(self) -> int:
         """Sum of the durations of all events less those of their children."""
 

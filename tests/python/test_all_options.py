@@ -28,7 +28,7 @@ OUR_LABEL = "DataLoader.fetch"
 # Members of events that are equal one by one, in the same order.
 EQUAL = (
     "name scope is_user_annotation is_async count flow_id flow_type flow_start input_shapes structured_input_shapes "
-    "structured_input_strides input_dtypes kwinputs cpu_memory_usage"
+    "structured_input_strides input_dtypes kwinputs cpu_memory_usage concrete_inputs flops"
 ).split()
 # The same step as the program's own schedule has.
 RECORD = ("record", "--shapes", "--memory", "--stacks", "--schedule", "wait=3,active=1,repeat=1")

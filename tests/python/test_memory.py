@@ -101,6 +101,10 @@ torch.ones(3)
     (event,) = [event for event in json.loads(chrome.read_text())["traceEvents"] if event["name"] == "[OutOfMemory]"]
     assert event["args"].items() >= {"Bytes": 10**15, "Device Type": 0, "Device Id": -1}.items()
     assert "Addr" not in event["args"]
+    (finding,) = [row for row in runs.analyze("findings", run)["results"] if row["code"] == "trace.out_of_memory"]
+    assert finding["count"] == 1
+    assert f"the host of rank 0: 1, the first of {10**15} bytes at " in str(finding)
+    assert "memory was asked for and could not be had" in runs.stepscope("report", run).stdout
 
 
 THREADS = """

@@ -35,9 +35,11 @@ mod lookups;
 mod pooling;
 mod products;
 mod recurrent;
+mod torch_profiler;
 
 pub(crate) use formula::Formula;
 pub(crate) use inputs::{Inputs, shapes};
+pub use torch_profiler::{is_counted_by_torch_profiler, torch_profiler_flops};
 
 use crate::op_classes::OpClasses;
 use crate::op_tree::{NONE, OpTree};

@@ -53,6 +53,7 @@ mod windows;
 pub use allocations::AllocationState;
 pub use asked::Asked;
 pub use catalogue::{Accepts, Analysis, Coverage, Outcome, catalogue, find};
+pub use flops::{is_counted_by_torch_profiler, torch_profiler_flops};
 pub use groups::GroupLabel;
 pub use idle::IdleCause;
 pub use options::{Compat, GroupBy};

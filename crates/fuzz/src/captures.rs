@@ -54,14 +54,15 @@ fn told(capture: &Capture) -> Vec<String> {
         let dur_ns = event.end_ns.saturating_sub(event.start_ns);
         let name = &capture.names[event.name as usize];
         format!(
-            "{} {:?} {}+{dur_ns} {} {:?} {:?} {}",
+            "{} {:?} {}+{dur_ns} {} {:?} {:?} {} {}",
             event.thread,
             name,
             placed(event.start_ns),
             event.scope,
             event.sequence_number,
             event.forward_thread,
-            event.is_unfinished
+            event.is_unfinished,
+            event.is_async
         )
     };
     let mut lines: Vec<String> = capture.events.iter().map(event).collect();

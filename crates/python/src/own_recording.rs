@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use stepscope_engine::{Cut, Hidden, open_cut};
 use stepscope_export::{Format, save_memory_timeline, save_trace};
-use stepscope_torch_events::{Average, Grouping, averages, read};
+use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Spans in monotonic ns, thread or all, and whether operators, labels, steps and calls are asked for.
 type Asked = (Vec<(i64, i64)>, Option<u64>, (bool, bool, bool, bool));
@@ -20,10 +20,17 @@ fn cut_of((spans, thread, (operators, labels, steps, calls)): Asked) -> Cut {
     Cut { spans, thread, hides: Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls } }
 }
 
-/// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone.
+/// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone. `wanted`: whether
+/// memory, operations and overloads are.
 #[pyfunction]
-pub(crate) fn read_events(py: Python<'_>, capture: PathBuf, asked: Asked) -> PyResult<Events> {
-    let events = py.detach(|| read(&capture, &cut_of(asked)));
+pub(crate) fn read_events(
+    py: Python<'_>,
+    capture: PathBuf,
+    asked: Asked,
+    wanted: (bool, bool, bool),
+) -> PyResult<Events> {
+    let (memory, flops, overloads) = wanted;
+    let events = py.detach(|| read(&capture, &cut_of(asked), Wanted { memory, flops, overloads }));
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
@@ -73,9 +80,12 @@ fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
 #[pyclass(frozen)]
 pub(crate) struct Events(stepscope_torch_events::Events);
 
-/// Name, shapes as JSON, count, total and self ns, total and self bytes, scope, whether it is a label, the innermost
-/// functions around it.
-type AverageRow = (String, String, i64, i64, i64, i64, i64, u8, bool, Vec<String>);
+/// Name, shapes as JSON, overload, the innermost functions around it.
+type AverageKey = (String, String, String, Vec<String>);
+/// Count, total and self ns, total and self bytes of the host, the same of devices, operations.
+type AverageSums = (i64, i64, i64, i64, i64, i64, i64, i64);
+/// What is said of the first of them: scope, whether it is a label, whether it ended on another thread.
+type AverageRow = (AverageKey, AverageSums, (u8, bool, bool));
 
 #[pymethods]
 impl Events {
@@ -84,11 +94,18 @@ impl Events {
     }
 
     /// Averages of this list and of those in `more`, in order of first events; see `AverageRow`.
-    fn averages(&self, py: Python<'_>, more: Vec<Py<Self>>, by_shapes: bool, stack_frames: usize) -> Vec<AverageRow> {
+    fn averages(
+        &self,
+        py: Python<'_>,
+        more: Vec<Py<Self>>,
+        by_shapes: bool,
+        by_overloads: bool,
+        stack_frames: usize,
+    ) -> Vec<AverageRow> {
         let lists: Vec<&stepscope_torch_events::Events> =
             std::iter::once(&self.0).chain(more.iter().map(|events| &events.get().0)).collect();
         py.detach(|| {
-            let found = averages(&lists, Grouping { by_shapes, stack_frames });
+            let found = averages(&lists, Grouping { by_shapes, by_overloads, stack_frames });
             found.into_iter().map(|average| average_row(&lists, average, stack_frames)).collect()
         })
     }
@@ -121,22 +138,28 @@ impl Events {
         columns.set_item("dur_ns", bytes(&events.dur_ns))?;
         columns.set_item("sequence_number", bytes(&events.sequence_number))?;
         columns.set_item("cpu_bytes", bytes(&events.cpu_bytes))?;
+        columns.set_item("device_bytes", bytes(&events.device_bytes))?;
+        columns.set_item("flops", bytes(&events.flops))?;
         let bytes =
             |column: &[u32]| PyBytes::new(py, &column.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
         columns.set_item("name", bytes(&events.name))?;
         columns.set_item("thread", bytes(&events.thread))?;
         columns.set_item("parent", bytes(&events.parent))?;
         columns.set_item("inputs", bytes(&events.inputs))?;
+        columns.set_item("overload", bytes(&events.overload))?;
+        columns.set_item("overloads", &events.overloads)?;
         columns.set_item("stacks", events.stacks.frames())?;
         columns.set_item("stack", bytes(&events.stack))?;
         columns.set_item("call", bytes(&events.call))?;
         columns.set_item("caller", bytes(&events.caller))?;
         let texts = events.input_texts.iter();
-        let texts = texts.map(|of| (&of.shapes, &of.dims, &of.strides, &of.types, &of.keywords));
+        let texts = texts.map(|of| (&of.shapes, &of.dims, &of.strides, &of.types, &of.keywords, &of.concrete));
         columns.set_item("input_texts", texts.collect::<Vec<_>>())?;
         columns.set_item("flow", bytes(&events.flow))?;
-        let is_start: Vec<u8> = events.is_flow_start.iter().map(|is_start| u8::from(*is_start)).collect();
-        columns.set_item("is_flow_start", PyBytes::new(py, &is_start))?;
+        let bytes = |column: &[bool]| PyBytes::new(py, &column.iter().map(|is| u8::from(*is)).collect::<Vec<_>>());
+        columns.set_item("is_flow_start", bytes(&events.is_flow_start))?;
+        columns.set_item("is_async", bytes(&events.is_async))?;
+        columns.set_item("is_memory", bytes(&events.is_memory))?;
         let forward: Vec<u8> = events.forward_thread.iter().flat_map(|id| id.to_le_bytes()).collect();
         columns.set_item("forward_thread", PyBytes::new(py, &forward))?;
         columns.set_item("scope", PyBytes::new(py, &events.scope))?;
@@ -149,16 +172,24 @@ fn average_row(lists: &[&stepscope_torch_events::Events], average: Average, stac
     let row = average.first as usize;
     let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
     let shapes = inputs.map(|texts| texts.shapes.clone());
+    let overload = events.overload.get(row).map(|overload| events.overloads[*overload as usize].clone());
     (
-        events.names[events.name[row] as usize].clone(),
-        shapes.unwrap_or_default(),
-        average.count,
-        average.total_ns,
-        average.self_ns,
-        average.cpu_bytes,
-        average.self_cpu_bytes,
-        events.scope[row],
-        events.is_label(row),
-        events.stack_of(row).take(stack_frames).map(String::from).collect(),
+        (
+            events.names[events.name[row] as usize].clone(),
+            shapes.unwrap_or_default(),
+            overload.unwrap_or_default(),
+            events.stack_of(row).take(stack_frames).map(String::from).collect(),
+        ),
+        (
+            average.count,
+            average.total_ns,
+            average.self_ns,
+            average.cpu_bytes,
+            average.self_cpu_bytes,
+            average.device_bytes,
+            average.self_device_bytes,
+            average.flops,
+        ),
+        (events.scope[row], events.is_label(row), events.is_async[row]),
     )
 }

@@ -285,10 +285,12 @@ mod _recorder {
     /// Counts the collectives of these groups of Gloo's: the object of each one's backend, which lives until others are
     /// given, and keys and values.
     #[pyfunction]
-    fn set_gloo_groups(torch_lib: PathBuf, groups: Vec<(Bound<'_, PyAny>, Vec<(String, String)>)>) -> PyResult<()> {
+    fn set_gloo_groups(torch_lib: PathBuf, groups: Vec<(Bound<'_, PyAny>, KeysAndValues)>) -> PyResult<()> {
         let groups = groups.iter().map(|(backend, facts)| (backend.as_ptr() as usize, described(facts)));
         torch::set_gloo_groups(&torch_lib, groups.collect()).map_err(refused)
     }
+
+    type KeysAndValues = Vec<(String, String)>;
 
     /// What is said of a group, as a capture stores it.
     fn described(facts: &[(String, String)]) -> String {

@@ -149,6 +149,7 @@ mod tests {
             start_ns,
             end_ns,
             is_unfinished: false,
+            is_async: false,
             sequence_number: None,
             forward_thread: (thread > 0).then_some(1),
             inputs: None,

@@ -93,6 +93,7 @@ struct Row<'a> {
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
     value: Option<i64>,
+    is_async: Option<bool>,
 }
 
 fn schema() -> Schema {
@@ -121,6 +122,7 @@ fn schema() -> Schema {
         ]
         .into_iter()
         .chain(memory::fields())
+        .chain([Field::new("is_async", DataType::Boolean, true)])
         .collect::<Vec<_>>(),
     )
 }
@@ -250,6 +252,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         collective: None,
         module_class: None,
         value: None,
+        is_async: None,
     };
     let name_of = |name: u32| capture.names.get(name as usize).map_or("", String::as_str);
     match recorded {
@@ -268,6 +271,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
                 sequence_number: event.sequence_number.filter(|_| !is_collection),
                 forward_thread: event.forward_thread,
                 is_unfinished: event.is_unfinished,
+                is_async: Some(event.is_async).filter(|_| !scope::is_call(event.scope)),
                 collective: event.collective,
                 module_class,
                 value: event.sequence_number.filter(|_| is_collection),
@@ -322,6 +326,7 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.value))),
     ];
     columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
+    columns.push(Arc::new(rows.iter().map(|row| row.is_async).collect::<BooleanArray>()));
     Ok(columns)
 }
 

@@ -9,6 +9,8 @@ use rustc_hash::FxHashMap;
 pub struct Grouping {
     /// The shapes of an operator's inputs.
     pub by_shapes: bool,
+    /// The overload of an operator.
+    pub by_overloads: bool,
     /// So many of the innermost functions around it.
     pub stack_frames: usize,
 }
@@ -30,41 +32,56 @@ pub struct Average {
     pub cpu_bytes: i64,
     /// Sum of bytes less those of children.
     pub self_cpu_bytes: i64,
+    /// Sum of bytes of devices.
+    pub device_bytes: i64,
+    /// Sum of bytes of devices less those of children.
+    pub self_device_bytes: i64,
+    /// Sum of operations; 0 when they were not wanted.
+    pub flops: i64,
 }
 
 /// The averages of lists of events, one after another, in order of the first event of each.
 pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
     let mut found: Vec<Average> = Vec::new();
-    let mut by_key: FxHashMap<(&str, bool, &str, u32), usize> = FxHashMap::default();
+    // Name, label or not, shapes, overload, stack.
+    let mut by_key: FxHashMap<(&str, bool, &str, &str, u32), usize> = FxHashMap::default();
     // Stacks have one number in all lists.
     let mut innermost = Innermost::new(grouping.stack_frames);
     for (list, events) in lists.iter().enumerate() {
         // By numbers within a list; texts are looked at once.
         let mut by_name: Vec<[Option<usize>; 2]> = vec![[None; 2]; events.names.len()];
-        let mut by_inputs: FxHashMap<(u32, bool, Option<u32>, u32), usize> = FxHashMap::default();
+        let mut by_numbers: FxHashMap<(u32, bool, Option<u32>, Option<u32>, u32), usize> = FxHashMap::default();
         let numbers = innermost.of(events);
         for row in 0..events.len() {
             let (name, is_label) = (events.name[row], events.is_label(row));
             let inputs = events.inputs.get(row).copied().filter(|_| grouping.by_shapes);
-            let texts = inputs.and_then(|inputs| events.input_texts.get(inputs as usize));
+            let overload = events.overload.get(row).copied().filter(|_| grouping.by_overloads);
             let stack = events.stack.get(row).and_then(|stack| numbers.get(*stack as usize)).copied().unwrap_or(NO_ROW);
             let mut group_of_texts = || {
-                let shapes = texts.map_or("", |texts| &texts.shapes);
-                *by_key.entry((&events.names[name as usize], is_label, shapes, stack)).or_insert_with(|| {
+                let shapes = inputs.and_then(|inputs| events.input_texts.get(inputs as usize));
+                let shapes = shapes.map_or("", |texts| &texts.shapes);
+                let overload = overload.map_or("", |overload| &events.overloads[overload as usize]);
+                *by_key.entry((&events.names[name as usize], is_label, shapes, overload, stack)).or_insert_with(|| {
                     found.push(Average { list, first: row as u32, ..Average::default() });
                     found.len() - 1
                 })
             };
-            let group = match (inputs, stack) {
-                (None, NO_ROW) => *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts),
-                _ => *by_inputs.entry((name, is_label, inputs, stack)).or_insert_with(&mut group_of_texts),
+            let group = match (inputs, overload, stack) {
+                (None, None, NO_ROW) => {
+                    *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts)
+                }
+                _ => *by_numbers.entry((name, is_label, inputs, overload, stack)).or_insert_with(&mut group_of_texts),
             };
+            let of_row = |column: &[i64]| column.get(row).copied().unwrap_or(0);
             let average = &mut found[group];
             average.count += 1;
             average.total_ns += events.dur_ns[row];
             average.self_ns += events.self_ns[row];
-            average.cpu_bytes += events.cpu_bytes.get(row).copied().unwrap_or(0);
-            average.self_cpu_bytes += events.self_cpu_bytes.get(row).copied().unwrap_or(0);
+            average.cpu_bytes += of_row(&events.cpu_bytes);
+            average.self_cpu_bytes += of_row(&events.self_cpu_bytes);
+            average.device_bytes += of_row(&events.device_bytes);
+            average.self_device_bytes += of_row(&events.self_device_bytes);
+            average.flops = average.flops.saturating_add(of_row(&events.flops));
         }
     }
     found

@@ -1,11 +1,11 @@
 //! The list of events, in columns.
 
-use crate::flows;
 use crate::inputs::InputTexts;
-use crate::memory::Usage;
-use crate::recorded::Recorded;
+use crate::memory::{Bytes, Covered, Usage};
+use crate::recorded::{Item, Recorded};
 use crate::stacks::Stacks;
-use crate::tree;
+use crate::{Wanted, backward, flops, flows, tree};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_capture::Capture;
 
@@ -36,7 +36,7 @@ pub struct Events {
     pub parent: Vec<u32>,
     /// Autograd's sequence number, -1 without one.
     pub sequence_number: Vec<i64>,
-    /// The thread of a backward node's forward operator, 0 when not known.
+    /// The thread of a backward node's forward operator, 0 when not known or without a sequence number.
     pub forward_thread: Vec<u64>,
     /// The number of the arrow that joins a forward operator with its backward node, 0 without one.
     pub flow: Vec<u32>,
@@ -48,10 +48,24 @@ pub struct Events {
     pub inputs: Vec<u32>,
     /// PyTorch's `RecordScope`.
     pub scope: Vec<u8>,
+    /// True for what began on one thread and ended on another: it has neither parent nor children.
+    pub is_async: Vec<bool>,
+    /// True for memory that was allocated or freed outside of all events, and for memory that could not be allocated.
+    pub is_memory: Vec<bool>,
     /// Bytes of the host that were allocated, less those freed, while it ran; empty when memory was not recorded.
     pub cpu_bytes: Vec<i64>,
     /// The same less what its children have.
     pub self_cpu_bytes: Vec<i64>,
+    /// The same of devices; empty when none of them allocated.
+    pub device_bytes: Vec<i64>,
+    /// The same less what its children have.
+    pub self_device_bytes: Vec<i64>,
+    /// Operations, as `torch.profiler` counts them; empty when they are not wanted.
+    pub flops: Vec<i64>,
+    /// Overloads of operators; the first is that of what has none.
+    pub overloads: Vec<String>,
+    /// Index into `overloads`; empty when they are not wanted.
+    pub overload: Vec<u32>,
     /// Distinct stacks.
     pub stacks: Stacks,
     /// The functions around it, the innermost of them its caller: one of `stacks`, or [`NO_ROW`]; empty when no calls
@@ -65,32 +79,39 @@ pub struct Events {
 
 impl Events {
     /// What `capture` holds; times count from `zero_ns`.
-    pub fn of(capture: &Capture, zero_ns: i64) -> Self {
+    pub fn of(capture: &Capture, zero_ns: i64, wanted: Wanted) -> Self {
         let recorded = Recorded::of(capture, zero_ns);
-        // Threads follow one another in a capture, each in order.
-        let mut order: Vec<u32> = (0..recorded.len()).filter(|item| recorded.is_listed(*item)).collect();
-        order.sort_by_key(|item| {
-            let placed = recorded.placed(*item);
-            (placed.start_ns, Reverse(placed.end_ns))
-        });
+        let order = order_of(capture, &recorded, wanted);
         let (parents, stays) = tree::build(order.len(), capture.threads.len(), |at| recorded.placed(order[at]));
         let mut events = Self { names: recorded.names(), threads: threads_of(capture), ..Self::default() };
         events.input_texts = capture.inputs.iter().map(InputTexts::of).collect();
-        let of_host = capture.memory.iter().filter(|event| event.device_type == 0 && !event.is_out_of_memory());
-        let usage = Usage::new(of_host.map(|event| (event.time_ns.saturating_sub(zero_ns), event.bytes)).collect());
-        events.fill(&order, &parents, &stays, &recorded, &usage);
+        events.fill(&order, &parents, &stays, &recorded);
+        if wanted.memory && !capture.memory.is_empty() {
+            let rows: Vec<u32> = (0..order.len()).filter(|at| stays[*at]).map(|at| order[at]).collect();
+            events.add_memory(capture, zero_ns, |row| recorded.item(rows[row]));
+        }
+        if wanted.overloads {
+            let rows = (0..order.len()).filter(|at| stays[*at]);
+            events.add_overloads(rows.map(|at| match recorded.item(order[at]) {
+                Item::Event(event) => capture.overloads.get(event.name as usize).map_or("", String::as_str),
+                Item::Step(_) | Item::Memory(_) => "",
+            }));
+        }
+        if wanted.flops {
+            events.flops = flops::count(&events);
+        }
         events.fill_stacks(capture, &order, &stays, &recorded);
         (events.flow, events.is_flow_start) = flows::join(&events);
+        backward::give_numbers_of_nodes(&mut events);
         events
     }
 
-    fn fill(&mut self, order: &[u32], parents: &[u32], stays: &[bool], recorded: &Recorded<'_>, usage: &Usage) {
+    fn fill(&mut self, order: &[u32], parents: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
         self.reserve(order.len());
         let mut new_row = vec![NO_ROW; order.len()];
         for at in (0..order.len()).filter(|at| stays[*at]) {
             let placed = recorded.placed(order[at]);
             let dur_ns = placed.end_ns - placed.start_ns;
-            let bytes = usage.between(placed.start_ns, placed.end_ns);
             let row = self.name.len() as u32;
             new_row[at] = row;
             let parent = if parents[at] == NO_ROW { NO_ROW } else { new_row[parents[at] as usize] };
@@ -100,24 +121,70 @@ impl Events {
             self.name.push(placed.name);
             self.start_ns.push(placed.start_ns);
             self.dur_ns.push(dur_ns);
-            self.self_ns.push(dur_ns);
+            self.self_ns.push(if placed.is_nested { dur_ns } else { 0 });
             self.thread.push(placed.thread);
             self.parent.push(parent);
-            let event = recorded.event(order[at]);
+            self.is_async.push(!placed.is_nested);
+            let (event, scope, forward_thread) = match recorded.item(order[at]) {
+                Item::Event(event) => {
+                    let forward_thread = event.sequence_number.and(event.forward_thread);
+                    (Some(event), event.scope, forward_thread.unwrap_or(0))
+                }
+                Item::Step(_) => (None, USER_SCOPE, 0),
+                // As if it were its own forward operator: so it is there.
+                Item::Memory(_) => (None, 0, self.threads[placed.thread as usize].0),
+            };
+            self.is_memory.push(matches!(recorded.item(order[at]), Item::Memory(_)));
             self.sequence_number.push(event.and_then(|event| event.sequence_number).unwrap_or(-1));
-            self.forward_thread.push(event.and_then(|event| event.forward_thread).unwrap_or(0));
-            self.scope.push(event.map_or(USER_SCOPE, |event| event.scope));
+            self.forward_thread.push(forward_thread);
+            self.scope.push(scope);
             if !self.input_texts.is_empty() {
                 self.inputs.push(event.and_then(|event| event.inputs).unwrap_or(NO_ROW));
             }
             self.traced_names.extend(recorded.traced_name(order[at]).map(|name| (row, name)));
-            if !usage.is_empty() {
-                if parent != NO_ROW {
-                    self.self_cpu_bytes[parent as usize] -= bytes;
-                }
-                self.cpu_bytes.push(bytes);
-                self.self_cpu_bytes.push(bytes);
+        }
+    }
+
+    fn add_memory<'a>(&mut self, capture: &Capture, zero_ns: i64, item: impl Fn(usize) -> Item<'a>) {
+        let changes = capture.memory.iter().filter(|event| !event.is_out_of_memory());
+        let changes = changes.map(|event| (event.time_ns.saturating_sub(zero_ns), Bytes::of(event)));
+        let usage = Usage::new(changes.collect());
+        let of_row = |row: usize| match item(row) {
+            Item::Memory(event) if event.is_out_of_memory() => Bytes::default(),
+            Item::Memory(event) => Bytes::of(event),
+            Item::Event(_) | Item::Step(_) => {
+                usage.between(self.start_ns[row], self.start_ns[row].saturating_add(self.dur_ns[row]))
             }
+        };
+        let bytes: Vec<Bytes> = (0..self.len()).map(of_row).collect();
+        self.cpu_bytes = bytes.iter().map(|bytes| bytes.host).collect();
+        self.self_cpu_bytes = self.less_children(&self.cpu_bytes);
+        if bytes.iter().any(|bytes| bytes.device != 0) {
+            self.device_bytes = bytes.iter().map(|bytes| bytes.device).collect();
+            self.self_device_bytes = self.less_children(&self.device_bytes);
+        }
+    }
+
+    /// What each row has less what its children have; nothing for what has no place in the tree.
+    fn less_children(&self, of_rows: &[i64]) -> Vec<i64> {
+        let mut own = of_rows.to_vec();
+        for (row, parent) in self.parent.iter().enumerate().filter(|(_, parent)| **parent != NO_ROW) {
+            own[*parent as usize] = own[*parent as usize].saturating_sub(of_rows[row]);
+        }
+        own.iter_mut().zip(&self.is_async).filter(|(_, is_async)| **is_async).for_each(|(own, _)| *own = 0);
+        own
+    }
+
+    fn add_overloads<'a>(&mut self, of_rows: impl Iterator<Item = &'a str>) {
+        let mut ids: FxHashMap<&str, u32> = FxHashMap::default();
+        self.overloads = vec![String::new()];
+        ids.insert("", 0);
+        for text in of_rows {
+            let id = *ids.entry(text).or_insert_with(|| {
+                self.overloads.push(text.into());
+                self.overloads.len() as u32 - 1
+            });
+            self.overload.push(id);
         }
     }
 
@@ -131,6 +198,8 @@ impl Events {
         self.sequence_number.reserve(len);
         self.forward_thread.reserve(len);
         self.scope.reserve(len);
+        self.is_async.reserve(len);
+        self.is_memory.reserve(len);
     }
 
     /// Number of events.
@@ -147,6 +216,34 @@ impl Events {
     pub fn is_label(&self, row: usize) -> bool {
         self.scope[row] == USER_SCOPE
     }
+}
+
+/// The items that are listed, ordered by start, the longest first; what begins and ends together stays as it was
+/// recorded, memory behind the rest. Of memory there is what no event covers, whatever its thread, and what failed.
+fn order_of(capture: &Capture, recorded: &Recorded<'_>, wanted: Wanted) -> Vec<u32> {
+    let mut order: Vec<u32> = recorded.ranges().filter(|item| recorded.is_listed(*item)).collect();
+    let place = |item: &u32| {
+        let placed = recorded.placed(*item);
+        (placed.start_ns, Reverse(placed.end_ns))
+    };
+    // Threads follow one another in a capture, each in order.
+    order.sort_by_key(place);
+    if wanted.memory && !capture.memory.is_empty() {
+        let covered = Covered::by(order.iter().map(|item| {
+            let placed = recorded.placed(*item);
+            (placed.start_ns, placed.end_ns)
+        }));
+        let is_lone = |item: &u32| match recorded.item(*item) {
+            Item::Memory(event) => event.is_out_of_memory() || !covered.contains(recorded.placed(*item).start_ns),
+            Item::Event(_) | Item::Step(_) => false,
+        };
+        let listed = order.len();
+        order.extend(recorded.memory_events().filter(is_lone));
+        if order.len() > listed {
+            order.sort_by_key(place);
+        }
+    }
+    order
 }
 
 /// The framework's id of each thread, or the system's, and the system's.

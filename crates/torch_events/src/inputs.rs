@@ -13,6 +13,8 @@ pub struct InputTexts {
     pub strides: String,
     /// The type of each input.
     pub types: String,
+    /// The value of each that is no tensor, as PyTorch prints it.
+    pub concrete: String,
     /// Inputs that have names, as an object; empty without any.
     pub keywords: String,
 }
@@ -24,6 +26,7 @@ impl InputTexts {
             dims: inputs.dims.clone(),
             strides: inputs.strides.clone(),
             types: inputs.types.clone(),
+            concrete: inputs.concrete.clone(),
             keywords: inputs.keywords.clone(),
         }
     }

@@ -3,19 +3,23 @@
 //! is one event.
 
 mod averages;
+mod backward;
 mod calls;
 mod events;
+mod flops;
 mod flows;
 mod inputs;
 mod memory;
 mod recorded;
 mod stacks;
 mod tree;
+mod wanted;
 
 pub use averages::{Average, Grouping, averages};
 pub use events::{Events, NO_ROW};
 pub use inputs::InputTexts;
 pub use stacks::Stacks;
+pub use wanted::Wanted;
 
 use std::path::Path;
 use stepscope_run::{Cut, RunError, read_capture};
@@ -25,9 +29,9 @@ use stepscope_run::{Cut, RunError, read_capture};
 ///
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
-pub fn read(raw: &Path, cut: &Cut) -> Result<Events, RunError> {
+pub fn read(raw: &Path, cut: &Cut, wanted: Wanted) -> Result<Events, RunError> {
     let mut capture = read_capture(raw)?;
     let zero_ns = cut.exact_spans(&capture).first().map_or(capture.opened_ns, |span| span.start);
     cut.apply(&mut capture);
-    Ok(Events::of(&capture, zero_ns))
+    Ok(Events::of(&capture, zero_ns, wanted))
 }

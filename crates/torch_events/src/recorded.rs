@@ -3,8 +3,9 @@
 use crate::calls::Calls;
 use crate::tree::Placed;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, StepRange};
+use stepscope_capture::{Capture, Event, MemoryEvent, StepRange};
 
 /// Operators that only serve to record others or to look at a tensor: they are not listed.
 const HIDDEN: [&str; 6] = [
@@ -18,8 +19,17 @@ const HIDDEN: [&str; 6] = [
 const STEP: &str = "ProfilerStep#";
 /// What all steps are called together.
 const ANY_STEP: &str = "ProfilerStep*";
+/// What allocations and frees are called, and those that failed.
+const MEMORY: [&str; 2] = ["[memory]", "[OutOfMemory]"];
 
-/// Items are numbered: first the capture's events, then its steps.
+/// What may be listed.
+pub(crate) enum Item<'a> {
+    Event(&'a Event),
+    Step(&'a StepRange),
+    Memory(&'a MemoryEvent),
+}
+
+/// Items are numbered: first the capture's events, then its steps, then its memory events.
 pub(crate) struct Recorded<'a> {
     capture: &'a Capture,
     zero_ns: i64,
@@ -42,61 +52,78 @@ impl<'a> Recorded<'a> {
         Self { capture, zero_ns, listed, calls: Calls::of(capture) }
     }
 
-    /// Number of items.
-    pub(crate) fn len(&self) -> u32 {
-        (self.capture.events.len() + self.capture.steps.len()) as u32
+    /// The numbers of events and steps.
+    pub(crate) fn ranges(&self) -> Range<u32> {
+        0..(self.capture.events.len() + self.capture.steps.len()) as u32
+    }
+
+    /// The numbers of memory events.
+    pub(crate) fn memory_events(&self) -> Range<u32> {
+        let first = self.ranges().end;
+        first..first + self.capture.memory.len() as u32
     }
 
     /// The names that items refer to.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names = self.capture.names.clone();
         names.push(ANY_STEP.into());
+        names.extend(MEMORY.map(String::from));
         names.extend(self.calls.module_names().cloned());
         names
     }
 
-    /// The event that an item is; `None` for a step.
+    pub(crate) fn item(&self, number: u32) -> Item<'a> {
+        let capture = self.capture;
+        let (events, steps) = (capture.events.len(), capture.steps.len());
+        match number as usize {
+            at if at < events => Item::Event(&capture.events[at]),
+            at if at < events + steps => Item::Step(&capture.steps[at - events]),
+            at => Item::Memory(&capture.memory[at - events - steps]),
+        }
+    }
+
+    /// The event that an item is.
     pub(crate) fn event(&self, item: u32) -> Option<&'a Event> {
         self.capture.events.get(item as usize)
     }
 
-    fn step(&self, item: u32) -> &'a StepRange {
-        &self.capture.steps[item as usize - self.capture.events.len()]
-    }
-
+    /// Whether it is shown; a memory event may be.
     pub(crate) fn is_listed(&self, item: u32) -> bool {
-        self.event(item).is_none_or(|event| match scope::is_call(event.scope) {
-            true => self.calls.is_listed(item as usize),
-            false => self.listed[event.name as usize].is_some(),
-        })
+        match self.item(item) {
+            Item::Event(event) if scope::is_call(event.scope) => self.calls.is_listed(item as usize),
+            Item::Event(event) => self.listed[event.name as usize].is_some(),
+            Item::Step(_) | Item::Memory(_) => true,
+        }
     }
 
     /// Where an item lies, and its name.
     pub(crate) fn placed(&self, item: u32) -> Placed {
         let any_step = self.listed.len() as u32;
-        let (thread, name, start_ns, end_ns) = match self.event(item) {
-            Some(event) => {
-                let module = self.calls.module(event).map(|place| any_step + 1 + place);
+        let (thread, name, start_ns, end_ns, is_nested) = match self.item(item) {
+            Item::Event(event) => {
+                let module = self.calls.module(event).map(|place| any_step + 1 + MEMORY.len() as u32 + place);
                 let name = module.or(self.listed[event.name as usize]).unwrap_or(any_step);
-                (event.thread, name, event.start_ns, event.end_ns)
+                (event.thread, name, event.start_ns, event.end_ns, !event.is_async)
             }
-            None => {
-                let step = self.step(item);
-                (step.thread, any_step, step.start_ns, step.end_ns)
+            Item::Step(step) => (step.thread, any_step, step.start_ns, step.end_ns, true),
+            Item::Memory(event) => {
+                let name = any_step + 1 + u32::from(event.is_out_of_memory());
+                (event.thread, name, event.time_ns, event.time_ns, true)
             }
         };
         let start_ns = start_ns.saturating_sub(self.zero_ns);
-        Placed { start_ns, end_ns: end_ns.saturating_sub(self.zero_ns).max(start_ns), thread, name, is_nested: true }
+        Placed { start_ns, end_ns: end_ns.saturating_sub(self.zero_ns).max(start_ns), thread, name, is_nested }
     }
 
     /// What an item was called, where it is listed by another name.
     pub(crate) fn traced_name(&self, item: u32) -> Option<String> {
-        match self.event(item) {
-            None => Some(format!("{STEP}{}", self.step(item).number)),
-            Some(event) => {
+        match self.item(item) {
+            Item::Step(step) => Some(format!("{STEP}{}", step.number)),
+            Item::Event(event) => {
                 let is_step = self.listed[event.name as usize] == Some(self.listed.len() as u32);
                 is_step.then(|| self.capture.names[event.name as usize].clone())
             }
+            Item::Memory(_) => None,
         }
     }
 }

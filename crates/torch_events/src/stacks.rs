@@ -137,7 +137,7 @@ impl Events {
         let around = self.around(capture, order, recorded);
         let of_rows = around.into_iter().zip(stays).filter(|(_, stays)| **stays);
         for (row, (around, _)) in of_rows.enumerate() {
-            self.stack.push(around.stack);
+            self.stack.push(if self.is_memory[row] { NO_ROW } else { around.stack });
             self.call.push(around.call);
             self.caller.push(around.caller);
             if around.call != 0 {

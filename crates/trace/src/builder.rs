@@ -8,6 +8,7 @@ mod consistency;
 mod finish;
 mod links;
 mod nesting;
+mod out_of_memory;
 mod repeating_kernels;
 mod step_limits;
 

@@ -130,6 +130,8 @@ finding_codes! {
         "another profiler ran: PyTorch told it alone, and not this recorder, what memory its thread used meanwhile";
     MemoryTotalTooHigh = "capture.memory_total_too_high", Suspect,
         "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
+    OutOfMemory = "trace.out_of_memory", Suspect,
+        "memory was asked for and could not be had: on which device, how often, and when first";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
         "device events start before the API call that launched them: the clocks of host and device disagree";
     WaitWithoutEvent = "trace.wait_without_event", Info,

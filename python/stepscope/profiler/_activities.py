@@ -17,7 +17,7 @@ _EXPERIMENTAL: tuple = (
     ("adjust_profiler_step", False, False),
     ("disable_external_correlation", False, True),
     ("profile_all_threads", False, True),
-    ("capture_overload_names", False, False),
+    ("capture_overload_names", False, True),
     ("record_python_gc_info", False, False),
     ("expose_kineto_event_metadata", False, False),
     ("custom_profiler_config", "", False),

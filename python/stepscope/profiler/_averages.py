@@ -5,13 +5,16 @@ import json
 from stepscope.profiler._events import FunctionEventAvg
 
 
-def averages_of(events, more, by_shapes, stack_frames=0):
+def averages_of(events, more, by_shapes, by_overloads, stack_frames):
     """The averages of what the engine read, lists one after another, in order of first events."""
-    return [_average(row, by_shapes) for row in events.averages(more, bool(by_shapes), stack_frames)]
+    rows = events.averages(more, by_shapes, by_overloads, stack_frames)
+    return [_average(*row, by_shapes, by_overloads) for row in rows]
 
 
-def _average(row, by_shapes):
-    name, shapes, count, total_ns, self_ns, cpu_bytes, self_cpu_bytes, scope, is_label, stack = row
+def _average(key, sums, first, by_shapes, by_overloads):
+    name, shapes, overload, stack = key
+    count, total_ns, self_ns, cpu_bytes, self_cpu_bytes, device_bytes, self_device_bytes, flops = sums
+    scope, is_label, is_async = first
     average = FunctionEventAvg()
     average.__dict__.update(
         key=name,
@@ -21,9 +24,13 @@ def _average(row, by_shapes):
         self_cpu_time_total=self_ns / 1000,
         cpu_memory_usage=cpu_bytes,
         self_cpu_memory_usage=self_cpu_bytes,
+        device_memory_usage=device_bytes,
+        self_device_memory_usage=self_device_bytes,
+        flops=flops,
         scope=scope,
         is_user_annotation=is_label,
-        overload_name="",
+        is_async=is_async,
+        overload_name=overload if by_overloads else "",
         input_shapes=json.loads(shapes or "[]") if by_shapes else "",
         stack=stack,
         cpu_children=[],

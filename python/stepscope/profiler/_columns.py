@@ -49,16 +49,14 @@ class Columns:
         self.threads = columns["threads"]
         # Views of the engine's bytes: a number becomes an object only when it is asked for.
         for form, names in (
-            ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes")),
-            ("I", ("name", "thread", "parent", "flow", "inputs", "stack", "call", "caller")),
+            ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes", "device_bytes", "flops")),
+            ("I", ("name", "thread", "parent", "flow", "inputs", "overload", "stack", "call", "caller")),
             ("Q", ("forward_thread",)),
         ):
             for name in names:
                 setattr(self, name, memoryview(columns[name]).cast(form))
-        self.scope = columns["scope"]
-        self.input_texts = columns["input_texts"]
-        self.stacks = columns["stacks"]
-        self.is_flow_start = columns["is_flow_start"]
+        for name in ("scope", "input_texts", "overloads", "stacks", "is_flow_start", "is_async", "is_memory"):
+            setattr(self, name, columns[name])
         self.first_id = first_id
         self.pid = pid
         self.events = []
@@ -121,6 +119,7 @@ _INPUT_TEXTS = {
     "structured_input_strides": 2,
     "input_dtypes": 3,
     "kwinputs": 4,
+    "concrete_inputs": 5,
 }
 
 
@@ -129,9 +128,36 @@ def _input(name):
         inputs = columns.inputs[row] if len(columns.inputs) else len(columns.input_texts)
         known = name in _INPUT_TEXTS and inputs < len(columns.input_texts)
         text = columns.input_texts[inputs][_INPUT_TEXTS[name]] if known else ""
-        return json.loads(text) if text else no_inputs()[name]
+        found = json.loads(text) if text else no_inputs()[name]
+        return [value_of(item) for item in found] if name == "concrete_inputs" else found
 
     return look_up
+
+
+def value_of(text):
+    """What PyTorch printed as ``text``: a number, a truth value, a list of these; ``None`` for anything else."""
+    if text.startswith("["):
+        return [value_of(item) for item in text[1:-1].split(", ") if item]
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None
+
+
+def _number(name):
+    def look_up(columns, row):
+        column = getattr(columns, name)
+        return column[row] if len(column) else 0
+
+    return look_up
+
+
+def _overload(columns, row):
+    return columns.overloads[columns.overload[row]] if len(columns.overload) else ""
 
 
 # How each attribute that is not the same for all is looked up.
@@ -144,7 +170,7 @@ ATTRIBUTES = {
     "is_python_function": _stacks.is_call,
     "name": _name,
     "trace_name": lambda columns, row: columns.traced_names.get(row) or _name(columns, row),
-    "overload_name": lambda columns, row: "",
+    "overload_name": _overload,
     "time_range": _time_range,
     "thread": lambda columns, row: columns.threads[columns.thread[row]][0],
     "device_resource_id": lambda columns, row: columns.threads[columns.thread[row]][1],
@@ -154,11 +180,13 @@ ATTRIBUTES = {
     "scope": lambda columns, row: columns.scope[row],
     "is_user_annotation": _is_label,
     "activity_type": lambda columns, row: _activity(columns, row),
-    "cpu_memory_usage": lambda columns, row: columns.cpu_bytes[row] if len(columns.cpu_bytes) else 0,
+    "is_async": lambda columns, row: columns.is_async[row] == 1,
+    "cpu_memory_usage": _number("cpu_bytes"),
+    "device_memory_usage": _number("device_bytes"),
     "cpu_parent": lambda columns, row: columns.event(columns.parent[row]),
     "cpu_children": lambda columns, row: columns.children(row),
     "kernels": lambda columns, row: [],
-    "flops": lambda columns, row: 0,
+    "flops": _number("flops"),
     "metadata_json": lambda columns, row: "",
     "flow_id": lambda columns, row: columns.flow[row],
     # Forward to backward is the only kind that is recorded.
@@ -167,3 +195,22 @@ ATTRIBUTES = {
     **{name: _input(name) for name in no_inputs()},
     "stack": _stacks.stack,
 }
+
+# What is said of a row that is no event, but memory that no event covers.
+_OF_MEMORY = {
+    **dict.fromkeys(("trace_name", "activity_type", "metadata_json", "flow_id", "flow_type", "flow_start", "flops")),
+    **dict.fromkeys(("concrete_inputs", "kwinputs", "input_dtypes")),
+    **dict.fromkeys(("structured_input_shapes", "structured_input_strides")),
+    "external_id": 0,
+    "device_index": 0,
+}
+
+
+def attribute(columns, row, name):
+    """The value of one of ``ATTRIBUTES``."""
+    if columns.is_memory[row]:
+        if name in _OF_MEMORY:
+            return _OF_MEMORY[name]
+        if name == "device_resource_id":
+            name = "thread"
+    return ATTRIBUTES[name](columns, row)

@@ -5,7 +5,7 @@ from collections import namedtuple
 from torch.autograd import DeviceType
 
 from stepscope.profiler import _exports
-from stepscope.profiler._columns import ATTRIBUTES, Interval, no_inputs
+from stepscope.profiler._columns import ATTRIBUTES, Interval, attribute, no_inputs
 from stepscope.profiler._table import format_time, table_of
 
 Kernel = namedtuple("Kernel", ["name", "device", "duration"])
@@ -46,8 +46,6 @@ class FunctionEvent(FormattedTimes):
     # The same for all events that are recorded.
     count = 1
     use_device = None
-    device_memory_usage = 0
-    is_async = False
     is_remote = False
     is_legacy = False
     node_id = -1
@@ -64,7 +62,9 @@ class FunctionEvent(FormattedTimes):
         self.__dict__.update(dict.fromkeys(ATTRIBUTES), **no_inputs())
         self.__dict__.update(
             cpu_memory_usage=0,
+            device_memory_usage=0,
             device_index=0,
+            is_async=False,
             device_resource_id=thread,
             external_id=0,
             is_user_annotation=False,
@@ -84,7 +84,7 @@ class FunctionEvent(FormattedTimes):
         columns = self._columns
         if columns is None or name not in ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = ATTRIBUTES[name](columns, self._row)
+        value = attribute(columns, self._row, name)
         setattr(self, name, value)
         return value
 

@@ -112,6 +112,7 @@ class _KinetoProfile(Metadata, Results):
                 with_stack=self.with_stack,
                 profile_memory=self.profile_memory,
                 with_flops=self.with_flops,
+                with_overloads=bool(self._experimental.get("capture_overload_names")),
                 timeout_s=self.post_processing_timeout_s,
             )
         callback = self.custom_trace_id_callback

@@ -61,13 +61,13 @@ class Window:
         """What to ask the engine for."""
         return self.spans, None if are_all_threads else self.thread, kinds
 
-    def read(self, are_all_threads, kinds):
+    def read(self, are_all_threads, kinds, wanted):
         """Its events, in the engine's memory, and the number of the first one."""
         from stepscope import _engine
 
-        asked = (are_all_threads, kinds)
+        asked = (are_all_threads, kinds, wanted)
         if asked not in self._read:
-            events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds))
+            events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds), wanted)
             self._read = {asked: (events, _ids.take(len(events)))}
         return self._read[asked]
 
@@ -88,19 +88,24 @@ class Recorded:
         Show all threads, and not only the one that started to record and those that ran its backward pass.
     with_stack, profile_memory, with_flops : bool
         What was asked to be recorded.
+    with_overloads : bool
+        Say which overload an operator is.
     timeout_s : float, optional
         How long making a list of events may take.
     """
 
     kineto_results = None
 
-    def __init__(self, *, kinds, are_all_threads, with_stack, profile_memory, with_flops, timeout_s):
+    def __init__(
+        self, *, kinds, are_all_threads, with_stack, profile_memory, with_flops, with_overloads, timeout_s
+    ):
         if timeout_s is not None and timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         self.trace_id = ""
         self.with_stack = with_stack
         self.profile_memory = profile_memory
         self.with_flops = with_flops
+        self._wanted = (bool(profile_memory), bool(with_flops), with_overloads)
         self._kinds = kinds
         self._are_all_threads = are_all_threads
         self._timeout_s = timeout_s
@@ -128,7 +133,7 @@ class Recorded:
         # Calls are listed with stacks only; traces have modules by themselves too.
         *kinds, has_calls = self._kinds
         kinds = (*kinds, has_calls and bool(self.with_stack))
-        read = [window.read(are_all_threads, kinds) for window in self._complete()]
+        read = [window.read(are_all_threads, kinds, self._wanted) for window in self._complete()]
         taken_us = (time.perf_counter_ns() - begun) // 1000
         # Asked again, they are there already.
         self._stats.parse_kineto_call_duration_us = max(taken_us, self._stats.parse_kineto_call_duration_us)
@@ -172,13 +177,13 @@ class Recorded:
         """Averages of events; see ``profile.key_averages``."""
         from stepscope.profiler._averages import averages_of
 
-        if self._timeout_s is not None or group_by_overload_name:
+        if self._timeout_s is not None:
             # What is averaged is what is listed, as far as it goes.
             listed = self.list_events(all_threads)
             return listed.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
         read = [events for events, _ in self._read(all_threads)]
-        stack_frames = max(0, group_by_stack_n)
-        averages = averages_of(read[0], read[1:], group_by_input_shape, stack_frames) if read else ()
+        grouping = bool(group_by_input_shape), bool(group_by_overload_name), max(0, group_by_stack_n)
+        averages = averages_of(read[0], read[1:], *grouping) if read else ()
         return self._new_list(averages)
 
     def _new_list(self, events=()):

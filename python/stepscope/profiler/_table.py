@@ -186,14 +186,14 @@ def _input_columns(events, limits):
 
 
 def _flops_columns(events):
-    found = [event.flops for event in events if event.flops > 0]
+    found = [event.flops for event in events if event.flops]
     if not found:
         return []
     thousands = max(0, min(math.log10(min(found)) / 3, float(len(_OPERATIONS) - 1)))
     scale = 10 ** (math.floor(thousands) * -3.0)
 
     def cell(event):
-        return "--" if event.flops <= 0 else f"{event.flops * scale:8.3f}"
+        return "--" if not event.flops else f"{event.flops * scale:8.3f}"
 
     return [_Column(f"Total {_OPERATIONS[int(thousands)]}", _WIDTH, cell)]
 

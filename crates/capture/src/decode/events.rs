@@ -15,6 +15,8 @@ pub struct Event {
     pub end_ns: i64,
     /// True when its end was not recorded.
     pub is_unfinished: bool,
+    /// True when it ended on another thread than it began on.
+    pub is_async: bool,
     /// Autograd's sequence number; of a garbage collection its generation.
     pub sequence_number: Option<i64>,
     /// The framework thread that ran the forward op.

@@ -226,6 +226,7 @@ impl<'e> Replay<'_, 'e> {
             start_ns,
             end_ns: start_ns,
             is_unfinished: true,
+            is_async: false,
             sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
             forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
             inputs: None,

@@ -9,10 +9,19 @@ use crate::clock::{ClockPoint, TickClock};
 use made::{SEGMENT, capture_bytes, made_thread};
 use proptest::prelude::*;
 
-/// What is told of an event: thread, name, scope, start and end, whether it is unfinished, sequence number, forward
-/// thread, collective, and the value that it was called with.
-pub(super) type Told =
-    (u32, String, u8, (i64, i64), bool, Option<i64>, Option<u64>, Option<(String, Option<i64>)>, Option<String>);
+/// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on another
+/// thread, sequence number, forward thread, collective, and the value that it was called with.
+pub(super) type Told = (
+    u32,
+    String,
+    u8,
+    (i64, i64),
+    (bool, bool),
+    Option<i64>,
+    Option<u64>,
+    Option<(String, Option<i64>)>,
+    Option<String>,
+);
 
 fn told(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Told> {
     let event = |event: &Event| {
@@ -22,7 +31,8 @@ fn told(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Told> {
             event.collective.map(|said| (decoded.names[said.description as usize].clone(), said.sequence_number));
         let value = event.inputs.map(|row| inputs[row as usize].concrete.clone());
         let (number, forward_thread) = (event.sequence_number, event.forward_thread);
-        (event.thread, name, event.scope, times, event.is_unfinished, number, forward_thread, collective, value)
+        let ended = (event.is_unfinished, event.is_async);
+        (event.thread, name, event.scope, times, ended, number, forward_thread, collective, value)
     };
     decoded.events.iter().map(event).collect()
 }

@@ -150,6 +150,7 @@ fn read_batch(
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
     let module_class = Text::of(batch, "module_class");
     let value = column::<Int64Array>(batch, "value");
+    let is_async = column::<BooleanArray>(batch, "is_async");
     let value_of = |row: usize| value.filter(|value| value.is_valid(row)).map(|value| value.value(row));
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
@@ -195,6 +196,7 @@ fn read_batch(
                     start_ns,
                     end_ns,
                     is_unfinished,
+                    is_async: is_async.is_some_and(|is_async| is_async.is_valid(row) && is_async.value(row)),
                     sequence_number: sequence_number.or_else(|| value_of(row)),
                     forward_thread: forward.is_valid(row).then(|| forward.value(row)),
                     inputs,

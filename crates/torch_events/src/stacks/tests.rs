@@ -1,7 +1,7 @@
 //! Small captures with calls, listed.
 
 use crate::events::tests::capture;
-use crate::{Events, Grouping, averages};
+use crate::{Events, Grouping, Wanted, averages};
 use proptest::prelude::*;
 use stepscope_capture::layout::scope::{C_CALL, GARBAGE_COLLECTION, MODULE, PYTHON_CALL};
 
@@ -29,7 +29,7 @@ fn an_event_is_in_the_calls_that_are_open_when_it_begins() {
         (0, 6, GARBAGE_COLLECTION, 43, 44),
         (0, 4, 0, 70, 80),
     ];
-    let events = Events::of(&capture(&NAMES, &calls, &[]), 0);
+    let events = Events::of(&capture(&NAMES, &calls, &[]), 0, Wanted::default());
     assert_eq!(
         stacks(&events),
         [
@@ -57,7 +57,7 @@ fn functions_of_the_recorder_are_not_listed() {
         (0, 0, PYTHON_CALL, 60, 70),
         (1, 0, PYTHON_CALL, 15, 20),
     ];
-    let events = Events::of(&capture(&NAMES, &calls, &[]), 0);
+    let events = Events::of(&capture(&NAMES, &calls, &[]), 0, Wanted::default());
     assert_eq!(stacks(&events).len(), 4);
     assert!(stacks(&events).contains(&"op in a.py(1): f".to_string()));
 }
@@ -78,7 +78,7 @@ fn backward_has_the_stack_of_its_forward_operator() {
         (capture.events[at].sequence_number, capture.events[at].forward_thread) = (Some(number), forward);
     }
     capture.threads[0].framework_thread = 9;
-    let events = Events::of(&capture, 0);
+    let events = Events::of(&capture, 0, Wanted::default());
     let found = stacks(&events);
     // The engine's range is in what waits for it, and so is what is no backward node's.
     assert_eq!(found[found.len() - 3], "op in a.py(1): f");
@@ -89,7 +89,7 @@ fn backward_has_the_stack_of_its_forward_operator() {
 #[test]
 fn functions_that_torch_leaves_out_stand_in_no_stack() {
     let names = ["torch/autograd/__init__.py(255): backward", "op"];
-    let events = Events::of(&capture(&names, &[(0, 0, PYTHON_CALL, 0, 9), (0, 1, 0, 1, 2)], &[]), 0);
+    let events = Events::of(&capture(&names, &[(0, 0, PYTHON_CALL, 0, 9), (0, 1, 0, 1, 2)], &[]), 0, Wanted::default());
     assert_eq!(stacks(&events), ["torch/autograd/__init__.py(255): backward in ", "op in "]);
     assert_eq!(events.caller, [0, 1]);
 }
@@ -97,7 +97,7 @@ fn functions_that_torch_leaves_out_stand_in_no_stack() {
 #[test]
 fn folded_stacks_begin_with_the_outermost() {
     let calls = [(0, 0, PYTHON_CALL, 0, 9_000), (0, 1, C_CALL, 1_000, 8_000), (0, 4, 0, 2_000, 4_999)];
-    let events = Events::of(&capture(&NAMES, &calls, &[]), 0);
+    let events = Events::of(&capture(&NAMES, &calls, &[]), 0, Wanted::default());
     let mut text = Vec::new();
     events.write_folded(&mut text).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), "a.py(1):_f 4\na.py(1):_f;<built-in_function_g> 2\n");
@@ -115,7 +115,7 @@ proptest! {
         }).collect();
         rows.sort_by_key(|row| (row.0, row.3, std::cmp::Reverse(row.4)));
         let (one, other) = rows.split_at(rows.len() / 2);
-        let lists = [one, other].map(|rows| Events::of(&capture(&NAMES, rows, &[]), 0));
+        let lists = [one, other].map(|rows| Events::of(&capture(&NAMES, rows, &[]), 0, Wanted::default()));
         let mut expected: Vec<((String, Vec<String>), i64)> = Vec::new();
         for list in &lists {
             for row in 0..list.len() {

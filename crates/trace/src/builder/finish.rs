@@ -1,6 +1,6 @@
 //! From what was added to the trace: everything is ordered, nested, renamed and linked.
 
-use super::{TraceBuilder, arrows, consistency, links, nesting, step_limits};
+use super::{TraceBuilder, arrows, consistency, links, nesting, out_of_memory, step_limits};
 use crate::device_events::DeviceEventRow;
 use crate::{
     Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId, Synchronization, Trace,
@@ -94,6 +94,7 @@ impl TraceBuilder {
         marks.iter_mut().for_each(|mark| mark.track = nested.track_of[mark.track.index()]);
         step_limits::find_steps(&mut trace, labels, marks, &self.is_cut, &self.recorded);
         consistency::check(&mut trace);
+        out_of_memory::report(&mut trace);
         trace
     }
 

@@ -39,6 +39,7 @@ struct Open {
     begin: Begin,
     start: u64,
     end: Option<u64>,
+    is_async: bool,
     collective: Option<(u32, Option<i64>)>,
     /// The one value that it was called with.
     value: Option<String>,
@@ -179,7 +180,17 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 } else {
                     open.push(all.events.len())
                 }
-                all.events.push(Open { thread, name, begin, start: ticks, end: None, collective: None, value: None });
+                let start = ticks;
+                all.events.push(Open {
+                    thread,
+                    name,
+                    begin,
+                    start,
+                    end: None,
+                    is_async: false,
+                    collective: None,
+                    value: None,
+                });
             }
             Tag::InputsReference => {
                 let id = record.body.iter().rev().fold(0, |id, byte| id << 8 | u32::from(*byte));
@@ -243,7 +254,7 @@ fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread], names: &[String]) -> usi
         };
         let last = ticks.events.iter_mut().filter(is_it).max_by_key(|event| event.start);
         ended += usize::from(last.is_some());
-        last.into_iter().for_each(|event| event.end = Some(end));
+        last.into_iter().for_each(|event| (event.end, event.is_async) = (Some(end), true));
     }
     ended
 }
@@ -278,7 +289,7 @@ fn in_ns(
             slow.names[event.name as usize].clone(),
             event.begin.scope,
             times(event.start, event.end),
-            event.end.is_none(),
+            (event.end.is_none(), event.is_async),
             Some(event.begin.sequence_number).filter(|number| *number >= 0),
             Some(event.begin.forward_thread).filter(|thread| *thread != 0),
             event.collective.map(|(id, number)| (slow.names[id as usize].clone(), number)),
