@@ -40,6 +40,9 @@ pub struct Average {
     pub flops: i64,
 }
 
+/// Name, label or not, inputs, overload, stack: what tells groups apart within a list.
+type Numbers = (u32, bool, Option<u32>, Option<u32>, u32);
+
 /// The averages of lists of events, one after another, in order of the first event of each.
 pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
     let mut found: Vec<Average> = Vec::new();
@@ -50,7 +53,7 @@ pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
     for (list, events) in lists.iter().enumerate() {
         // By numbers within a list; texts are looked at once.
         let mut by_name: Vec<[Option<usize>; 2]> = vec![[None; 2]; events.names.len()];
-        let mut by_numbers: FxHashMap<(u32, bool, Option<u32>, Option<u32>, u32), usize> = FxHashMap::default();
+        let mut by_numbers: FxHashMap<Numbers, usize> = FxHashMap::default();
         let numbers = innermost.of(events);
         for row in 0..events.len() {
             let (name, is_label) = (events.name[row], events.is_label(row));
