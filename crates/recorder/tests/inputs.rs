@@ -2,30 +2,11 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use stepscope_capture::{Capture, State, read};
+mod scenario;
+
+use scenario::{captures, run};
+use stepscope_capture::{Capture, State};
 use stepscope_recorder as recorder;
-
-/// Runs `scenario` of this file in a process of its own, recording below a fresh run folder.
-fn run(scenario: &str) -> (tempfile::TempDir, ExitStatus) {
-    let folder = tempfile::tempdir().unwrap();
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scenarios", "--nocapture", "--test-threads=1"])
-        .env("STEPSCOPE_TEST_SCENARIO", scenario)
-        .env("STEPSCOPE_TEST_RUN", folder.path())
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    (folder, status)
-}
-
-fn captures(run: &Path) -> Vec<Capture> {
-    let files = std::fs::read_dir(run.join("raw")).unwrap().map(|entry| entry.unwrap().path());
-    let mut captures: Vec<Capture> = files.map(|path| read(&path).unwrap()).collect();
-    captures.sort_by_key(|capture| capture.opened_ns);
-    captures
-}
 
 /// The sizes that each op was called with, in order; empty for none.
 fn dims(capture: &Capture) -> Vec<&str> {
@@ -59,8 +40,7 @@ fn op(sizes: &[i64]) {
 /// Not a test of its own: what the processes started by `run` do.
 #[test]
 fn scenarios() {
-    let Ok(scenario) = std::env::var("STEPSCOPE_TEST_SCENARIO") else { return };
-    let run = PathBuf::from(std::env::var_os("STEPSCOPE_TEST_RUN").expect("a run folder"));
+    let Some((scenario, run)) = scenario::asked() else { return };
     recorder::open(&run, &[]).expect("the capture opens");
     match scenario.as_str() {
         "nested" => {

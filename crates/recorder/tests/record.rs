@@ -2,30 +2,11 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+mod scenario;
+
+use scenario::{captures, run};
 use stepscope_capture::{Capture, State, read};
 use stepscope_recorder as recorder;
-
-/// Runs `scenario` of this file in a process of its own, recording below a fresh run folder.
-fn run(scenario: &str) -> (tempfile::TempDir, ExitStatus) {
-    let folder = tempfile::tempdir().unwrap();
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scenarios", "--nocapture", "--test-threads=1"])
-        .env("STEPSCOPE_TEST_SCENARIO", scenario)
-        .env("STEPSCOPE_TEST_RUN", folder.path())
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    (folder, status)
-}
-
-fn captures(run: &Path) -> Vec<Capture> {
-    let files = std::fs::read_dir(run.join("raw")).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = files.collect();
-    files.sort();
-    files.iter().map(|path| read(path).unwrap()).collect()
-}
 
 fn count(capture: &Capture, name: &str) -> usize {
     capture.events.iter().filter(|event| capture.names[event.name as usize] == name).count()
@@ -66,8 +47,7 @@ const PAUSES_MS: [u64; 6] = [0, 20, 1, 0, 40, 0];
 /// Not a test of its own: what the processes started by `run` do.
 #[test]
 fn scenarios() {
-    let Ok(scenario) = std::env::var("STEPSCOPE_TEST_SCENARIO") else { return };
-    let run = PathBuf::from(std::env::var_os("STEPSCOPE_TEST_RUN").expect("a run folder"));
+    let Some((scenario, run)) = scenario::asked() else { return };
     if scenario == "disk_full" {
         let limit = libc::rlimit { rlim_cur: 2 << 20, rlim_max: 2 << 20 };
         // SAFETY: `limit` is readable.
@@ -235,8 +215,7 @@ fn a_killed_process_leaves_everything_it_had_recorded() {
 fn a_forked_child_writes_a_capture_of_its_own() {
     let (folder, status) = run("fork");
     assert!(status.success());
-    let mut captures = captures(folder.path());
-    captures.sort_by_key(|capture| capture.opened_ns);
+    let captures = captures(folder.path());
     let [parent, child] = &captures[..] else { panic!("two captures, not {}", captures.len()) };
     assert_eq!((count(parent, "parent"), count(parent, "child")), (20, 0));
     assert_eq!((count(child, "parent"), count(child, "child")), (0, 20));
@@ -325,8 +304,7 @@ fn labels_without_end_do_not_fill_the_name_table() {
 #[test]
 fn one_process_can_record_twice() {
     let (folder, _) = run("twice");
-    let mut captures = captures(folder.path());
-    captures.sort_by_key(|capture| capture.opened_ns);
+    let captures = captures(folder.path());
     let counts: Vec<_> =
         captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
     assert_eq!(counts, [(5, 0, 0), (0, 0, 7)]);

@@ -2,13 +2,15 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
+mod scenario;
+
+use scenario::{captures, files, run, start};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use stepscope_capture::{Capture, State, read};
+use stepscope_capture::{Capture, State};
 use stepscope_recorder as recorder;
 
 const WINDOW: Duration = Duration::from_millis(100);
@@ -20,34 +22,10 @@ const TIMES: usize = 1 << 16;
 const STEPS_OF_A_WEEK: i64 = 7 * 24 * 3600;
 const WINDOWS_OF_A_WEEK: u32 = 60;
 
-fn start(scenario: &str, run: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scenarios", "--nocapture", "--test-threads=1"])
-        .env("STEPSCOPE_TEST_SCENARIO", scenario)
-        .env("STEPSCOPE_TEST_RUN", run)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-fn run(scenario: &str) -> (tempfile::TempDir, ExitStatus) {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("run.json"), "{}").unwrap();
-    let status = start(scenario, folder.path()).wait().unwrap();
-    (folder, status)
-}
-
-fn files(run: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(run.join("raw")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
-}
-
 fn capture(run: &Path) -> Capture {
-    let files = files(run);
-    assert_eq!(files.len(), 1, "{files:?}");
-    read(&files[0]).unwrap()
+    let mut captures = captures(run);
+    assert_eq!(captures.len(), 1);
+    captures.remove(0)
 }
 
 fn name_of<'a>(capture: &'a Capture, event: &stepscope_capture::Event) -> &'a str {
@@ -142,8 +120,7 @@ fn wait_for(notes: &[Notes; WORKERS], ops: u64) {
 /// Not a test of its own: what the processes do.
 #[test]
 fn scenarios() {
-    let Ok(scenario) = std::env::var("STEPSCOPE_TEST_SCENARIO") else { return };
-    let run = PathBuf::from(std::env::var_os("STEPSCOPE_TEST_RUN").expect("a run folder"));
+    let Some((scenario, run)) = scenario::asked() else { return };
     // Reading takes longer than the shortest window when the machine is busy.
     let window = if scenario == "steady" { 10 * WINDOW } else { WINDOW };
     let opened = recorder::open_ring(&run, &[("rank".into(), "3".into())], Some(window)).expect("it opens");
@@ -365,7 +342,7 @@ fn all_processes_of_a_run_keep_together() {
     assert!(watching.wait().unwrap().success());
     let folders = kept(folder.path());
     assert_eq!(folders.len(), 1);
-    let captures: Vec<Capture> = files(&folders[0]).iter().map(|path| read(path).unwrap()).collect();
+    let captures = captures(&folders[0]);
     assert_eq!(captures.len(), 2, "both processes are in it");
     assert_eq!(captures.iter().filter(|capture| count(capture, "watching") > 0).count(), 1);
     assert_eq!(captures.iter().filter(|capture| count(capture, "last words") > 0).count(), 1);

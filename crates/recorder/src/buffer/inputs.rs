@@ -1,6 +1,7 @@
 //! What an op was called with: a reference of four bytes behind its begin.
 
-use super::{ThreadBuffer, publish_half};
+use super::ThreadBuffer;
+use super::write::publish_half;
 use crate::clock::ticks;
 use crate::inputs::{InputsCache, Interned};
 use crate::session::{EPOCH, STATE, count_dropped};

@@ -1,6 +1,7 @@
 //! Records that are rare or of any length: written off the hot path, into the same segment.
 
-use super::{LONGEST_FIXED, ThreadBuffer, publish_half, publish_word};
+use super::write::{publish_half, publish_word};
+use super::{LONGEST_FIXED, ThreadBuffer};
 use crate::buffer::OpenOp;
 use crate::clock::ticks;
 use crate::names::{Interned, MAX_NAME_BYTES, Name};

@@ -1,0 +1,84 @@
+//! Whose buffer is whose: each thread has one from its first record to its end.
+
+use super::ThreadBuffer;
+use crate::session::count_dropped;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    static BUFFER: Cell<*mut ThreadBuffer> = const { Cell::new(std::ptr::null_mut()) };
+    pub(crate) static OWNER: RefCell<Owner> = const { RefCell::new(Owner { name: None, is_owning: false }) };
+}
+
+/// Frees the buffer when its thread ends. Apart from [`BUFFER`], so that the hot path needs no destructor check.
+pub(crate) struct Owner {
+    /// The name that the program gave the thread.
+    pub(crate) name: Option<Box<[u8]>>,
+    is_owning: bool,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let buffer = BUFFER.replace(DEAD);
+        if self.is_owning && !buffer.is_null() && buffer != DEAD {
+            // SAFETY: made by `Box::into_raw` for this thread, which ends.
+            unsafe { Box::from_raw(buffer) }.retire();
+        }
+    }
+}
+
+/// Stands for the buffer of a thread that is past its end.
+const DEAD: *mut ThreadBuffer = std::ptr::without_provenance_mut(8);
+
+/// How a hook learns the framework's id of the calling thread; 0 while there is none.
+static FRAMEWORK_THREAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Says how the framework's own id of the calling thread is found; asked once a thread and segment.
+pub fn set_framework_thread(id_of_thread: extern "C" fn() -> u64) {
+    FRAMEWORK_THREAD.store(id_of_thread as usize, Ordering::Release);
+}
+
+pub(crate) fn framework_thread() -> u64 {
+    match FRAMEWORK_THREAD.load(Ordering::Acquire) {
+        0 => 0,
+        address => {
+            // SAFETY: only ever set from a function of this type.
+            let id_of_thread = unsafe { std::mem::transmute::<usize, extern "C" fn() -> u64>(address) };
+            id_of_thread()
+        }
+    }
+}
+
+/// True once the calling thread has recorded something.
+pub(crate) fn has_buffer() -> bool {
+    !BUFFER.get().is_null()
+}
+
+/// True when the calling thread is past its end and cannot record any more.
+pub(crate) fn is_past_end() -> bool {
+    BUFFER.get() == DEAD
+}
+
+/// Runs `f` with the calling thread's buffer; `None` when the thread is past its end.
+#[inline(always)]
+pub(crate) fn with_buffer<R>(f: impl FnOnce(&mut ThreadBuffer) -> R) -> Option<R> {
+    let buffer = BUFFER.get();
+    let buffer = if buffer as usize <= DEAD as usize { first_use(buffer)? } else { buffer };
+    // SAFETY: the buffer lives until its thread ends, and is only used by that thread; `f` does not re-enter.
+    Some(f(unsafe { &mut *buffer }))
+}
+
+#[cold]
+fn first_use(found: *mut ThreadBuffer) -> Option<*mut ThreadBuffer> {
+    if found == DEAD {
+        count_dropped();
+        return None;
+    }
+    let marked = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.is_owning = true).is_ok());
+    if !matches!(marked, Ok(true)) {
+        return None;
+    }
+    let buffer = Box::into_raw(Box::new(ThreadBuffer::new()));
+    BUFFER.set(buffer);
+    Some(buffer)
+}
