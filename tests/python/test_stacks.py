@@ -42,7 +42,7 @@ def calls(request, tmp_path):
 def of_program(counts):
     """Without what starts and stops recording and counting, and without how threads are made."""
     is_ours = re.compile(r"stacks\.py\(\d+\): (?!counted|main|on_threads|<module>)")
-    builtins = ("abs", "len", "max", "sorted", "sum", "next", "index", "throw", "close", "send")
+    builtins = ("abs", "len", "max", "sorted", "sum", "next", "index", "throw", "close", "send", "match")
     c_functions = re.compile(rf"<built-in (function|method) ({'|'.join(builtins)})( |>)")
     return {name: count for name, count in counts.items() if is_ours.match(name) or c_functions.match(name)}
 
@@ -50,7 +50,7 @@ def of_program(counts):
 def test_every_call_is_a_range(calls):
     expected, rows = calls("everything")
     assert of_program(Counter(row["name"] for row in rows)) == of_program(expected)
-    assert of_program(expected)["stacks.py(18): add"] == 8 and of_program(expected)["<built-in function abs>"] == 3
+    assert of_program(expected)["stacks.py(20): add"] == 8 and of_program(expected)["<built-in function abs>"] == 3
     assert not [row for row in rows if row["is_unfinished"]]
     assert all(parent is None or runs.contains(parent, row) for parent, row in with_callers(rows))
 

@@ -1,15 +1,8 @@
-"""Trains a small model, and runs one op on a thread.
+"""Trains a small model, and runs one op on a thread."""
 
-With a run folder as its argument the program records itself, once what PyTorch does only the first time is done. It
-prints how often each op ran according to the release's own profiler.
-"""
-
-import json
-import sys
 import threading
 
 import torch
-import torch.profiler
 
 STEPS = 5
 
@@ -34,19 +27,6 @@ def on_a_thread():
     thread.join()
 
 
-def count_and_record(run):
-    from stepscope.profiler import profile
-
-    train()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
-        train()
-    with profile(run=run):
-        train()
-    print(json.dumps({average.key: average.count for average in prof.key_averages()}))
-
-
-if len(sys.argv) > 1:
-    count_and_record(sys.argv[1])
-else:
+if __name__ == "__main__":
     train()
     on_a_thread()

@@ -10,6 +10,8 @@ pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_voi
 pub(crate) type FastFunction = unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, isize) -> *mut PyObject;
 
 unsafe extern "C" {
+    /// Of built-in functions that ask for the class that defines them.
+    pub(crate) static PyCMethod_Type: pyo3::ffi::PyTypeObject;
     pub(crate) fn PyFrame_GetCode(frame: *mut c_void) -> *mut PyObject;
     pub(crate) fn PyUnicode_AsUTF8AndSize(text: *mut PyObject, len: *mut isize) -> *const c_char;
     pub(crate) fn PyObject_GenericGetDict(object: *mut PyObject, closure: *mut c_void) -> *mut PyObject;

@@ -3,7 +3,7 @@
 //!
 //! Everything here is only touched by whoever holds the interpreter's lock.
 
-use crate::cpython::CodeExtra;
+use crate::cpython::{CodeExtra, PyCMethod_Type};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -188,7 +188,7 @@ pub(crate) unsafe fn c_function(function: *mut PyObject) -> Option<CFunction> {
     // SAFETY: the caller's promises; a built-in function has its definition where `has_known_layout` found it.
     unsafe {
         let kind = ffi::Py_TYPE(function);
-        if std::ptr::eq(kind, &raw const ffi::PyCFunction_Type) {
+        if std::ptr::eq(kind, &raw const ffi::PyCFunction_Type) || std::ptr::eq(kind, &raw const PyCMethod_Type) {
             if !(*NAMES.0.get()).as_ref()?.has_c_functions {
                 return None;
             }

@@ -7,8 +7,12 @@ const fn layout(sequence_number: usize, scope: usize, forward_thread: usize, inp
 }
 
 /// (major, minor) and the layout; `docs/torch-versions.md` has the runs.
-const KNOWN: &[((u32, u32), Layout)] =
-    &[((2, 5), layout(176, 96, 280, 184)), ((2, 8), layout(200, 96, 304, 208)), ((2, 13), layout(200, 96, 304, 208))];
+const KNOWN: &[((u32, u32), Layout)] = &[
+    ((2, 5), layout(176, 96, 280, 184)),
+    ((2, 8), layout(200, 96, 304, 208)),
+    ((2, 11), layout(200, 96, 304, 208)),
+    ((2, 13), layout(200, 96, 304, 208)),
+];
 
 /// The layout that `release` (`2.13.0+cu130`) is known to have; `None` for releases nobody looked at.
 pub(crate) fn known_layout(release: &str) -> Option<Layout> {

@@ -6,12 +6,14 @@ Usage: stacks.py RUN WORK [ROUNDS]
 import collections
 import json
 import os
+import re
 import sys
 import threading
 
 from stepscope import _recorder, _stacks
 from stepscope._options import Options
 
+WORD = re.compile("[a-z]+")
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -78,6 +80,8 @@ def everything():
     except StopIteration:
         pass
     Thing().work()
+    # A method that asks for the class that defines it.
+    WORD.match("word")
     [add(i, i) for i in range(4)]
     sum(map(abs, (1, -2)))
     int("3")
