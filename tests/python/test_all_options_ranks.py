@@ -28,7 +28,7 @@ def recorded(tmp_path_factory):
         started.append(subprocess.Popen(command, env=runs.environment(RANK=rank, WORLD_SIZE=2), **pipes))
     printed = [process.communicate(timeout=300) for process in started]
     assert [process.returncode for process in started] == [0, 0], printed
-    counts = [tuple(map(int, out.split())) for out, _ in printed]
+    counts = [tuple(map(int, out.split()[-2:])) for out, _ in printed]
     return SimpleNamespace(folder=folder, counts=counts, rows=runs.rows(folder / "run"))
 
 

@@ -9,6 +9,7 @@ what differs. Things are counted with all that the feature says of them: operato
 import dataclasses
 import json
 import re
+import subprocess
 import sys
 import traceback
 import warnings
@@ -194,7 +195,8 @@ def compiled(folder):
 
     step()
     recorded = Recorded(folder, step)
-    return Counter(row["name"] for row in recorded.ops), Counter(event.name for event in recorded.events)
+    # Not of its events, where an operator that does nothing but call itself is one.
+    return Counter(row["name"] for row in recorded.ops), Counter(node.name for node, _ in recorded.tree("TorchOp"))
 
 
 def ring(folder):
@@ -210,6 +212,26 @@ def ring(folder):
     return Counter(row["name"] for row in runs.ops(kept)), theirs
 
 
+def collectives(folder):
+    """Operators and works of two ranks with gloo, with their inputs; ours also count as the group does."""
+    program = runs.program("all_options_ranks.py", folder)
+    started = [
+        subprocess.Popen([*map(str, program)], env=runs.environment(RANK=rank, WORLD_SIZE=2), stdout=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    # Before it, gloo of some releases says who is connected.
+    printed = [process.communicate(timeout=300)[0].split()[-2:] for process in started]
+    numbers = [row["collective_sequence_number"] for row in runs.rows(folder / "run") if row["kind"] == "label"]
+    ours, theirs = Counter(filter(None, numbers)), Counter()
+    for rank, (first, last) in enumerate(printed):
+        theirs.update(range(int(first) + 1, int(last) + 1))
+        for counter, who in ((ours, "stepscope"), (theirs, "torch")):
+            # Before 2.13 torch.profiler does not see what else gloo's threads run.
+            found = slices(folder / f"{who}-{rank}.json")
+            counter.update(slice_[:-1] for slice_ in found if slice_[0].startswith(("gloo:", "c10d::")))
+    return ours, theirs
+
+
 def table(folder):
     """Lines of the table of averages: names and calls, and the heads of columns."""
     recorded = Recorded(folder)
@@ -223,7 +245,7 @@ def table(folder):
 
 FEATURES = {
     each.__name__: each
-    for each in (ops, nesting, autograd, inputs, memory, flops, stacks, modules, calls, ring, table, compiled)
+    for each in (ops, nesting, autograd, inputs, memory, flops, stacks, modules, calls, ring, table, collectives, compiled)
 }
 
 
