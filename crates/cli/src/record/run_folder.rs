@@ -37,7 +37,8 @@ impl RunFolder {
             run.discard();
             return Err(failure.hint("name a folder that you may write to with -o"));
         }
-        if let Err(error) = stepscope_run::create(&run.path, &new_run(command)) {
+        let facts = NewRun { command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect() };
+        if let Err(error) = stepscope_run::create(&run.path, &facts) {
             let failure = Failure::run(&error, &run.path);
             run.discard();
             return Err(failure);
@@ -49,27 +50,29 @@ impl RunFolder {
     pub(super) fn join(path: &Path, command: &[OsString]) -> Result<Self, Failure> {
         let begun = Instant::now();
         let failure = |error| Failure::file("cannot make the run's folder", path, &error);
+        // Who makes this file, beside the folder, makes the run; the others wait for it.
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".begun");
+        let marker = path.with_file_name(name);
         while !path.join("run.json").is_file() {
-            // Who makes this file makes the run; the others wait for it.
-            let marker = path.join(".run.json.begun");
-            let is_begun = marker.exists();
-            match check_is_free(path) {
-                Ok(()) => {
-                    std::fs::create_dir_all(path).map_err(failure)?;
-                    if std::fs::File::create_new(&marker).is_ok() {
-                        let made = stepscope_run::create(path, &new_run(command));
-                        let _ = std::fs::remove_file(&marker);
-                        made.map_err(|error| Failure::run(&error, path))?;
-                    }
-                }
-                Err(failure) if !is_begun && !marker.exists() && !path.join("run.json").is_file() => {
-                    return Err(failure);
-                }
-                Err(failure) if begun.elapsed() > MAKING => return Err(failure),
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failure)?;
+            if std::fs::File::create_new(&marker).is_ok() {
+                let made = Self::create_unless_there(path, command);
+                let _ = std::fs::remove_file(&marker);
+                made?;
+            } else if begun.elapsed() > MAKING {
+                let failure = Failure::new("another command has not made the run").at(path.display());
+                return Err(failure.hint(format!("if there is none, remove {}", marker.display())));
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
             }
         }
         Self::joined(path)
+    }
+
+    fn create_unless_there(path: &Path, command: &[OsString]) -> Result<(), Failure> {
+        if path.join("run.json").is_file() { Ok(()) } else { Self::create(path, command).map(drop) }
     }
 
     fn joined(path: &Path) -> Result<Self, Failure> {
@@ -110,11 +113,6 @@ impl RunFolder {
         }
         self.made.iter().rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
-}
-
-/// What `run.json` says.
-fn new_run(command: &[OsString]) -> NewRun {
-    NewRun { command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect() }
 }
 
 fn check_is_free(path: &Path) -> Result<(), Failure> {

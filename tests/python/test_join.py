@@ -1,0 +1,46 @@
+"""Several `stepscope record` commands, one on each node, make one run."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import runs
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def test_a_job_of_two_nodes_is_one_run(tmp_path):
+    run, port = tmp_path / "run", free_port()
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", 2, "--nproc-per-node", 2]
+    launcher += ["--master-addr", "127.0.0.1", "--master-port", port]
+
+    def start(node):
+        command = [runs.COMMAND, "record", "--join", "-o", run, "--", *launcher, "--node-rank", node]
+        command += [runs.PROGRAMS / "ddp.py", 3]
+        words = [str(word) for word in command]
+        return subprocess.Popen(words, env=runs.environment(), text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    nodes = [start(node) for node in range(2)]
+    ended = [node.communicate(timeout=240) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], ended
+    found = [runs.metadata(part) for part in runs.parts(run)]
+    ranks = [process["rank"] for process in found if "process_groups" in process["facts"]]
+    assert sorted(ranks) == [0, 1, 2, 3]
+    assert json.loads((run / "run.json").read_text())["format"]
+    rows = runs.analyze("step_breakdown", run)["results"]
+    assert {row["rank"] for row in rows} == {0, 1, 2, 3}
+    # The run is over: a third command would mix it with another job.
+    told = runs.stepscope("record", "--join", "-o", run, "--", sys.executable, "-c", "pass", code=1)
+    assert "is over" in told.stderr
+
+
+def test_without_being_told_to_nobody_joins(tmp_path):
+    run = tmp_path / "run"
+    runs.record(run, runs.script("import torch; torch.ones(2)"))
+    assert "a run in this folder already" in runs.stepscope("record", "-o", run, "--", "true", code=1).stderr
+    assert "--output" in runs.stepscope("record", "--join", "--", "true", code=2).stderr
