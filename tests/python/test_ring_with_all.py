@@ -62,13 +62,21 @@ def test_each_call_has_its_name_and_its_place(recorded):
     _, _, rows = recorded
     main = [row for row in rows if row["thread_name"] == "MainThread" and row["kind"] != "memory"]
     assert all(row["name"] for row in main)
-    parents = {}
-    for parent, row in runs.with_parents([row for row in main if row["kind"] in ("op", "python")]):
-        if row["name"] in ("aten::erfinv", "aten::mm"):
-            parents.setdefault(row["name"], set()).add(parent["name"] if parent else None)
-    # What began before the window is not there: the first calls may have lost those around them.
-    assert {name.rsplit(" ", 1)[-1] for name in parents["aten::erfinv"]} <= {"erfinv>", "first"}
-    assert any("mm" in (name or "") for name in parents["aten::mm"])
+    pairs = runs.with_parents([row for row in main if row["kind"] in ("op", "label", "python_call", "c_call")])
+    parent_of = {id(row): parent for parent, row in pairs}
+
+    def around(row):
+        """The names of what is around a row, innermost first."""
+        while (row := parent_of[id(row)]) is not None:
+            yield row["name"].rsplit(" ", 1)[-1] if row["kind"] == "python_call" else row["name"]
+
+    (last,) = runs.named(main, "aten::erfinv")
+    assert list(around(last))[:2] == ["<built-in method erfinv of type object>", "first"]
+    # Those of the forward pass. What began before the window is not there: the first may have lost what is around it.
+    products = [list(around(row)) for row in runs.named(main, "aten::mm")]
+    products = [names for names in products if names and "Backward" not in "".join(names)]
+    assert len(products) > 50
+    assert all(names[:2] == ["<built-in method mm of type object>", "later"] for names in products[1:])
 
 
 def test_memory_has_its_sizes(recorded):
