@@ -27,7 +27,7 @@ pub(super) struct Options {
     /// Leave out the process's memory and CPU time
     #[arg(long)]
     no_counters: bool,
-    /// Be a flight recorder: keep only the last seconds, as 30s or 2m; see `kept` in docs/recording.md
+    /// Be a flight recorder: keep only the last seconds, as 30s or 2m
     #[arg(long, value_name = "TIME", value_parser = when::seconds)]
     ring: Option<f64>,
     /// With --ring: keep what is in it after a step that takes this many times the median

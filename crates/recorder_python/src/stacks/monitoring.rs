@@ -12,6 +12,7 @@ use stepscope_recorder as recorder;
 /// The ids that no kind of tool has for its own. That of profilers is left to `cProfile`, which takes no other.
 const FREE_TOOLS: [i32; 2] = [4, 3];
 const NO_TOOL: i32 = -1;
+const NAME: &str = "stepscope";
 static TOOL: AtomicI32 = AtomicI32::new(NO_TOOL);
 
 const fn definition(name: &'static CStr, function: FastFunction) -> MethodDefinition {
@@ -31,14 +32,20 @@ static CALLBACKS: [(&str, MethodDefinition); 9] = [
     ("C_RAISE", definition(c"c_return", on_c_return)),
 ];
 
+/// True while the tool's id is ours: a program may have given it back, and then it may be somebody else's.
+fn is_ours(monitoring: &Bound<'_, PyAny>, tool: i32) -> PyResult<bool> {
+    Ok(tool != NO_TOOL && monitoring.call_method1("get_tool", (tool,))?.eq(NAME)?)
+}
+
 /// Registers everything. A later call begins anew.
 pub(super) fn start(py: Python<'_>) -> PyResult<()> {
     let monitoring = py.import("sys")?.getattr("monitoring")?;
     let mut tool = TOOL.load(Ordering::Relaxed);
-    if tool == NO_TOOL {
+    if !is_ours(&monitoring, tool)? {
+        tool = NO_TOOL;
         for id in FREE_TOOLS {
             if monitoring.call_method1("get_tool", (id,))?.is_none() {
-                monitoring.call_method1("use_tool_id", (id, "stepscope"))?;
+                monitoring.call_method1("use_tool_id", (id, NAME))?;
                 tool = id;
                 break;
             }
@@ -64,10 +71,10 @@ pub(super) fn start(py: Python<'_>) -> PyResult<()> {
 /// Gives the id back.
 pub(super) fn stop(py: Python<'_>) -> PyResult<()> {
     let tool = TOOL.swap(NO_TOOL, Ordering::Relaxed);
-    if tool == NO_TOOL {
+    let monitoring = py.import("sys")?.getattr("monitoring")?;
+    if !is_ours(&monitoring, tool)? {
         return Ok(());
     }
-    let monitoring = py.import("sys")?.getattr("monitoring")?;
     monitoring.call_method1("set_events", (tool, 0))?;
     let events = monitoring.getattr("events")?;
     for (event, _) in &CALLBACKS {

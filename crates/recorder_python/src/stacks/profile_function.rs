@@ -18,6 +18,8 @@ const C_EXCEPTION: c_int = 5;
 const C_RETURN: c_int = 6;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
+/// True once the run says that another profiler follows a thread.
+static IS_LOSS_KNOWN: AtomicBool = AtomicBool::new(false);
 /// What new threads call first; see [`on_new_thread`].
 static NEW_THREAD: MethodDefinition = MethodDefinition::new(c"stepscope", on_new_thread as *const c_void, FAST);
 
@@ -94,6 +96,7 @@ pub(super) fn start(py: Python<'_>) -> PyResult<Vec<usize>> {
     if threading.getattr("_profile_hook")?.is_none() {
         threading.call_method1("setprofile", (&token,))?;
     }
+    IS_LOSS_KNOWN.store(!left_out.is_empty(), Ordering::Relaxed);
     IS_ON.store(true, Ordering::Release);
     Ok(left_out)
 }
@@ -127,8 +130,19 @@ pub(super) fn stop(py: Python<'_>) -> PyResult<()> {
     let threading = py.import("threading")?;
     if threading.getattr("_profile_hook")?.is(&token) {
         threading.call_method1("setprofile", (py.None(),))?;
+    } else {
+        report_loss();
     }
     Ok(())
+}
+
+/// Somebody else has set a profile function where ours was.
+#[cold]
+fn report_loss() {
+    if !IS_LOSS_KNOWN.swap(true, Ordering::Relaxed) {
+        let reason = "Python's calls of some threads are not recorded: another profiler was started";
+        recorder::set_fact("stacks_refused", reason);
+    }
 }
 
 /// `threading` sets this as the profile function of a new thread, which is slow: at the first event the thread gets the
@@ -171,6 +185,7 @@ unsafe extern "C" fn on_profile(_: *mut PyObject, frame: *mut c_void, what: c_in
                 let name = enter_c_function(arg, std::ptr::null_mut());
                 if name.is_some_and(|name| FOLLOWERS.contains_name(name)) {
                     recorder::pop_calls();
+                    report_loss();
                 }
             }
             C_RETURN | C_EXCEPTION if !arg.is_null() => leave_c_function(arg),
