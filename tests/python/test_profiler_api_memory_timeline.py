@@ -9,6 +9,7 @@ What differs, and why:
 - The page is drawn here; there it needs matplotlib.
 """
 
+import gc
 import gzip
 import json
 import re
@@ -37,20 +38,28 @@ def step():
     OPTIMIZER.step()
 
 
+def recorded(kind, **options):
+    step()
+    # Nothing older may be freed meanwhile: its size is only known where a profiler before saw an allocation there.
+    OPTIMIZER.zero_grad()
+    gc.collect()
+    gc.disable()
+    try:
+        with kind(**ALL, **options) as prof:
+            step()
+    finally:
+        gc.enable()
+    return prof
+
+
 @pytest.fixture(scope="module")
 def theirs():
-    step()
-    with torch.profiler.profile(**ALL) as prof:
-        step()
-    return prof
+    return recorded(torch.profiler.profile)
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
-    step()
-    with profile(run=tmp_path_factory.mktemp("timeline") / "run", **ALL) as prof:
-        step()
-    return prof
+    return recorded(profile, run=tmp_path_factory.mktemp("timeline") / "run")
 
 
 def exported(prof, path, device="cpu"):
@@ -93,7 +102,12 @@ def test_categories_are_those_of_torch_where_they_can_be_told(theirs, ours, tmp_
     pairs = Counter()
     for (nbytes, ours_says), (_, theirs_says) in zip(found, expected):
         pairs[theirs_says, ours_says] += nbytes
-    print(pairs)
+
+    def share(category):
+        return pairs[category, category] / sum(nbytes for (theirs_says, _), nbytes in pairs.items() if theirs_says == category)
+
+    # The loss and what it is computed from are activations there, and lie in no module.
+    assert share("ACTIVATION") > 0.95 and share("TEMPORARY") > 0.9 and share("AUTOGRAD_DETAIL") == 1
     gradients = sum(parameter.numel() * 4 for parameter in MODEL.parameters())
     assert pairs["GRADIENT", "GRADIENT"] == gradients
     assert sum(nbytes for (_, ours_says), nbytes in pairs.items() if ours_says == "GRADIENT") == gradients
@@ -105,11 +119,12 @@ def test_points_sum_to_what_changes_say(ours, tmp_path):
     assert exported(ours, tmp_path / "a.json.gz") == [times, sizes]
     assert len(times) == len(sizes) and times == sorted(set(times))
     assert {len(row) for row in sizes} == {1 + len(CATEGORIES)} and {row[0] for row in sizes} == {0}
+    first = min(at for at, action, _, _ in changes if action != PREEXISTING)
     by_time = {}
     in_use = [0] * len(CATEGORIES)
     for at, _, nbytes, category in changes:
         in_use[category] += nbytes
-        by_time[(changes[0][0] if at == -1 else at) // 1000] = [0, *in_use]
+        by_time[(first if at == -1 else at) // 1000] = [0, *in_use]
     assert dict(zip(times, sizes)) == by_time
 
 

@@ -5,8 +5,9 @@ What differs from torch.profiler, and why:
 - Stacks are there with ``with_stack=True`` alone; there, events have them only with ``verbose=True`` as well.
 - Functions that were entered before recording began have the line of their ``def``; there, the line that ran then. So
   what is compared here lies in a function that is called while recording.
-- Built-in methods are named without the address of the object that they were first called on.
-- Of the profilers' own functions, each lists its own.
+- Built-in methods are named by the class of the object that they were first called on in the process; there, in the
+  recording, and with its address.
+- Of the profilers' own functions, torch.profiler lists its own, and those of ours that it sees.
 """
 
 import re
@@ -81,7 +82,7 @@ def ours(tmp_path_factory):
 
 
 def name_of(frame):
-    return re.sub(r" at 0x[0-9a-f]+", "", frame)
+    return re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>", ">", frame)
 
 
 def inside(stack):
@@ -92,7 +93,9 @@ def inside(stack):
 
 
 def of_step(events):
-    return [event for event in events if inside(event.stack) is not None]
+    # Once something was recorded, torch.profiler sees what we do after a step of an optimizer.
+    is_ours = [any("stepscope/" in frame for frame in [event.name, *event.stack]) for event in events]
+    return [event for event, own in zip(events, is_ours) if not own and inside(event.stack) is not None]
 
 
 def parent_of(event):
