@@ -210,7 +210,7 @@ mod tests {
             "rank 0 module 1    mmmm........
              rank 0 optimizer 1 ......oooo..
              rank 0 cpu 1       .ff....gg...
-             rank 0 memory 1    .a..bA.cd.DB",
+             rank 0 memory 1    .a..bA.cd..D",
         );
         let found: Vec<_> =
             lines(&trace, Selection::default()).into_iter().filter(|line| line.contains("create")).collect();
