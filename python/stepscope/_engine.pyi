@@ -8,6 +8,7 @@ __all__ = [
     "analyses",
     "main",
     "open",
+    "read_averages",
     "read_events",
     "reference",
     "write_chrome",
@@ -34,6 +35,13 @@ def read_events(capture: Union[str, PathLike[str]], asked: _Asked, wanted: Tuple
 
     ``wanted``: whether memory, operations and overloads are.
     """
+
+def read_averages(
+    windows: List[Tuple[Union[str, PathLike[str]], _Asked]], by_shapes: bool
+) -> List[
+        Tuple[Tuple[str, str, str, List[str]], Tuple[int, int, int, int, int, int, int, int], Tuple[int, bool, bool]]
+    ]:
+    """The averages of what captures hold of what is asked of each: see ``Events.averages``."""
 
 def write_chrome(
     path: Union[str, PathLike[str]],

@@ -18,11 +18,14 @@ mod parts;
 mod process;
 mod record;
 mod replay;
+mod streamed;
 mod threads;
 
 pub use events::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
 pub(crate) use process::ProcessRecords;
 pub(crate) use record::{body_len, short_len};
+pub(crate) use streamed::StreamHeader;
+pub use streamed::{Listener, StreamedCapture};
 pub(crate) use threads::Decoded;
 
 use crate::clock::{ClockPoint, TickClock};

@@ -10,6 +10,7 @@ mod decode;
 mod error;
 #[cfg(target_os = "linux")]
 mod file;
+mod huge;
 pub mod inputs;
 pub mod layout;
 mod liveness;
@@ -19,7 +20,7 @@ mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
-pub use decode::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
+pub use decode::{CollectiveOf, Event, Listener, Mark, Sample, StepRange, StreamedCapture, Window};
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};

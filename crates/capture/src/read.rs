@@ -1,7 +1,7 @@
 //! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
 
 use crate::clock::{ClockPoint, TickClock};
-use crate::decode::Scanned;
+use crate::decode::{Scanned, StreamHeader};
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
 use crate::{CaptureError, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, Sample, State, StepRange, Window};
@@ -129,6 +129,17 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         capture.keep_window(header.ring_ns, since_ns, decoded.lost_begins.into_iter());
     }
     Ok((capture, last_ticks))
+}
+
+/// What a stream needs of the header page.
+pub(crate) fn stream_header(bytes: &[u8], path: &Path) -> Result<StreamHeader, CaptureError> {
+    let header = HeaderFields::read(bytes, path)?;
+    Ok(StreamHeader {
+        segment_bytes: header.segment_bytes,
+        opened: header.opened,
+        has_rate: header.clock_kind == ClockKind::TimeStampCounter,
+        is_ring: header.ring_ns != 0,
+    })
 }
 
 /// The header page as plain values.

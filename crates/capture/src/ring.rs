@@ -11,6 +11,7 @@
 //! is whole at every moment, whenever its process is killed.
 
 use crate::decode::{body_len, short_len};
+use crate::huge::prefer_large_pages;
 use crate::layout::{HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::{Capture, State};
 use std::fs::File;
@@ -61,6 +62,8 @@ pub(crate) const KEPT_BECAUSE: &str = "kept_because";
 pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(file.metadata()?.len()).unwrap_or(0).saturating_add(1))?;
+    prefer_large_pages(&mut bytes);
     file.read_to_end(&mut bytes)?;
     let is_ring = bytes.len() >= HEADER_BYTES && bytes[128..136] != [0; 8];
     if is_ring {

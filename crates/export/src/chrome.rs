@@ -7,6 +7,7 @@
 mod arrows;
 mod device_args;
 mod head;
+mod heads;
 mod host_args;
 mod json;
 mod labels;
@@ -20,7 +21,7 @@ use std::io::{self, Write};
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
 
 /// Text is handed on when this much is there.
-const CHUNK_BYTES: usize = 1 << 16;
+const CHUNK_BYTES: usize = 1 << 18;
 
 /// Writes `trace` as Chrome JSON. Memory beyond the trace does not grow with the text.
 ///

@@ -6,6 +6,7 @@
 //! renamed at the end: whoever looks for one finds all of it or nothing.
 
 mod arrow;
+mod behind;
 mod by_slice;
 mod chrome;
 mod destination;

@@ -1,5 +1,6 @@
 //! A trace into a file of any format.
 
+use crate::behind::write_behind;
 use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
@@ -49,7 +50,7 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
     for (rank, path) in &files {
         Destination::write(path, |out| match is_packed {
             true => write_packed(out, |out| write_chrome_of_rank(trace, *rank, out)),
-            false => write_chrome_of_rank(trace, *rank, out),
+            false => write_behind(out, |out| write_chrome_of_rank(trace, *rank, out)),
         })?;
     }
     Ok(files.into_iter().map(|(_, path)| path).collect())
@@ -61,7 +62,7 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
 /// When `out` cannot be written to, or the format is a folder.
 pub fn write_trace(trace: &Trace, format: Format, out: &mut (dyn Write + Send)) -> io::Result<()> {
     match format {
-        Format::Chrome { is_packed: false } => write_chrome(trace, out),
+        Format::Chrome { is_packed: false } => write_behind(out, |out| write_chrome(trace, out)),
         Format::Chrome { is_packed: true } => write_packed(out, |out| write_chrome(trace, out)),
         Format::Perfetto { is_packed: false } => write_perfetto(trace, out),
         Format::Perfetto { is_packed: true } => write_packed(out, |out| write_perfetto(trace, out)),

@@ -71,19 +71,26 @@ pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
-    Ok(trace_of(&[&capture], builder))
+    add_all(&[&capture], &mut builder);
+    // Putting a trace together takes as much memory again.
+    drop(capture);
+    Ok(builder.finish())
 }
 
 fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
+    add_all(captures, &mut builder);
+    builder.finish()
+}
+
+fn add_all(captures: &[&Capture], builder: &mut TraceBuilder) {
     builder.facts = facts_of_run(captures);
     let offsets = host_offsets(captures);
     let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
     let mut devices = memory::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
-        Placed { capture, offset_ns }.add_to(&mut builder, &pids, &mut devices);
+        Placed { capture, offset_ns }.add_to(builder, &pids, &mut devices);
     }
-    builder.finish()
 }
 
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.

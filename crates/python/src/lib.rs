@@ -1,10 +1,13 @@
 //! `stepscope._engine`: the command line and the analyses, for Python. It converts, releases the interpreter lock and
 //! calls; it decides nothing.
 
+mod own_averages;
 mod own_recording;
 
 #[pyo3::pymodule]
 mod _engine {
+    #[pymodule_export]
+    use crate::own_averages::read_averages;
     #[pymodule_export]
     use crate::own_recording::{Events, read_events, write_chrome, write_memory_timeline};
     use crate::to_exception;

@@ -13,9 +13,9 @@ use stepscope_export::{Format, save_memory_timeline, save_trace};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Spans in monotonic ns, thread or all, and whether operators, labels, steps and calls are asked for.
-type Asked = (Vec<(i64, i64)>, Option<u64>, (bool, bool, bool, bool));
+pub(crate) type Asked = (Vec<(i64, i64)>, Option<u64>, (bool, bool, bool, bool));
 
-fn cut_of((spans, thread, (operators, labels, steps, calls)): Asked) -> Cut {
+pub(crate) fn cut_of((spans, thread, (operators, labels, steps, calls)): Asked) -> Cut {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
     Cut { spans, thread, hides: Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls } }
 }
@@ -81,11 +81,11 @@ fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
 pub(crate) struct Events(stepscope_torch_events::Events);
 
 /// Name, shapes as JSON, overload, the innermost functions around it.
-type AverageKey = (String, String, String, Vec<String>);
+pub(crate) type AverageKey = (String, String, String, Vec<String>);
 /// Count, total and self ns, total and self bytes of the host, the same of devices, operations.
-type AverageSums = (i64, i64, i64, i64, i64, i64, i64, i64);
+pub(crate) type AverageSums = (i64, i64, i64, i64, i64, i64, i64, i64);
 /// What is said of the first of them: scope, whether it is a label, whether it ended on another thread.
-type AverageRow = (AverageKey, AverageSums, (u8, bool, bool));
+pub(crate) type AverageRow = (AverageKey, AverageSums, (u8, bool, bool));
 
 #[pymethods]
 impl Events {

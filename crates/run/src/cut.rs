@@ -5,14 +5,14 @@ use crate::{RunError, read_part};
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, Event, State};
+use stepscope_capture::{Capture, CaptureError, Event, State, Thread, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
 /// How far the times of records and noted times may differ for the same moment, ns.
 const CLOCK_NS: i64 = 5_000;
 /// The scope of a backward node.
-const BACKWARD_SCOPE: u8 = 1;
+pub const BACKWARD_SCOPE: u8 = 1;
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 
@@ -25,6 +25,17 @@ pub struct Cut {
     pub thread: Option<u64>,
     /// Not asked for: operators, labels, steps.
     pub hides: Hidden,
+}
+
+/// Whether the events of a thread are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThreadShown {
+    /// They are.
+    Yes,
+    /// They are when it ran a backward node of an operator of the thread that is.
+    IfBackward,
+    /// They are not.
+    No,
 }
 
 /// Kinds of events that are not asked for.
@@ -80,8 +91,13 @@ impl Cut {
     /// recording lies behind it by its own clock. A begin is noted behind its record and an end before it, however long
     /// the thread had to wait in between.
     pub fn exact_spans(&self, capture: &Capture) -> Vec<Range<i64>> {
+        self.exact_spans_in(&capture.windows)
+    }
+
+    /// The same by the windows of a capture.
+    pub fn exact_spans_in(&self, windows: &[Window]) -> Vec<Range<i64>> {
         let records = |is_on: bool| {
-            let windows = capture.windows.iter().filter(move |window| window.is_on == is_on);
+            let windows = windows.iter().filter(move |window| window.is_on == is_on);
             windows.map(|window| window.time_ns)
         };
         let begin = |time_ns: i64| records(true).filter(|at_ns| *at_ns <= time_ns.saturating_add(CLOCK_NS)).max();
@@ -95,20 +111,35 @@ impl Cut {
 
     /// By ordinal.
     fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
-        let Some(tid) = self.thread else { return vec![true; capture.threads.len()] };
-        let asked = |id: u64| id != 0 && capture.threads.iter().any(|t| t.tid == tid && t.framework_thread == id);
-        let mut is_shown: Vec<bool> = capture.threads.iter().map(|thread| thread.tid == tid).collect();
-        // The framework's own threads have no name of Python's; the program's threads have one.
-        let is_own = |thread: u32| {
-            let name = &capture.threads[thread as usize].name;
-            name.is_empty() || name.starts_with("pt_autograd")
-        };
+        let shown = self.threads_shown(&capture.threads);
+        let mut is_shown: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
+        let asked = self.framework_ids(&capture.threads);
         for event in capture.events.iter().filter(|event| event.scope == BACKWARD_SCOPE) {
-            if !is_shown[event.thread as usize] && is_own(event.thread) && event.forward_thread.is_some_and(asked) {
+            if shown[event.thread as usize] == ThreadShown::IfBackward
+                && event.forward_thread.is_some_and(|thread| asked.contains(&thread))
+            {
                 is_shown[event.thread as usize] = true;
             }
         }
         is_shown
+    }
+
+    /// Whether each thread is asked for, as far as the threads themselves tell.
+    pub fn threads_shown(&self, threads: &[Thread]) -> Vec<ThreadShown> {
+        let shown = |thread: &Thread| match self.thread {
+            None => ThreadShown::Yes,
+            Some(tid) if tid == thread.tid => ThreadShown::Yes,
+            // The framework's own threads have no name of Python's; the program's threads have one.
+            _ if thread.name.is_empty() || thread.name.starts_with("pt_autograd") => ThreadShown::IfBackward,
+            _ => ThreadShown::No,
+        };
+        threads.iter().map(shown).collect()
+    }
+
+    /// The framework's ids of the thread that is asked for.
+    pub fn framework_ids(&self, threads: &[Thread]) -> Vec<u64> {
+        let asked = threads.iter().filter(|thread| Some(thread.tid) == self.thread);
+        asked.map(|thread| thread.framework_thread).filter(|id| *id != 0).collect()
     }
 }
 
@@ -132,7 +163,7 @@ pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_capture::{Mark, ProcessIdentity, StepRange, Thread, Window};
+    use stepscope_capture::{Mark, ProcessIdentity, StepRange};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
     fn capture() -> Capture {

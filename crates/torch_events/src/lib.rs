@@ -10,14 +10,17 @@ mod flops;
 mod flows;
 mod inputs;
 mod memory;
+mod named;
 mod recorded;
 mod stacks;
+mod streamed;
 mod tree;
 mod wanted;
 
 pub use averages::{Average, Grouping, averages};
 pub use events::{Events, NO_ROW};
 pub use inputs::InputTexts;
+pub use named::{NamedAverage, join, read_averages};
 pub use stacks::Stacks;
 pub use wanted::Wanted;
 

@@ -18,9 +18,22 @@ const HIDDEN: [&str; 6] = [
 ];
 const STEP: &str = "ProfilerStep#";
 /// What all steps are called together.
-const ANY_STEP: &str = "ProfilerStep*";
+pub(crate) const ANY_STEP: &str = "ProfilerStep*";
 /// What allocations and frees are called, and those that failed.
 const MEMORY: [&str; 2] = ["[memory]", "[OutOfMemory]"];
+
+/// For each name the first that is listed alike, the number of names for all steps; `None` for those that are not listed.
+pub(crate) fn listed(names: &[String]) -> Vec<Option<u32>> {
+    let any_step = names.len() as u32;
+    // The same text may have been written twice.
+    let mut first: FxHashMap<&str, u32> = FxHashMap::default();
+    let listed = |(id, name)| match name {
+        name if HIDDEN.contains(&name) => None,
+        name if name.starts_with(STEP) || name == ANY_STEP => Some(any_step),
+        name => Some(*first.entry(name).or_insert(id)),
+    };
+    (0_u32..).zip(names.iter().map(String::as_str)).map(listed).collect()
+}
 
 /// What may be listed.
 pub(crate) enum Item<'a> {
@@ -40,16 +53,7 @@ pub(crate) struct Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     pub(crate) fn of(capture: &'a Capture, zero_ns: i64) -> Self {
-        let any_step = capture.names.len() as u32;
-        // The same text may have been written twice.
-        let mut first: FxHashMap<&str, u32> = FxHashMap::default();
-        let mut listed = |(id, name): (u32, &'a String)| match name.as_str() {
-            name if HIDDEN.contains(&name) => None,
-            name if name.starts_with(STEP) || name == ANY_STEP => Some(any_step),
-            name => Some(*first.entry(name).or_insert(id)),
-        };
-        let listed = (0_u32..).zip(&capture.names).map(&mut listed).collect();
-        Self { capture, zero_ns, listed, calls: Calls::of(capture) }
+        Self { capture, zero_ns, listed: listed(&capture.names), calls: Calls::of(capture) }
     }
 
     /// The numbers of events and steps.

@@ -5,9 +5,8 @@ import json
 from stepscope.profiler._events import FunctionEventAvg
 
 
-def averages_of(events, more, by_shapes, by_overloads, stack_frames):
-    """The averages of what the engine read, lists one after another, in order of first events."""
-    rows = events.averages(more, by_shapes, by_overloads, stack_frames)
+def averages_of(rows, by_shapes, by_overloads):
+    """The averages that the engine's rows say."""
     return [_average(*row, by_shapes, by_overloads) for row in rows]
 
 

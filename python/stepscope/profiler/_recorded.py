@@ -6,6 +6,8 @@ import os
 import threading
 import time
 
+from stepscope.profiler import _kept
+
 _log = logging.getLogger("stepscope")
 
 
@@ -40,7 +42,7 @@ class Window:
     """When a thread recorded, and into which capture. Collection may pause within it."""
 
     def __init__(self, capture):
-        self.capture = capture
+        self._kept = None if capture is None else _kept.keep(capture)
         self.thread = threading.get_native_id()
         self.spans = []
         self._since = None
@@ -57,6 +59,11 @@ class Window:
             self.spans.append((self._since, time.monotonic_ns()))
             self._since = None
 
+    @property
+    def capture(self):
+        """The file to read; ``None`` when there was no recording."""
+        return None if self._kept is None else self._kept.path()
+
     def asked(self, are_all_threads, kinds):
         """What to ask the engine for."""
         return self.spans, None if are_all_threads else self.thread, kinds
@@ -70,6 +77,10 @@ class Window:
             events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds), wanted)
             self._read = {asked: (events, _ids.take(len(events)))}
         return self._read[asked]
+
+    def is_read(self, are_all_threads, kinds, wanted):
+        """Whether its events are in the engine's memory."""
+        return (are_all_threads, kinds, wanted) in self._read
 
     @property
     def seconds(self):
@@ -110,14 +121,14 @@ class Recorded:
         self._are_all_threads = are_all_threads
         self._timeout_s = timeout_s
         self._windows = []
-        self._lists = {}
+        self._lists, self._averages = {}, {}
         self._stats = Stats()
 
     def begin(self, capture):
         """A cycle records into a capture, if there is one, from now on; gives its window."""
         window = Window(capture)
         window.resume()
-        self._lists = {}
+        self._lists, self._averages = {}, {}
         self._windows.append(window)
         return window
 
@@ -130,15 +141,21 @@ class Recorded:
         if are_all_threads is None:
             are_all_threads = self._are_all_threads
         begun = time.perf_counter_ns()
+        kinds = self._listed_kinds()
+        read = [window.read(are_all_threads, kinds, self._wanted) for window in self._complete()]
+        self._note_reading(begun, sum(len(events) for events, _ in read))
+        return read
+
+    def _listed_kinds(self):
         # Calls are listed with stacks only; traces have modules by themselves too.
         *kinds, has_calls = self._kinds
-        kinds = (*kinds, has_calls and bool(self.with_stack))
-        read = [window.read(are_all_threads, kinds, self._wanted) for window in self._complete()]
+        return (*kinds, has_calls and bool(self.with_stack))
+
+    def _note_reading(self, begun, count):
         taken_us = (time.perf_counter_ns() - begun) // 1000
         # Asked again, they are there already.
         self._stats.parse_kineto_call_duration_us = max(taken_us, self._stats.parse_kineto_call_duration_us)
-        self._stats.number_of_events = sum(len(events) for events, _ in read)
-        return read
+        self._stats.number_of_events = count
 
     @property
     def function_events(self):
@@ -181,10 +198,34 @@ class Recorded:
             # What is averaged is what is listed, as far as it goes.
             listed = self.list_events(all_threads)
             return listed.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
-        read = [events for events, _ in self._read(all_threads)]
-        grouping = bool(group_by_input_shape), bool(group_by_overload_name), max(0, group_by_stack_n)
-        averages = averages_of(read[0], read[1:], *grouping) if read else ()
-        return self._new_list(averages)
+        by_shapes, by_overloads = bool(group_by_input_shape), bool(group_by_overload_name)
+        rows = self._average_rows(all_threads, by_shapes, by_overloads, max(0, group_by_stack_n))
+        return self._new_list(averages_of(rows, by_shapes, by_overloads))
+
+    def _average_rows(self, are_all_threads, by_shapes, by_overloads, stack_frames):
+        """The engine's rows of averages: of the events that it has in memory, or else without making any."""
+        if are_all_threads is None:
+            are_all_threads = self._are_all_threads
+        has_memory, has_flops, _ = self._wanted
+        needs_events = self.with_stack or has_memory or has_flops or by_overloads or stack_frames
+        asked = (are_all_threads, self._listed_kinds(), self._wanted)
+        windows = self._complete()
+        if needs_events or not windows or any(window.is_read(*asked) for window in windows):
+            read = [events for events, _ in self._read(are_all_threads)]
+            return read[0].averages(read[1:], by_shapes, by_overloads, stack_frames) if read else []
+        return self._averages_alone(windows, are_all_threads, by_shapes)
+
+    def _averages_alone(self, windows, are_all_threads, by_shapes):
+        from stepscope import _engine
+
+        key = (are_all_threads, by_shapes, sum(len(window.spans) for window in windows))
+        if key not in self._averages:
+            begun = time.perf_counter_ns()
+            kinds = self._listed_kinds()
+            asked = [(window.capture, window.asked(are_all_threads, kinds)) for window in windows]
+            self._averages = {**self._averages, key: _engine.read_averages(asked, by_shapes)}
+            self._note_reading(begun, sum(count for _, (count, *_), _ in self._averages[key]))
+        return self._averages[key]
 
     def _new_list(self, events=()):
         from stepscope.profiler._events import EventList

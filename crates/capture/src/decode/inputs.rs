@@ -3,12 +3,17 @@
 use crate::inputs::Inputs;
 use std::collections::HashMap;
 
+/// Ids up to this one are always dense enough.
+const FIRST_IDS: usize = 1024;
+
 /// Distinct inputs of a capture.
 #[derive(Default, Debug)]
 pub(crate) struct InputsTable {
     list: Vec<Inputs>,
-    /// Rows of the list by the id that the writer gave.
-    ids: HashMap<u32, u32>,
+    /// Rows of the list by the id that the writer gave, as long as ids are dense.
+    rows: Vec<Option<u32>>,
+    /// The same for other ids.
+    far_rows: HashMap<u32, u32>,
     /// Rows by the bytes of those that have no id.
     in_place: HashMap<Vec<u8>, u32>,
     /// How many could not be decoded.
@@ -19,7 +24,13 @@ impl InputsTable {
     /// Takes in inputs that have an id.
     pub(super) fn learn(&mut self, id: u32, bytes: &[u8]) {
         if let Some(row) = self.add(bytes) {
-            self.ids.insert(id, row);
+            // Ids are given in order; only damage makes one that lies far beyond what is there.
+            if (id as usize) < 2 * self.list.len() + FIRST_IDS {
+                self.rows.resize(self.rows.len().max(id as usize + 1), None);
+                self.rows[id as usize] = Some(row);
+            } else {
+                self.far_rows.insert(id, row);
+            }
         }
     }
 
@@ -45,7 +56,8 @@ impl InputsTable {
     #[inline]
     pub(super) fn row(&self, id: &[u8]) -> Option<u32> {
         let id = id.iter().rev().fold(0, |id, byte| id << 8 | u32::from(*byte));
-        self.ids.get(&id).copied()
+        let near = self.rows.get(id as usize).copied().flatten();
+        near.or_else(|| self.far_rows.get(&id).copied())
     }
 
     /// The row of inputs that have no id.
@@ -63,7 +75,7 @@ impl InputsTable {
         self.damaged + self.list.len() as u64
     }
 
-    #[cfg(test)]
+    /// All of them, by row.
     pub(super) fn list(&self) -> &[Inputs] {
         &self.list
     }

@@ -29,7 +29,12 @@ pub(super) struct Records<'a> {
     reference: Option<Reference>,
 }
 
-impl Records<'_> {
+impl<'a> Records<'a> {
+    /// Those of a segment from the `Thread` record at `at` on.
+    pub(super) fn between(segment: &'a [u8], at: usize, end: usize) -> Self {
+        Self { segment, at, end, reference: None }
+    }
+
     /// Whether what comes next is a record, whole or damaged.
     fn has_more(&self) -> bool {
         half_at(self.segment, self.at).is_some_and(|half| half != 0)

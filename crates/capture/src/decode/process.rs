@@ -38,7 +38,7 @@ impl ProcessRecords {
         process
     }
 
-    fn learn(&mut self, record: &Record) {
+    pub(super) fn learn(&mut self, record: &Record) {
         let (low, high) = record.halves(0);
         match record.tag {
             Tag::Name => set_text(&mut self.names, low, record.text(8, high as usize)),

@@ -62,7 +62,7 @@ pub(super) fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// The length of a short record; `None` for long ones.
 #[inline]
-pub(crate) fn short_len(tag: Tag) -> Option<usize> {
+pub(crate) const fn short_len(tag: Tag) -> Option<usize> {
     match tag {
         Tag::ShortBegin | Tag::ShortBeginBackward => Some(8),
         Tag::ShortEnd | Tag::ShortCallEnd | Tag::Pad | Tag::InputsReference => Some(4),
@@ -95,7 +95,7 @@ pub(super) fn read_record<'a>(
 }
 
 #[inline(never)]
-fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
+pub(super) fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
     let rest = segment.get(at + 8..)?;
     let body = &rest[..body_len(tag, rest)?];
     let mut record = Record { tag, ticks: word_at(segment, at)? >> 8, body, begin: None };

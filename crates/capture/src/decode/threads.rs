@@ -7,6 +7,7 @@ use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
+use crate::huge::prefer_large_pages;
 use crate::layout::NO_THREAD;
 use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
@@ -40,7 +41,10 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     // Definitions that a ring carried over belong to no thread.
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let of_threads: Vec<&[Part]> = of_threads.collect();
-    let mut events = vec![Event::default(); of_threads.iter().map(|parts| events_of(parts)).sum()];
+    let count = of_threads.iter().map(|parts| events_of(parts)).sum();
+    let mut events = Vec::with_capacity(count);
+    prefer_large_pages(&mut events);
+    events.resize(count, Event::default());
     let mut threads = replay_each(&of_threads, process, clock, &mut events);
     let names = share_texts(&mut threads, &process.names);
     end_elsewhere(&mut threads, &names);

@@ -43,7 +43,10 @@ pub(super) fn write(document: &mut Document<'_>) {
         written.push(name);
         match name == key.as_str() || !is_json(value) {
             true => write_fact(json, name, value),
-            false => json.verbatim(name, value),
+            false => {
+                json.any_key(name);
+                json.verbatim_value(value);
+            }
         }
     }
     json.text("traceName", &trace.name);
@@ -152,10 +155,11 @@ fn write_group(json: &mut super::Json, group: &ProcessGroup) {
 
 /// Whole numbers stay numbers, lists and objects what they are.
 fn write_fact(json: &mut super::Json, key: &str, value: &str) {
+    json.any_key(key);
     match value.parse::<i64>() {
-        Ok(number) if number.to_string() == value => json.int(key, number),
-        _ if value.starts_with(['[', '{']) && is_json(value) => json.verbatim(key, value),
-        _ => json.text(key, value),
+        Ok(number) if number.to_string() == value => json.integer(number),
+        _ if value.starts_with(['[', '{']) && is_json(value) => json.verbatim_value(value),
+        _ => json.string(value),
     }
 }
 

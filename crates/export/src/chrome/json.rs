@@ -31,7 +31,7 @@ impl Json {
     }
 
     /// Begins an object, as a member or as a value.
-    pub(super) fn open(&mut self, key: Option<&str>) {
+    pub(super) fn open(&mut self, key: Option<&'static str>) {
         key.into_iter().for_each(|key| self.key(key));
         self.bytes.push(b'{');
         self.needs_comma = false;
@@ -43,37 +43,45 @@ impl Json {
         self.needs_comma = true;
     }
 
-    pub(super) fn text(&mut self, key: &str, value: &str) {
+    pub(super) fn text(&mut self, key: &'static str, value: &str) {
         self.key(key);
         self.string(value);
     }
 
-    pub(super) fn int(&mut self, key: &str, value: i64) {
+    pub(super) fn int(&mut self, key: &'static str, value: i64) {
         self.key(key);
         self.integer(value);
     }
 
     /// An unsigned number.
-    pub(super) fn unsigned(&mut self, key: &str, value: u64) {
+    pub(super) fn unsigned(&mut self, key: &'static str, value: u64) {
         self.key(key);
         self.integer(value);
     }
 
     /// A fraction; `null` for what JSON cannot say.
-    pub(super) fn float(&mut self, key: &str, value: f64) {
+    pub(super) fn float(&mut self, key: &'static str, value: f64) {
         self.key(key);
+        self.float_value(value);
+    }
+
+    pub(super) fn float_value(&mut self, value: f64) {
         if value.is_finite() { self.number(format_args!("{value}")) } else { self.number(format_args!("null")) }
     }
 
     /// A fraction in as few digits as tell it from its neighbours.
-    pub(super) fn short_float(&mut self, key: &str, value: f32) {
+    pub(super) fn short_float(&mut self, key: &'static str, value: f32) {
         self.key(key);
         if value.is_finite() { self.number(format_args!("{value}")) } else { self.number(format_args!("null")) }
     }
 
     /// A value that is JSON already.
-    pub(super) fn verbatim(&mut self, key: &str, json: &str) {
+    pub(super) fn verbatim(&mut self, key: &'static str, json: &str) {
         self.key(key);
+        self.verbatim_value(json);
+    }
+
+    pub(super) fn verbatim_value(&mut self, json: &str) {
         self.bytes.extend_from_slice(json.as_bytes());
     }
 
@@ -95,18 +103,37 @@ impl Json {
     }
 
     /// Nanoseconds as microseconds with three decimals.
-    pub(super) fn us(&mut self, key: &str, ns: i64) {
+    pub(super) fn us(&mut self, key: &'static str, ns: i64) {
         self.key(key);
+        self.us_value(ns);
+    }
+
+    /// A slice up to its arguments: `head` goes up to the value of `ts`.
+    pub(super) fn open_slice(&mut self, head: &[u8], start_ns: i64, dur_ns: i64) {
+        self.bytes.extend_from_slice(head);
+        self.us_value(start_ns.saturating_add(self.zero_ns));
+        self.bytes.extend_from_slice(b",\"dur\": ");
+        self.us_value(dur_ns);
+        self.bytes.extend_from_slice(b",\"args\": {");
+        self.needs_comma = false;
+    }
+
+    fn us_value(&mut self, ns: i64) {
         if ns < 0 {
             self.bytes.push(b'-');
         }
-        let (us, rest) = (ns.unsigned_abs() / 1_000, ns.unsigned_abs() % 1_000);
-        self.integer(us);
-        let digit = |of: u64| b'0' + (rest / of % 10) as u8;
-        self.bytes.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
+        let (us, rest) = (ns.unsigned_abs() / 1_000, (ns.unsigned_abs() % 1_000) as u32);
+        let mut digits = itoa::Buffer::new();
+        let whole = digits.format(us).as_bytes();
+        let digit = |of: u32| b'0' + (rest / of % 10) as u8;
+        // Put together first: one short copy instead of two.
+        let mut text = [0; 24];
+        text[..whole.len()].copy_from_slice(whole);
+        text[whole.len()..whole.len() + 4].copy_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
+        self.bytes.extend_from_slice(&text[..whole.len() + 4]);
     }
 
-    pub(super) fn sizes(&mut self, key: &str, [x, y, z]: [u32; 3]) {
+    pub(super) fn sizes(&mut self, key: &'static str, [x, y, z]: [u32; 3]) {
         self.key(key);
         self.number(format_args!("[{x}, {y}, {z}]"));
     }
@@ -115,11 +142,21 @@ impl Json {
         self.bytes.write_fmt(text).expect("memory takes any text");
     }
 
-    fn integer(&mut self, value: impl itoa::Integer) {
+    pub(super) fn integer(&mut self, value: impl itoa::Integer) {
         self.bytes.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
-    fn key(&mut self, key: &str) {
+    /// A key of the format's own: it has nothing to escape.
+    fn key(&mut self, key: &'static str) {
+        let begin: &[u8] = if self.needs_comma { b",\"" } else { b"\"" };
+        self.bytes.extend_from_slice(begin);
+        self.bytes.extend_from_slice(key.as_bytes());
+        self.bytes.extend_from_slice(b"\": ");
+        self.needs_comma = true;
+    }
+
+    /// Any key; its value follows.
+    pub(super) fn any_key(&mut self, key: &str) {
         if self.needs_comma {
             self.bytes.push(b',');
         }
@@ -129,7 +166,7 @@ impl Json {
         self.needs_comma = true;
     }
 
-    fn string(&mut self, text: &str) {
+    pub(super) fn string(&mut self, text: &str) {
         if !text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
             self.bytes.push(b'"');
             self.bytes.extend_from_slice(text.as_bytes());

@@ -70,7 +70,8 @@ fn write_counters(document: &mut Document<'_>) -> io::Result<()> {
             document.begin_event("C", "", name, (pid, 0));
             document.json.time(*time_ns);
             document.json.open(Some("args"));
-            document.json.float(name, *value);
+            document.json.any_key(name);
+            document.json.float_value(*value);
             document.json.close();
             document.end_event()?;
         }

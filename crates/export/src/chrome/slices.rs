@@ -1,9 +1,11 @@
 //! Slices: complete events in the order of tracks, each with what is known of it.
 
 use super::device_args::DeviceArgs;
+use super::heads::Heads;
 use super::host_args::HostArgs;
 use super::{Document, joining_id};
 use crate::by_slice::BySlice;
+use std::borrow::Cow;
 use std::io;
 use stepscope_trace::{Collective, SliceId, SliceKind, TrackId};
 
@@ -16,20 +18,17 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
         if !document.has_track(track) {
             continue;
         }
-        let row = document.row(track);
+        let mut heads = Heads::new(document.row(track));
         for slice in trace.tracks[track.index()].slice_ids() {
             let kind = trace.slices.kind(slice);
             let op = host_args.op(slice);
             let category = category(kind, op.is_some());
-            let name = trace.slice_name(slice);
-            if kind == SliceKind::Module {
-                document.begin_event("X", category, &format!("nn.Module: {name}"), row);
-            } else {
-                document.begin_event("X", category, name, row);
-            }
-            document.json.time(trace.slices.start_ns[slice.index()]);
-            document.json.us("dur", trace.slices.dur_ns[slice.index()]);
-            document.json.open(Some("args"));
+            let (start_ns, dur_ns) = (trace.slices.start_ns[slice.index()], trace.slices.dur_ns[slice.index()]);
+            let head = heads.of(trace.slices.name[slice.index()], kind, category, || match kind {
+                SliceKind::Module => Cow::from(format!("nn.Module: {}", trace.slice_name(slice))),
+                _ => Cow::from(trace.slice_name(slice)),
+            });
+            document.json.open_slice(head, start_ns, dur_ns);
             host_args.write(document, slice, op);
             let collective = collectives.of(slice);
             let is_communication = device_args.write(document, slice);

@@ -1,0 +1,330 @@
+//! A capture that is listened to: each thread's ranges as they begin and end, without a list of them.
+//!
+//! The file is read twice, a segment at a time into the same memory. The first pass steps over records by their lengths
+//! and takes in only what holds for the process; the second replays the parts that somebody asks for.
+
+use super::parts::Records;
+use super::process::{ProcessRecords, is_of_process};
+use super::record::{Record, half_at, read_long, short_len, word_at};
+use crate::clock::{ClockPoint, TickClock, TickCursor};
+use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
+use crate::short::Begin;
+use crate::{CaptureError, Inputs, Thread, Window};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What hears of a thread's records, in their order. Calls of Python and of modules are left out: they have a stack of
+/// their own, and their begins are written late. So is memory.
+pub trait Listener {
+    /// An op or a label begins.
+    fn begin(&mut self, at_ns: i64, begin: &Begin);
+    /// The innermost open one was called with this row of the inputs.
+    fn set_inputs(&mut self, row: Option<u32>);
+    /// The innermost open one ends; of one whose begin is not among the records, nobody has heard.
+    fn end(&mut self, at_ns: i64);
+    /// A labelled step begins.
+    fn begin_step(&mut self, at_ns: i64, number: i64);
+    /// The labelled step of this number ends.
+    fn end_step(&mut self, at_ns: i64, number: i64);
+    /// Something happened that cannot be understood from this thread's records in their order: whoever wants to know
+    /// reads the whole capture.
+    fn give_up(&mut self);
+}
+
+/// A capture on disk, and all of it that holds for the whole process.
+#[derive(Debug)]
+pub struct StreamedCapture {
+    file: File,
+    path: PathBuf,
+    segment_bytes: usize,
+    opened_ns: i64,
+    process: ProcessRecords,
+    clock: TickClock,
+    threads: Vec<StreamedThread>,
+    /// When ranges ended that began on another thread.
+    ends_elsewhere: Vec<i64>,
+}
+
+/// A thread, and where its records are, in their order.
+#[derive(Debug)]
+struct StreamedThread {
+    thread: Thread,
+    parts: Vec<PartOnDisk>,
+}
+
+/// One thread's records within one segment.
+#[derive(Clone, Copy, Debug)]
+struct PartOnDisk {
+    ordinal: u32,
+    part: u32,
+    segment: usize,
+    at: usize,
+    end: usize,
+    first_ticks: u64,
+}
+
+impl StreamedCapture {
+    /// The capture at `path`, of which only what was written up to now counts.
+    ///
+    /// `None` for what has to be read as a whole: rings, files with damage, and names that were lost.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no capture, or is of a newer version.
+    pub fn open(path: &Path) -> Result<Option<Self>, CaptureError> {
+        let io = |source| CaptureError::Io { action: "read", source, path: path.into() };
+        let mut file = File::open(path).map_err(io)?;
+        let mut header = Vec::new();
+        file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header).map_err(io)?;
+        let header = crate::read::stream_header(&header, path)?;
+        if header.is_ring {
+            return Ok(None);
+        }
+        let mut scan = Scan::default();
+        let mut segment = Vec::with_capacity(header.segment_bytes);
+        for index in 0.. {
+            segment.clear();
+            file.by_ref().take(header.segment_bytes as u64).read_to_end(&mut segment).map_err(io)?;
+            if segment.is_empty() {
+                break;
+            }
+            if scan.take(&segment, index).is_none() {
+                return Ok(None);
+            }
+        }
+        let moments = if header.has_rate { scan.process.clock_points.as_slice() } else { &[] };
+        let clock = TickClock::new(header.opened, moments.iter().copied());
+        let ends_elsewhere = scan.ends_elsewhere.iter().map(|ticks| clock.monotonic_ns(*ticks)).collect();
+        Ok(Some(Self {
+            file,
+            path: path.into(),
+            segment_bytes: header.segment_bytes,
+            opened_ns: header.opened.monotonic_ns,
+            clock,
+            threads: threads_of(scan.parts, &scan.threads),
+            process: scan.process,
+            ends_elsewhere,
+        }))
+    }
+
+    /// Monotonic clock when the capture was opened.
+    pub fn opened_ns(&self) -> i64 {
+        self.opened_ns
+    }
+
+    /// A moment at which the process is known to have lived, and not necessarily the last one.
+    pub fn lived_until_ns(&self) -> i64 {
+        let moments = self.process.clock_points.iter().map(|point| self.clock.monotonic_ns(point.ticks));
+        moments.fold(self.opened_ns, i64::max)
+    }
+
+    /// Names that begins refer to.
+    pub fn names(&self) -> &[String] {
+        &self.process.names
+    }
+
+    /// What ops were called with, which [`Listener::set_inputs`] refers to.
+    pub fn inputs(&self) -> &[Inputs] {
+        self.process.inputs.list()
+    }
+
+    /// When recording was switched, by time.
+    pub fn windows(&self) -> Vec<Window> {
+        let window = |(ticks, is_on, cycle): &(u64, bool, u64)| Window {
+            time_ns: self.clock.monotonic_ns(*ticks),
+            is_on: *is_on,
+            cycle: *cycle,
+        };
+        let mut windows: Vec<Window> = self.process.windows.iter().map(window).collect();
+        windows.sort_by_key(|window| window.time_ns);
+        windows
+    }
+
+    /// Threads, by ordinal.
+    pub fn threads(&self) -> impl ExactSizeIterator<Item = &Thread> {
+        self.threads.iter().map(|thread| &thread.thread)
+    }
+
+    /// True when within `times` a range ended that began on another thread.
+    pub fn has_ends_elsewhere(&self, times: &Range<i64>) -> bool {
+        self.ends_elsewhere.iter().any(|at_ns| times.contains(at_ns))
+    }
+
+    /// Lets `listener` hear what the thread with this ordinal recorded within `times`, and some of what it recorded around
+    /// them.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn listen(&self, thread: u32, times: &Range<i64>, listener: &mut impl Listener) -> Result<(), CaptureError> {
+        let io = |source| CaptureError::Io { action: "read", source, path: self.path.clone() };
+        let Some(StreamedThread { parts, .. }) = self.threads.get(thread as usize) else { return Ok(()) };
+        let begins_at = |part: &PartOnDisk| self.clock.monotonic_ns(part.first_ticks);
+        let mut replay = Replay {
+            names: self.process.names.len() as u32,
+            process: &self.process,
+            clock: self.clock.cursor(),
+            listener,
+        };
+        let mut bytes = vec![0; self.segment_bytes];
+        let mut file = &self.file;
+        for (at, part) in parts.iter().enumerate() {
+            // What ends a part begins the next one.
+            let is_over = parts.get(at + 1).is_some_and(|next| begins_at(next) < times.start);
+            if is_over || begins_at(part) >= times.end {
+                continue;
+            }
+            file.seek(SeekFrom::Start((HEADER_BYTES + part.segment * self.segment_bytes) as u64)).map_err(io)?;
+            file.read_exact(&mut bytes[..part.end]).map_err(io)?;
+            Records::between(&bytes[..part.end], part.at, part.end).for_each(|record| replay.take(&record));
+        }
+        Ok(())
+    }
+}
+
+/// What is known of a thread.
+#[derive(Clone, Default)]
+struct Known {
+    tid: u64,
+    framework_thread: u64,
+    /// The part that says its name, and the name.
+    name: (u32, String),
+}
+
+/// What the first pass finds.
+#[derive(Default)]
+struct Scan {
+    process: ProcessRecords,
+    parts: Vec<PartOnDisk>,
+    /// By the thread's number in the file.
+    threads: BTreeMap<u32, Known>,
+    ends_elsewhere: Vec<u64>,
+}
+
+impl Scan {
+    /// Takes in a segment; `None` when it is damaged.
+    fn take(&mut self, segment: &[u8], index: usize) -> Option<()> {
+        match word_at(segment, 0) {
+            Some(0) | None => return Some(()),
+            Some(first) => (first == u64::from(SEGMENT_MAGIC) << 32 | index as u64).then_some(())?,
+        }
+        let (mut at, mut has_part) = (SEGMENT_HEADER_BYTES, false);
+        while let Some(half) = half_at(segment, at).filter(|half| *half != 0) {
+            let len = match SHORT_LENS[usize::from(half as u8)] {
+                0 => {
+                    let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
+                    has_part |= record.tag == Tag::Thread;
+                    self.learn(&record, index, at);
+                    len
+                }
+                len => usize::from(len),
+            };
+            at += len;
+            // A short record counts from the thread's.
+            self.parts.last_mut().filter(|_| has_part && at <= segment.len())?.end = at;
+        }
+        Some(())
+    }
+
+    fn learn(&mut self, record: &Record, segment: usize, at: usize) {
+        match record.tag {
+            Tag::Thread => {
+                let (ordinal, part) = record.halves(0);
+                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks: record.ticks });
+                let thread = self.threads.entry(ordinal).or_default();
+                thread.tid = record.word(1);
+                thread.framework_thread = thread.framework_thread.max(record.word(2));
+            }
+            Tag::ThreadName => {
+                let Some(PartOnDisk { ordinal, part, .. }) = self.parts.last() else { return };
+                let known = &mut self.threads.entry(*ordinal).or_default().name;
+                if *part >= known.0 {
+                    *known = (*part, record.text(8, record.halves(0).0 as usize));
+                }
+            }
+            Tag::EndElsewhere => self.ends_elsewhere.push(record.ticks),
+            tag if is_of_process(tag) => self.process.learn(record),
+            _ => {}
+        }
+    }
+}
+
+/// By tag; 0 for long records and for what is no tag.
+const SHORT_LENS: [u8; 256] = {
+    let mut lens = [0; 256];
+    let short =
+        [Tag::ShortBegin, Tag::ShortBeginBackward, Tag::ShortEnd, Tag::ShortCallEnd, Tag::Pad, Tag::InputsReference];
+    let mut at = 0;
+    while at < short.len() {
+        lens[short[at] as usize] = match short_len(short[at]) {
+            Some(len) => len as u8,
+            None => panic!("it is short"),
+        };
+        at += 1;
+    }
+    lens
+};
+
+/// Threads by ordinal, each with its parts in order. Definitions that a ring carried over belong to none.
+fn threads_of(mut parts: Vec<PartOnDisk>, known: &BTreeMap<u32, Known>) -> Vec<StreamedThread> {
+    parts.sort_by_key(|part| (part.ordinal, part.part));
+    let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
+    let thread = |(ordinal, parts): (u32, &[PartOnDisk])| {
+        let Known { tid, framework_thread, name: (_, name) } =
+            known.get(&parts[0].ordinal).cloned().unwrap_or_default();
+        StreamedThread { thread: Thread { ordinal, tid, framework_thread, name }, parts: parts.to_vec() }
+    };
+    (0..).zip(of_threads).map(thread).collect()
+}
+
+/// Tells a listener what records say.
+struct Replay<'a, L> {
+    names: u32,
+    process: &'a ProcessRecords,
+    clock: TickCursor<'a>,
+    listener: &'a mut L,
+}
+
+impl<L: Listener> Replay<'_, L> {
+    #[inline(always)]
+    fn take(&mut self, record: &Record) {
+        match record.tag {
+            Tag::Begin | Tag::BeginSequence | Tag::BeginBackward => match &record.begin {
+                Some(begin) if scope::is_call(begin.scope) => {}
+                Some(begin) if begin.name < self.names => {
+                    self.listener.begin(self.clock.monotonic_ns(record.ticks), begin);
+                }
+                _ => self.listener.give_up(),
+            },
+            Tag::End => self.listener.end(self.clock.monotonic_ns(record.ticks)),
+            Tag::InputsReference => self.listener.set_inputs(self.process.inputs.row(record.body)),
+            _ => self.take_rare(record),
+        }
+    }
+
+    #[inline(never)]
+    fn take_rare(&mut self, record: &Record) {
+        let at_ns = self.clock.monotonic_ns(record.ticks);
+        match record.tag {
+            Tag::InputsInPlace => {
+                let bytes = record.bytes(8, record.halves(0).0 as usize);
+                self.listener.set_inputs(self.process.inputs.row_in_place(bytes));
+            }
+            Tag::StepBegin => self.listener.begin_step(at_ns, record.word(0) as i64),
+            Tag::StepEnd => self.listener.end_step(at_ns, record.word(0) as i64),
+            // Which name a text is, and what is still open, only the whole capture tells.
+            Tag::BeginText | Tag::EndOuter => self.listener.give_up(),
+            _ => {}
+        }
+    }
+}
+
+/// What the header page says, as far as a stream needs it.
+pub(crate) struct StreamHeader {
+    pub(crate) segment_bytes: usize,
+    pub(crate) opened: ClockPoint,
+    /// Whether ticks need clock points to become nanoseconds.
+    pub(crate) has_rate: bool,
+    pub(crate) is_ring: bool,
+}

@@ -1,0 +1,151 @@
+//! Text is handed to the system by a thread of its own, while more of it is written.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Text that is handed on at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces that wait at most.
+const WAITING: usize = 2;
+
+/// Writes what `write` writes into `out`. Text of less than a piece needs no thread.
+///
+/// # Errors
+/// When `out` cannot be written to, or `write` says so.
+pub(crate) fn write_behind(
+    out: &mut (dyn Write + Send),
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let mut behind = Behind { scope, place: Place::Here(out), text: Vec::new() };
+        let written = write(&mut behind);
+        // What stopped the thread is why `write` could not go on.
+        behind.finish().and(written)
+    })
+}
+
+struct Behind<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    place: Place<'scope>,
+    text: Vec<u8>,
+}
+
+/// Who writes.
+enum Place<'scope> {
+    Here(&'scope mut (dyn Write + Send)),
+    Thread {
+        pieces: SyncSender<Vec<u8>>,
+        emptied: Receiver<Vec<u8>>,
+        thread: ScopedJoinHandle<'scope, io::Result<()>>,
+    },
+    /// Nobody any more: it was told why.
+    Gone,
+}
+
+impl Behind<'_, '_> {
+    /// Hands on what has gathered.
+    fn hand_on(&mut self) -> io::Result<()> {
+        if let Place::Here(_) = &self.place
+            && let Place::Here(out) = std::mem::replace(&mut self.place, Place::Gone)
+        {
+            let (pieces, waiting) = sync_channel::<Vec<u8>>(WAITING);
+            let (empty, emptied) = sync_channel::<Vec<u8>>(WAITING + 2);
+            let thread = self.scope.spawn(move || {
+                waiting.iter().try_for_each(|mut piece| {
+                    out.write_all(&piece)?;
+                    piece.clear();
+                    // Nobody takes it when the text has ended.
+                    let _ = empty.try_send(piece);
+                    Ok(())
+                })
+            });
+            self.place = Place::Thread { pieces, emptied, thread };
+        }
+        let Place::Thread { pieces, emptied, .. } = &self.place else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let next = match emptied.try_recv() {
+            Ok(piece) => piece,
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Vec::with_capacity(PIECE_BYTES),
+        };
+        let piece = std::mem::replace(&mut self.text, next);
+        // It has stopped: `finish` says why.
+        pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Waits until everything is written; says what went wrong meanwhile.
+    fn finish(mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.place, Place::Gone) {
+            Place::Here(out) => out.write_all(&self.text),
+            Place::Thread { pieces, thread, .. } => {
+                // Nobody receives it when writing has failed.
+                let _ = pieces.send(std::mem::take(&mut self.text));
+                drop(pieces);
+                thread.join().expect("it only writes")
+            }
+            Place::Gone => Ok(()),
+        }
+    }
+}
+
+impl Write for Behind<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > PIECE_BYTES && !self.text.is_empty() {
+            self.hand_on()?;
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_arrives_in_order() {
+        for len in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 9 * PIECE_BYTES + 77] {
+            let text: Vec<u8> = (0..len).map(|at| (at / 3 ^ at / 1_000) as u8).collect();
+            for piece in [1_000, 70_001, 3 * PIECE_BYTES] {
+                let mut found = Vec::new();
+                write_behind(&mut found, |out| text.chunks(piece).try_for_each(|piece| out.write_all(piece))).unwrap();
+                assert!(found == text, "{len} bytes in pieces of {piece}");
+            }
+        }
+    }
+
+    /// A disk that is full after some bytes.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_is_told_wherever_it_did() {
+        let text = vec![7; 9 * PIECE_BYTES];
+        for (room, len) in [(0, 1), (PIECE_BYTES, 2 * PIECE_BYTES), (3 * PIECE_BYTES, 9 * PIECE_BYTES)] {
+            let error = write_behind(&mut Full(room), |out| {
+                let _ = text[..len].chunks(100_000).try_for_each(|piece| out.write_all(piece));
+                Ok(())
+            });
+            assert_eq!(error.unwrap_err().kind(), io::ErrorKind::StorageFull, "{room} of {len}");
+            let error = write_behind(&mut Full(room), |out| {
+                text[..len].chunks(100_000).try_for_each(|piece| out.write_all(piece))
+            });
+            assert_eq!(error.unwrap_err().kind(), io::ErrorKind::StorageFull, "{room} of {len}");
+        }
+        let own = write_behind(&mut Vec::new(), |_| Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(own.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}

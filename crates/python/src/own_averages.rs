@@ -1,0 +1,35 @@
+//! What a process asks of its own recording when it wants no single events: their averages.
+
+use crate::own_recording::{Asked, AverageRow, cut_of};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use stepscope_torch_events::{Grouping, NamedAverage, join};
+
+/// The averages of what captures hold of what is asked of each, in order of first events; see `AverageRow`. Neither memory
+/// nor operations nor overloads nor stacks are among them. RuntimeError when a capture is gone.
+#[pyfunction]
+pub(crate) fn read_averages(
+    py: Python<'_>,
+    windows: Vec<(PathBuf, Asked)>,
+    by_shapes: bool,
+) -> PyResult<Vec<AverageRow>> {
+    let grouping = Grouping { by_shapes, ..Grouping::default() };
+    let read = |(capture, asked): (PathBuf, Asked)| {
+        let read = stepscope_torch_events::read_averages(&capture, &cut_of(asked), grouping);
+        read.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    };
+    py.detach(|| {
+        let lists = windows.into_iter().map(read).collect::<PyResult<Vec<_>>>()?;
+        Ok(join(lists, grouping).into_iter().map(row).collect())
+    })
+}
+
+fn row(average: NamedAverage) -> AverageRow {
+    let (is_label, sums) = (average.is_label(), average.sums);
+    (
+        (average.name, average.shapes, String::new(), Vec::new()),
+        (sums.count, sums.total_ns, sums.self_ns, 0, 0, 0, 0, 0),
+        (average.scope, is_label, average.is_async),
+    )
+}

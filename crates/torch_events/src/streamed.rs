@@ -1,0 +1,59 @@
+//! Averages without a list of events: each thread's ranges are added up as they end.
+//!
+//! ```text
+//! begin A, begin B, end B     B is open no longer: its time is A's children's
+//!          begin B, end B     a second child: both stay, and are added
+//! end A                       with one child only, of A's name, A would stand for it
+//! ```
+//!
+//! What [`Events`](crate::Events) would list differently, since there only times count, is left to it: ranges that take
+//! no time, clocks that go back, ranges that overlap or end on another thread. So this changes how fast averages are
+//! there, never what they are.
+
+mod groups;
+mod thread;
+
+use crate::{Grouping, NamedAverage};
+use groups::in_order;
+use std::ops::Range;
+use std::path::Path;
+use stepscope_capture::StreamedCapture;
+use stepscope_run::{Cut, ThreadShown};
+use thread::{Asked, ThreadAverages};
+
+/// The averages of what the capture at `raw` holds of what is asked for, in order of first events; `None` when a list of
+/// events is needed to tell.
+pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<NamedAverage>> {
+    // Calls are listed by more than their times.
+    if !cut.hides.calls || grouping != (Grouping { by_shapes: grouping.by_shapes, ..Grouping::default() }) {
+        return None;
+    }
+    let capture = StreamedCapture::open(raw).ok()??;
+    let spans = cut.exact_spans_in(&capture.windows());
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Some(Vec::new()) };
+    let times = first.start..last.end;
+    if capture.has_ends_elsewhere(&times) {
+        return None;
+    }
+    let threads: Vec<_> = capture.threads().cloned().collect();
+    let asked = Asked::new(&capture, cut, spans.clone(), &threads, grouping);
+    let mut shown = Vec::new();
+    for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads)) {
+        let (times, is_sure) = match is_shown {
+            ThreadShown::Yes => (times.clone(), true),
+            // Whether it ever ran a backward pass for the thread that is asked for.
+            ThreadShown::IfBackward => (Range { start: i64::MIN, end: i64::MAX }, false),
+            ThreadShown::No => continue,
+        };
+        let mut averages = ThreadAverages::new(&asked);
+        capture.listen(thread, &times, &mut averages).ok()?;
+        if is_sure || averages.has_backward() {
+            averages.finish(capture.lived_until_ns(), threads.len() > 1)?;
+            shown.push(averages);
+        }
+    }
+    Some(in_order(shown.into_iter().map(|thread| thread.groups), &capture, grouping))
+}
+
+#[cfg(test)]
+mod tests;

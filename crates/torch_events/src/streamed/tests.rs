@@ -1,0 +1,213 @@
+//! What is added up while it is replayed, against the list of events.
+
+use super::averages;
+use crate::{Average, Events, Grouping, NamedAverage, Wanted, averages as averages_of_lists};
+use proptest::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use stepscope_capture::inputs::{Signature, pack};
+use stepscope_capture::layout::{
+    BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded,
+};
+use stepscope_run::{Cut, Hidden, read_capture};
+
+const NAMES: [&str; 6] = ["a", "b", "aten::is_leaf", "ProfilerStep#4", "a", "c"];
+const SEGMENT: usize = 4096;
+
+/// What a thread does next, and how many ns after what it did before.
+#[derive(Clone, Debug)]
+enum Does {
+    Begin { name: u32, scope: u8, forward: u64, sizes: Option<i64> },
+    End,
+    Step(Option<i64>),
+    Memory { bytes: i64, is_host: bool },
+    Switch(bool),
+    Rare(Tag),
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    let begin = (0..NAMES.len() as u32, prop::sample::select(vec![0_u8, 0, 0, 1, 7, 10]), 0_u64..3, any::<bool>());
+    prop_oneof![
+        300 => (begin, 0_i64..3).prop_map(|((name, scope, forward, has_sizes), size)| Does::Begin {
+            name,
+            scope,
+            forward,
+            sizes: has_sizes.then_some(size)
+        }),
+        300 => Just(Does::End),
+        10 => prop::option::of(0_i64..2).prop_map(Does::Step),
+        20 => (-9_i64..9, any::<bool>()).prop_map(|(bytes, is_host)| Does::Memory { bytes, is_host }),
+        4 => any::<bool>().prop_map(Does::Switch),
+        1 => prop::sample::select(vec![Tag::EndOuter, Tag::EndElsewhere, Tag::BeginText]).prop_map(Does::Rare),
+    ]
+}
+
+/// One thread's doings; most of them take time.
+fn thread() -> impl Strategy<Value = Vec<(u64, Does)>> {
+    prop::collection::vec((prop_oneof![1 => 0_u64..2, 99 => 1_u64..20], does()), 0..80)
+}
+
+/// A capture in the making.
+struct Made {
+    bytes: Vec<u8>,
+    segment: Vec<u8>,
+    thread: Vec<u64>,
+    part: u64,
+}
+
+impl Made {
+    fn put(&mut self, ticks: u64, tag: Tag, words: &[u64]) {
+        if self.segment.len() + 8 + words.len() * 8 > SEGMENT - 64 {
+            self.next_segment(ticks);
+        }
+        self.segment.extend(first_word(ticks, tag).to_le_bytes());
+        self.segment.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    fn next_segment(&mut self, ticks: u64) {
+        self.end_segment();
+        let index = ((self.bytes.len() - HEADER_BYTES) / SEGMENT) as u64;
+        self.segment.extend((u64::from(SEGMENT_MAGIC) << 32 | index).to_le_bytes());
+        self.segment.resize(SEGMENT_HEADER_BYTES, 0);
+        let words = [self.thread[0] | self.part << 32, self.thread[1], self.thread[2]];
+        self.part += 1;
+        self.put(ticks, Tag::Thread, &words);
+    }
+
+    fn end_segment(&mut self) {
+        if !self.segment.is_empty() {
+            self.segment.resize(SEGMENT, 0);
+            self.bytes.append(&mut self.segment);
+        }
+    }
+
+    fn text(&mut self, ticks: u64, tag: Tag, word: u64, text: &[u8]) {
+        let mut padded_text = text.to_vec();
+        padded_text.resize(padded(text.len()), 0);
+        let text = padded_text.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        let words: Vec<u64> = std::iter::once(word).chain(text).collect();
+        self.put(ticks, tag, &words);
+    }
+}
+
+fn capture_bytes(threads: &[Vec<(u64, Does)>]) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[16..20].copy_from_slice(&(SEGMENT as u32).to_le_bytes());
+    bytes[96] = 1;
+    let mut made = Made { bytes, segment: Vec::new(), thread: Vec::new(), part: 0 };
+    for (ordinal, does) in threads.iter().enumerate() {
+        made.thread = vec![ordinal as u64, 100 + ordinal as u64, 1 + ordinal as u64];
+        made.part = 0;
+        let mut ticks = 100;
+        made.next_segment(ticks);
+        if ordinal == 0 {
+            for (id, name) in (0_u64..).zip(NAMES) {
+                made.text(ticks, Tag::Name, id | (name.len() as u64) << 32, name.as_bytes());
+            }
+        }
+        for (after, does) in does {
+            ticks += after;
+            record(&mut made, ticks, does);
+        }
+        made.put(5_000, Tag::Clock, &[5_000, 0]);
+        made.end_segment();
+    }
+    made.bytes
+}
+
+fn record(made: &mut Made, ticks: u64, does: &Does) {
+    match *does {
+        Does::Begin { name, scope, forward, sizes } => {
+            made.put(ticks, Tag::BeginBackward, &[BeginWord::pack(name, scope, 0), forward]);
+            if let Some(size) = sizes.filter(|_| scope < 10) {
+                let mut signature = Signature::default();
+                signature.tensor(6, &[size], None);
+                let packed = pack(signature.words());
+                made.text(ticks, Tag::InputsInPlace, packed.len() as u64, &packed);
+            }
+        }
+        Does::End => made.put(ticks, Tag::End, &[]),
+        Does::Step(Some(number)) => made.put(ticks, Tag::StepBegin, &[number as u64]),
+        Does::Step(None) => made.put(ticks, Tag::StepEnd, &[1]),
+        Does::Memory { bytes, is_host } => {
+            made.put(ticks, Tag::Memory, &[64 | u64::from(!is_host) << 48, bytes as u64, 1_000]);
+        }
+        Does::Switch(is_on) => made.put(ticks, Tag::Window, &[u64::from(is_on), 0]),
+        Does::Rare(Tag::BeginText) => made.text(ticks, Tag::BeginText, 1, b"t"),
+        Does::Rare(Tag::EndElsewhere) => made.put(ticks, Tag::EndElsewhere, &[0, 1]),
+        Does::Rare(tag) => made.put(ticks, tag, &[0]),
+    }
+}
+
+/// What a list of events gives.
+fn listed(path: &std::path::Path, cut: &Cut, grouping: Grouping) -> Vec<NamedAverage> {
+    let mut capture = read_capture(path).unwrap();
+    cut.apply(&mut capture);
+    let events = Events::of(&capture, 0, Wanted::default());
+    let named = |average: Average| {
+        let row = average.first as usize;
+        let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
+        let name = events.names[events.name[row] as usize].clone();
+        let sums = Average { list: 0, first: 0, ..average };
+        NamedAverage {
+            name,
+            shapes: inputs.map_or(String::new(), |of| of.shapes.clone()),
+            scope: events.scope[row],
+            is_async: events.is_async[row],
+            sums,
+        }
+    };
+    averages_of_lists(&[&events], grouping).into_iter().map(named).collect()
+}
+
+fn cut() -> impl Strategy<Value = Cut> {
+    let spans = prop_oneof![
+        Just(vec![Range { start: 0, end: 4_000 }]),
+        Just(vec![Range { start: 0, end: 6_000 }]),
+        (0_i64..500, 0_i64..500, 0_i64..100, 0_i64..500).prop_map(|(start, len, gap, more)| {
+            vec![start..start + len, start + len + gap..start + len + gap + more]
+        }),
+        Just(vec![]),
+    ];
+    let thread = prop::option::of(100_u64..103);
+    let hides = prop::collection::vec(prop::bool::weighted(0.1), 3);
+    (spans, thread, hides).prop_map(|(spans, thread, hides)| Cut {
+        spans,
+        thread,
+        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: true },
+    })
+}
+
+/// How many cases were added up, with at least one event, and how many were left to the list.
+static ADDED_UP: AtomicU32 = AtomicU32::new(0);
+static LEFT: AtomicU32 = AtomicU32::new(0);
+
+fn check(threads: &[Vec<(u64, Does)>], cut: &Cut) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("1.capture");
+    std::fs::write(&path, capture_bytes(threads)).unwrap();
+    for by_shapes in [false, true] {
+        let grouping = Grouping { by_shapes, ..Grouping::default() };
+        match averages(&path, cut, grouping) {
+            Some(found) => {
+                ADDED_UP.fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
+                prop_assert_eq!(found, listed(&path, cut, grouping));
+            }
+            None => {
+                LEFT.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_added_up_is_what_a_list_says() {
+    let cases = (prop::collection::vec(thread(), 1..4), cut());
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
+    runner.run(&cases, |(threads, cut)| check(&threads, &cut)).unwrap();
+    let (added_up, left) = (ADDED_UP.load(Ordering::Relaxed), LEFT.load(Ordering::Relaxed));
+    assert!(added_up > 500 && left > 100, "{added_up} added up, {left} left to the list");
+}

@@ -1,0 +1,52 @@
+"""A capture that can be read for as long as somebody wants to, whatever its name has become meanwhile."""
+
+import os
+import weakref
+
+_known = weakref.WeakValueDictionary()
+
+
+def keep(path):
+    """Keep the capture at ``path``; the same object as long as one is in use."""
+    kept = _known.get(path)
+    if kept is None:
+        kept = _known[path] = Kept(path)
+    return kept
+
+
+class Kept:
+    """Holds a file open: compacting the run takes its name away, and not what is in it."""
+
+    def __init__(self, path):
+        self._path = path
+        self._file = None
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY)
+            self._file = _identity(self._descriptor)
+        except OSError:
+            pass  # It is read by its name, or from the run's part.
+
+    def path(self):
+        """A name to read it by."""
+        # What was taken away with its run is gone.
+        run = os.path.dirname(os.path.dirname(self._path))
+        if os.path.exists(self._path) or not os.path.isdir(run) or not self._is_open():
+            return self._path
+        opened = f"/proc/self/fd/{self._descriptor}"
+        return opened if os.path.exists(opened) else self._path
+
+    def _is_open(self):
+        """False when the program has closed it: the number may be another file's by now."""
+        try:
+            return self._file is not None and _identity(self._descriptor) == self._file
+        except OSError:
+            return False
+
+    def __del__(self):
+        if self._is_open():
+            os.close(self._descriptor)
+
+
+def _identity(descriptor):
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
