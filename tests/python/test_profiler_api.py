@@ -345,8 +345,10 @@ def test_events_of_all_cycles_are_kept_when_asked(tmp_path):
 
 
 def test_options_without_effect_are_named_once():
-    config = stepscope.profiler._ExperimentalConfig(verbose=True, profiler_metrics=["x"], profile_all_threads=True)
-    with pytest.warns(UserWarning, match="does not record profiler_metrics, verbose yet") as said:
+    config = stepscope.profiler._ExperimentalConfig(
+        verbose=True, profiler_metrics=["x"], enable_cuda_sync_events=True, profile_all_threads=True
+    )
+    with pytest.warns(UserWarning, match="does not record profiler_metrics, enable_cuda_sync_events yet") as said:
         profile(experimental_config=config)
     assert len(said) == 1
 

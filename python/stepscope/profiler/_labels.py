@@ -6,7 +6,7 @@ import sys
 from stepscope import _annotate, _dynamo, _recorder, _recording
 
 
-class record_function:
+class _Rest:
     """Label a block of code, as a context manager or a decorator.
 
     Parameters
@@ -54,7 +54,7 @@ class record_function:
 
 
 # With what is native: entering and leaving, the attributes name, args and run_callbacks_on_exit.
-_rest = {name: value for name, value in vars(record_function).items() if name not in ("__dict__", "__weakref__")}
+_rest = {name: value for name, value in vars(_Rest).items() if name not in ("__dict__", "__weakref__")}
 record_function = _recorder.make_record_function(_rest)
 
 
