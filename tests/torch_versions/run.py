@@ -25,7 +25,7 @@ PROGRAM = HERE / "program.py"
 DEFAULT = ["2.5.1", "2.8.0", "2.13.0"]
 FEATURES = HERE / "features.py"
 OFFSETS = ["sequence number", "scope", "forward thread", "inputs"]
-COLUMNS = ["PyTorch", "Python", "probe", *OFFSETS]
+COLUMNS = ["PyTorch", "Python", "probe", *(f"{name} at" for name in OFFSETS)]
 
 
 def main():
@@ -49,7 +49,7 @@ def row_of(request, wheel, asked):
     probed = json.loads(run(environment, "python", "-m", "stepscope._hook"))
     row = {"PyTorch": release, "Python": run(environment, "python", "-V").split()[1], "is_bad": not probed["is_usable"]}
     if probed["is_usable"]:
-        row.update({"probe": "certain", **{name: probed["offsets"][name.replace(" ", "_")] for name in OFFSETS}})
+        row.update({f"{name} at": probed["offsets"][name.replace(" ", "_")] for name in OFFSETS}, probe="certain")
         check_command(environment)
         for said in compared(environment, asked.only.split(",") if asked.only else ()):
             print(f"{request}: {said}", flush=True)
