@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn everything_arrives_in_order() {
         for len in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 9 * PIECE_BYTES + 77] {
-            let text: Vec<u8> = (0..len).map(|at| (at / 3 ^ at / 1_000) as u8).collect();
+            let text: Vec<u8> = (0..len).map(|at| ((at / 3) ^ (at / 1_000)) as u8).collect();
             for piece in [1_000, 70_001, 3 * PIECE_BYTES] {
                 let mut found = Vec::new();
                 write_behind(&mut found, |out| text.chunks(piece).try_for_each(|piece| out.write_all(piece))).unwrap();

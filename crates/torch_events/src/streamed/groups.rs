@@ -88,14 +88,14 @@ pub(super) fn in_order(
     capture: &StreamedCapture,
     grouping: Grouping,
 ) -> Vec<NamedAverage> {
-    let mut groups: Vec<((i64, Reverse<i64>, bool, usize, u32), Group)> = Vec::new();
-    for (thread, of_thread) in threads.enumerate() {
-        groups.extend(of_thread.groups.into_iter().map(|group| {
-            let (start_ns, end_ns, is_step, number) = group.first.place;
-            ((start_ns, end_ns, is_step, thread, number), group)
-        }));
-    }
-    groups.sort_unstable_by_key(|(place, _)| *place);
+    let of_thread =
+        |(thread, of_thread): (usize, Groups)| of_thread.groups.into_iter().map(move |group| (thread, group));
+    let mut groups: Vec<(usize, Group)> = threads.enumerate().flat_map(of_thread).collect();
+    // What begins and ends together stands in the order of threads.
+    groups.sort_by_key(|(thread, group)| {
+        let (start_ns, end_ns, is_step, number) = group.first.place;
+        (start_ns, end_ns, is_step, *thread, number)
+    });
     let mut shapes: FxHashMap<u32, String> = FxHashMap::default();
     let mut found: Vec<NamedAverage> = Vec::new();
     let mut by_key: FxHashMap<(u32, bool, String), usize> = FxHashMap::default();

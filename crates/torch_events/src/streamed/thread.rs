@@ -105,12 +105,17 @@ impl<'a> ThreadAverages<'a> {
 
     /// Ends what is open where the last span ends, if the process lived until then. `None` when what was heard cannot be
     /// understood.
-    pub(super) fn finish(&mut self, lived_until_ns: i64, has_other_threads: bool) -> Option<()> {
+    pub(super) fn finish(
+        &mut self,
+        lived_until_ns: i64,
+        has_other_threads: bool,
+        may_end_elsewhere: bool,
+    ) -> Option<()> {
         let end_ns = self.asked.end_ns();
         while let Some(open) = self.open.pop() {
             // Another thread may have ended the step.
             let is_unclear = matches!(open, Open::Step { is_listed: true, .. }) && has_other_threads;
-            if is_unclear || (open != Open::Hidden && lived_until_ns < end_ns) {
+            if is_unclear || (open != Open::Hidden && (may_end_elsewhere || lived_until_ns < end_ns)) {
                 return None;
             }
             self.end_listed(open, end_ns);
