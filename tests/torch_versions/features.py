@@ -8,6 +8,7 @@ what differs. Things are counted with all that the feature says of them: operato
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -187,6 +188,7 @@ def python_work():
 
 def compiled(folder):
     """Names of the ranges around compiled code."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 1))
     work = torch.compile(model)
 
