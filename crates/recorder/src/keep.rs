@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 use stepscope_capture::{CaptureFile, KeptCopy};
 
@@ -107,7 +107,7 @@ struct Waiting {
 
 impl Requests {
     pub(crate) fn add(&self, because: &str) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
         if waiting.asked.len() < MAX_REQUESTS {
             waiting.asked.push(because.into());
         } else {
@@ -116,12 +116,21 @@ impl Requests {
         }
     }
 
+    /// True when something is to be kept.
+    pub(crate) fn are_waiting(&self) -> bool {
+        IS_SIGNALLED.load(Ordering::Acquire) || !self.lock().asked.is_empty()
+    }
+
     fn take(&self) -> Waiting {
-        let mut waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut waiting = std::mem::take(&mut *self.lock());
         if IS_SIGNALLED.swap(false, Ordering::AcqRel) {
             waiting.asked.push("signal".into());
         }
         waiting
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
