@@ -37,8 +37,8 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     }
     let threads: Vec<_> = capture.threads().cloned().collect();
     let asked = Asked::new(&capture, cut, spans.clone(), &threads, grouping);
-    // What is open at the end may have ended on another thread later: then it has no place in the tree.
-    let may_end_elsewhere = threads.len() > 1 && capture.has_ends_elsewhere(&(last.end..i64::MAX));
+    // What is open at the end may have ended elsewhere later: then it has no place in the tree.
+    let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));
     let mut shown = Vec::new();
     for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads)) {
         let (times, is_sure) = match is_shown {

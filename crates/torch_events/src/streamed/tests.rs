@@ -211,3 +211,15 @@ fn what_is_added_up_is_what_a_list_says() {
     let (added_up, left) = (ADDED_UP.load(Ordering::Relaxed), LEFT.load(Ordering::Relaxed));
     assert!(added_up > 500 && left > 100, "{added_up} added up, {left} left to the list");
 }
+
+/// Found by the test above: what is open at the end of the window ends elsewhere behind it.
+#[test]
+fn what_ends_elsewhere_behind_the_window_is_left_to_the_list() {
+    let begin = || Does::Begin { name: 0, scope: 0, forward: 0, sizes: None };
+    let ends = (400, Does::Rare(Tag::EndElsewhere));
+    let cut = Cut { spans: vec![Range { start: 0, end: 150 }], ..Cut::default() };
+    let cut = Cut { hides: Hidden { calls: true, ..Hidden::default() }, ..cut };
+    let open = vec![(1, begin()), (1, begin())];
+    check(&[open.clone(), vec![ends.clone()]], &cut).unwrap();
+    check(&[[open, vec![ends]].concat()], &cut).unwrap();
+}
