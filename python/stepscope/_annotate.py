@@ -98,6 +98,18 @@ _recorder.hide(_labelled_generator.__code__)
 annotate = _recorder.make_annotate(_decorate)
 
 
+def hide_label(label):
+    """Leave out of Python's calls those that a label like this one makes: one that ends it would begin within it."""
+    for name in ("__enter__", "__exit__"):
+        # What is looked up by an object, and by its class.
+        _recorder.hide(getattr(label, name))
+        _recorder.hide(getattr(type(label), name))
+
+
+_recorder.hide(annotate)
+hide_label(annotate(""))
+
+
 class Nothing:
     """What Dynamo puts in place of a label: its graphs have none."""
 

@@ -11,6 +11,8 @@ from stepscope._say import say
 
 # Of groups with more ranks than this the list of ranks is left out of the facts.
 _MOST_RANKS = 64
+# What is longer is cut, and then is no JSON.
+_MOST_BYTES = 8 << 10
 
 _state: dict = {
     "torch": None,
@@ -77,15 +79,16 @@ def _watch_ends(distributed):
 
         @functools.wraps(unregister)
         def let_go_and_unregister(*args, _unregister=unregister, **kwargs):
-            _count([])
-            result = _unregister(*args, **kwargs)
             try:
-                if _state["is_on"]:
-                    _learn_groups()  # Those that stay.
+                # The group is no member of PyTorch's list any more: those that stay keep their counts.
+                if not (_state["is_on"] and _learn_groups()):
+                    _count([])
             except Exception as error:
+                _count([])
                 say(f"not describing the collectives of process {os.getpid()}: {error}")
-            return result
+            return _unregister(*args, **kwargs)
 
+        _recorder.hide(let_go_and_unregister.__code__)
         setattr(distributed, name, let_go_and_unregister)
         _state["sees_ends"] = True
 
@@ -96,21 +99,35 @@ def _learn_groups():
     groups = [(group, str(made_of[0])) for group, made_of in distributed._world.pg_map.items()]
     groups = [(group, backend) for group, backend in groups if hasattr(group, "group_name")]
     if not groups:
-        return
+        return False
     _prove_records(_state["torch"])
     _tell_refusals()
     facts = [_facts_of(distributed, group, backend) for group, backend in groups]
-    _recorder.set_fact("process_groups", json.dumps(facts, separators=(",", ":")))
+    _recorder.set_fact("process_groups", _as_fact(facts))
     labelled = [group for group, backend in groups if _labels_its_ranges(backend)]
     described = [(_cpu_backend(group), _description_of(distributed, group)) for group in labelled]
     if _count(described):
-        return
+        return True
     if len(labelled) == 1:
         number = _sequence_number(labelled[0]) if len(groups) == 1 else None
         _recorder.set_labelled_group(_description_of(distributed, labelled[0]), number)
     else:
         # Their ranges do not say which of them they belong to.
         _recorder.set_labelled_group()
+    return True
+
+
+def _as_fact(groups):
+    """The groups as JSON that is no longer than facts may be: without ranks where it must be, then the first of them."""
+    text = json.dumps(groups, separators=(",", ":"))
+    if len(text) <= _MOST_BYTES:
+        return text
+    short = [{key: value for key, value in group.items() if key != "ranks"} for group in groups]
+    while len(json.dumps(short, separators=(",", ":"))) > _MOST_BYTES:
+        short.pop()
+    _state["refusals"].append(f"{len(groups)} groups are too many to list with their ranks; {len(short)} are listed")
+    _tell_refusals()
+    return json.dumps(short, separators=(",", ":"))
 
 
 def _count(groups):
@@ -118,11 +135,13 @@ def _count(groups):
     if groups and (not _state["sees_ends"] or any(backend is None for backend, _ in groups)):
         groups = []
     try:
-        _recorder.set_gloo_groups(_library(_state["torch"]), groups)
+        is_set = _recorder.set_gloo_groups(_library(_state["torch"]), groups)
     except RuntimeError:
-        groups = []  # Not what we know as Gloo: what is certain without counting is said.
-    _state["counted"] = [backend for backend, _ in groups]
-    return bool(groups)
+        is_set, groups = True, []  # Not what we know as Gloo: what is certain without counting is said.
+    if is_set:
+        # What another thread may still look at must live on.
+        _state["counted"] = [backend for backend, _ in groups]
+    return is_set and bool(groups)
 
 
 def _cpu_backend(group):

@@ -32,6 +32,7 @@ def _counting(step):
             pass  # A step of the program must go on whatever hangs on it.
         return step(self, *args, **kwargs)
 
+    _recorder.hide(count_and_step.__code__)
     return count_and_step
 
 
@@ -49,4 +50,5 @@ def _leaving(stop):
         _steps.other_profiler_stopped()
         return stop(self, *args, **kwargs)
 
+    _recorder.hide(stop_and_leave.__code__)
     return stop_and_leave

@@ -88,6 +88,22 @@ def rows(tmp_path_factory):
     return runs.ops(run)
 
 
+def test_labels_do_not_overlap_what_begins_and_ends_them(tmp_path):
+    text = """
+import torch, stepscope
+from stepscope.profiler import record_function
+for label in (stepscope.annotate("a"), record_function("b"), stepscope.annotate("c")):
+    with label:
+        torch.ones(2)
+with stepscope.annotate("d"), record_function("e"):
+    torch.ones(2)
+"""
+    run = tmp_path / "run"
+    runs.stepscope("record", "--stacks=calls", "-o", run, "--", *runs.script(text))
+    assert {"a", "b", "c", "d", "e"} <= {row["name"] for row in runs.rows(run) if row["kind"] == "label"}
+    assert "import.overlapping_slices" not in runs.findings(run)
+
+
 def test_labels_are_counted(rows):
     counts = Counter(row["name"] for row in rows if row["kind"] == "label")
     twice = {"block": 1, "named": 1, "again": 2, "failed": 1, "decorated": 1, "generated": 5, "awaited": 1}

@@ -197,11 +197,22 @@ GROUPS = """
     [work.wait() for work in works]
     distributed.all_reduce(torch.ones(4), group=second)
     note(second)
+    # While works of another one wait.
+    works = []
+    for turn in range(5):
+        works.append(distributed.all_reduce(torch.ones(1 << 20), group=second, async_op=True))
+        note(second)
     distributed.destroy_process_group(first)
-    for group in (late, world):
+    [work.wait() for work in works]
+    for group in (second, late, world):
         distributed.all_reduce(torch.ones(4), group=group)
         note(group)
+    # PyTorch itself may abort where one rank leaves before the other, or keeps groups to the end.
+    distributed.barrier()
+    note(world)
+    del works
     distributed.destroy_process_group()
+    del world, first, second, late, group
     print(json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}), flush=True)
 """
 

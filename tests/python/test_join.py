@@ -39,6 +39,12 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
     assert "is over" in told.stderr
 
 
+def test_the_folder_that_one_is_in_may_be_joined(tmp_path):
+    recorded = [runs.COMMAND, "record", "--join", "-o", ".", "--", *runs.script("import torch; torch.ones(2)")]
+    subprocess.run(recorded, cwd=tmp_path, check=True, capture_output=True)
+    assert runs.rows(tmp_path)
+
+
 def test_without_being_told_to_nobody_joins(tmp_path):
     run = tmp_path / "run"
     runs.record(run, runs.script("import torch; torch.ones(2)"))

@@ -77,6 +77,20 @@ def test_beside_an_object_of_ours_no_step_counts_twice(tmp_path):
     assert len([row for row in rows if row["name"].startswith("ProfilerStep#")]) >= 40
 
 
+def test_before_and_after_an_object_of_ours_its_steps_count(tmp_path):
+    text = """
+import sys, torch, torch.profiler, stepscope.profiler
+for profiler in (stepscope.profiler, torch.profiler):
+    options = dict(activities=[profiler.ProfilerActivity.CPU], schedule=profiler.schedule(wait=0, warmup=0, active=9))
+    with profiler.profile(**options) as prof:
+        for _ in range(3):
+            torch.ones(2)
+            prof.step()
+"""
+    runs.record(tmp_path / "run", [sys.executable, "-W", "ignore", "-c", text])
+    assert len(steps(tmp_path / "run")) >= 6
+
+
 def test_a_step_of_the_program_goes_on_whatever_happens(tmp_path):
     text = """
 import torch

@@ -327,6 +327,39 @@ def test_collection_is_switched_while_it_records(tmp_path):
     assert [event.name for event in prof.events()] == ["aten::erfinv", "aten::lgamma", "aten::erf"]
 
 
+@pytest.mark.parametrize("asked", ["events", "key_averages"])
+def test_what_was_asked_for_in_between_is_not_all(asked, tmp_path):
+    with profile(run=tmp_path / "run") as prof:
+        for number, op in enumerate((torch.erfinv, torch.digamma, torch.lgamma), start=1):
+            op(X)
+            prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+            assert len(getattr(prof, asked)()) == number
+            prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.erf(X)
+    names = ["aten::erfinv", "aten::digamma", "aten::lgamma", "aten::erf"]
+    assert [event.name for event in prof.events()] == [average.key for average in prof.key_averages()] == names
+
+
+def test_events_of_a_second_cycle_are_there_after_those_of_the_first(tmp_path):
+    found = {}
+    for kind, options in ((torch.profiler.profile, {}), (profile, {"run": tmp_path / "run"})):
+        counts = found[kind] = []
+
+        def count(prof):
+            counts.append(sum(event.name == "aten::erfinv" for event in prof.events()))
+
+        cycles = schedule(wait=0, warmup=1, active=2, repeat=2)
+        cpu = [ProfilerActivity.CPU]
+        with kind(activities=cpu, schedule=cycles, acc_events=True, on_trace_ready=count, **options) as prof:
+            for step in range(6):
+                torch.erfinv(X)
+                if step >= 3 and kind is profile:
+                    prof.events()
+                prof.step()
+        count(prof)
+    assert found[profile] == found[torch.profiler.profile] == [2, 4, 4]
+
+
 def test_events_of_all_cycles_are_kept_when_asked(tmp_path):
     counts = {}
     for keeps in (False, True):

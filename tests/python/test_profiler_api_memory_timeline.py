@@ -139,7 +139,7 @@ def test_the_forms_are_those_of_torch(theirs, ours, tmp_path):
 
 def test_the_page_needs_nothing_else(ours, tmp_path):
     path = tmp_path / "memory.html"
-    ours.export_memory_timeline(path)
+    ours.export_memory_timeline(path, device="cpu")
     page = path.read_text()
     assert page.count("<path fill=") >= 3 and "gradient, at most" in page
     assert not re.search(r"https?://(?!www\.w3\.org)|<script|<img", page)

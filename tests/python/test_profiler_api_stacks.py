@@ -258,15 +258,26 @@ def test_what_is_called_through_the_recorder_is_the_programs(tmp_path):
     def values():
         yield torch.digamma(torch.ones(1))
 
+    def ready(_):
+        torch.lgamma(torch.ones(1))
+
+    cpu = [torch.profiler.ProfilerActivity.CPU]
     with profile(with_stack=True, run=tmp_path / "run") as prof:
         list(torch.utils.data.DataLoader(Data()))
         decorated()
         list(values())
+        with torch.profiler.profile(
+            activities=cpu, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1), on_trace_ready=ready
+        ) as theirs:
+            theirs.step()
+            theirs.step()
     stacks = {event.name: [frame.rpartition(": ")[2] for frame in event.stack] for event in prof.events()}
     own = "test_what_is_called_through_the_recorder_is_the_programs"
     assert stacks["aten::full"][1:3] == ["__getitem__", "<listcomp>" if sys.version_info < (3, 12) else "fetch"]
     assert stacks["aten::erfinv"][1:3] == ["decorated", own]
     assert stacks["aten::digamma"][1:4] == ["values", "<built-in method send of generator object>", own]
+    around = stacks["aten::lgamma"]
+    assert around[1] == "ready" and around[around.index("step") + 1] == own
 
 
 def test_calls_are_there_when_they_are_asked_for(tmp_path):

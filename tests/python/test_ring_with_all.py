@@ -88,11 +88,17 @@ def test_memory_has_its_sizes(recorded):
 
 def test_windows_that_are_not_kept_are_told(tmp_path):
     text = """
-import time, torch, stepscope
+import os, time, torch, stepscope
 for number in range(19):
     torch.digamma(torch.zeros(4))
     assert stepscope.keep(f"look_{number}")
     time.sleep(0.15)
+# A child has refused none.
+child = os.fork()
+if not child:
+    torch.digamma(torch.zeros(4))
+    os._exit(0)
+os.waitpid(child, 0)
 """
     run = tmp_path / "run"
     runs.stepscope("record", "--ring", "30s", "-o", run, "--", *runs.script(text))
@@ -100,3 +106,16 @@ for number in range(19):
     finding = runs.findings(run)["capture.windows_not_kept"]
     assert finding["count"] == 3 and "look_18" in finding["examples"][0]
     assert "not kept" in runs.report(run)
+
+
+def test_a_window_that_is_asked_for_last_and_not_kept_is_told(tmp_path):
+    run = tmp_path / "run"
+    text = f"""
+import os, torch, stepscope
+torch.digamma(torch.zeros(4))
+for number in range(16):
+    os.makedirs({str(run)!r} + f"/kept/20260101-0000{{number:02}}-look")
+assert stepscope.keep("nan")
+"""
+    runs.stepscope("record", "--ring", "30s", "-o", run, "--", *runs.script(text))
+    assert "nan" in runs.findings(run)["capture.windows_not_kept"]["examples"][0]

@@ -6,7 +6,6 @@ Runs in the environment of a release. Prints a line of JSON for each feature: ho
 what differs. Things are counted with all that the feature says of them: operators by name, inputs by name and value.
 """
 
-import dataclasses
 import json
 import os
 import re
@@ -33,17 +32,13 @@ CPU = [torch.profiler.ProfilerActivity.CPU]
 class Recorded:
     """One work, recorded by both profilers, theirs first; made of whatever is asked for."""
 
-    def __init__(self, folder, work=train, stacks="", **options):
+    def __init__(self, folder, work=train, ours=None, **options):
         from stepscope.profiler import profile
 
         work()
         with torch.profiler.profile(activities=CPU, **options) as self.prof:
             work()
-        self.our_prof = profile(run=folder / "run", **options)
-        if stacks:
-            # As the command line's --stacks=calls has it.
-            self.our_prof._options = dataclasses.replace(self.our_prof._options, stacks=stacks)
-        with self.our_prof:
+        with profile(run=folder / "run", **{**options, **(ours or {})}) as self.our_prof:
             work()
         self.folder = folder
         self.events = [event for event in self.prof.events() if not getattr(event, "is_python_function", False)]
@@ -125,8 +120,8 @@ def flops(folder):
 
 
 def stacks(folder):
-    """The calls around each operator."""
-    recorded = Recorded(folder, with_stack=True)
+    """The calls around each operator, of which only those are recorded."""
+    recorded = Recorded(folder, ours={"with_stack": "ops"}, with_stack=True)
     ours = Counter((row["name"], *in_work(map(plain, stack))) for row, stack in with_stacks(recorded.rows))
     theirs = of_tree(recorded, lambda name: not is_module(name), plain)
     return ours, Counter((name, *in_work(stack)) for name, *stack in theirs.elements())
@@ -168,7 +163,7 @@ def plain(call):
 
 def calls(folder):
     """Every call of Python and of C, in work without a model: what is named once is not done there."""
-    recorded = Recorded(folder, python_work, stacks="calls", with_stack=True)
+    recorded = Recorded(folder, python_work, with_stack=True)
     rows = [row for row in recorded.rows if row["kind"] in ("python_call", "c_call")]
     (place,) = [place for place, row in enumerate(rows) if plain(row["name"]) == "features.py: python_work"]
     ours = Counter(plain(row["name"]) for row in rows[place + 1 :] if runs.contains(rows[place], row))

@@ -51,7 +51,7 @@ impl Behind<'_, '_> {
         {
             let (pieces, waiting) = sync_channel::<Vec<u8>>(WAITING);
             let (empty, emptied) = sync_channel::<Vec<u8>>(WAITING + 2);
-            let thread = self.scope.spawn(move || {
+            let thread = std::thread::Builder::new().spawn_scoped(self.scope, move || {
                 waiting.iter().try_for_each(|mut piece| {
                     out.write_all(&piece)?;
                     piece.clear();
@@ -59,7 +59,7 @@ impl Behind<'_, '_> {
                     let _ = empty.try_send(piece);
                     Ok(())
                 })
-            });
+            })?;
             self.place = Place::Thread { pieces, emptied, thread };
         }
         let Place::Thread { pieces, emptied, .. } = &self.place else { return Err(io::ErrorKind::BrokenPipe.into()) };

@@ -213,9 +213,10 @@ impl Placed<'_> {
         builder: &mut TraceBuilder,
     ) {
         let (name, label) = names[event.name as usize];
-        // Beside steps that our own profiler object marked, another profiler's labels of the same steps are labels.
-        let label =
-            if label == SliceKind::Step && !self.capture.steps.is_empty() { SliceKind::Annotation } else { label };
+        // Beside a step that our own profiler object marked, another profiler's label of the same step is a label.
+        let is_marked =
+            || self.capture.steps.iter().any(|step| step.start_ns < event.end_ns && event.start_ns < step.end_ns);
+        let label = if label == SliceKind::Step && is_marked() { SliceKind::Annotation } else { label };
         let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
         let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);

@@ -9,7 +9,8 @@
 //! so all ranks keep their window, wherever they run, as far as they share the run folder.
 
 use crate::clock;
-use crate::session::{self, STATE};
+use crate::labels;
+use crate::session::STATE;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
@@ -178,7 +179,8 @@ impl Keeper {
     fn refuse(&mut self, count: u64, because: &str) {
         if count > 0 {
             self.refused += count;
-            session::set_fact("windows_not_kept", &format!("{} {because}", self.refused));
+            // Of this process alone: facts of the session would go on to its children.
+            labels::append_fact("windows_not_kept", &format!("{} {because}", self.refused));
         }
     }
 

@@ -144,6 +144,9 @@ pub fn close() {
         STATE.lock().inherited = None;
         return;
     }
+    // First, and outside the lock: what it still has to say belongs into the capture.
+    let helper = STATE.lock().session.as_mut().and_then(|session| session.helper.take());
+    helper.into_iter().for_each(helper::Helper::stop);
     labels::append_clock();
     let closed = {
         let mut state = STATE.lock();

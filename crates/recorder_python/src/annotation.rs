@@ -93,6 +93,10 @@ unsafe extern "C" fn call(object: *mut PyObject, args: *mut PyObject, keywords: 
             ffi::PyErr_SetString(ffi::PyExc_TypeError, c"an annotation decorates one function".as_ptr());
             return std::ptr::null_mut();
         }
+        if (*object.cast::<Label>()).name.is_null() {
+            ffi::PyErr_SetString(ffi::PyExc_TypeError, c"an annotation is made by annotate(name)".as_ptr());
+            return std::ptr::null_mut();
+        }
         let decorate = std::ptr::with_exposed_provenance_mut(DECORATE.load(Ordering::Acquire));
         let name = (*object.cast::<Label>()).name;
         let both = ffi::PyTuple_Pack(2, name, ffi::PyTuple_GetItem(args, 0));

@@ -285,7 +285,7 @@ mod _recorder {
     /// Counts the collectives of these groups of Gloo's: the object of each one's backend, which lives until others are
     /// given, and keys and values.
     #[pyfunction]
-    fn set_gloo_groups(torch_lib: PathBuf, groups: Vec<(Bound<'_, PyAny>, KeysAndValues)>) -> PyResult<()> {
+    fn set_gloo_groups(torch_lib: PathBuf, groups: Vec<(Bound<'_, PyAny>, KeysAndValues)>) -> PyResult<bool> {
         let groups = groups.iter().map(|(backend, facts)| (backend.as_ptr() as usize, described(facts)));
         torch::set_gloo_groups(&torch_lib, groups.collect()).map_err(refused)
     }

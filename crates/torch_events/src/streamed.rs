@@ -49,7 +49,7 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
         };
         let mut averages = ThreadAverages::new(&asked);
         capture.listen(thread, &times, &mut averages).ok()?;
-        if is_sure || averages.has_backward() {
+        if is_sure || averages.has_backward() || averages.has_given_up() {
             averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere)?;
             shown.push(averages);
         }

@@ -3,7 +3,7 @@
 import os
 import weakref
 
-_known = weakref.WeakValueDictionary()
+_known: "weakref.WeakValueDictionary" = weakref.WeakValueDictionary()
 
 
 def keep(path):

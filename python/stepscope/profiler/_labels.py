@@ -56,6 +56,7 @@ class _Rest:
 # With what is native: entering and leaving, the attributes name, args and run_callbacks_on_exit.
 _rest = {name: value for name, value in vars(_Rest).items() if name not in ("__dict__", "__weakref__")}
 record_function = _recorder.make_record_function(_rest)
+_annotate.hide_label(record_function(""))
 
 
 def _is_compiling():

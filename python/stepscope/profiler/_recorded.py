@@ -72,7 +72,7 @@ class Window:
         """Its events, in the engine's memory, and the number of the first one."""
         from stepscope import _engine
 
-        asked = (are_all_threads, kinds, wanted)
+        asked = (are_all_threads, kinds, wanted, len(self.spans))
         if asked not in self._read:
             events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds), wanted)
             self._read = {asked: (events, _ids.take(len(events)))}
@@ -80,7 +80,7 @@ class Window:
 
     def is_read(self, are_all_threads, kinds, wanted):
         """Whether its events are in the engine's memory."""
-        return (are_all_threads, kinds, wanted) in self._read
+        return (are_all_threads, kinds, wanted, len(self.spans)) in self._read
 
     @property
     def seconds(self):
@@ -157,6 +157,10 @@ class Recorded:
         self._stats.parse_kineto_call_duration_us = max(taken_us, self._stats.parse_kineto_call_duration_us)
         self._stats.number_of_events = count
 
+    def _span_count(self):
+        """Changes whenever there is more to read."""
+        return sum(len(window.spans) for window in self._complete())
+
     @property
     def function_events(self):
         """All events, as a list."""
@@ -167,7 +171,8 @@ class Recorded:
         from stepscope.profiler._columns import Columns
         from stepscope.profiler._events import FunctionEvent
 
-        if are_all_threads not in self._lists:
+        key = (are_all_threads, self._span_count())
+        if key not in self._lists:
             begun = time.monotonic()
             read = self._read(are_all_threads)
             late = self._timeout_s is not None and (lambda: time.monotonic() - begun >= self._timeout_s)
@@ -184,9 +189,9 @@ class Recorded:
             taken_us = int((time.monotonic() - begun) * 1e6)
             self._stats.function_events_build_tree_call_duration_us = taken_us
             if self._complete():
-                self._lists[are_all_threads] = events
+                self._lists[key] = events
             return events
-        return self._lists[are_all_threads]
+        return self._lists[key]
 
     def key_averages(
         self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, all_threads=None
@@ -218,7 +223,7 @@ class Recorded:
     def _averages_alone(self, windows, are_all_threads, by_shapes):
         from stepscope import _engine
 
-        key = (are_all_threads, by_shapes, sum(len(window.spans) for window in windows))
+        key = (are_all_threads, by_shapes, self._span_count())
         if key not in self._averages:
             begun = time.perf_counter_ns()
             kinds = self._listed_kinds()

@@ -58,4 +58,5 @@ for step in range(3):
     optimizer.zero_grad()
 if distributed.is_initialized():
     distributed.destroy_process_group()
-print(json.dumps([name for name, module in model.named_modules() if not isinstance(module, torch.nn.ModuleList)]))
+if os.environ.get("RANK", "0") == "0":
+    print(json.dumps([name for name, module in model.named_modules() if not isinstance(module, torch.nn.ModuleList)]))

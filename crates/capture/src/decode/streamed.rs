@@ -170,9 +170,10 @@ impl StreamedCapture {
         let mut bytes = vec![0; self.segment_bytes];
         let mut file = &self.file;
         for (at, part) in parts.iter().enumerate() {
-            // What ends a part begins the next one.
+            // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
             let is_over = parts.get(at + 1).is_some_and(|next| begins_at(next) < times.start);
-            if is_over || begins_at(part) >= times.end {
+            let is_behind = at.checked_sub(1).is_some_and(|before| begins_at(&parts[before]) >= times.end);
+            if is_over || is_behind {
                 continue;
             }
             file.seek(SeekFrom::Start((HEADER_BYTES + part.segment * self.segment_bytes) as u64)).map_err(io)?;

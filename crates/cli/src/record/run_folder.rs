@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::utc;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use stepscope_run::NewRun;
@@ -50,6 +51,10 @@ impl RunFolder {
     pub(super) fn join(path: &Path, command: &[OsString]) -> Result<Self, Failure> {
         let begun = Instant::now();
         let failure = |error| Failure::file("cannot make the run's folder", path, &error);
+        // With its last name, which `.` does not have.
+        let full = path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(failure)?;
+        let path = full.as_path();
+        let failure = |error| Failure::file("cannot make the run's folder", path, &error);
         // Who makes this file, beside the folder, makes the run; the others wait for it.
         let mut name = OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
@@ -57,15 +62,18 @@ impl RunFolder {
         let marker = path.with_file_name(name);
         while !path.join("run.json").is_file() {
             path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failure)?;
-            if std::fs::File::create_new(&marker).is_ok() {
-                let made = Self::create_unless_there(path, command);
-                let _ = std::fs::remove_file(&marker);
-                made?;
-            } else if begun.elapsed() > MAKING {
-                let failure = Failure::new("another command has not made the run").at(path.display());
-                return Err(failure.hint(format!("if there is none, remove {}", marker.display())));
-            } else {
-                std::thread::sleep(Duration::from_millis(20));
+            match std::fs::File::create_new(&marker) {
+                Ok(_) => {
+                    let made = Self::create_unless_there(path, command);
+                    let _ = std::fs::remove_file(&marker);
+                    made?;
+                }
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failure(error)),
+                Err(_) if begun.elapsed() > MAKING => {
+                    let failure = Failure::new("another command has not made the run").at(path.display());
+                    return Err(failure.hint(format!("if there is none, remove {}", marker.display())));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
         Self::joined(path)

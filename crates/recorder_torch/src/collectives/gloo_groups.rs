@@ -41,8 +41,7 @@ struct Groups {
     objects: Vec<usize>,
     descriptions: Vec<String>,
     counts: Counts,
-    /// Ops that issue just now, and how many ever did.
-    issuing: u32,
+    /// How many ops ever issued.
     issues: u64,
 }
 
@@ -74,19 +73,18 @@ thread_local! {
 }
 
 /// Counts the collectives of these groups from now on: the Python objects of their backends, and how a capture describes
-/// each. The caller keeps them alive until it gives others, or none.
+/// each. The caller keeps them alive until it gives others, or none; false when those from before are still looked at.
 ///
 /// # Errors
 /// When one of them is no group of Gloo's, or there are too many: none is counted then.
-pub fn set_gloo_groups(folder: &Path, groups: Vec<(usize, String)>) -> Result<(), Refusal> {
-    let before = match try_lock() {
-        Some(mut held) => held.take(),
-        // Held by a thread that a fork has left behind: nothing can be counted here any more.
-        None => return Err(Refusal::CannotLook { reason: "its groups are being looked at".to_string() }),
-    };
+pub fn set_gloo_groups(folder: &Path, groups: Vec<(usize, String)>) -> Result<bool, Refusal> {
     IS_ON.store(false, Ordering::Release);
+    // Held by a thread that goes on, or by one that a fork has left behind: nothing can be counted here any more.
+    let Some(mut held) = try_lock() else { return Ok(false) };
+    let before = held.take();
+    drop(held);
     if groups.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let refusal = || Refusal::Ambiguous { field: "group of Gloo's", candidates: vec![] };
     let library = library(folder, "libtorch_cpu.so")?;
@@ -104,17 +102,16 @@ pub fn set_gloo_groups(folder: &Path, groups: Vec<(usize, String)>) -> Result<()
     // SAFETY: a live object of the function's own class, as its first word has told.
     let now = |object: &usize| unsafe { count_of(count, *object) };
     let mut counts = Counts::new(objects.iter().map(now).collect());
-    let (mut issuing, mut issues) = (0, 0);
+    let mut issues = 0;
     if let Some(before) = before {
         counts.take_over(&objects, &before.counts, &before.objects);
-        (issuing, issues) = (before.issuing, before.issues);
+        issues = before.issues;
     }
     let descriptions = groups.into_iter().map(|(_, description)| description).collect();
-    if let Some(mut held) = try_lock() {
-        *held = Some(Groups { count, objects, descriptions, counts, issuing, issues });
-        IS_ON.store(true, Ordering::Release);
-    }
-    Ok(())
+    let cannot_look = || Refusal::CannotLook { reason: "its groups are being looked at".to_string() };
+    *try_lock().ok_or_else(cannot_look)? = Some(Groups { count, objects, descriptions, counts, issues });
+    IS_ON.store(true, Ordering::Release);
+    Ok(true)
 }
 
 /// # Safety
@@ -166,13 +163,11 @@ pub(super) fn issue_begins(function: usize) {
         }
         let Some(mut held) = try_lock() else { return };
         let Some(groups) = held.as_mut() else { return };
-        let was_alone = groups.issuing == 0;
-        groups.issuing += 1;
+        let was_alone = OPEN.fetch_add(1, Ordering::Relaxed) == 0;
         groups.issues += 1;
         let (objects, before) = (groups.objects.clone(), groups.now());
         *issue.borrow_mut() =
             Some(Issue { function, is_described: false, was_alone, issue: groups.issues, objects, before });
-        OPEN.fetch_add(1, Ordering::Relaxed);
     });
 }
 
@@ -185,9 +180,8 @@ pub(super) fn issue_ends(function: usize) -> Option<(String, Option<i64>)> {
     });
     let issue = taken.ok()??;
     OPEN.fetch_sub(1, Ordering::Relaxed);
-    let mut held = try_lock()?;
-    let groups = held.as_mut()?;
-    groups.issuing = groups.issuing.saturating_sub(1);
+    let held = try_lock()?;
+    let groups = held.as_ref()?;
     let (at, number) = issued(groups, &issue).filter(|_| !issue.is_described)?;
     Some((groups.descriptions[at].clone(), number))
 }
@@ -262,6 +256,8 @@ impl Counts {
     /// Goes on with what was counted of the groups that stay.
     fn take_over(&mut self, objects: &[usize], before: &Self, objects_before: &[usize]) {
         (self.of_unknown, self.is_lost) = (before.of_unknown, before.is_lost);
+        // A work of unknown group may have been of one that is gone.
+        self.is_lost |= before.of_unknown > 0 && objects_before.iter().any(|object| !objects.contains(object));
         for (at, object) in objects.iter().enumerate() {
             if let Some(then) = objects_before.iter().position(|known| known == object) {
                 (self.begun[at], self.is_mixed[at]) = (before.begun[then], before.is_mixed[then]);
@@ -391,6 +387,22 @@ mod tests {
         let mut counts = Counts::new(vec![6, 0, 2]);
         counts.take_over(&[22, 33, 11], &before, &[11, 22]);
         assert_eq!(counts.begin(&[6, 0, 2], None), Some((0, Some(6))));
+    }
+
+    #[test]
+    fn groups_that_stay_keep_their_counts_when_another_goes() {
+        let mut before = Counts::new(vec![1, 5]);
+        assert_eq!(before.begin(&[3, 5], Some(0)), Some((0, None)));
+        // One of its works waits: a fresh count would take it for begun.
+        let mut counts = Counts::new(vec![3]);
+        counts.take_over(&[11], &before, &[11, 22]);
+        assert_eq!(counts.begin(&[3], Some(0)), Some((0, None)));
+        assert_eq!(counts.begin(&[4], Some(0)), Some((0, Some(4))));
+        // Nobody knows which group this one was of.
+        assert_eq!(before.begin(&[4, 6], None), None);
+        let mut counts = Counts::new(vec![4]);
+        counts.take_over(&[11], &before, &[11, 22]);
+        assert_eq!(counts.begin(&[4], Some(0)), None);
     }
 
     /// Works that queues hand to threads in any order, beside what each really is: what is told is right.

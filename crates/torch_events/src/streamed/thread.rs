@@ -103,6 +103,11 @@ impl<'a> ThreadAverages<'a> {
         self.has_backward
     }
 
+    /// True when a list of events is needed to tell, also whether it ran such a node.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
     /// Ends what is open where the last span ends, if the process lived until then. `None` when what was heard cannot be
     /// understood.
     pub(super) fn finish(
