@@ -217,6 +217,20 @@ GROUPS = """
 """
 
 
+@pytest.mark.parametrize("count, has_ranks", [(4, True), (60, False), (200, False)])
+def test_many_groups_are_listed_as_far_as_a_fact_goes(count, has_ranks, monkeypatch):
+    from stepscope import _collectives
+
+    monkeypatch.setitem(_collectives._state, "refusals", [])
+    monkeypatch.setitem(_collectives._state, "is_told", True)
+    group = {"description": "dp", "backend_config": "cpu:gloo", "size": 64, "ranks": list(range(64))}
+    text = _collectives._as_fact([{"name": str(number), **group} for number in range(count)])
+    listed = json.loads(text)
+    assert len(text) <= 8192 and [one["name"] for one in listed] == [str(number) for number in range(len(listed))]
+    assert ("ranks" in listed[0]) == has_ranks == (not _collectives._state["refusals"])
+    assert len(listed) == count or count == 200 and len(listed) > 50
+
+
 def test_a_job_without_groups_runs_no_op_of_ours(tmp_path):
     run = tmp_path / "run"
     runs.record(run, [sys.executable, "-c", "import torch; torch.ones(2).neg()"])

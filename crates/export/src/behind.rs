@@ -104,6 +104,7 @@ impl Write for Behind<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::save::tests::Full;
 
     #[test]
     fn everything_arrives_in_order() {
@@ -114,20 +115,6 @@ mod tests {
                 write_behind(&mut found, |out| text.chunks(piece).try_for_each(|piece| out.write_all(piece))).unwrap();
                 assert!(found == text, "{len} bytes in pieces of {piece}");
             }
-        }
-    }
-
-    /// A disk that is full after some bytes.
-    struct Full(usize);
-
-    impl Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
         }
     }
 

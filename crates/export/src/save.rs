@@ -72,7 +72,7 @@ pub fn write_trace(trace: &Trace, format: Format, out: &mut (dyn Write + Send)) 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use flate2::read::GzDecoder;
     use std::io::Read;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// A disk that is full after some bytes.
-    struct Full(usize);
+    pub(crate) struct Full(pub(crate) usize);
 
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
