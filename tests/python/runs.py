@@ -1,9 +1,12 @@
 """Runs, as the tests make and read them: recorded by the installed command, read back as rows of plain dicts."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pyarrow.parquet
@@ -29,12 +32,45 @@ def package():
     return Path(stepscope.__file__).parent
 
 
-def execute(*command, code=0, timeout=120, **options):
-    """Run a command, by default with its output captured; its exit code must be ``code``."""
-    command = [str(word) for word in command]
-    options = {"capture_output": True, "text": True, "env": environment(), "timeout": timeout, **options}
-    result = subprocess.run(command, **options)
-    assert result.returncode == code, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+@contextlib.contextmanager
+def started(*command, timeout=120, **options):
+    """A command that runs beside the test, its output in pipes.
+
+    After ``timeout`` seconds, and where the block raises, it is killed with all that it started; its output ends then.
+    """
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(), **options}
+    with subprocess.Popen([str(word) for word in command], start_new_session=True, **options) as process:
+        late = threading.Timer(timeout, kill_all, [process])
+        late.start()
+        try:
+            yield process
+        except BaseException:
+            kill_all(process)
+            raise
+        finally:
+            late.cancel()
+
+
+def kill_all(process):
+    """Kill a process of :func:`started` with all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def run(*command, **options):
+    """Run a command to its end, however it ends; options as of :func:`started`."""
+    text = options.pop("input", None)
+    if text is not None:
+        options["stdin"] = subprocess.PIPE
+    with started(*command, **options) as process:
+        out, err = process.communicate(text)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def execute(*command, code=0, **options):
+    """Run a command to its end; its exit code must be ``code``."""
+    result = run(*command, **options)
+    assert result.returncode == code, f"{result.args}: {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result
 
 

@@ -4,9 +4,9 @@ What differs from torch.profiler: of gloo it tells no more than inputs; we add w
 the keys that torch.profiler has for those of NCCL. For NCCL's own announcements see ``test_collectives``.
 """
 
+import contextlib
 import json
 import math
-import subprocess
 from collections import Counter
 from types import SimpleNamespace
 
@@ -21,12 +21,18 @@ RANKS = (0, 1)
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
-    started = []
-    for rank in RANKS:
-        command = list(map(str, runs.program("all_options_ranks.py", folder)))
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen(command, env=runs.environment(RANK=rank, WORLD_SIZE=2), **pipes))
-    printed = [process.communicate(timeout=300) for process in started]
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(
+                runs.started(
+                    *runs.program("all_options_ranks.py", folder),
+                    env=runs.environment(RANK=rank, WORLD_SIZE=2),
+                    timeout=300,
+                )
+            )
+            for rank in RANKS
+        ]
+        printed = [process.communicate() for process in started]
     assert [process.returncode for process in started] == [0, 0], printed
     counts = [tuple(map(int, out.split()[-2:])) for out, _ in printed]
     return SimpleNamespace(folder=folder, counts=counts, rows=runs.rows(folder / "run"))

@@ -1,6 +1,5 @@
 """``stepscope.annotate`` and ``stepscope.profiler.record_function``: labels as context managers and decorators."""
 
-import subprocess
 import sys
 from collections import Counter
 
@@ -158,7 +157,7 @@ print("same")
 
 def test_annotating_needs_no_torch(tmp_path):
     text = "import sys, stepscope\nwith stepscope.annotate('a'): print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout == "False\n"
+    assert runs.execute(sys.executable, "-c", text).stdout == "False\n"
 
 
 LABELS = """

@@ -164,7 +164,7 @@ def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
 
 # Prints what is issued, with the number that PyTorch gives it. A group is destroyed on the way, and one is made late.
 GROUPS = """
-    import json
+    import json, os
     import torch, torch.distributed as distributed
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
@@ -213,7 +213,8 @@ GROUPS = """
     del works
     distributed.destroy_process_group()
     del world, first, second, late, group
-    print(json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}), flush=True)
+    # At once: torchrun starts Python without buffers, and both ranks write into one pipe.
+    os.write(1, (json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}) + "\n").encode())
 """
 
 

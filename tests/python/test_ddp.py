@@ -111,8 +111,7 @@ def test_what_was_not_recorded_counts_in_the_numbers(recorded, self_recorded):
 def test_a_job_with_a_killed_rank_has_all_ranks(tmp_path):
     run = tmp_path / "run"
     command = [runs.COMMAND, "record", "-o", run, "--", *LAUNCHER, "--max-restarts", 0, runs.PROGRAMS / "ddp.py", 10**6]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True, "env": runs.environment()}
-    with subprocess.Popen(list(map(str, command)), **options) as job:
+    with runs.started(*command, stderr=subprocess.DEVNULL) as job:
         pids, steps = {}, {rank: 0 for rank in range(RANKS)}
         for line in job.stdout:
             for kind, rank, number in re.findall(r"(pid|step) (\d+) (\d+)", line):
@@ -122,6 +121,7 @@ def test_a_job_with_a_killed_rank_has_all_ranks(tmp_path):
                     steps[int(rank)] = int(number) + 1
             if len(pids) == RANKS and min(steps.values()) >= 5:
                 break
+        assert sorted(pids) == list(range(RANKS)), "the job ended by itself, or took too long"
         os.kill(pids[2], signal.SIGKILL)
         told = job.stdout.read()
         job.wait(timeout=60)

@@ -1,7 +1,6 @@
 """How programs end, and what else can happen to them while they are recorded: the run is closed, they are unharmed."""
 
 import signal
-import subprocess
 import sys
 
 import runs
@@ -69,7 +68,7 @@ threading.Thread(target=work, daemon=True, name="busy").start()
 started.wait()
 """
     command = [runs.COMMAND, "record", "-o", run, "--", *runs.script(TORCH + text)]
-    recorded = subprocess.run(command, capture_output=True, text=True, env=runs.environment(), timeout=120)
+    recorded = runs.run(*command)
     assert recorded.returncode in (0, 128 + signal.SIGABRT)
     assert "panicked" not in recorded.stderr and "Traceback" not in recorded.stderr
     assert {row["thread_name"] for row in runs.named(runs.ops(run), "aten::erfinv")} == {"busy"}
@@ -171,9 +170,9 @@ sys.stdout.flush()
 print("to standard error", file=sys.stderr)
 """
     command = [sys.executable, "-c", text, "--flag", "two words"]
-    options = {"capture_output": True, "env": runs.environment(), "cwd": tmp_path}
-    plain = subprocess.run(command, **options)
-    recorded = subprocess.run([runs.COMMAND, "record", "-o", "run", "--", *command], **options)
+    options = {"text": False, "cwd": tmp_path}
+    plain = runs.run(*command, **options)
+    recorded = runs.run(runs.COMMAND, "record", "-o", "run", "--", *command, **options)
     assert plain.returncode == recorded.returncode == 0, recorded.stderr
     assert recorded.stdout == plain.stdout
     assert recorded.stderr.startswith(plain.stderr)

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import subprocess
 import sys
 
 import runs
@@ -22,11 +21,11 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
     def start(node):
         command = [runs.COMMAND, "record", "--join", "-o", run, "--", *launcher, "--node-rank", node]
         command += [runs.PROGRAMS / "ddp.py", 3]
-        words = [str(word) for word in command]
-        return subprocess.Popen(words, env=runs.environment(), text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        return runs.started(*command, timeout=240)
 
-    nodes = [start(node) for node in range(2)]
-    ended = [node.communicate(timeout=240) for node in nodes]
+    with start(0) as first, start(1) as second:
+        nodes = [first, second]
+        ended = [node.communicate() for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], ended
     found = [runs.metadata(part) for part in runs.parts(run)]
     ranks = [process["rank"] for process in found if "process_groups" in process["facts"]]
@@ -41,7 +40,7 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
 
 def test_the_folder_that_one_is_in_may_be_joined(tmp_path):
     recorded = [runs.COMMAND, "record", "--join", "-o", ".", "--", *runs.script("import torch; torch.ones(2)")]
-    subprocess.run(recorded, cwd=tmp_path, check=True, capture_output=True)
+    runs.execute(*recorded, cwd=tmp_path)
     assert runs.rows(tmp_path)
 
 

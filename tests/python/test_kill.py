@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import struct
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,9 +32,7 @@ class Killed:
 def kill_at(folder, moment, command, run):
     """Start ``command``, read a few steps, wait a moment more, and kill the training process."""
     counters = folder / "counters"
-    command = [str(word) for word in command(counters)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": runs.environment()}
-    with subprocess.Popen(command, **options) as process:
+    with runs.started(*command(counters)) as process:
         word, pid = process.stdout.readline().split()
         assert word == "pid"
         lines = [process.stdout.readline() for _ in range(moment.randint(1, 40))]
@@ -136,8 +133,7 @@ def test_recover_closes_a_run_that_nobody_closed(killed_itself):
 def test_a_run_is_readable_while_it_is_recorded(tmp_path):
     run, counters = tmp_path / "run", tmp_path / "counters"
     command = [runs.COMMAND, "record", "-o", run, "--", *runs.program("killed.py", counters)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": runs.environment()}
-    with subprocess.Popen([str(word) for word in command], **options) as process:
+    with runs.started(*command) as process:
         pid = int(process.stdout.readline().split()[1])
         for _ in range(5):
             process.stdout.readline()

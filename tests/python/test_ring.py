@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -138,8 +137,7 @@ def test_an_exception_that_ends_the_program_is_kept(recorded):
 def test_a_program_that_is_killed_leaves_its_ring(tmp_path, end):
     run = tmp_path / "run"
     command = [runs.COMMAND, "record", "-o", run, "--ring", "1s", "--", *runs.program("endless.py", 60)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": runs.environment()}
-    with subprocess.Popen([str(word) for word in command], **options) as process:
+    with runs.started(*command) as process:
         lines = iter(process.stdout.readline, "")
         next(lines)
         until = time.monotonic() + 4
@@ -202,8 +200,7 @@ def test_a_signal_to_one_process_keeps_the_windows_of_all(tmp_path):
 def test_a_signal_to_the_command_keeps_the_windows(tmp_path):
     run = tmp_path / "run"
     command = [runs.COMMAND, "record", "-o", run, "--ring", "1s", "--", *runs.program("endless.py", 6)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": runs.environment()}
-    with subprocess.Popen([str(word) for word in command], **options) as process:
+    with runs.started(*command) as process:
         while int(process.stdout.readline()) < 20:
             pass
         process.send_signal(signal.SIGUSR2)

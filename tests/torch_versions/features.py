@@ -6,10 +6,10 @@ Runs in the environment of a release. Prints a line of JSON for each feature: ho
 what differs. Things are counted with all that the feature says of them: operators by name, inputs by name and value.
 """
 
+import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
 import traceback
 import warnings
@@ -212,12 +212,13 @@ def ring(folder):
 def collectives(folder):
     """Operators and works of two ranks with gloo, with their inputs; ours also count as the group does."""
     program = runs.program("all_options_ranks.py", folder)
-    started = [
-        subprocess.Popen([*map(str, program)], env=runs.environment(RANK=rank, WORLD_SIZE=2), stdout=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    # Before it, gloo of some releases says who is connected.
-    printed = [process.communicate(timeout=300)[0].split()[-2:] for process in started]
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(runs.started(*program, env=runs.environment(RANK=rank, WORLD_SIZE=2), timeout=300))
+            for rank in range(2)
+        ]
+        # Before it, gloo of some releases says who is connected.
+        printed = [process.communicate()[0].split()[-2:] for process in started]
     numbers = [row["collective_sequence_number"] for row in runs.rows(folder / "run") if row["kind"] == "label"]
     ours, theirs = Counter(filter(None, numbers)), Counter()
     for rank, (first, last) in enumerate(printed):
