@@ -11,6 +11,7 @@
 //! A **new record** is a tag of [`layout`](crate::layout), its length in `record.rs`, and what it says: of the process
 //! in `process.rs`, of a thread in `replay.rs`.
 
+mod device;
 mod elsewhere;
 mod events;
 mod inputs;

@@ -134,7 +134,8 @@ tags! {
     OptimizerStep = 10;
     /// A name: word 1 = id | byte length << 32, then the text. Stands before the first record that uses it.
     Name = 11;
-    /// What follows is of this thread: word 1 = ordinal | part << 32, word 2 = system thread id, word 3 = framework thread id (0: none).
+    /// What follows is of this thread: word 1 = ordinal | part << 32, word 2 = system thread id | [`Handle`](crate::device::Handle) << 32, word 3 = framework
+    /// thread id (0: none).
     Thread = 12;
     /// This thread's name: word 1 = byte length, then the text.
     ThreadName = 13;
@@ -184,6 +185,10 @@ tags! {
     CallEnd = 34;
     /// Calls are recorded no longer: those that are open, on any thread, reach to this moment.
     CallsStop = 35;
+    /// What a device's profiler reports: word 1 says the kind and how many words follow, see [`crate::device`].
+    Device = 36;
+    /// The clock of the device's profiler, ns, was read in word 1 when this record was written.
+    DeviceClock = 37;
 }
 
 impl Tag {

@@ -7,6 +7,7 @@
 mod clock;
 pub mod collectives;
 mod decode;
+pub mod device;
 mod error;
 #[cfg(target_os = "linux")]
 mod file;
@@ -21,6 +22,7 @@ pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
 pub use decode::{CollectiveOf, Event, Listener, Mark, Sample, StepRange, StreamedCapture, Window};
+pub use device::DeviceReport;
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};

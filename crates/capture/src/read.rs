@@ -4,11 +4,13 @@ use crate::clock::{ClockPoint, TickClock};
 use crate::decode::{Scanned, StreamHeader};
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
-use crate::{CaptureError, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, Sample, State, StepRange, Window};
+use crate::{
+    CaptureError, DeviceReport, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, Sample, State, StepRange, Window,
+};
 use std::path::Path;
 
 /// A recorded thread.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Thread {
     /// Its number within the process, in order of first appearance.
     pub ordinal: u32,
@@ -18,6 +20,8 @@ pub struct Thread {
     pub framework_thread: u64,
     /// Its name; empty when unknown.
     pub name: String,
+    /// How device profilers name it; 0 when unknown, and in parts.
+    pub handle: u32,
 }
 
 /// What one process recorded, with all times in ns of its host's monotonic clock.
@@ -55,6 +59,8 @@ pub struct Capture {
     pub memory: Vec<MemoryEvent>,
     /// Sampled quantities, by time.
     pub samples: Vec<Sample>,
+    /// What devices' profilers reported, by start; what has no time of its own comes first.
+    pub device: Vec<DeviceReport>,
     /// When recording was switched, by time.
     pub windows: Vec<Window>,
     /// Records that the writer could not write.
@@ -101,6 +107,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
     let decoded = scanned.replay(&clock, &header.opened);
     let last_ticks = decoded.last_ticks.max(scanned.process.last_ticks());
     scanned.damaged.extend(scanned.process.inputs.damage());
+    scanned.damaged.extend(decoded.device_damage);
     let mut capture = Capture {
         process: header.process,
         parent_pid: header.parent_pid,
@@ -118,6 +125,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         optimizer_steps: decoded.optimizer_steps,
         memory: decoded.memory,
         samples: decoded.samples,
+        device: decoded.device,
         windows: decoded.windows,
         dropped: header.dropped,
         is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,

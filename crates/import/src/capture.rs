@@ -5,12 +5,15 @@
 
 mod calls;
 mod counters;
+mod device;
+mod devices;
 mod memory;
 mod window;
 
 use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, data_parallelism, label_kind};
+use crate::name_tables::is_communication_call;
 use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +32,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 13] = [
+const FACTS_OF_A_PROCESS: [&str; 15] = [
     "process_name",
     "rank",
     "local_rank",
@@ -43,6 +46,8 @@ const FACTS_OF_A_PROCESS: [&str; 13] = [
     "memory_not_recorded",
     "process_groups",
     "collectives_refused",
+    "devices",
+    "device_refused",
 ];
 
 /// Opens a run folder.
@@ -86,7 +91,7 @@ fn add_all(captures: &[&Capture], builder: &mut TraceBuilder) {
     builder.facts = facts_of_run(captures);
     let offsets = host_offsets(captures);
     let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
-    let mut devices = memory::Devices::default();
+    let mut devices = devices::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
         Placed { capture, offset_ns }.add_to(builder, &pids, &mut devices);
@@ -96,7 +101,10 @@ fn add_all(captures: &[&Capture], builder: &mut TraceBuilder) {
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
 fn has_something_to_say(capture: &Capture) -> bool {
     let is_collection = |event: &Event| event.scope == scope::GARBAGE_COLLECTION;
-    let is_empty = capture.events.iter().all(is_collection) && capture.steps.is_empty() && capture.memory.is_empty();
+    let is_empty = capture.events.iter().all(is_collection)
+        && capture.steps.is_empty()
+        && capture.memory.is_empty()
+        && capture.device.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
     !is_empty || !is_in_order || fact(capture, "hook_refused").is_some()
 }
@@ -140,7 +148,7 @@ pub(crate) struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid], devices: &mut memory::Devices) {
+    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid], devices: &mut devices::Devices) {
         let capture = self.capture;
         let process = process_of(capture, pids_of_run);
         let rank = process.rank;
@@ -180,6 +188,8 @@ impl Placed<'_> {
         for mark in &capture.optimizer_steps {
             builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
         }
+        devices.learn(capture, rank);
+        self.add_device_reports((process, rank), &tracks, devices, builder);
         self.add_memory(rank, &tracks, devices, builder);
     }
 
@@ -225,6 +235,9 @@ impl Placed<'_> {
         }
         if kind == SliceKind::Op || event.inputs.is_some() {
             builder.add_op(slice, of_ops.info(event));
+        }
+        if is_communication_call(builder.strings.get(name)) {
+            builder.add_communication_call(slice);
         }
         match event.collective {
             Some(said) => collectives::add(said, self.capture, slice, builder),
@@ -316,7 +329,9 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
     let threads_of_steps = capture.steps.iter().map(|step| step.thread);
     let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
     let threads_of_memory = capture.memory.iter().map(|event| event.thread);
+    let threads_of_devices = capture.device.iter().filter_map(|report| report.record.thread());
     let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
+    let threads = threads.chain(threads_of_devices);
     let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();
@@ -361,6 +376,7 @@ fn report(capture: &Capture, builder: &mut TraceBuilder) {
         findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
     }
     memory::report(capture, &who, findings);
+    device::report(capture, &who, findings);
     if let Some(reason) = fact(capture, "collectives_refused") {
         findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
     }

@@ -26,8 +26,8 @@ mod ring;
 mod session;
 
 pub use buffer::{
-    OpenOp, begin, begin_with_inputs, describe_collective, end, outermost_call, pop_call, pop_calls, pop_outer_call,
-    push_call, put_calls_around, set_framework_thread,
+    OpenOp, begin, begin_with_inputs, describe_collective, device_clock, device_counter, device_report, end,
+    outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
@@ -39,8 +39,12 @@ pub use labels::{
 };
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
+/// A report, and whose.
+pub use stepscope_capture::DeviceReport;
 /// How a collective is described.
 pub use stepscope_capture::collectives;
+/// What devices' profilers report.
+pub use stepscope_capture::device;
 
 pub use session::{Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_window};
 pub use stepscope_capture::inputs::Signature;

@@ -81,6 +81,7 @@ impl Cut {
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
         capture.optimizer_steps.retain(|mark| is_shown(mark.thread) && contains(mark.time_ns));
         capture.memory.retain(|event| is_shown(event.thread) && contains(event.time_ns));
+        capture.device.retain(|report| report.record.span().is_none_or(|(start_ns, _)| contains(start_ns)));
         capture.samples.retain(|sample| contains(sample.time_ns));
         capture.windows.retain(|window| contains(window.time_ns));
         capture.last_ns = capture.last_ns.min(end_ns);
@@ -172,6 +173,7 @@ mod tests {
             tid: 100 + u64::from(ordinal),
             framework_thread: 1 + u64::from(ordinal),
             name: name.into(),
+            handle: 0,
         };
         let event = |thread, start_ns, end_ns| Event {
             thread,
@@ -207,6 +209,7 @@ mod tests {
             optimizer_steps: [160, 400].map(|time_ns| Mark { thread: 0, time_ns, number: None }).to_vec(),
             memory: vec![],
             samples: vec![],
+            device: vec![],
             overloads: vec![],
             inputs: vec![],
             ring: None,

@@ -1,6 +1,7 @@
 //! One process's part: its events as a Parquet table that any tool reads, everything else in the file's metadata.
 
 mod collectives;
+mod device;
 mod inputs;
 mod memory;
 mod reading;
@@ -27,7 +28,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CollectiveOf, Event, Mark, MemoryEvent, Sample, State, StepRange, Thread};
+use stepscope_capture::{
+    Capture, CollectiveOf, DeviceReport, Event, Mark, MemoryEvent, Sample, State, StepRange, Thread,
+};
 
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
@@ -84,12 +87,13 @@ struct Row<'a> {
     overload: Option<&'a str>,
     inputs: Option<u32>,
     scope: Option<u8>,
-    thread: u32,
+    thread: Option<u32>,
     step: Option<i64>,
     sequence_number: Option<i64>,
     forward_thread: Option<u64>,
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
+    device: Option<&'a DeviceReport>,
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
     value: Option<i64>,
@@ -106,9 +110,9 @@ fn schema() -> Schema {
             Field::new("name", dictionary(), false),
             Field::new("scope", DataType::UInt8, true),
             Field::new("pid", DataType::Int64, false),
-            Field::new("tid", DataType::Int64, false),
-            Field::new("thread", DataType::UInt32, false),
-            Field::new("thread_name", dictionary(), false),
+            Field::new("tid", DataType::Int64, true),
+            Field::new("thread", DataType::UInt32, true),
+            Field::new("thread_name", dictionary(), true),
             Field::new("step", DataType::Int64, true),
             Field::new("sequence_number", DataType::Int64, true),
             Field::new("forward_thread", DataType::UInt64, true),
@@ -123,6 +127,7 @@ fn schema() -> Schema {
         .into_iter()
         .chain(memory::fields())
         .chain([Field::new("is_async", DataType::Boolean, true)])
+        .chain(device::fields())
         .collect::<Vec<_>>(),
     )
 }
@@ -201,23 +206,28 @@ enum Recorded<'a> {
     OptimizerStep(&'a Mark),
     Memory(&'a MemoryEvent),
     Sample(&'a Sample),
+    Device(&'a DeviceReport),
 }
 
 impl Recorded<'_> {
-    /// Thread, start, and duration.
-    fn place(&self) -> (u32, i64, i64) {
+    /// Thread, start, and duration. What has no time of its own stands where the recording begins.
+    fn place(&self, capture: &Capture) -> (Option<u32>, i64, i64) {
         let (thread, start_ns, end_ns) = match self {
+            Self::Device(report) => {
+                let (start_ns, end_ns) = report.record.span().unwrap_or((capture.opened_ns, capture.opened_ns));
+                return (report.record.thread(), start_ns, end_ns.saturating_sub(start_ns).max(0));
+            }
             Self::Event(event) => (event.thread, event.start_ns, event.end_ns),
             Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
             Self::OptimizerStep(mark) => (mark.thread, mark.time_ns, mark.time_ns),
             Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
             Self::Sample(sample) => (sample.thread, sample.time_ns, sample.time_ns),
         };
-        (thread, start_ns, end_ns.saturating_sub(start_ns).max(0))
+        (Some(thread), start_ns, end_ns.saturating_sub(start_ns).max(0))
     }
 }
 
-/// Everything, by (thread, start, longest first).
+/// Everything, by (thread, start, longest first); what lies on no thread comes last.
 fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
     let mut all: Vec<Recorded> = Vec::with_capacity(capture.events.len() + capture.memory.len());
     all.extend(capture.events.iter().map(Recorded::Event));
@@ -225,16 +235,17 @@ fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
     all.extend(capture.optimizer_steps.iter().map(Recorded::OptimizerStep));
     all.extend(capture.memory.iter().map(Recorded::Memory));
     all.extend(capture.samples.iter().map(Recorded::Sample));
+    all.extend(capture.device.iter().map(Recorded::Device));
     // Lists that are in order already, one after the other: the sort finds and merges them.
     all.sort_by_key(|recorded| {
-        let (thread, start_ns, dur_ns) = recorded.place();
-        (thread, start_ns.saturating_add(capture.unix_offset_ns), Reverse(dur_ns))
+        let (thread, start_ns, dur_ns) = recorded.place(capture);
+        (thread.unwrap_or(u32::MAX), start_ns.saturating_add(capture.unix_offset_ns), Reverse(dur_ns))
     });
     all
 }
 
 fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
-    let (thread, start_ns, dur_ns) = recorded.place();
+    let (thread, start_ns, dur_ns) = recorded.place(capture);
     let empty = |kind| Row {
         start_ns: start_ns.saturating_add(capture.unix_offset_ns),
         dur_ns,
@@ -249,6 +260,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         forward_thread: None,
         is_unfinished: false,
         memory: None,
+        device: None,
         collective: None,
         module_class: None,
         value: None,
@@ -282,6 +294,11 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
         Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
+        Recorded::Device(report) => {
+            let kind = device::kind(report);
+            let name = device::name(report, &capture.names).unwrap_or(kind);
+            Row { name, device: Some(report), value: device::lost(report), ..empty(kind) }
+        }
     }
 }
 
@@ -303,7 +320,7 @@ fn split_module(name: &str, scope: u8) -> (Option<&str>, &str) {
 }
 
 fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_schema::ArrowError> {
-    let thread = |row: &Row| &capture.threads[row.thread as usize];
+    let thread = |row: &Row| row.thread.and_then(|thread| capture.threads.get(thread as usize));
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.start_ns))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.dur_ns))),
@@ -311,9 +328,9 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         text_column(rows.iter().map(|row| Some(row.name)))?,
         Arc::new(UInt8Array::from_iter(rows.iter().map(|row| row.scope))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|_| capture.process.pid as i64))),
-        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| thread(row).tid as i64))),
-        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.thread))),
-        text_column(rows.iter().map(|row| Some(thread(row).name.as_str())))?,
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| Some(thread(row)?.tid as i64)))),
+        Arc::new(UInt32Array::from_iter(rows.iter().map(|row| row.thread))),
+        text_column(rows.iter().map(|row| Some(thread(row)?.name.as_str())))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.step))),
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.sequence_number))),
         Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.forward_thread))),
@@ -325,8 +342,9 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         text_column(rows.iter().map(|row| row.module_class))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.value))),
     ];
-    columns.extend(memory::columns(rows.iter().map(|row| row.memory)));
+    columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device))));
     columns.push(Arc::new(rows.iter().map(|row| row.is_async).collect::<BooleanArray>()));
+    columns.extend(device::columns(rows.iter().map(|row| row.device)));
     Ok(columns)
 }
 

@@ -130,6 +130,10 @@ finding_codes! {
         "another profiler ran: PyTorch told it alone, and not this recorder, what memory its thread used meanwhile";
     MemoryTotalTooHigh = "capture.memory_total_too_high", Suspect,
         "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
+    DeviceNotRecorded = "capture.device_not_recorded", Suspect,
+        "what the device did could not be recorded: why, and in which process";
+    DeviceReportsLost = "capture.device_reports_lost", Severe,
+        "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "memory was asked for and could not be had: on which device, how often, and when first";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,

@@ -18,6 +18,8 @@ pub(crate) struct ProcessRecords {
     pub(crate) clock_points: Vec<ClockPoint>,
     /// Ticks, on or off, cycle.
     pub(crate) windows: Vec<(u64, bool, u64)>,
+    /// Moments of the device profiler's clock: ns there, and ticks.
+    pub(crate) device_moments: Vec<(i64, u64)>,
     /// Ticks at which calls were recorded no longer, in order.
     pub(super) call_stops: Vec<u64>,
     /// Each with the moment it was said: the last one holds.
@@ -27,7 +29,11 @@ pub(crate) struct ProcessRecords {
 /// Whether a record is taken in by [`ProcessRecords`], before any thread is replayed.
 pub(super) fn is_of_process(tag: Tag) -> bool {
     let is_of_inputs = matches!(tag, Tag::Inputs | Tag::InputsInPlace);
-    is_of_inputs || matches!(tag, Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window | Tag::CallsStop)
+    is_of_inputs
+        || matches!(
+            tag,
+            Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window | Tag::CallsStop | Tag::DeviceClock
+        )
 }
 
 impl ProcessRecords {
@@ -58,6 +64,7 @@ impl ProcessRecords {
                 unix_ns: record.word(1) as i64,
             }),
             Tag::Window => self.windows.push((record.ticks, record.word(0) != 0, record.word(1))),
+            Tag::DeviceClock => self.device_moments.push((record.word(0) as i64, record.ticks)),
             Tag::CallsStop => self.call_stops.push(record.ticks),
             _ => {}
         }

@@ -110,11 +110,12 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let (low, high) = (|word: u64| word as u32 as usize, |word: u64| (word >> 32) as usize);
     let len = match tag {
         Tag::End | Tag::OptimizerStep | Tag::CallEnd | Tag::CallsStop => 0,
-        Tag::Begin | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
+        Tag::Begin | Tag::DeviceClock | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
         Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Counter | Tag::Collective => 16,
         Tag::CollectiveText => 16 + padded(low(word()?)),
         Tag::BeginSequence | Tag::Thread | Tag::Memory => 24,
         Tag::OutOfMemory => 32,
+        Tag::Device => 8usize.checked_add(high(word()?).checked_mul(8)?)?,
         Tag::MemoryReserved => 40,
         Tag::BeginText | Tag::ThreadName | Tag::InputsInPlace => 8 + padded(low(word()?)),
         Tag::Name | Tag::Overload | Tag::Inputs => 8 + padded(high(word()?)),

@@ -7,6 +7,7 @@ use super::process::ProcessRecords;
 use super::record::Record;
 use crate::Thread;
 use crate::clock::{TickClock, TickCursor};
+use crate::device::{self, DeviceReport};
 use crate::layout::{Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
@@ -26,6 +27,8 @@ pub(super) struct ThreadRecords<'e> {
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
     pub(super) samples: Vec<Sample>,
+    /// As the device's profiler has them.
+    pub(super) device: Vec<DeviceReport>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
@@ -62,7 +65,7 @@ pub(super) fn replay<'e>(
     events: &'e mut [Event],
 ) -> ThreadRecords<'e> {
     let records = ThreadRecords {
-        thread: Thread { ordinal, tid: 0, framework_thread: 0, name: String::new() },
+        thread: Thread { ordinal, ..Thread::default() },
         events,
         steps: Vec::new(),
         step_starts: Vec::new(),
@@ -70,6 +73,7 @@ pub(super) fn replay<'e>(
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
         samples: Vec::new(),
+        device: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
         texts: Vec::new(),
@@ -123,7 +127,10 @@ impl<'e> Replay<'_, 'e> {
         match record.tag {
             Tag::Thread => {
                 let known = &mut self.records.thread;
-                known.tid = record.word(1);
+                (known.tid, known.handle) = {
+                    let (tid, handle) = record.halves(1);
+                    (u64::from(tid), handle)
+                };
                 known.framework_thread = known.framework_thread.max(record.word(2));
             }
             Tag::ThreadName => self.records.thread.name = record.text(8, record.halves(0).0 as usize),
@@ -177,6 +184,15 @@ impl<'e> Replay<'_, 'e> {
                 let time_ns = self.clock.monotonic_ns(ticks);
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
+            Tag::Device => {
+                let mut words = [0; device::LONGEST - 1];
+                words.iter_mut().enumerate().for_each(|(at, word)| *word = record.word(at));
+                if let Some((record, device_type)) = device::decode(&words) {
+                    self.records.device.push(DeviceReport { device_type, record });
+                }
+                // It is about another thread, or about none.
+                return;
+            }
             Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
             Tag::InputsInPlace => {
                 return self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
@@ -195,6 +211,7 @@ impl<'e> Replay<'_, 'e> {
             | Tag::Clock
             | Tag::Window
             | Tag::CallsStop
+            | Tag::DeviceClock
             | Tag::Pad => {
                 return;
             }

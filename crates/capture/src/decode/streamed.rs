@@ -69,7 +69,7 @@ struct PartOnDisk {
 impl StreamedCapture {
     /// The capture at `path`, of which only what was written up to now counts.
     ///
-    /// `None` for what has to be read as a whole: rings, files with damage, and names that were lost.
+    /// `None` for what has to be read as a whole: rings, files with damage, names that were lost, and work of devices.
     ///
     /// # Errors
     /// When the file cannot be read, is no capture, or is of a newer version.
@@ -216,6 +216,8 @@ impl Scan {
                 0 => {
                     let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
                     has_part |= record.tag == Tag::Thread;
+                    // What a device did is not heard of thread by thread.
+                    (record.tag != Tag::Device).then_some(())?;
                     self.learn(&record, index, at);
                     len
                 }
@@ -234,7 +236,7 @@ impl Scan {
                 let (ordinal, part) = record.halves(0);
                 self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks: record.ticks });
                 let thread = self.threads.entry(ordinal).or_default();
-                thread.tid = record.word(1);
+                thread.tid = u64::from(record.halves(1).0);
                 thread.framework_thread = thread.framework_thread.max(record.word(2));
             }
             Tag::ThreadName => {
@@ -274,7 +276,8 @@ fn threads_of(mut parts: Vec<PartOnDisk>, known: &BTreeMap<u32, Known>) -> Vec<S
     let thread = |(ordinal, parts): (u32, &[PartOnDisk])| {
         let Known { tid, framework_thread, name: (_, name) } =
             known.get(&parts[0].ordinal).cloned().unwrap_or_default();
-        StreamedThread { thread: Thread { ordinal, tid, framework_thread, name }, parts: parts.to_vec() }
+        let thread = Thread { ordinal, tid, framework_thread, name, handle: 0 };
+        StreamedThread { thread, parts: parts.to_vec() }
     };
     (0..).zip(of_threads).map(thread).collect()
 }

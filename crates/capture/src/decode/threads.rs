@@ -1,5 +1,6 @@
 //! All threads of a process, replayed and put together.
 
+use super::device;
 use super::elsewhere::{end_elsewhere, end_steps_elsewhere};
 use super::events::{Event, Mark, Sample, StepRange, Window};
 use super::parts::Part;
@@ -7,6 +8,7 @@ use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
+use crate::device::DeviceReport;
 use crate::huge::prefer_large_pages;
 use crate::layout::NO_THREAD;
 use crate::memory::MemoryEvent;
@@ -27,6 +29,9 @@ pub(crate) struct Decoded {
     pub(crate) optimizer_steps: Vec<Mark>,
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) device: Vec<DeviceReport>,
+    /// What of a device could not be placed, in words.
+    pub(crate) device_damage: Option<String>,
     pub(crate) windows: Vec<Window>,
     /// The last moment at which the process is known to have lived.
     pub(crate) last_ns: i64,
@@ -69,7 +74,9 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
     let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
     memory.sort_by_key(|event| (event.thread, event.time_ns));
-    let threads = threads.into_iter().map(|thread| thread.thread).collect();
+    let reports = threads.iter().flat_map(|thread| &thread.device).copied().collect();
+    let mut threads: Vec<Thread> = threads.into_iter().map(|thread| thread.thread).collect();
+    let (device, device_damage) = device::finish(reports, process, clock, &mut threads, last_ns);
     Decoded {
         threads,
         names,
@@ -78,6 +85,8 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
         optimizer_steps,
         memory,
         samples,
+        device,
+        device_damage,
         windows,
         last_ns,
         last_ticks,

@@ -1,24 +1,13 @@
 //! Allocations, frees and allocations that failed.
 
+use super::devices::Devices;
 use super::{Placed, fact};
-use std::collections::{BTreeMap, HashMap};
-use stepscope_capture::{Capture, MemoryEvent as Recorded};
-use stepscope_trace::{Device, DeviceId, FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
+use std::collections::BTreeMap;
+use stepscope_capture::Capture;
+use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
 
-/// PyTorch's number of the host among the kinds of devices; a process uses one other kind.
+/// PyTorch's number of the host among the kinds of devices.
 const HOST: u8 = 0;
-
-/// The devices that a run's processes use, by rank and number.
-#[derive(Default)]
-pub(super) struct Devices(HashMap<(u32, i64), DeviceId>);
-
-impl Devices {
-    fn of(&mut self, rank: u32, event: &Recorded, builder: &mut TraceBuilder) -> Option<DeviceId> {
-        let ordinal = (event.device_type != HOST).then(|| i64::from(event.device_index.unwrap_or(0)))?;
-        let device = || builder.add_device(Device { rank, ordinal, ..Device::default() });
-        Some(*self.0.entry((rank, ordinal)).or_insert_with(device))
-    }
-}
 
 impl Placed<'_> {
     pub(super) fn add_memory(
@@ -29,7 +18,8 @@ impl Placed<'_> {
         builder: &mut TraceBuilder,
     ) {
         for event in &self.capture.memory {
-            let device = devices.of(rank, event, builder);
+            let ordinal = (event.device_type != HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
+            let device = ordinal.map(|ordinal| devices.of(rank, ordinal, builder));
             let seen = MemoryEvent {
                 time_ns: self.place(event.time_ns, event.time_ns).0,
                 track: tracks[&event.thread],

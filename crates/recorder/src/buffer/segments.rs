@@ -85,11 +85,18 @@ impl ThreadBuffer {
     pub(crate) fn introduce(&mut self, is_named: bool, facts: &[(String, String)]) {
         // SAFETY: a plain system call.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u64;
+        // SAFETY: as above.
+        let handle = unsafe { libc::pthread_self() } as u32;
         let who = u64::from(self.ordinal) | u64::from(self.part) << 32;
         self.part += 1;
         // Written into the segment at hand: asking for room could move to another capture, where the ordinal is another.
         let at_ticks = ticks();
-        self.write(at_ticks, Tag::Thread, &[who, tid, framework_thread()], &[]);
+        self.write(
+            at_ticks,
+            Tag::Thread,
+            &[who, tid & u64::from(u32::MAX) | u64::from(handle) << 32, framework_thread()],
+            &[],
+        );
         self.reference = Reference::at_thread(at_ticks);
         if is_named {
             let name = thread_name();

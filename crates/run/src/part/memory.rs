@@ -1,10 +1,12 @@
-//! The columns of allocations and frees. Parts written before there were any do not have them.
+//! The columns of allocations and frees, some of which devices' reports use as well. Parts written before there were any
+//! do not have them.
 
+use super::device;
 use super::reading::column;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
-use stepscope_capture::MemoryEvent;
+use stepscope_capture::{DeviceReport, MemoryEvent};
 
 /// The kind of an allocation's or a free's row.
 pub(super) const ALLOCATION: &str = "memory";
@@ -26,16 +28,28 @@ pub(super) fn fields() -> [Field; 6] {
     ]
 }
 
-/// The columns, from each row's event.
-pub(super) fn columns<'a>(events: impl Iterator<Item = Option<&'a MemoryEvent>> + Clone) -> [ArrayRef; 6] {
-    let of = || events.clone();
+/// The columns, from each row's event or report.
+pub(super) fn columns<'a>(
+    rows: impl Iterator<Item = (Option<&'a MemoryEvent>, Option<&'a DeviceReport>)> + Clone,
+) -> [ArrayRef; 6] {
+    let of = || rows.clone().map(|(event, _)| event);
+    let bytes = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| {
+        event.map(|event| event.bytes).or_else(|| device::bytes(report?))
+    };
+    let device_type = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| {
+        event.map(|event| event.device_type).or_else(|| Some(report?.device_type))
+    };
+    let device_index = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| match event {
+        Some(event) => event.device_index,
+        None => device::device_index(report?),
+    };
     [
         Arc::new(of().map(|event| event?.address).collect::<UInt64Array>()),
-        Arc::new(of().map(|event| Some(event?.bytes)).collect::<Int64Array>()),
+        Arc::new(rows.clone().map(bytes).collect::<Int64Array>()),
         Arc::new(of().map(|event| event?.allocated_bytes).collect::<Int64Array>()),
         Arc::new(of().map(|event| event?.reserved_bytes).collect::<Int64Array>()),
-        Arc::new(of().map(|event| Some(event?.device_type)).collect::<UInt8Array>()),
-        Arc::new(of().map(|event| event?.device_index).collect::<UInt8Array>()),
+        Arc::new(rows.clone().map(device_type).collect::<UInt8Array>()),
+        Arc::new(rows.clone().map(device_index).collect::<UInt8Array>()),
     ]
 }
 

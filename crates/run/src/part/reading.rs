@@ -2,7 +2,7 @@
 
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
-use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_BATCH, ThreadMetadata, memory};
+use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_BATCH, ThreadMetadata, device, memory};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -21,7 +21,7 @@ use std::path::Path;
 use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread, Window};
 
 /// Columns of texts that a part may do without.
-const OPTIONAL_TEXTS: [&str; 4] = ["overload", "inputs", "collective", "module_class"];
+const OPTIONAL_TEXTS: [&str; 5] = ["overload", "inputs", "collective", "module_class", "device"];
 
 /// How a part's process ended, and how many rows it has, without reading them.
 pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
@@ -87,6 +87,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
     capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
+    capture.device.sort_by_key(|report| report.record.span());
     capture.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     Ok(capture)
 }
@@ -110,6 +111,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         tid: thread.tid,
         framework_thread: thread.framework_thread,
         name: thread.name,
+        handle: 0,
     };
     let window = |(time_ns, is_on, cycle)| Window { time_ns, is_on, cycle };
     Some(Capture {
@@ -134,6 +136,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
         samples: Vec::new(),
+        device: Vec::new(),
         windows: metadata.windows.into_iter().map(window).collect(),
         dropped: metadata.dropped,
         is_disk_full: metadata.is_disk_full,
@@ -167,6 +170,7 @@ fn read_batch(
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
+    let of_devices = device::Columns::of(batch);
     let collectives = Collectives::of(batch);
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
     let module_class = Text::of(batch, "module_class");
@@ -176,8 +180,18 @@ fn read_batch(
     for row in 0..batch.num_rows() {
         let start_ns = start.value(row).saturating_sub(capture.unix_offset_ns);
         let (end_ns, is_unfinished) = (start_ns.saturating_add(dur.value(row).max(0)), unfinished.value(row));
-        let thread = Some(thread.value(row)).filter(|thread| (*thread as usize) < capture.threads.len())?;
-        match kind.value(row)? {
+        let known = |thread: &u32| (*thread as usize) < capture.threads.len();
+        let thread = thread.is_valid(row).then(|| thread.value(row)).filter(known);
+        let kind = kind.value(row)?;
+        if device::is_device(kind) {
+            let found =
+                device::DeviceRow { kind, name: name.value(row)?, start_ns, end_ns, thread, value: value_of(row) };
+            let report = of_devices.as_ref()?.report(row, &found, capture, names)?;
+            capture.device.push(report);
+            continue;
+        }
+        let thread = thread?;
+        match kind {
             "step" => {
                 let number = step.is_valid(row).then(|| step.value(row))?;
                 capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });

@@ -10,6 +10,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         tid: 100 + u64::from(ordinal),
         framework_thread: u64::from(ordinal),
         name: String::new(),
+        handle: 0,
     };
     let event = |&(thread, name, scope, start_ns, end_ns): &(u32, u32, u8, i64, i64)| Event {
         thread,
@@ -46,6 +47,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         optimizer_steps: vec![],
         memory: vec![],
         samples: vec![],
+        device: vec![],
         overloads: vec![],
         inputs: vec![],
         ring: None,

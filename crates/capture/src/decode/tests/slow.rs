@@ -141,7 +141,7 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32)
 
 fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &mut Slow, all: &mut Ticks) {
     let thread = slow.threads.len() as u32;
-    let mut known = Thread { ordinal: thread, tid: 0, framework_thread: 0, name: String::new() };
+    let mut known = Thread { ordinal: thread, ..Thread::default() };
     let (mut open, mut open_calls): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut open_step: Option<usize> = None;
     let end =
@@ -151,7 +151,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             let inputs = Inputs::read(record.bytes(8, record.halves(0).0 as usize));
             all.events[*last].value = inputs.map(|inputs| inputs.concrete);
         }
-        if is_of_process(record.tag) || record.tag == Tag::Pad {
+        if is_of_process(record.tag) || matches!(record.tag, Tag::Pad | Tag::Device) {
             continue;
         }
         let (ticks, word) = (record.ticks, record.word(0));
@@ -163,7 +163,8 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
         };
         match record.tag {
             Tag::Thread => {
-                known.tid = record.word(1);
+                known.tid = record.word(1) & 0xffff_ffff;
+                known.handle = (record.word(1) >> 32) as u32;
                 known.framework_thread = known.framework_thread.max(record.word(2));
             }
             Tag::ThreadName => known.name = record.text(8, word as u32 as usize),

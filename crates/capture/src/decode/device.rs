@@ -1,0 +1,69 @@
+//! What devices' profilers reported, by the clock and the threads of the capture.
+
+use super::process::ProcessRecords;
+use crate::Thread;
+use crate::clock::{ClockPoint, TickClock};
+use crate::device::{DeviceRecord, DeviceReport};
+use std::collections::HashMap;
+
+/// The reports in order, and what of them could not be placed, in words. A thread that recorded nothing itself is added
+/// to `threads`; a range that was open when recording ended reaches to `last_ns`.
+pub(super) fn finish(
+    mut reports: Vec<DeviceReport>,
+    process: &ProcessRecords,
+    clock: &TickClock,
+    threads: &mut Vec<Thread>,
+    last_ns: i64,
+) -> (Vec<DeviceReport>, Option<String>) {
+    if reports.is_empty() {
+        return (reports, None);
+    }
+    let Some(clock) = device_clock(process, clock) else {
+        let told = format!("{} reports of a device's profiler whose clock was never read", reports.len());
+        return (Vec::new(), Some(told));
+    };
+    let mut by_handle: HashMap<u32, u32> = HashMap::new();
+    // A number of a thread that ended may be given to a later one: nothing tells them apart.
+    by_handle.extend(threads.iter().filter(|thread| thread.handle != 0).map(|thread| (thread.handle, thread.ordinal)));
+    for report in &mut reports {
+        place(&mut report.record, &clock, last_ns);
+        let names = process.names.len();
+        if let Some(name) = report.record.name_mut() {
+            *name = name.filter(|id| (*id as usize) < names);
+        }
+        if let Some(thread) = report.record.thread_mut() {
+            let handle = *thread;
+            *thread = *by_handle.entry(handle).or_insert_with(|| add_thread(handle, threads));
+        }
+    }
+    reports.sort_by_key(|report| report.record.span());
+    (reports, None)
+}
+
+/// From the nanoseconds of the device's profiler to those of the monotonic clock; `None` when it was never read.
+fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock> {
+    let moments = process.device_moments.iter();
+    let mut points = moments.map(|(device_ns, ticks)| ClockPoint {
+        ticks: *device_ns as u64,
+        monotonic_ns: clock.monotonic_ns(*ticks),
+        unix_ns: 0,
+    });
+    let first = points.next()?;
+    Some(TickClock::new(first, points))
+}
+
+fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {
+    let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
+    if let Some((start_ns, end_ns)) = record.span_mut() {
+        *start_ns = clock.monotonic_ns(*start_ns as u64);
+        *end_ns = if is_open { last_ns } else { clock.monotonic_ns(*end_ns as u64) };
+        *end_ns = (*end_ns).max(*start_ns);
+    }
+}
+
+fn add_thread(handle: u32, threads: &mut Vec<Thread>) -> u32 {
+    let ordinal = threads.len() as u32;
+    let name = if handle == 0 { "no thread".to_string() } else { format!("thread {handle:#x}") };
+    threads.push(Thread { ordinal, name, handle, ..Thread::default() });
+    ordinal
+}

@@ -1,0 +1,311 @@
+//! How reports are laid out in words.
+
+use super::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, LONGEST, MemoryKind, NO_NAME, Overhead, Range, Wait, WaitKind,
+    Work, WorkKind,
+};
+
+/// In place of a stream: all of them.
+const ALL_STREAMS: u32 = u32::MAX;
+
+/// The number of a kind of record.
+mod kind {
+    pub(super) const KERNEL: u8 = 1;
+    pub(super) const COPY: u8 = 2;
+    pub(super) const FILL: u8 = 3;
+    pub(super) const GRAPH: u8 = 4;
+    pub(super) const CALL: u8 = 5;
+    pub(super) const WAIT: u8 = 6;
+    pub(super) const EVENT_RECORDED: u8 = 7;
+    pub(super) const OVERHEAD: u8 = 8;
+    pub(super) const RANGE: u8 = 9;
+    pub(super) const LOST: u8 = 10;
+}
+
+/// The words of a record after its first one.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    words: [u64; LONGEST - 1],
+    len: usize,
+}
+
+impl Words {
+    /// As a slice.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+
+    fn push(&mut self, word: u64) {
+        self.words[self.len] = word;
+        self.len += 1;
+    }
+
+    fn push_halves(&mut self, low: u32, high: u32) {
+        self.push(u64::from(low) | u64::from(high) << 32);
+    }
+
+    fn push_span(&mut self, start_ns: i64, end_ns: i64) {
+        self.push(start_ns as u64);
+        self.push(end_ns as u64);
+    }
+}
+
+/// The words of a record after its first one, for a device of PyTorch's type `device_type`.
+pub fn encode(record: &DeviceRecord, device_type: u8) -> Words {
+    let mut words = Words { words: [0; LONGEST - 1], len: 1 };
+    let kind = match record {
+        DeviceRecord::Work(work) => encode_work(work, &mut words),
+        DeviceRecord::Call(call) => {
+            words.push_span(call.start_ns, call.end_ns);
+            words.push_halves(call.name.unwrap_or(NO_NAME), call.api as u32);
+            words.push_halves(call.thread, call.correlation);
+            words.push(u64::from(call.status));
+            kind::CALL
+        }
+        DeviceRecord::Wait(wait) => {
+            words.push_span(wait.start_ns, wait.end_ns);
+            words.push_halves(wait.context, wait.stream.unwrap_or(ALL_STREAMS));
+            words.push_halves(wait.correlation, wait.event);
+            words.push_halves(wait.kind as u32, 0);
+            words.push(wait.event_sync);
+            kind::WAIT
+        }
+        DeviceRecord::EventRecorded(event) => {
+            words.push_halves(event.context, event.stream);
+            words.push_halves(event.correlation, event.event);
+            words.push(event.event_sync);
+            kind::EVENT_RECORDED
+        }
+        DeviceRecord::Overhead(overhead) => {
+            words.push_span(overhead.start_ns, overhead.end_ns);
+            words.push_halves(overhead.name.unwrap_or(NO_NAME), overhead.thread);
+            kind::OVERHEAD
+        }
+        DeviceRecord::Range(range) => {
+            words.push_span(range.start_ns, range.end_ns);
+            words.push_halves(range.name.unwrap_or(NO_NAME), range.thread);
+            kind::RANGE
+        }
+        DeviceRecord::Lost(count) => {
+            words.push(*count);
+            kind::LOST
+        }
+    };
+    words.words[0] = u64::from(kind) | u64::from(device_type) << 8 | (words.len as u64 - 1) << 32;
+    words
+}
+
+fn encode_work(work: &Work, words: &mut Words) -> u8 {
+    words.push_span(work.start_ns, work.end_ns);
+    words.push_halves(work.device, work.context);
+    words.push_halves(work.stream, work.correlation);
+    words.push(work.graph_node);
+    match work.kind {
+        WorkKind::Kernel { name, grid, block, registers, static_shared_bytes, dynamic_shared_bytes } => {
+            words.push_halves(work.graph, name.unwrap_or(NO_NAME));
+            words.push_halves(grid[0], grid[1]);
+            words.push_halves(grid[2], registers);
+            words.push_halves(block[0], block[1]);
+            words.push_halves(block[2], static_shared_bytes);
+            words.push_halves(dynamic_shared_bytes, 0);
+            kind::KERNEL
+        }
+        WorkKind::Copy { bytes, direction, source, destination, devices } => {
+            let kinds = [direction as u8, source as u8, destination as u8, u8::from(devices.is_some())];
+            words.push_halves(work.graph, u32::from_le_bytes(kinds));
+            words.push(bytes);
+            let (from, to) = devices.unwrap_or_default();
+            words.push_halves(from, to);
+            kind::COPY
+        }
+        WorkKind::Fill { bytes, memory } => {
+            words.push_halves(work.graph, memory as u32);
+            words.push(bytes);
+            kind::FILL
+        }
+        WorkKind::Graph => {
+            words.push_halves(work.graph, 0);
+            kind::GRAPH
+        }
+    }
+}
+
+/// What a record says whose words after the first one are `words`, and PyTorch's type of the device; `None` for kinds
+/// that are not known. Words that are missing count as 0.
+pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
+    let word = |at: usize| words.get(at).copied().unwrap_or(0);
+    let ns = |at: usize| word(at) as i64;
+    let low = |at: usize| word(at) as u32;
+    let high = |at: usize| (word(at) >> 32) as u32;
+    let name = |id: u32| Some(id).filter(|id| *id != NO_NAME);
+    let (start_ns, end_ns) = (ns(1), ns(2));
+    let work = |kind: WorkKind| {
+        DeviceRecord::Work(Work {
+            kind,
+            start_ns,
+            end_ns,
+            device: low(3),
+            context: high(3),
+            stream: low(4),
+            correlation: high(4),
+            graph_node: word(5),
+            graph: low(6),
+        })
+    };
+    let record = match word(0) as u8 {
+        kind::KERNEL => work(WorkKind::Kernel {
+            name: name(high(6)),
+            grid: [low(7), high(7), low(8)],
+            registers: high(8),
+            block: [low(9), high(9), low(10)],
+            static_shared_bytes: high(10),
+            dynamic_shared_bytes: low(11),
+        }),
+        kind::COPY => {
+            let [direction, source, destination, is_peer] = high(6).to_le_bytes();
+            work(WorkKind::Copy {
+                bytes: word(7),
+                direction: Direction::from_number(direction),
+                source: MemoryKind::from_number(source),
+                destination: MemoryKind::from_number(destination),
+                devices: (is_peer != 0).then(|| (low(8), high(8))),
+            })
+        }
+        kind::FILL => work(WorkKind::Fill { bytes: word(7), memory: MemoryKind::from_number(high(6) as u8) }),
+        kind::GRAPH => work(WorkKind::Graph),
+        kind::CALL => DeviceRecord::Call(Call {
+            api: Api::from_number(high(3) as u8),
+            name: name(low(3)),
+            start_ns,
+            end_ns,
+            thread: low(4),
+            correlation: high(4),
+            status: low(5),
+        }),
+        kind::WAIT => DeviceRecord::Wait(Wait {
+            kind: WaitKind::from_number(low(5) as u8),
+            start_ns,
+            end_ns,
+            context: low(3),
+            stream: Some(high(3)).filter(|stream| *stream != ALL_STREAMS),
+            correlation: low(4),
+            event: high(4),
+            event_sync: word(6),
+        }),
+        kind::EVENT_RECORDED => DeviceRecord::EventRecorded(EventRecorded {
+            context: low(1),
+            stream: high(1),
+            correlation: low(2),
+            event: high(2),
+            event_sync: word(3),
+        }),
+        kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
+        kind::RANGE => DeviceRecord::Range(Range { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
+        kind::LOST => DeviceRecord::Lost(word(1)),
+        _ => return None,
+    };
+    Some((record, (word(0) >> 8) as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(kind: WorkKind) -> DeviceRecord {
+        DeviceRecord::Work(Work {
+            kind,
+            start_ns: 10,
+            end_ns: 25,
+            device: 3,
+            context: 1,
+            stream: 7,
+            correlation: 123_456,
+            graph: 9,
+            graph_node: 1 << 40,
+        })
+    }
+
+    #[test]
+    fn every_report_is_read_as_it_was_written() {
+        let kernel = WorkKind::Kernel {
+            name: Some(77),
+            grid: [u32::MAX, 2, 3],
+            block: [1024, 1, 64],
+            registers: 255,
+            static_shared_bytes: 49_152,
+            dynamic_shared_bytes: 232_448,
+        };
+        let copy = WorkKind::Copy {
+            bytes: 1 << 35,
+            direction: Direction::PeerToPeer,
+            source: MemoryKind::Pinned,
+            destination: MemoryKind::Device,
+            devices: Some((0, 5)),
+        };
+        let call = Call {
+            api: Api::Runtime,
+            name: Some(2),
+            start_ns: -5,
+            end_ns: 9,
+            thread: 0xdead_beef,
+            correlation: 4,
+            status: 700,
+        };
+        let wait = Wait {
+            kind: WaitKind::StreamWaitEvent,
+            start_ns: 1,
+            end_ns: 2,
+            context: 3,
+            stream: Some(4),
+            correlation: 5,
+            event: 6,
+            event_sync: 7,
+        };
+        let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8 };
+        for record in [
+            work(kernel),
+            work(copy),
+            work(WorkKind::Copy {
+                bytes: 4,
+                direction: Direction::HostToDevice,
+                source: MemoryKind::Pageable,
+                destination: MemoryKind::Device,
+                devices: None,
+            }),
+            work(WorkKind::Fill { bytes: 12, memory: MemoryKind::Device }),
+            work(WorkKind::Graph),
+            DeviceRecord::Call(call),
+            DeviceRecord::Wait(wait),
+            DeviceRecord::Wait(Wait { stream: None, ..wait }),
+            DeviceRecord::EventRecorded(EventRecorded {
+                event: 1,
+                event_sync: 2,
+                context: 3,
+                stream: 4,
+                correlation: 5,
+            }),
+            DeviceRecord::Overhead(Overhead { name: Some(1), start_ns: 2, end_ns: 3, thread: 4 }),
+            DeviceRecord::Range(range),
+            DeviceRecord::Lost(12),
+        ] {
+            let words = encode(&record, 1);
+            assert_eq!(decode(words.as_slice()), Some((record, 1)));
+            assert_eq!(words.as_slice()[0] >> 32, words.as_slice().len() as u64 - 1);
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_over() {
+        assert_eq!(decode(&[255 | 3 << 32, 1, 2, 3]), None);
+        assert_eq!(decode(&[]), None);
+    }
+
+    #[test]
+    fn numbers_and_names_lead_back() {
+        assert!(Direction::ALL.iter().all(|one| Direction::from_number(*one as u8) == *one));
+        assert!(MemoryKind::ALL.iter().all(|one| MemoryKind::from_name(one.as_str()) == *one));
+        assert!(WaitKind::ALL.iter().all(|one| WaitKind::from_name(one.as_str()) == *one));
+        assert!(Api::ALL.iter().all(|one| Api::from_number(*one as u8) == *one));
+        assert_eq!(Direction::from_number(200), Direction::Unknown);
+    }
+}

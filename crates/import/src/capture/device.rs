@@ -1,0 +1,293 @@
+//! What devices' profilers reported: work on streams, calls on threads, waits.
+
+use super::devices::Devices;
+use super::{Placed, fact};
+use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
+use std::collections::{BTreeMap, HashMap};
+use stepscope_base::StringId;
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Wait, WaitKind, Work, WorkKind,
+};
+use stepscope_capture::{Capture, DeviceReport};
+use stepscope_trace::{
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, LaunchKey, ProcessId, SliceId,
+    SliceKind, SyncKind, Synchronization, TraceBuilder, Track, TrackId, TrackKind,
+};
+
+/// Where the reports of a process go.
+struct Reader<'a, 'b> {
+    placed: &'a Placed<'a>,
+    process: ProcessId,
+    rank: u32,
+    threads: &'a BTreeMap<u32, TrackId>,
+    devices: &'a mut Devices,
+    builder: &'b mut TraceBuilder,
+    /// Tracks by kind, device and stream.
+    tracks: HashMap<(TrackKind, DeviceId, Option<i64>), TrackId>,
+    overhead: Option<TrackId>,
+    /// The device of each context.
+    contexts: HashMap<u32, i64>,
+    /// Recordings of each event in order: correlation id, which recording, stream.
+    recordings: HashMap<u32, Vec<EventRecorded>>,
+    kernels: HashMap<u32, Kernel>,
+}
+
+/// What a kernel's name says.
+#[derive(Clone, Copy)]
+struct Kernel {
+    name: StringId,
+    communicates: bool,
+    uses_tensor_cores: bool,
+}
+
+impl Placed<'_> {
+    /// Adds what a process's devices did; `threads` are the tracks of its threads.
+    pub(super) fn add_device_reports(
+        &self,
+        (process, rank): (ProcessId, u32),
+        threads: &BTreeMap<u32, TrackId>,
+        devices: &mut Devices,
+        builder: &mut TraceBuilder,
+    ) {
+        let reports = &self.capture.device;
+        if reports.is_empty() {
+            return;
+        }
+        let mut reader = Reader {
+            placed: self,
+            process,
+            rank,
+            threads,
+            devices,
+            builder,
+            tracks: HashMap::new(),
+            overhead: None,
+            contexts: contexts_of(reports),
+            recordings: recordings_of(reports),
+            kernels: HashMap::new(),
+        };
+        reports.iter().for_each(|report| reader.add(&report.record));
+    }
+}
+
+/// Which device each context is of, as the work on it tells.
+fn contexts_of(reports: &[DeviceReport]) -> HashMap<u32, i64> {
+    let of_work = |report: &DeviceReport| match &report.record {
+        DeviceRecord::Work(work) => Some((work.context, i64::from(work.device))),
+        _ => None,
+    };
+    reports.iter().filter_map(of_work).collect()
+}
+
+fn recordings_of(reports: &[DeviceReport]) -> HashMap<u32, Vec<EventRecorded>> {
+    let mut all: HashMap<u32, Vec<EventRecorded>> = HashMap::new();
+    for report in reports {
+        if let DeviceRecord::EventRecorded(event) = report.record {
+            all.entry(event.event).or_default().push(event);
+        }
+    }
+    // Calls are numbered in their order.
+    all.values_mut().for_each(|recordings| recordings.sort_by_key(|event| event.correlation));
+    all
+}
+
+impl Reader<'_, '_> {
+    fn add(&mut self, record: &DeviceRecord) {
+        match record {
+            DeviceRecord::Work(work) => self.add_work(work),
+            DeviceRecord::Call(call) => self.add_call(call),
+            DeviceRecord::Wait(wait) => self.add_wait(wait),
+            DeviceRecord::Overhead(overhead) => {
+                let track = *self.overhead.get_or_insert_with(|| {
+                    self.builder.add_track(Track::new(TrackKind::Other, self.process, "profiler overhead"))
+                });
+                let name = self.name(overhead.name);
+                self.add_slice(track, SliceKind::Overhead, name, (overhead.start_ns, overhead.end_ns));
+            }
+            DeviceRecord::Range(range) => {
+                let name = self.name(range.name);
+                let track = self.threads[&range.thread];
+                self.add_slice(track, SliceKind::Annotation, name, (range.start_ns, range.end_ns));
+            }
+            DeviceRecord::Lost(count) => {
+                self.builder.findings.add_count(FindingCode::DeviceReportsLost, *count);
+            }
+            DeviceRecord::EventRecorded(_) => {}
+        }
+    }
+
+    fn add_work(&mut self, work: &Work) {
+        let device = self.devices.of(self.rank, i64::from(work.device), self.builder);
+        let stream = Some(i64::from(work.stream));
+        let (kind, class, name, is_pageable, tensor_cores) = self.seen(work);
+        let track = self.track(TrackKind::Stream, device, stream);
+        let slice = self.add_slice(track, kind, name, (work.start_ns, work.end_ns));
+        self.correlate(slice, work.correlation);
+        let event = DeviceEvent {
+            stream,
+            is_pageable,
+            uses_tensor_cores: tensor_cores,
+            graph: Some(i64::from(work.graph)).filter(|graph| *graph != 0),
+            graph_node: Some(work.graph_node as i64).filter(|node| *node != 0),
+            ..DeviceEvent::new(slice, device, class)
+        };
+        let event = match work.kind {
+            WorkKind::Kernel { grid, block, registers, static_shared_bytes, dynamic_shared_bytes, .. } => {
+                let blocks = grid.iter().map(|blocks| f64::from(*blocks)).product::<f64>();
+                let sms = self.builder.device_mut(device).sm_count;
+                DeviceEvent {
+                    grid: Some(grid),
+                    block: Some(block),
+                    registers: Some(registers),
+                    shared_bytes: Some(u64::from(static_shared_bytes) + u64::from(dynamic_shared_bytes)),
+                    blocks_per_sm: sms.filter(|sms| *sms > 0).map(|sms| (blocks / f64::from(sms)) as f32),
+                    ..event
+                }
+            }
+            WorkKind::Copy { bytes, .. } | WorkKind::Fill { bytes, .. } => {
+                DeviceEvent { bytes: i64::try_from(bytes).ok(), ..event }
+            }
+            WorkKind::Graph => event,
+        };
+        self.builder.add_device_event(event);
+    }
+
+    /// What a piece of work is in the model: kind, class, name, whether it copies pageable memory, whether it uses tensor
+    /// cores.
+    fn seen(&mut self, work: &Work) -> (SliceKind, DeviceEventClass, StringId, Option<bool>, bool) {
+        match work.kind {
+            WorkKind::Kernel { name, .. } => {
+                let kernel = self.kernel(name);
+                let class =
+                    if kernel.communicates { DeviceEventClass::Communication } else { DeviceEventClass::Compute };
+                let tensor_cores = kernel.uses_tensor_cores && !kernel.communicates;
+                (SliceKind::Kernel, class, kernel.name, None, tensor_cores)
+            }
+            WorkKind::Copy { direction, source, destination, .. } => {
+                let text = format!("Memcpy {} ({} -> {})", direction.as_str(), source.as_str(), destination.as_str());
+                let name = self.builder.strings.intern(&text);
+                let is_one = |kind| source == kind || destination == kind;
+                let is_pageable = match () {
+                    () if is_one(MemoryKind::Pageable) => Some(true),
+                    () if is_one(MemoryKind::Pinned) => Some(false),
+                    () => None,
+                };
+                (SliceKind::Memcpy, DeviceEventClass::Memcpy(copy_direction(direction)), name, is_pageable, false)
+            }
+            WorkKind::Fill { memory, .. } => {
+                let name = self.builder.strings.intern(&format!("Memset ({})", memory.as_str()));
+                (SliceKind::Memset, DeviceEventClass::Memset, name, None, false)
+            }
+            WorkKind::Graph => {
+                let name = self.builder.strings.intern("CUDA graph");
+                (SliceKind::Kernel, DeviceEventClass::Compute, name, None, false)
+            }
+        }
+    }
+
+    fn kernel(&mut self, name: Option<u32>) -> Kernel {
+        if let Some(known) = name.and_then(|name| self.kernels.get(&name)) {
+            return *known;
+        }
+        let text = name.and_then(|name| self.placed.capture.names.get(name as usize));
+        let text = text.map_or("(name lost)", String::as_str);
+        let kernel = Kernel {
+            name: self.builder.strings.intern(text),
+            communicates: is_communication_kernel(text),
+            uses_tensor_cores: uses_tensor_cores(text),
+        };
+        self.kernels.extend(name.map(|name| (name, kernel)));
+        kernel
+    }
+
+    fn add_call(&mut self, call: &Call) {
+        let name = self.name(call.name);
+        let kind = match call.api {
+            _ if is_host_sync_call(self.builder.strings.get(name)) => SliceKind::HostSync,
+            Api::Runtime => SliceKind::Runtime,
+            Api::Driver => SliceKind::Driver,
+        };
+        let track = self.threads[&call.thread];
+        let slice = self.add_slice(track, kind, name, (call.start_ns, call.end_ns));
+        self.correlate(slice, call.correlation);
+    }
+
+    fn add_wait(&mut self, wait: &Wait) {
+        let ordinal = self.contexts.get(&wait.context).copied().unwrap_or(0);
+        let device = self.devices.of(self.rank, ordinal, self.builder);
+        let stream = wait.stream.map(i64::from);
+        let track = self.track(TrackKind::StreamSync, device, stream);
+        let name = self.builder.strings.intern(wait.kind.as_str());
+        let slice = self.add_slice(track, SliceKind::Synchronization, name, (wait.start_ns, wait.end_ns));
+        self.correlate(slice, wait.correlation);
+        let recording = self.recording(wait);
+        let kind = match wait.kind {
+            WaitKind::Unknown => SyncKind::Unknown,
+            WaitKind::Event => SyncKind::Event,
+            WaitKind::StreamWaitEvent => SyncKind::StreamWaitEvent,
+            WaitKind::Stream => SyncKind::Stream,
+            WaitKind::Context => SyncKind::Device,
+        };
+        let event_stream = recording.map(|event| i64::from(event.stream));
+        let found = Synchronization { slice, kind, device, stream, event_stream, call: None, event_record: None };
+        self.builder.add_synchronization(found, recording.map(|event| i64::from(event.correlation)));
+    }
+
+    /// The recording that a wait is for: the one it names, else the event's last one before it.
+    fn recording(&self, wait: &Wait) -> Option<EventRecorded> {
+        if !matches!(wait.kind, WaitKind::Event | WaitKind::StreamWaitEvent) {
+            return None;
+        }
+        let recordings = self.recordings.get(&wait.event)?;
+        let named = recordings.iter().find(|event| wait.event_sync != 0 && event.event_sync == wait.event_sync);
+        let before = recordings.partition_point(|event| event.correlation < wait.correlation);
+        named.or_else(|| recordings.get(before.checked_sub(1)?)).copied()
+    }
+
+    fn name(&mut self, id: Option<u32>) -> StringId {
+        let text = id.and_then(|id| self.placed.capture.names.get(id as usize));
+        self.builder.strings.intern(text.map_or("(name lost)", String::as_str))
+    }
+
+    fn add_slice(&mut self, track: TrackId, kind: SliceKind, name: StringId, (start, end): (i64, i64)) -> SliceId {
+        let (start_ns, dur_ns) = self.placed.place(start, end);
+        self.builder.add_slice(track, kind, name, start_ns, dur_ns)
+    }
+
+    fn correlate(&mut self, slice: SliceId, correlation: u32) {
+        // 0 is none.
+        if correlation != 0 {
+            let key = LaunchKey { process: self.process, correlation: i64::from(correlation) };
+            self.builder.set_correlation(slice, key);
+        }
+    }
+
+    fn track(&mut self, kind: TrackKind, device: DeviceId, stream: Option<i64>) -> TrackId {
+        let Self { tracks, builder, process, .. } = self;
+        *tracks.entry((kind, device, stream)).or_insert_with(|| {
+            let name = stream.map_or_else(|| "all streams".to_string(), |stream| format!("stream {stream}"));
+            let mut track = Track::new(kind, *process, name);
+            (track.device, track.stream) = (Some(device), stream);
+            builder.add_track(track)
+        })
+    }
+}
+
+fn copy_direction(direction: Direction) -> CopyDirection {
+    match direction {
+        Direction::HostToDevice | Direction::HostToArray => CopyDirection::HostToDevice,
+        Direction::DeviceToHost | Direction::ArrayToHost => CopyDirection::DeviceToHost,
+        Direction::DeviceToDevice | Direction::ArrayToArray | Direction::ArrayToDevice | Direction::DeviceToArray => {
+            CopyDirection::DeviceToDevice
+        }
+        Direction::PeerToPeer => CopyDirection::PeerToPeer,
+        Direction::HostToHost | Direction::Unknown => CopyDirection::Unknown,
+    }
+}
+
+/// Turns what is missing into findings; `who` names the process.
+pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
+    if let Some(reason) = fact(capture, "device_refused") {
+        findings.add(FindingCode::DeviceNotRecorded, || format!("{}: {reason}", who()));
+    }
+}

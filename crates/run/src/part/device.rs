@@ -1,0 +1,352 @@
+//! The rows of what devices' profilers reported: stream and correlation in columns, the rest as a JSON object.
+
+use super::reading::{NameIds, Text, column, name_id};
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array};
+use arrow_schema::{DataType, Field};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+};
+use stepscope_capture::{Capture, DeviceReport};
+
+/// Kinds of rows.
+mod kind {
+    pub(super) const KERNEL: &str = "kernel";
+    pub(super) const COPY: &str = "memcpy";
+    pub(super) const FILL: &str = "memset";
+    pub(super) const GRAPH: &str = "graph";
+    pub(super) const RUNTIME_CALL: &str = "runtime_call";
+    pub(super) const DRIVER_CALL: &str = "driver_call";
+    pub(super) const WAIT: &str = "synchronization";
+    pub(super) const EVENT_RECORDED: &str = "event_record";
+    pub(super) const OVERHEAD: &str = "overhead";
+    pub(super) const RANGE: &str = "device_range";
+    pub(super) const LOST: &str = "device_lost";
+}
+
+/// The kind of a report's row.
+pub(super) fn kind(report: &DeviceReport) -> &'static str {
+    match &report.record {
+        DeviceRecord::Work(work) => match work.kind {
+            WorkKind::Kernel { .. } => kind::KERNEL,
+            WorkKind::Copy { .. } => kind::COPY,
+            WorkKind::Fill { .. } => kind::FILL,
+            WorkKind::Graph => kind::GRAPH,
+        },
+        DeviceRecord::Call(call) => match call.api {
+            Api::Runtime => kind::RUNTIME_CALL,
+            Api::Driver => kind::DRIVER_CALL,
+        },
+        DeviceRecord::Wait(_) => kind::WAIT,
+        DeviceRecord::EventRecorded(_) => kind::EVENT_RECORDED,
+        DeviceRecord::Overhead(_) => kind::OVERHEAD,
+        DeviceRecord::Range(_) => kind::RANGE,
+        DeviceRecord::Lost(_) => kind::LOST,
+    }
+}
+
+/// The name of a report's row; `None` for what has none but its kind.
+pub(super) fn name<'a>(report: &DeviceReport, names: &'a [String]) -> Option<&'a str> {
+    let id = match &report.record {
+        DeviceRecord::Wait(wait) => return Some(wait.kind.as_str()),
+        DeviceRecord::Work(Work { kind: WorkKind::Kernel { name, .. }, .. })
+        | DeviceRecord::Call(Call { name, .. })
+        | DeviceRecord::Overhead(Overhead { name, .. })
+        | DeviceRecord::Range(Range { name, .. }) => *name,
+        _ => return None,
+    };
+    Some(id.and_then(|id| names.get(id as usize)).map_or("", String::as_str))
+}
+
+/// The device of a report, as far as one byte goes.
+pub(super) fn device_index(report: &DeviceReport) -> Option<u8> {
+    match &report.record {
+        DeviceRecord::Work(work) => u8::try_from(work.device).ok(),
+        _ => None,
+    }
+}
+
+/// Bytes that were copied or filled.
+pub(super) fn bytes(report: &DeviceReport) -> Option<i64> {
+    match &report.record {
+        DeviceRecord::Work(Work { kind: WorkKind::Copy { bytes, .. } | WorkKind::Fill { bytes, .. }, .. }) => {
+            i64::try_from(*bytes).ok()
+        }
+        _ => None,
+    }
+}
+
+/// How many reports were lost.
+pub(super) fn lost(report: &DeviceReport) -> Option<i64> {
+    match report.record {
+        DeviceRecord::Lost(count) => i64::try_from(count).ok(),
+        _ => None,
+    }
+}
+
+fn stream(report: &DeviceReport) -> Option<i64> {
+    match &report.record {
+        DeviceRecord::Work(work) => Some(i64::from(work.stream)),
+        DeviceRecord::EventRecorded(event) => Some(i64::from(event.stream)),
+        DeviceRecord::Wait(wait) => wait.stream.map(i64::from),
+        _ => None,
+    }
+}
+
+fn correlation(report: &DeviceReport) -> Option<i64> {
+    let found = match &report.record {
+        DeviceRecord::Work(work) => work.correlation,
+        DeviceRecord::Call(call) => call.correlation,
+        DeviceRecord::Wait(wait) => wait.correlation,
+        DeviceRecord::EventRecorded(event) => event.correlation,
+        _ => return None,
+    };
+    Some(i64::from(found))
+}
+
+/// What else a report says. Fields that say nothing are left out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Facts<'a> {
+    #[serde(skip_serializing_if = "is_default")]
+    device: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    context: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    grid: Option<[u32; 3]>,
+    #[serde(skip_serializing_if = "is_default")]
+    block: Option<[u32; 3]>,
+    #[serde(skip_serializing_if = "is_default")]
+    registers: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    static_shared_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    dynamic_shared_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "is_default", borrow)]
+    direction: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_default")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_default")]
+    destination: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_default")]
+    devices: Option<(u32, u32)>,
+    #[serde(skip_serializing_if = "is_default")]
+    memory: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_default")]
+    graph: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    graph_node: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    event: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    event_sync: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    status: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Facts<'static> {
+    fn of(report: &DeviceReport) -> Self {
+        let nothing = Self::default();
+        match &report.record {
+            DeviceRecord::Work(work) => {
+                let Work { device, context, graph, graph_node, .. } = *work;
+                // The column has room for 255 of them.
+                let device = Some(device).filter(|device| u8::try_from(*device).is_err());
+                let common = Self { device, context, graph, graph_node, ..nothing };
+                match work.kind {
+                    WorkKind::Kernel { grid, block, registers, static_shared_bytes, dynamic_shared_bytes, .. } => {
+                        Self {
+                            grid: Some(grid),
+                            block: Some(block),
+                            registers: Some(registers),
+                            static_shared_bytes: Some(static_shared_bytes),
+                            dynamic_shared_bytes: Some(dynamic_shared_bytes),
+                            ..common
+                        }
+                    }
+                    WorkKind::Copy { direction, source, destination, devices, .. } => Self {
+                        direction: Some(direction.as_str()),
+                        source: Some(source.as_str()),
+                        destination: Some(destination.as_str()),
+                        devices,
+                        ..common
+                    },
+                    WorkKind::Fill { memory, .. } => Self { memory: Some(memory.as_str()), ..common },
+                    WorkKind::Graph => common,
+                }
+            }
+            DeviceRecord::Call(call) => Self { status: call.status, ..nothing },
+            DeviceRecord::Wait(Wait { context, event, event_sync, .. })
+            | DeviceRecord::EventRecorded(EventRecorded { context, event, event_sync, .. }) => {
+                Self { context: *context, event: *event, event_sync: *event_sync, ..nothing }
+            }
+            _ => nothing,
+        }
+    }
+}
+
+pub(super) fn fields() -> [Field; 3] {
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    [
+        Field::new("stream", DataType::Int64, true),
+        Field::new("correlation", DataType::Int64, true),
+        Field::new("device", dictionary, true),
+    ]
+}
+
+/// The columns, from each row's report.
+pub(super) fn columns<'a>(reports: impl Iterator<Item = Option<&'a DeviceReport>> + Clone) -> [ArrayRef; 3] {
+    let mut facts = StringDictionaryBuilder::<Int32Type>::new();
+    let mut known: FxHashMap<Facts, Option<String>> = FxHashMap::default();
+    for report in reports.clone() {
+        let facts_of = report.map(Facts::of).filter(|facts| *facts != Facts::default());
+        let text = facts_of
+            .and_then(|facts| known.entry(facts).or_insert_with(|| serde_json::to_string(&facts).ok()).as_deref());
+        facts.append_option(text);
+    }
+    [
+        Arc::new(reports.clone().map(|report| stream(report?)).collect::<Int64Array>()),
+        Arc::new(reports.map(|report| correlation(report?)).collect::<Int64Array>()),
+        Arc::new(facts.finish()),
+    ]
+}
+
+/// What one row of a device says.
+pub(super) struct DeviceRow<'a> {
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) thread: Option<u32>,
+    pub(super) value: Option<i64>,
+}
+
+/// The columns of a batch.
+pub(super) struct Columns<'a> {
+    stream: &'a Int64Array,
+    correlation: &'a Int64Array,
+    facts: Option<Text<'a>>,
+    bytes: &'a Int64Array,
+    device_type: &'a UInt8Array,
+    device_index: &'a UInt8Array,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(batch: &'a RecordBatch) -> Option<Self> {
+        Some(Self {
+            stream: column(batch, "stream")?,
+            correlation: column(batch, "correlation")?,
+            facts: Text::of(batch, "device"),
+            bytes: column(batch, "bytes")?,
+            device_type: column(batch, "device_type")?,
+            device_index: column(batch, "device_index")?,
+        })
+    }
+
+    /// The report of a row; `None` for rows of other kinds.
+    pub(super) fn report(
+        &self,
+        at: usize,
+        row: &DeviceRow<'_>,
+        capture: &mut Capture,
+        names: &mut NameIds,
+    ) -> Option<DeviceReport> {
+        let text = self.facts.as_ref().and_then(|facts| facts.value(at)).unwrap_or("{}");
+        let facts: Facts = serde_json::from_str(text).unwrap_or_default();
+        let DeviceRow { start_ns, end_ns, .. } = *row;
+        let whole = |column: &Int64Array| column.is_valid(at).then(|| column.value(at));
+        let index = self.device_index.is_valid(at).then(|| u32::from(self.device_index.value(at)));
+        let stream = whole(self.stream).map(|stream| stream as u32);
+        let correlation = whole(self.correlation).unwrap_or(0) as u32;
+        let bytes = whole(self.bytes).unwrap_or(0) as u64;
+        let thread = row.thread.unwrap_or(0);
+        let mut name = || Some(row.name).filter(|name| !name.is_empty()).map(|name| name_id(name, "", capture, names));
+        let work = |kind: WorkKind| {
+            DeviceRecord::Work(Work {
+                kind,
+                start_ns,
+                end_ns,
+                device: facts.device.or(index).unwrap_or(0),
+                context: facts.context,
+                stream: stream.unwrap_or(0),
+                correlation,
+                graph: facts.graph,
+                graph_node: facts.graph_node,
+            })
+        };
+        let memory_kind = |name: Option<&str>| name.map_or(MemoryKind::Unknown, MemoryKind::from_name);
+        let mut call = |api: Api| {
+            DeviceRecord::Call(Call { api, name: name(), start_ns, end_ns, thread, correlation, status: facts.status })
+        };
+        let record = match row.kind {
+            kind::KERNEL => work(WorkKind::Kernel {
+                name: name(),
+                grid: facts.grid.unwrap_or_default(),
+                block: facts.block.unwrap_or_default(),
+                registers: facts.registers.unwrap_or(0),
+                static_shared_bytes: facts.static_shared_bytes.unwrap_or(0),
+                dynamic_shared_bytes: facts.dynamic_shared_bytes.unwrap_or(0),
+            }),
+            kind::COPY => work(WorkKind::Copy {
+                bytes,
+                direction: facts.direction.map_or(Direction::Unknown, Direction::from_name),
+                source: memory_kind(facts.source),
+                destination: memory_kind(facts.destination),
+                devices: facts.devices,
+            }),
+            kind::FILL => work(WorkKind::Fill { bytes, memory: memory_kind(facts.memory) }),
+            kind::GRAPH => work(WorkKind::Graph),
+            kind::RUNTIME_CALL => call(Api::Runtime),
+            kind::DRIVER_CALL => call(Api::Driver),
+            kind::WAIT => DeviceRecord::Wait(Wait {
+                kind: WaitKind::from_name(row.name),
+                start_ns,
+                end_ns,
+                context: facts.context,
+                stream,
+                correlation,
+                event: facts.event,
+                event_sync: facts.event_sync,
+            }),
+            kind::EVENT_RECORDED => DeviceRecord::EventRecorded(EventRecorded {
+                event: facts.event,
+                event_sync: facts.event_sync,
+                context: facts.context,
+                stream: stream.unwrap_or(0),
+                correlation,
+            }),
+            kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread }),
+            kind::RANGE => DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread }),
+            kind::LOST => DeviceRecord::Lost(row.value.unwrap_or(0) as u64),
+            _ => return None,
+        };
+        let device_type = if self.device_type.is_valid(at) { self.device_type.value(at) } else { 0 };
+        Some(DeviceReport { device_type, record })
+    }
+}
+
+/// Whether rows of this kind are a device's.
+pub(super) fn is_device(kind: &str) -> bool {
+    matches!(
+        kind,
+        kind::KERNEL
+            | kind::COPY
+            | kind::FILL
+            | kind::GRAPH
+            | kind::RUNTIME_CALL
+            | kind::DRIVER_CALL
+            | kind::WAIT
+            | kind::EVENT_RECORDED
+            | kind::OVERHEAD
+            | kind::RANGE
+            | kind::LOST
+    )
+}
