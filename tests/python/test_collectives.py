@@ -214,7 +214,7 @@ GROUPS = """
     distributed.destroy_process_group()
     del world, first, second, late, group
     # At once: torchrun starts Python without buffers, and both ranks write into one pipe.
-    os.write(1, (json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}) + "\n").encode())
+    os.write(1, (json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}) + "\\n").encode())
 """
 
 
