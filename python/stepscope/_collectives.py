@@ -138,9 +138,9 @@ def _count(groups):
         is_set = _recorder.set_gloo_groups(_library(_state["torch"]), groups)
     except RuntimeError:
         is_set, groups = True, []  # Not what we know as Gloo: what is certain without counting is said.
-    if is_set:
-        # What another thread may still look at must live on.
-        _state["counted"] = [backend for backend, _ in groups]
+    # What another thread may still look at must live on.
+    kept = [] if is_set else _state["counted"]
+    _state["counted"] = kept + [backend for backend, _ in groups]
     return is_set and bool(groups)
 
 

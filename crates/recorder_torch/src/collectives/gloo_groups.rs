@@ -18,7 +18,7 @@ use crate::solve::Refusal;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// `c10d::ProcessGroupGloo::getSequenceNumberForGroup()`.
@@ -34,22 +34,26 @@ const MOST_TRIES: u32 = 2_000;
 
 type CountFn = unsafe extern "C" fn(*const c_void) -> u64;
 
-/// What is known of all groups.
+/// The groups, which do not change while anybody looks at them.
 struct Groups {
     count: CountFn,
-    /// The backends' objects, which live until they are taken out of here.
+    /// The backends' objects.
     objects: Vec<usize>,
     descriptions: Vec<String>,
-    counts: Counts,
-    /// How many ops ever issued.
-    issues: u64,
 }
 
-static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
-/// True while there are groups.
-static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Ops under way: their ends are looked at.
-static OPEN: AtomicU32 = AtomicU32::new(0);
+/// Null while there are none.
+static GROUPS: AtomicPtr<Groups> = AtomicPtr::new(std::ptr::null_mut());
+/// How many threads look at them now.
+static READERS: AtomicU32 = AtomicU32::new(0);
+/// What is counted of them, and the address of those that it is counted of.
+static COUNTS: Mutex<Option<(usize, Counts)>> = Mutex::new(None);
+/// Works that have begun while another thread was counting.
+static UNCOUNTED: AtomicI64 = AtomicI64::new(0);
+/// Ops that issue: how many are under way in the lower half, how many ever began in the upper one.
+static ISSUES: AtomicU64 = AtomicU64::new(0);
+const ONE_UNDER_WAY: u64 = 1;
+const ONE_BEGUN: u64 = 1 << 32;
 
 /// An op that issues.
 struct Issue {
@@ -73,45 +77,65 @@ thread_local! {
 }
 
 /// Counts the collectives of these groups from now on: the Python objects of their backends, and how a capture describes
-/// each. The caller keeps them alive until it gives others, or none; false when those from before are still looked at.
+/// each. The caller keeps them alive until it gives others, or none; when it is told false, where some are still looked
+/// at, these and those from before.
 ///
 /// # Errors
 /// When one of them is no group of Gloo's, or there are too many: none is counted then.
 pub fn set_gloo_groups(folder: &Path, groups: Vec<(usize, String)>) -> Result<bool, Refusal> {
-    IS_ON.store(false, Ordering::Release);
-    // Held by a thread that goes on, or by one that a fork has left behind: nothing can be counted here any more.
-    let Some(mut held) = try_lock() else { return Ok(false) };
-    let before = held.take();
-    drop(held);
-    if groups.is_empty() {
-        return Ok(true);
+    let found = if groups.is_empty() { Ok(None) } else { Groups::find(folder, groups).map(Some) };
+    let (new, refusal) = found.map_or_else(|refusal| (None, Some(refusal)), |new| (new, None));
+    match (replace(new), refusal) {
+        (true, Some(refusal)) => Err(refusal),
+        (is_free, _) => Ok(is_free),
     }
-    let refusal = || Refusal::Ambiguous { field: "group of Gloo's", candidates: vec![] };
-    let library = library(folder, "libtorch_cpu.so")?;
-    // SAFETY: the mangled names fix the types.
-    let (count, vtable): (CountFn, usize) = unsafe { (symbol(library, COUNT)?, symbol(library, VTABLE)?) };
-    let peek = Peek::new().map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
-    let word = |address: usize| {
-        let mut bytes = [0; 8];
-        let copied = peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes);
-        (copied == 8).then(|| usize::from_le_bytes(bytes))
+}
+
+/// Puts other groups in the place of those that are counted. True when no thread looks at these any more; one that goes
+/// on, or one that a fork has left behind, keeps that from being true for ever.
+fn replace(new: Option<Groups>) -> bool {
+    let mut counts = new.as_ref().map(|groups| Counts::new(groups.now()));
+    let new: *mut Groups = new.map_or(std::ptr::null_mut(), |groups| Box::into_raw(Box::new(groups)));
+    let Some(mut held) = try_lock() else {
+        // Nothing is counted from here on.
+        GROUPS.store(std::ptr::null_mut(), Ordering::SeqCst);
+        return false;
     };
-    let object = |python: usize| word(python + OBJECT_OF_PYTHON).filter(|at| word(*at) == Some(vtable + 16));
-    let objects: Option<Vec<usize>> = groups.iter().map(|(python, _)| object(*python)).collect();
-    let objects = objects.filter(|objects| objects.len() <= MOST_GROUPS).ok_or_else(refusal)?;
-    // SAFETY: a live object of the function's own class, as its first word has told.
-    let now = |object: &usize| unsafe { count_of(count, *object) };
-    let mut counts = Counts::new(objects.iter().map(now).collect());
-    let mut issues = 0;
-    if let Some(before) = before {
-        counts.take_over(&objects, &before.counts, &before.objects);
-        issues = before.issues;
+    let old = GROUPS.swap(new, Ordering::SeqCst);
+    // SAFETY: both live until below; nobody changes them.
+    if let (Some(counts), Some(new), Some(old)) = unsafe { (&mut counts, new.as_ref(), old.as_ref()) }
+        && let Some((_, mut before)) = held.take()
+    {
+        before.add_uncounted(UNCOUNTED.swap(0, Ordering::SeqCst));
+        counts.take_over(&new.objects, &before, &old.objects);
+    } else {
+        UNCOUNTED.store(0, Ordering::SeqCst);
     }
-    let descriptions = groups.into_iter().map(|(_, description)| description).collect();
-    let cannot_look = || Refusal::CannotLook { reason: "its groups are being looked at".to_string() };
-    *try_lock().ok_or_else(cannot_look)? = Some(Groups { count, objects, descriptions, counts, issues });
-    IS_ON.store(true, Ordering::Release);
-    Ok(true)
+    *held = counts.map(|counts| (new.expose_provenance(), counts));
+    drop(held);
+    let mut tries = 0..MOST_TRIES;
+    while READERS.load(Ordering::SeqCst) != 0 {
+        if tries.next().is_none() {
+            // What it looks at stays for ever. Nothing is counted from here on.
+            GROUPS.store(std::ptr::null_mut(), Ordering::SeqCst);
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    if !old.is_null() {
+        // SAFETY: made by `Box::into_raw`, taken out by this thread alone, and nobody else has it any more.
+        drop(unsafe { Box::from_raw(old) });
+    }
+    true
+}
+
+/// Looks at the groups; `None` when there are none.
+fn with_groups<R>(look: impl FnOnce(&Groups) -> R) -> Option<R> {
+    READERS.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: whoever takes the groups away frees them only when nobody looks, and after this no one can see them newly.
+    let seen = unsafe { GROUPS.load(Ordering::SeqCst).as_ref() }.map(look);
+    READERS.fetch_sub(1, Ordering::SeqCst);
+    seen
 }
 
 /// # Safety
@@ -122,8 +146,27 @@ unsafe fn count_of(count: CountFn, object: usize) -> i64 {
 }
 
 impl Groups {
+    /// The groups that these objects of Python's stand for.
+    fn find(folder: &Path, groups: Vec<(usize, String)>) -> Result<Self, Refusal> {
+        let refusal = || Refusal::Ambiguous { field: "group of Gloo's", candidates: vec![] };
+        let library = library(folder, "libtorch_cpu.so")?;
+        // SAFETY: the mangled names fix the types.
+        let (count, vtable): (CountFn, usize) = unsafe { (symbol(library, COUNT)?, symbol(library, VTABLE)?) };
+        let peek = Peek::new().map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
+        let word = |address: usize| {
+            let mut bytes = [0; 8];
+            let copied = peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes);
+            (copied == 8).then(|| usize::from_le_bytes(bytes))
+        };
+        let object = |python: usize| word(python + OBJECT_OF_PYTHON).filter(|at| word(*at) == Some(vtable + 16));
+        let objects: Option<Vec<usize>> = groups.iter().map(|(python, _)| object(*python)).collect();
+        let objects = objects.filter(|objects| objects.len() <= MOST_GROUPS).ok_or_else(refusal)?;
+        let descriptions = groups.into_iter().map(|(_, description)| description).collect();
+        Ok(Self { count, objects, descriptions })
+    }
+
     fn now(&self) -> Vec<i64> {
-        // SAFETY: objects live for as long as they stand here.
+        // SAFETY: objects live for as long as anybody looks at their groups.
         self.objects.iter().map(|object| unsafe { count_of(self.count, *object) }).collect()
     }
 
@@ -132,9 +175,9 @@ impl Groups {
     }
 }
 
-fn try_lock() -> Option<MutexGuard<'static, Option<Groups>>> {
+fn try_lock() -> Option<MutexGuard<'static, Option<(usize, Counts)>>> {
     for _ in 0..MOST_TRIES {
-        match GROUPS.try_lock() {
+        match COUNTS.try_lock() {
             Ok(held) => return Some(held),
             Err(TryLockError::Poisoned(held)) => return Some(held.into_inner()),
             Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
@@ -145,13 +188,13 @@ fn try_lock() -> Option<MutexGuard<'static, Option<Groups>>> {
 
 /// True while groups are counted.
 pub(super) fn is_on() -> bool {
-    IS_ON.load(Ordering::Acquire)
+    !GROUPS.load(Ordering::Acquire).is_null()
 }
 
 /// True while an op is under way that issues collectives: [`issue_ends`] wants to know of the ends of ops.
 #[inline(always)]
 pub(crate) fn is_issuing() -> bool {
-    OPEN.load(Ordering::Relaxed) != 0
+    ISSUES.load(Ordering::Relaxed) as u32 != 0
 }
 
 /// An op that issues collectives has begun on this thread.
@@ -161,13 +204,13 @@ pub(super) fn issue_begins(function: usize) {
         if issue.borrow().is_some() {
             return;
         }
-        let Some(mut held) = try_lock() else { return };
-        let Some(groups) = held.as_mut() else { return };
-        let was_alone = OPEN.fetch_add(1, Ordering::Relaxed) == 0;
-        groups.issues += 1;
-        let (objects, before) = (groups.objects.clone(), groups.now());
-        *issue.borrow_mut() =
-            Some(Issue { function, is_described: false, was_alone, issue: groups.issues, objects, before });
+        *issue.borrow_mut() = with_groups(|groups| {
+            let before_it = ISSUES.fetch_add(ONE_BEGUN + ONE_UNDER_WAY, Ordering::SeqCst);
+            let was_alone = before_it as u32 == 0;
+            let number = before_it.wrapping_add(ONE_BEGUN) >> 32;
+            let (objects, before) = (groups.objects.clone(), groups.now());
+            Issue { function, is_described: false, was_alone, issue: number, objects, before }
+        });
     });
 }
 
@@ -179,11 +222,12 @@ pub(super) fn issue_ends(function: usize) -> Option<(String, Option<i64>)> {
         if issue.as_ref().is_some_and(|issue| issue.function == function) { issue.take() } else { None }
     });
     let issue = taken.ok()??;
-    OPEN.fetch_sub(1, Ordering::Relaxed);
-    let held = try_lock()?;
-    let groups = held.as_ref()?;
-    let (at, number) = issued(groups, &issue).filter(|_| !issue.is_described)?;
-    Some((groups.descriptions[at].clone(), number))
+    let described = with_groups(|groups| {
+        let (at, number) = issued(groups, &issue).filter(|_| !issue.is_described)?;
+        Some((groups.descriptions[at].clone(), number))
+    });
+    ISSUES.fetch_sub(ONE_UNDER_WAY, Ordering::SeqCst);
+    described.flatten()
 }
 
 /// A work is about to begin on this thread; describes the op that issues it and is open around it, and gives its object.
@@ -192,18 +236,20 @@ pub(super) fn issue_continues() -> Option<(usize, String, Option<i64>)> {
     let described = ISSUE.try_with(|issue| {
         let mut issue = issue.borrow_mut();
         let issue = issue.as_mut().filter(|issue| !issue.is_described)?;
-        let held = try_lock()?;
-        let groups = held.as_ref()?;
-        let (at, number) = issued(groups, issue)?;
+        let (description, number) = with_groups(|groups| {
+            let (at, number) = issued(groups, issue)?;
+            Some((groups.descriptions[at].clone(), number))
+        })??;
         issue.is_described = true;
-        Some((issue.function, groups.descriptions[at].clone(), number))
+        Some((issue.function, description, number))
     });
     described.ok().flatten()
 }
 
 /// The one group whose count has grown since the op began, and its number when it grew by one.
 fn issued(groups: &Groups, issue: &Issue) -> Option<(usize, Option<i64>)> {
-    let is_alone = issue.was_alone && issue.issue == groups.issues && issue.objects == groups.objects;
+    let is_alone =
+        issue.was_alone && issue.issue == ISSUES.load(Ordering::SeqCst) >> 32 && issue.objects == groups.objects;
     let now = groups.now();
     let mut grown = (0..now.len()).filter(|at| is_alone && issue.before.get(*at) != now.get(*at));
     let at = grown.next().filter(|_| grown.next().is_none())?;
@@ -212,29 +258,35 @@ fn issued(groups: &Groups, issue: &Issue) -> Option<(usize, Option<i64>)> {
 
 /// A work begins on this thread; describes its group, and its number.
 pub(super) fn work_begins() -> Option<(String, Option<i64>)> {
-    // Not counted: nothing is certain from here on.
-    let Some(mut held) = try_lock() else {
-        IS_ON.store(false, Ordering::Release);
-        return None;
-    };
-    let groups = held.as_mut()?;
-    let now = groups.now();
-    // What is sent and received begins within its op.
-    let within = ISSUE.try_with(|issue| issue.borrow().as_ref().map(|issue| issued(groups, issue))).ok().flatten();
-    let (at, number) = match within {
-        Some(issued) => {
-            groups.counts.begin_within(&now, issued.map(|(at, _)| at));
-            issued?
-        }
-        None => {
-            let served = SERVED.try_with(Cell::get).ok().filter(|object| *object != 0);
-            let served = served.and_then(|object| groups.at(object));
-            let (at, number) = groups.counts.begin(&now, served)?;
-            let _ = SERVED.try_with(|served| served.set(groups.objects[at]));
-            (at, number)
-        }
-    };
-    Some((groups.descriptions[at].clone(), number))
+    with_groups(|groups| {
+        let now = groups.now();
+        // What is sent and received begins within its op.
+        let within = ISSUE.try_with(|issue| issue.borrow().as_ref().map(|issue| issued(groups, issue))).ok().flatten();
+        let served = SERVED.try_with(Cell::get).ok().and_then(|object| groups.at(object));
+        let mut held = try_lock();
+        let counts = held.as_mut().and_then(|held| held.as_mut());
+        let counts = counts.filter(|(of, _)| *of == std::ptr::from_ref(groups).addr());
+        let Some((_, counts)) = counts else {
+            // Another thread was interrupted while it counted, or changed the groups. Who counts next learns of this work.
+            UNCOUNTED.fetch_add(1, Ordering::SeqCst);
+            let known = within.unwrap_or_else(|| served.map(|at| (at, None)));
+            return known.map(|(at, number)| (groups.descriptions[at].clone(), number));
+        };
+        counts.add_uncounted(UNCOUNTED.swap(0, Ordering::SeqCst));
+        let (at, number) = match within {
+            Some(issued) => {
+                counts.begin_within(&now, issued.map(|(at, _)| at));
+                issued?
+            }
+            None => {
+                let (at, number) = counts.begin(&now, served)?;
+                let _ = SERVED.try_with(|served| served.set(groups.objects[at]));
+                (at, number)
+            }
+        };
+        Some((groups.descriptions[at].clone(), number))
+    })
+    .flatten()
 }
 
 /// How many works of each group have begun, of those that were counted.
@@ -267,6 +319,11 @@ impl Counts {
 
     fn waiting(&self, now: &[i64], at: usize) -> i64 {
         now[at] - self.begun[at]
+    }
+
+    /// Takes in works that began while another thread was counting: of which group they were is not known.
+    fn add_uncounted(&mut self, works: i64) {
+        self.of_unknown += works;
     }
 
     /// A work begins on a thread that serves this group, or one that is not known; gives group and number.
@@ -316,7 +373,7 @@ mod tests {
 
     /// Plays `0` and `1` (a collective of this group is issued), `a` and `b` (a work begins on a thread of unknown
     /// group), `A` and `B` (on one that serves group 0, or 1), `s` (sent within its op, of group 0); gives what is told
-    /// of the works, as `group:number`.
+    /// of the works, as `group:number`; `u` is a work that nobody could count.
     fn play(events: &str) -> String {
         let mut now = vec![10, 20];
         let mut counts = Counts::new(now.clone());
@@ -330,6 +387,10 @@ mod tests {
                 's' => {
                     now[0] += 1;
                     counts.begin_within(&now, Some(0));
+                    continue;
+                }
+                'u' => {
+                    counts.add_uncounted(1);
                     continue;
                 }
                 'a' | 'b' => None,
@@ -366,6 +427,12 @@ mod tests {
     #[test]
     fn while_a_work_of_unknown_group_is_counted_no_number_is_certain() {
         assert_eq!(play("001aAA0A"), "- 0:- 0:- 0:13");
+    }
+
+    #[test]
+    fn a_work_that_nobody_could_count_is_made_up_for() {
+        assert_eq!(play("0u0A0A"), "0:- 0:13");
+        assert_eq!(play("01uA0A"), "0:- 0:12");
     }
 
     #[test]
