@@ -101,6 +101,9 @@ pub fn push_call(key: usize, name: &'static CallName, scope: u8, number: i8, is_
             buffer.drop_deep_call();
             return true;
         }
+        if are_all_written() && buffer.write_at_once(key, name, scope, number) {
+            return true;
+        }
         buffer.calls.stack.push(Call { key, name, ticks: ticks(), scope, number });
         buffer.calls.settled = 0;
         let is_complete = buffer.calls.is_complete;
@@ -198,6 +201,24 @@ pub fn pop_calls() {
 }
 
 impl ThreadBuffer {
+    /// Writes a call that begins now, where nothing is in the way of that; false, and nothing is done, where something
+    /// is: calls are pending or not known, the name is new, or there is no room.
+    #[inline(always)]
+    fn write_at_once(&mut self, key: usize, name: &'static CallName, scope: u8, number: i8) -> bool {
+        let is_ready = self.calls.is_complete
+            && self.calls.is_settled()
+            && self.epoch == EPOCH.load(Ordering::Relaxed)
+            && self.has_room(LONGEST_FIXED);
+        let Some(id) = name.id(self.epoch).filter(|_| is_ready) else { return false };
+        let begin = Begin { name: id, scope, sequence_number: i64::from(number), forward_thread: 0 };
+        let short = self.reference.short_begin(&begin);
+        let at_ticks = ticks();
+        self.write_begin_at(at_ticks, short, &begin);
+        self.calls.stack.push(Call { key, name, ticks: at_ticks, scope, number });
+        self.calls.written += 1;
+        true
+    }
+
     /// Writes the calls that are pending, when any are.
     #[inline(always)]
     pub(crate) fn settle_pending_calls(&mut self) {
