@@ -4,7 +4,7 @@
 const LEAST_BYTES: usize = 4 << 20;
 
 /// Asks for large pages behind the room that a list has and has not used yet.
-pub(crate) fn prefer_large_pages<T>(list: &mut Vec<T>) {
+pub fn prefer_large_pages<T>(list: &mut Vec<T>) {
     let room = list.spare_capacity_mut();
     if size_of_val(room) >= LEAST_BYTES {
         advise(room.as_mut_ptr().cast(), size_of_val(room));

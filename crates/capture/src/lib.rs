@@ -26,6 +26,7 @@ pub use device::DeviceReport;
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};
+pub use huge::prefer_large_pages;
 pub use inputs::Inputs;
 pub use liveness::{ProcessIdentity, State};
 pub use memory::MemoryEvent;

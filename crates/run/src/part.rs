@@ -13,7 +13,7 @@ use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array, UInt32Array,
-    UInt64Array,
+    UInt64Array, new_null_array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use inputs::inputs_column;
@@ -36,7 +36,10 @@ use stepscope_capture::{
 const METADATA_KEY: &str = "stepscope";
 /// Version of the part's format that this code writes, and the newest it reads.
 const PART_VERSION: u32 = 2;
-const ROWS_PER_BATCH: usize = 1 << 16;
+/// Rows that are put together and written at once: their values stay in the processor's cache.
+const ROWS_PER_BATCH: usize = 1 << 13;
+/// Rows that are read at once.
+const ROWS_PER_READ: usize = 1 << 16;
 /// Distinct inputs are kept once as long as they take no more than this.
 const INPUTS_DICTIONARY_BYTES: usize = 32 << 20;
 
@@ -342,10 +345,23 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         text_column(rows.iter().map(|row| row.module_class))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.value))),
     ];
-    columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device))));
+    if capture.memory.is_empty() && capture.device.is_empty() {
+        columns.extend(nulls(&memory::fields(), rows.len()));
+    } else {
+        columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device))));
+    }
     columns.push(Arc::new(rows.iter().map(|row| row.is_async).collect::<BooleanArray>()));
-    columns.extend(device::columns(rows.iter().map(|row| row.device)));
+    if capture.device.is_empty() {
+        columns.extend(nulls(&device::fields(), rows.len()));
+    } else {
+        columns.extend(device::columns(rows.iter().map(|row| row.device)));
+    }
     Ok(columns)
+}
+
+/// Columns without any value.
+fn nulls(fields: &[Field], rows: usize) -> impl Iterator<Item = ArrayRef> {
+    fields.iter().map(move |field| new_null_array(field.data_type(), rows)).collect::<Vec<_>>().into_iter()
 }
 
 /// A dictionary column. Texts that repeat are the same text in memory, so that where it lies says which it is; one that

@@ -2,7 +2,7 @@
 
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
-use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_BATCH, ThreadMetadata, device, memory};
+use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_READ, ThreadMetadata, device, memory};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -18,8 +18,12 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::fs::File;
 use std::path::Path;
-use stepscope_capture::{Capture, Event, Mark, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread, Window};
+use stepscope_capture::{
+    Capture, Event, Mark, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread, Window, prefer_large_pages,
+};
 
+/// Room is made for so many rows before they are read.
+const MOST_ROWS_AT_ONCE: usize = 16 << 20;
 /// Columns of texts that a part may do without.
 const OPTIONAL_TEXTS: [&str; 5] = ["overload", "inputs", "collective", "module_class", "device"];
 
@@ -75,10 +79,15 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
         File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(error.to_string()))?;
     let metadata = parse_metadata(builder.metadata().file_metadata().key_value_metadata(), path)?;
+    let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let read = columns_to_read(builder.metadata(), builder.parquet_schema());
-    let builder = builder.with_projection(read).with_batch_size(ROWS_PER_BATCH);
+    let builder = builder.with_projection(read).with_batch_size(ROWS_PER_READ);
     let reader = builder.build().map_err(|error| damaged(error.to_string()))?;
     let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
+    // Room for all at once, where the file is not damaged: a list that grows is copied again and again.
+    if capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE)).is_ok() {
+        prefer_large_pages(&mut capture.events);
+    }
     let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
