@@ -12,8 +12,9 @@
 //! are those of a thread, shared memory is bytes of a block; grid and block are blocks and threads in x, y, z.
 //!
 //! # Source
-//! Kernels as the device's profiler recorded them; occupancy as it estimated it. Blocks per multiprocessor as recorded,
-//! or else from the launch's grid and the device's number of multiprocessors. Whether a kernel uses tensor cores is told
+//! Kernels as the device's profiler recorded them. Occupancy as it estimated it, or else, and in place of a recorded 0,
+//! from the launch and the limits of the device. Blocks per multiprocessor as recorded, or else from the launch's grid
+//! and the device's number of multiprocessors. Whether a kernel uses tensor cores is told
 //! by its name. The operator is the innermost one that was open on the launching thread when the launch started. The
 //! kind says whether a kernel computes or communicates; a name that does both has two rows.
 //!
@@ -23,6 +24,7 @@
 //! nanoseconds. For one step, the kernels launched on the host inside it; kernels without a known launch are then left
 //! out.
 
+use crate::occupancy::occupancy_ratio;
 use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -150,7 +152,7 @@ impl Runs {
         self.dur_ns.push(dur_ns);
         self.total_ns = self.total_ns.saturating_add(dur_ns);
         self.blocks_per_sm.add(blocks_per_sm(trace, event), dur_ns);
-        self.occupancy_ratio.add(event.occupancy_ratio.map(f64::from), dur_ns);
+        self.occupancy_ratio.add(occupancy_ratio(event, &trace.devices[event.device.index()]), dur_ns);
     }
 
     fn kernel(mut self, trace: &Trace, has_properties: bool) -> Kernel {

@@ -197,19 +197,19 @@ numbered! {
 }
 
 numbered! {
-    /// Who waits for what, in CUPTI's numbers.
+    /// Who waits for what, in CUPTI's numbers and Kineto's names.
     WaitKind {
         /// Not told.
         #[default]
         Unknown = 0 "Unknown";
         /// The host for an event.
-        Event = 1 "Event Synchronize";
+        Event = 1 "Event Sync";
         /// A stream for an event.
         StreamWaitEvent = 2 "Stream Wait Event";
         /// The host for a stream.
-        Stream = 3 "Stream Synchronize";
+        Stream = 3 "Stream Sync";
         /// The host for a context.
-        Context = 4 "Context Synchronize";
+        Context = 4 "Context Sync";
     }
 }
 

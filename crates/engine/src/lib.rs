@@ -29,6 +29,7 @@ pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
+pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{Analysis, Asked, Column, Coverage, Selection, Table, Unit, Values};
 pub use stepscope_import::{Cut, Hidden, Progress};
 pub use stepscope_trace::Trace;

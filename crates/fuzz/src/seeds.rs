@@ -5,6 +5,10 @@ use flate2::write::GzEncoder;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+    encode,
+};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word,
 };
@@ -127,15 +131,60 @@ fn small_capture() -> Vec<u8> {
         vec![first_word(35, Tag::Memory), 0xff00 << 48 | 0x7000, 512, 512],
         vec![first_word(36, Tag::MemoryReserved), 0x7000, (-512_i64) as u64, 0, 2 << 20, 1],
         vec![first_word(37, Tag::OutOfMemory), 1 << 40, 0, 0, 0xff00],
-        vec![u64::from(Tag::Pad as u8)],
+        vec![first_word(38, Tag::DeviceClock), 1_000_038],
     ];
+    let reports = device_reports().into_iter().map(|record| {
+        let words = encode(&record, 1);
+        [&[first_word(39, Tag::Device)], words.as_slice()].concat()
+    });
+    let records: Vec<Vec<u64>> = records.into_iter().chain(reports).collect();
+    let ends = [vec![first_word(40, Tag::DeviceClock), 2_000_040], vec![u64::from(Tag::Pad as u8)]];
     let head = [u64::from(SEGMENT_MAGIC) << 32, 0];
     assert_eq!(size_of_val(&head), SEGMENT_HEADER_BYTES);
-    let words = head.into_iter().chain(records.concat());
+    let words = head.into_iter().chain(records.concat()).chain(ends.concat());
     for (at, word) in words.enumerate() {
         bytes[HEADER_BYTES + at * 8..][..8].copy_from_slice(&word.to_le_bytes());
     }
     bytes
+}
+
+/// One report of each kind, of a device's clock that says 1,000,038 when the capture's says 38.
+fn device_reports() -> Vec<DeviceRecord> {
+    let (start_ns, end_ns) = (1_000_020, 1_000_030);
+    let kernel = WorkKind::Kernel {
+        name: Some(0),
+        grid: [9, 1, 1],
+        block: [128, 2, 1],
+        registers: 32,
+        static_shared_bytes: 16,
+        dynamic_shared_bytes: 1 << 14,
+    };
+    let (direction, memory) = (Direction::PeerToPeer, MemoryKind::Device);
+    let copy = WorkKind::Copy { bytes: 64, direction, source: memory, destination: memory, devices: Some((0, 300)) };
+    let work = |kind: WorkKind, device: u32| {
+        let (context, stream, correlation) = (device + 1, 7, 5);
+        let (graph, graph_node) = (3, 1 << 40);
+        let work = Work { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node };
+        DeviceRecord::Work(work)
+    };
+    let call = Call { api: Api::Runtime, name: Some(1), start_ns, end_ns, thread: 6, correlation: 5, status: 700 };
+    let waits = Wait { kind: WaitKind::StreamWaitEvent, start_ns, end_ns, context: 1, ..Wait::default() };
+    let wait = Wait { stream: Some(7), correlation: 8, event: 2, event_sync: 4, ..waits };
+    let recorded = EventRecorded { event: 2, event_sync: 4, context: 1, stream: 9, correlation: 6 };
+    vec![
+        work(kernel, 0),
+        work(copy, 300),
+        work(WorkKind::Fill { bytes: 4, memory }, 0),
+        work(WorkKind::Graph, 0),
+        DeviceRecord::Call(call),
+        DeviceRecord::Call(Call { api: Api::Driver, thread: 0, ..call }),
+        DeviceRecord::EventRecorded(recorded),
+        DeviceRecord::Wait(wait),
+        DeviceRecord::Wait(waits),
+        DeviceRecord::Overhead(Overhead { name: Some(1), start_ns, end_ns, thread: 6 }),
+        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6 }),
+        DeviceRecord::Lost(12),
+    ]
 }
 
 /// The part that the small capture becomes.

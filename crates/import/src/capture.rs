@@ -129,6 +129,7 @@ fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     // A command's words are kept apart by zeros.
     let mut of_run: Vec<(String, String)> =
         facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect();
+    of_run.extend(most.map(|capture| devices::versions(capture)).unwrap_or_default());
     // What the program's profiler object wrote itself stays.
     if !of_run.iter().any(|(key, _)| key.starts_with("distributedInfo.")) {
         let groups = most.and_then(|capture| fact(capture, "process_groups"));
@@ -175,7 +176,8 @@ impl Placed<'_> {
                 None => self.add_event(event, &tracks, &names, &of_ops, builder),
             }
         }
-        counters::add_counters(capture, self.offset_ns, process, builder);
+        devices.learn(capture, rank, builder);
+        counters::add_counters(self, (process, rank), devices, builder);
         for step in &capture.steps {
             let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
             let (start_ns, dur_ns) = self.place(step.start_ns, step.end_ns);
@@ -188,7 +190,6 @@ impl Placed<'_> {
         for mark in &capture.optimizer_steps {
             builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
         }
-        devices.learn(capture, rank);
         self.add_device_reports((process, rank), &tracks, devices, builder);
         self.add_memory(rank, &tracks, devices, builder);
     }
@@ -339,7 +340,8 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
     for ordinal in used {
         let thread = &capture.threads[ordinal as usize];
         let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
-        track.tid = Some(thread.tid as i64);
+        // One that only a device's profiler knows of has no number.
+        track.tid = Some(thread.tid as i64).filter(|tid| *tid != 0);
         track.framework_thread = Some(thread.framework_thread).filter(|id| *id != 0);
         tracks.insert(ordinal, builder.add_track(track));
     }

@@ -331,7 +331,7 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         text_column(rows.iter().map(|row| Some(row.name)))?,
         Arc::new(UInt8Array::from_iter(rows.iter().map(|row| row.scope))),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|_| capture.process.pid as i64))),
-        Arc::new(Int64Array::from_iter(rows.iter().map(|row| Some(thread(row)?.tid as i64)))),
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| Some(thread(row)?.tid as i64).filter(|tid| *tid != 0)))),
         Arc::new(UInt32Array::from_iter(rows.iter().map(|row| row.thread))),
         text_column(rows.iter().map(|row| Some(thread(row)?.name.as_str())))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.step))),

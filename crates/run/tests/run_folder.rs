@@ -1,7 +1,10 @@
 //! Run folders, whole and broken: a copy of the recorded fixture is damaged and read again.
 
 use std::path::{Path, PathBuf};
-use stepscope_capture::MemoryEvent;
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+};
+use stepscope_capture::{Capture, DeviceReport, MemoryEvent};
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
 
 /// A copy of the recorded run, which a test may damage.
@@ -62,6 +65,72 @@ fn a_part_holds_memory_and_one_of_an_older_version_has_none() {
     let after = read_part(&again).unwrap();
     assert_eq!(after.memory, capture.memory);
     assert_eq!(after.events, capture.events);
+}
+
+#[test]
+fn a_part_holds_what_devices_reported() {
+    let folder = copy_of_recorded_run();
+    let part = &parts(folder.path())[0];
+    let mut capture = read_part(part).unwrap();
+    assert_eq!(capture.device, []);
+    let (start_ns, end_ns, name) = (capture.opened_ns + 5, capture.opened_ns + 9, Some(0));
+    let most = WorkKind::Kernel {
+        name,
+        grid: [u32::MAX; 3],
+        block: [1, 2, 3],
+        registers: 255,
+        static_shared_bytes: 1,
+        dynamic_shared_bytes: u32::MAX,
+    };
+    let least = WorkKind::Kernel {
+        name: None,
+        grid: [0; 3],
+        block: [0; 3],
+        registers: 0,
+        static_shared_bytes: 0,
+        dynamic_shared_bytes: 0,
+    };
+    let (bytes, source, destination) = (u64::MAX, MemoryKind::Pinned, MemoryKind::ManagedStatic);
+    let copy = |direction, devices| WorkKind::Copy { bytes, direction, source, destination, devices };
+    let mut kinds = vec![most, least, copy(Direction::PeerToPeer, Some((0, 0))), copy(Direction::PeerToPeer, None)];
+    kinds.extend(Direction::ALL.iter().map(|direction| copy(*direction, None)));
+    kinds.extend(MemoryKind::ALL.iter().map(|memory| WorkKind::Fill { bytes: 0, memory: *memory }));
+    kinds.push(WorkKind::Graph);
+    let work = |kind: WorkKind, (device, graph, graph_node): (u32, u32, u64)| {
+        let (context, stream, correlation) = (graph, device, u32::MAX);
+        DeviceRecord::Work(Work { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node })
+    };
+    let places = [(0, 0, 0), (255, 1, 1), (256, u32::MAX, u64::MAX), (u32::MAX, 2, 2)];
+    let mut records: Vec<DeviceRecord> = kinds.iter().flat_map(|kind| places.map(|place| work(*kind, place))).collect();
+    for status in [0, 700] {
+        let call = Call { api: Api::Runtime, name, start_ns, end_ns, thread: 0, correlation: 0, status };
+        records.extend([call, Call { api: Api::Driver, name: None, ..call }].map(DeviceRecord::Call));
+    }
+    for (stream, event, event_sync) in [(None, 0, 0), (Some(0), 1, u64::MAX), (Some(u32::MAX - 1), u32::MAX, 1)] {
+        let wait = |kind| Wait { kind, start_ns, end_ns, context: event, stream, correlation: 3, event, event_sync };
+        records.extend(WaitKind::ALL.iter().map(|kind| DeviceRecord::Wait(wait(*kind))));
+        let (context, stream, correlation) = (event, stream.unwrap_or(0), 0);
+        records.push(DeviceRecord::EventRecorded(EventRecorded { event, event_sync, context, stream, correlation }));
+    }
+    records.push(DeviceRecord::Overhead(Overhead { name, start_ns, end_ns, thread: 0 }));
+    records.push(DeviceRecord::Range(Range { name, start_ns, end_ns, thread: 0 }));
+    records.push(DeviceRecord::Lost(u64::MAX));
+    capture.device = records.iter().map(|record| DeviceReport { device_type: 1, record: *record }).collect();
+    let again = folder.path().join("again.parquet");
+    write_part(&again, &capture).unwrap();
+    let after = read_part(&again).unwrap();
+    let told = |capture: &Capture| {
+        let line = |report: &DeviceReport| {
+            let mut record = report.record;
+            let name = record.name_mut().and_then(Option::take).map(|id| capture.names[id as usize].clone());
+            format!("{name:?} {} {record:?}", report.device_type)
+        };
+        let mut lines: Vec<String> = capture.device.iter().map(line).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(told(&capture), told(&after));
+    assert_eq!((capture.events, capture.threads), (after.events, after.threads));
 }
 
 #[test]

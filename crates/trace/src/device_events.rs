@@ -70,6 +70,8 @@ pub struct DeviceEvent {
     pub device: DeviceId,
     /// The stream it ran on.
     pub stream: Option<i64>,
+    /// The device's context, as its profiler numbers them.
+    pub context: Option<i64>,
     /// What it spends its time on.
     pub class: DeviceEventClass,
     /// The API call that enqueued it.
@@ -108,6 +110,7 @@ impl DeviceEvent {
             device,
             class,
             stream: None,
+            context: None,
             launch: None,
             op: None,
             grid: None,
@@ -131,6 +134,7 @@ impl DeviceEvent {
 struct Common {
     device: DeviceId,
     stream: Option<i64>,
+    context: Option<i64>,
     class: DeviceEventClass,
     grid: Option<[u32; 3]>,
     block: Option<[u32; 3]>,
@@ -151,6 +155,7 @@ impl Common {
         Self {
             device: event.device,
             stream: event.stream,
+            context: event.context,
             class: event.class,
             grid: event.grid,
             block: event.block,
@@ -235,7 +240,7 @@ impl CommonTable {
 }
 
 /// Kernels, copies and memsets, ordered by (start, slice). Filled by the builder, which resolves `launch` and `op`. 24
-/// bytes a row, and 168 for each distinct device, stream, class, launch size …
+/// bytes a row, and 184 for each distinct device, stream, class, launch size …
 #[derive(Clone, Debug, Default)]
 pub struct DeviceEvents {
     rows: Vec<DeviceEventRow>,
@@ -283,6 +288,7 @@ impl DeviceEvents {
             slice: row.slice,
             device: common.device,
             stream: common.stream,
+            context: common.context,
             class: common.class,
             launch: row.launch,
             op: row.op,
@@ -324,6 +330,7 @@ mod tests {
                 blocks_per_sm: ratio,
                 occupancy_ratio: ratio.map(|ratio| ratio / 2.0),
                 bytes: size.map(i64::from),
+                context: size.map(i64::from),
                 graph: stream,
                 graph_node: size.map(i64::from),
                 uses_tensor_cores: flag == Some(true),

@@ -6,6 +6,10 @@ use crate::clock::{ClockPoint, TickClock};
 use crate::device::{DeviceRecord, DeviceReport};
 use std::collections::HashMap;
 
+/// Beyond its first and its last moment the device's clock runs as the monotonic clock does: two moments that lie near
+/// each other, each a little off, say nothing of times that are far from both.
+const BEYOND_NS: i64 = 1 << 36;
+
 /// The reports in order, and what of them could not be placed, in words. A thread that recorded nothing itself is added
 /// to `threads`; a range that was open when recording ended reaches to `last_ns`.
 pub(super) fn finish(
@@ -42,14 +46,14 @@ pub(super) fn finish(
 
 /// From the nanoseconds of the device's profiler to those of the monotonic clock; `None` when it was never read.
 fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock> {
+    let at = |device_ns: i64, monotonic_ns: i64| ClockPoint { ticks: device_ns as u64, monotonic_ns, unix_ns: 0 };
     let moments = process.device_moments.iter();
-    let mut points = moments.map(|(device_ns, ticks)| ClockPoint {
-        ticks: *device_ns as u64,
-        monotonic_ns: clock.monotonic_ns(*ticks),
-        unix_ns: 0,
-    });
-    let first = points.next()?;
-    Some(TickClock::new(first, points))
+    let mut moments: Vec<(i64, i64)> = moments.map(|(ns, ticks)| (*ns, clock.monotonic_ns(*ticks))).collect();
+    moments.sort_unstable();
+    let ((first_ns, first), (last_ns, last)) = (*moments.first()?, *moments.last()?);
+    let before = at(first_ns.wrapping_sub(BEYOND_NS), first.saturating_sub(BEYOND_NS));
+    let after = at(last_ns.wrapping_add(BEYOND_NS), last.saturating_add(BEYOND_NS));
+    Some(TickClock::new(before, moments.iter().map(|(ns, monotonic_ns)| at(*ns, *monotonic_ns)).chain([after])))
 }
 
 fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {

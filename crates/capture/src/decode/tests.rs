@@ -1,5 +1,6 @@
 //! The stages against a decoder that takes everything one after the other and remembers all of it.
 
+mod devices;
 mod made;
 mod slow;
 

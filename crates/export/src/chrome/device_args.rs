@@ -1,9 +1,12 @@
 //! What is known of a slice on a device: launch, size, stream, what a wait waits for.
 
+use super::slices::op_around;
 use super::{Document, joining_id};
 use crate::by_slice::{BySlice, device_events_by_slice};
+use stepscope_engine::occupancy_ratio;
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace, TrackKind,
+    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace,
+    TrackKind,
 };
 
 /// The tables that device slices have rows in.
@@ -41,21 +44,38 @@ impl<'a> DeviceArgs<'a> {
 }
 
 fn write_event(document: &mut Document<'_>, event: &DeviceEvent) {
+    let trace = document.trace;
+    let device = &trace.devices[event.device.index()];
     let json = &mut document.json;
+    event.context.into_iter().for_each(|context| json.int("context", context));
     event.op.into_iter().for_each(|op| json.int("External id", joining_id(op)));
     event.launch.into_iter().for_each(|launch| json.int("correlation", joining_id(launch)));
     event.registers.into_iter().for_each(|count| json.int("registers per thread", count.into()));
     event.shared_bytes.into_iter().for_each(|bytes| json.unsigned("shared memory", bytes));
     event.blocks_per_sm.into_iter().for_each(|blocks| json.short_float("blocks per SM", blocks));
+    warps_per_sm(event, device).into_iter().for_each(|warps| json.short_float("warps per SM", warps));
     event.grid.into_iter().for_each(|grid| json.sizes("grid", grid));
     event.block.into_iter().for_each(|block| json.sizes("block", block));
-    event.occupancy_ratio.into_iter().for_each(|ratio| json.float("est. achieved occupancy %", percent(ratio)));
+    // Where it was not recorded it is computed, and whole as Kineto's.
+    let computed = || occupancy_ratio(event, device).map(|ratio| (ratio * 100.0).round());
+    let occupancy = event.occupancy_ratio.map(percent).or_else(computed);
+    occupancy.into_iter().for_each(|percent| json.float("est. achieved occupancy %", percent));
     event.bytes.into_iter().for_each(|bytes| json.int("bytes", bytes));
+    // Bytes in a nanosecond are gigabytes in a second.
+    let dur_ns = trace.slices.dur_ns[event.slice.index()];
+    let bandwidth = event.bytes.filter(|_| dur_ns > 0).map(|bytes| bytes as f64 / dur_ns as f64);
+    bandwidth.into_iter().for_each(|bandwidth| json.float("memory bandwidth (GB/s)", bandwidth));
     event.graph.into_iter().for_each(|graph| json.int("graph id", graph));
     event.graph_node.into_iter().for_each(|node| json.int("graph node id", node));
     if let DeviceEventClass::Memcpy(direction) = event.class {
         direction_text(direction).into_iter().for_each(|text| json.text("Copy Kind", text));
     }
+}
+
+/// Warps of the launch over the device's multiprocessors.
+fn warps_per_sm(event: &DeviceEvent, device: &Device) -> Option<f32> {
+    let threads: f32 = event.block?.into_iter().map(|size| size as f32).product();
+    Some(event.blocks_per_sm? * threads / device.warp_size.filter(|size| *size > 0)? as f32)
 }
 
 /// The whole percentage, when it stands for this ratio.
@@ -76,7 +96,9 @@ fn direction_text(direction: CopyDirection) -> Option<&'static str> {
 }
 
 fn write_wait(document: &mut Document<'_>, wait: &Synchronization) {
+    let around = wait.call.and_then(|call| op_around(document, call));
     let json = &mut document.json;
+    around.into_iter().for_each(|op| json.int("External id", op));
     let kind = match wait.kind {
         SyncKind::Device => Some("Context Sync"),
         SyncKind::Stream => Some("Stream Sync"),

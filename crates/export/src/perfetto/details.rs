@@ -4,6 +4,7 @@ use super::slices::track_event;
 use super::{Document, Message};
 use crate::by_slice::{BySlice, device_events_by_slice};
 use stepscope_base::{StringId, StringTable};
+use stepscope_engine::occupancy_ratio;
 use stepscope_trace::{Collective, DeviceEvent, DeviceEventId, OpInfo, SliceId, Trace};
 
 /// Fields of `debug_annotation.proto`.
@@ -75,8 +76,13 @@ impl Annotations<'_, '_, '_> {
         self.text("block", event.block.map(sizes));
         self.int("registers per thread", event.registers.map(i64::from));
         self.int("shared memory bytes", event.shared_bytes.and_then(|bytes| i64::try_from(bytes).ok()));
-        self.double("occupancy ratio", event.occupancy_ratio.map(f64::from));
+        self.double("blocks per SM", event.blocks_per_sm.map(f64::from));
+        let device = &self.document.trace.devices[event.device.index()];
+        self.double("occupancy ratio", occupancy_ratio(&event, device));
         self.int("bytes", event.bytes);
+        self.int("graph", event.graph);
+        self.int("graph node", event.graph_node);
+        self.int("context", event.context);
         if let Some(op) = event.op {
             self.interned("op", self.document.trace.slices.name[op.index()]);
         }

@@ -49,6 +49,7 @@ pub(super) fn device_events(trace: &Trace) -> Sheet<'_> {
         .int("graph_node", move |row| event(row).graph_node)
         .flag("tensor_cores", move |row| Some(event(row).uses_tensor_cores))
         .flag("is_pageable", move |row| event(row).is_pageable)
+        .int("context", move |row| event(row).context)
 }
 
 fn direction(class: DeviceEventClass) -> Option<&'static str> {

@@ -1,14 +1,15 @@
 //! What devices' profilers reported: work on streams, calls on threads, waits.
 
 use super::devices::Devices;
-use super::{Placed, fact};
+use super::{Placed, devices, fact, memory};
 use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
+use stepscope_base::units::format_ns;
 use stepscope_capture::device::{
     Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Wait, WaitKind, Work, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport};
+use stepscope_capture::{Capture, DeviceReport, State};
 use stepscope_trace::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, LaunchKey, ProcessId, SliceId,
     SliceKind, SyncKind, Synchronization, TraceBuilder, Track, TrackId, TrackKind,
@@ -27,6 +28,8 @@ struct Reader<'a, 'b> {
     overhead: Option<TrackId>,
     /// The device of each context.
     contexts: HashMap<u32, i64>,
+    /// The device of all work, where it is one.
+    only_device: Option<i64>,
     /// Recordings of each event in order: correlation id, which recording, stream.
     recordings: HashMap<u32, Vec<EventRecorded>>,
     kernels: HashMap<u32, Kernel>,
@@ -53,6 +56,9 @@ impl Placed<'_> {
         if reports.is_empty() {
             return;
         }
+        let contexts = contexts_of(reports);
+        let mut devices_at_work = contexts.values().copied();
+        let only_device = devices_at_work.next().filter(|first| devices_at_work.all(|device| device == *first));
         let mut reader = Reader {
             placed: self,
             process,
@@ -62,7 +68,8 @@ impl Placed<'_> {
             builder,
             tracks: HashMap::new(),
             overhead: None,
-            contexts: contexts_of(reports),
+            contexts,
+            only_device,
             recordings: recordings_of(reports),
             kernels: HashMap::new(),
         };
@@ -125,6 +132,7 @@ impl Reader<'_, '_> {
         self.correlate(slice, work.correlation);
         let event = DeviceEvent {
             stream,
+            context: Some(i64::from(work.context)),
             is_pageable,
             uses_tensor_cores: tensor_cores,
             graph: Some(i64::from(work.graph)).filter(|graph| *graph != 0),
@@ -213,7 +221,7 @@ impl Reader<'_, '_> {
     }
 
     fn add_wait(&mut self, wait: &Wait) {
-        let ordinal = self.contexts.get(&wait.context).copied().unwrap_or(0);
+        let ordinal = self.contexts.get(&wait.context).or(self.only_device.as_ref()).copied().unwrap_or(0);
         let device = self.devices.of(self.rank, ordinal, self.builder);
         let stream = wait.stream.map(i64::from);
         let track = self.track(TrackKind::StreamSync, device, stream);
@@ -289,5 +297,28 @@ fn copy_direction(direction: Direction) -> CopyDirection {
 pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
     if let Some(reason) = fact(capture, "device_refused") {
         findings.add(FindingCode::DeviceNotRecorded, || format!("{}: {reason}", who()));
+    } else if capture.device.is_empty() && uses_a_device(capture) && !has_other_trace(capture) {
+        findings
+            .add(FindingCode::DeviceNotRecorded, || format!("{}: nothing was reported of the device it uses", who()));
     }
+    // Reports come in bundles. What a killed process had not fetched yet is lost.
+    let ends = capture.device.iter().filter_map(|report| report.record.span()).map(|(_, end_ns)| end_ns);
+    if let Some(known_ns) = ends.max().filter(|known_ns| capture.state == State::Killed && *known_ns < capture.last_ns)
+    {
+        findings.add(FindingCode::DeviceUnknownAfter, || {
+            let since_begin = format_ns(known_ns.saturating_sub(capture.opened_ns));
+            let before_end = format_ns(capture.last_ns.saturating_sub(known_ns));
+            format!("{}: {since_begin} after recording began, {before_end} before it ended", who())
+        });
+    }
+}
+
+/// True where a trace of PyTorch's own profiler tells what the device did.
+fn has_other_trace(capture: &Capture) -> bool {
+    capture.facts.iter().any(|(key, _)| key.starts_with("device_trace."))
+}
+
+/// Its allocator or its facts say so; that one is installed is no sign.
+fn uses_a_device(capture: &Capture) -> bool {
+    capture.memory.iter().any(|event| event.device_type != memory::HOST) || !devices::listed(capture).is_empty()
 }

@@ -19,10 +19,13 @@ pub(super) struct Devices {
 
 impl Devices {
     /// Takes in what a process says of its devices; each call of [`of`](Self::of) up to the next one is of that process.
-    pub(super) fn learn(&mut self, capture: &Capture, rank: u32) {
-        let listed: Vec<Value> =
-            fact(capture, FACT).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        self.said = listed.iter().map(|said| device_of(said, rank)).collect();
+    pub(super) fn learn(&mut self, capture: &Capture, rank: u32, builder: &mut TraceBuilder) {
+        self.said = listed(capture).iter().map(|said| device_of(said, rank)).collect();
+        // Another process of the rank may have used it without a word.
+        for said in &self.said {
+            let known = self.ids.get(&(rank, said.ordinal)).map(|id| builder.device_mut(*id));
+            known.filter(|known| known.name.is_none()).into_iter().for_each(|known| known.clone_from(said));
+        }
     }
 
     /// The device with this number.
@@ -33,6 +36,28 @@ impl Devices {
             builder.add_device(said.cloned().unwrap_or(Device { rank, ordinal, ..Device::default() }))
         })
     }
+}
+
+/// What a process says of the devices that it uses, one object each.
+pub(super) fn listed(capture: &Capture) -> Vec<Value> {
+    fact(capture, FACT).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// Versions of driver and runtime, as `torch.profiler` names and writes them: 12.4 is 12040.
+pub(super) fn versions(capture: &Capture) -> Vec<(String, String)> {
+    let listed = listed(capture);
+    let Some(first) = listed.first() else { return Vec::new() };
+    let vendor = first.get("type").and_then(Value::as_str).unwrap_or("cuda");
+    let version = |of: &str| {
+        let text = first.get(format!("{of}_version"))?.as_str()?;
+        let number = text.split_once('.').and_then(|(major, minor)| {
+            let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+            Some(major.checked_mul(1_000)?.checked_add(minor.checked_mul(10)?)?.to_string())
+        });
+        let number = number.filter(|_| vendor == "cuda");
+        Some((format!("{vendor}_{of}_version"), number.unwrap_or_else(|| text.to_string())))
+    };
+    ["runtime", "driver"].into_iter().filter_map(version).collect()
 }
 
 fn device_of(said: &Value, rank: u32) -> Device {

@@ -7,7 +7,7 @@ use stepscope_capture::Capture;
 use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
 
 /// PyTorch's number of the host among the kinds of devices.
-const HOST: u8 = 0;
+pub(super) const HOST: u8 = 0;
 
 impl Placed<'_> {
     pub(super) fn add_memory(

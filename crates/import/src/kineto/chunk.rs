@@ -292,6 +292,7 @@ impl Chunk {
         let args = DeviceArgs {
             stream: integer(Integer::Stream),
             device: integer(Integer::Device),
+            context: integer(Integer::Context),
             correlation: event.id(Integer::Correlation),
             grid: event.size(Size::Grid),
             block: event.size(Size::Block),

@@ -49,6 +49,7 @@ pub(super) struct ChunkDeviceRow {
 pub(super) struct DeviceArgs {
     pub(super) stream: Option<i64>,
     pub(super) device: Option<i64>,
+    pub(super) context: Option<i64>,
     pub(super) correlation: Option<i64>,
     pub(super) grid: Option<[u32; 3]>,
     pub(super) block: Option<[u32; 3]>,

@@ -40,6 +40,7 @@ pub(super) fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
 /// A kernel's launch, a copy's size.
 pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceEvent {
     DeviceEvent {
+        context: args.context,
         grid: args.grid,
         block: args.block,
         registers: args.registers,

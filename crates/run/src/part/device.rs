@@ -74,7 +74,8 @@ pub(super) fn device_index(report: &DeviceReport) -> Option<u8> {
 pub(super) fn bytes(report: &DeviceReport) -> Option<i64> {
     match &report.record {
         DeviceRecord::Work(Work { kind: WorkKind::Copy { bytes, .. } | WorkKind::Fill { bytes, .. }, .. }) => {
-            i64::try_from(*bytes).ok()
+            // The same bits: no number is too large.
+            Some(*bytes as i64)
         }
         _ => None,
     }
@@ -83,7 +84,7 @@ pub(super) fn bytes(report: &DeviceReport) -> Option<i64> {
 /// How many reports were lost.
 pub(super) fn lost(report: &DeviceReport) -> Option<i64> {
     match report.record {
-        DeviceRecord::Lost(count) => i64::try_from(count).ok(),
+        DeviceRecord::Lost(count) => Some(count as i64),
         _ => None,
     }
 }
@@ -234,6 +235,8 @@ pub(super) struct Columns<'a> {
     stream: &'a Int64Array,
     correlation: &'a Int64Array,
     facts: Option<Text<'a>>,
+    /// What each text of the facts' dictionary says.
+    said: Vec<Facts<'a>>,
     bytes: &'a Int64Array,
     device_type: &'a UInt8Array,
     device_index: &'a UInt8Array,
@@ -241,10 +244,14 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &'a RecordBatch) -> Option<Self> {
+        let facts = Text::of(batch, "device");
+        let texts = facts.iter().flat_map(Text::values);
+        let said = texts.map(|text| serde_json::from_str(text.unwrap_or("{}")).unwrap_or_default()).collect();
         Some(Self {
             stream: column(batch, "stream")?,
             correlation: column(batch, "correlation")?,
-            facts: Text::of(batch, "device"),
+            facts,
+            said,
             bytes: column(batch, "bytes")?,
             device_type: column(batch, "device_type")?,
             device_index: column(batch, "device_index")?,
@@ -259,15 +266,14 @@ impl<'a> Columns<'a> {
         capture: &mut Capture,
         names: &mut NameIds,
     ) -> Option<DeviceReport> {
-        let text = self.facts.as_ref().and_then(|facts| facts.value(at)).unwrap_or("{}");
-        let facts: Facts = serde_json::from_str(text).unwrap_or_default();
+        let said = self.facts.as_ref().and_then(|facts| self.said.get(facts.key(at)?));
+        let facts = said.copied().unwrap_or_default();
         let DeviceRow { start_ns, end_ns, .. } = *row;
         let whole = |column: &Int64Array| column.is_valid(at).then(|| column.value(at));
         let index = self.device_index.is_valid(at).then(|| u32::from(self.device_index.value(at)));
         let stream = whole(self.stream).map(|stream| stream as u32);
         let correlation = whole(self.correlation).unwrap_or(0) as u32;
         let bytes = whole(self.bytes).unwrap_or(0) as u64;
-        let thread = row.thread.unwrap_or(0);
         let mut name = || Some(row.name).filter(|name| !name.is_empty()).map(|name| name_id(name, "", capture, names));
         let work = |kind: WorkKind| {
             DeviceRecord::Work(Work {
@@ -284,7 +290,8 @@ impl<'a> Columns<'a> {
         };
         let memory_kind = |name: Option<&str>| name.map_or(MemoryKind::Unknown, MemoryKind::from_name);
         let mut call = |api: Api| {
-            DeviceRecord::Call(Call { api, name: name(), start_ns, end_ns, thread, correlation, status: facts.status })
+            let (name, status) = (name(), facts.status);
+            Some(DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread: row.thread?, correlation, status }))
         };
         let record = match row.kind {
             kind::KERNEL => work(WorkKind::Kernel {
@@ -304,8 +311,8 @@ impl<'a> Columns<'a> {
             }),
             kind::FILL => work(WorkKind::Fill { bytes, memory: memory_kind(facts.memory) }),
             kind::GRAPH => work(WorkKind::Graph),
-            kind::RUNTIME_CALL => call(Api::Runtime),
-            kind::DRIVER_CALL => call(Api::Driver),
+            kind::RUNTIME_CALL => call(Api::Runtime)?,
+            kind::DRIVER_CALL => call(Api::Driver)?,
             kind::WAIT => DeviceRecord::Wait(Wait {
                 kind: WaitKind::from_name(row.name),
                 start_ns,
@@ -323,8 +330,8 @@ impl<'a> Columns<'a> {
                 stream: stream.unwrap_or(0),
                 correlation,
             }),
-            kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread }),
-            kind::RANGE => DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread }),
+            kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread: row.thread? }),
+            kind::RANGE => DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread: row.thread? }),
             kind::LOST => DeviceRecord::Lost(row.value.unwrap_or(0) as u64),
             _ => return None,
         };

@@ -280,8 +280,13 @@ impl<'a> Text<'a> {
         Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
     }
 
+    /// The dictionary.
+    pub(super) fn values(&self) -> impl Iterator<Item = Option<&'a str>> + use<'a> {
+        self.values.iter()
+    }
+
     /// Index into the values.
-    fn key(&self, row: usize) -> Option<usize> {
+    pub(super) fn key(&self, row: usize) -> Option<usize> {
         let key = self.keys.is_valid(row).then(|| self.keys.keys().value(row) as usize)?;
         (key < self.values.len()).then_some(key)
     }

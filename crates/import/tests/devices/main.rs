@@ -1,0 +1,6 @@
+//! Captures with reports of devices, as traces.
+
+mod made_capture;
+mod missing;
+mod ranks;
+mod replayed;
