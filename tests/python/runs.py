@@ -135,7 +135,7 @@ def rows(run):
         name = metadata(part)["facts"].get("process_name")
         table = pyarrow.parquet.read_table(part, partitioning=None).to_pylist()
         found += [{**row, "process_name": name} for row in table]
-    return sorted(found, key=lambda row: (row["pid"], row["thread"], row["start_ns"], -row["dur_ns"]))
+    return sorted(found, key=lambda row: (row["pid"], row["thread"] or 0, row["start_ns"], -row["dur_ns"]))
 
 
 def ops(run):

@@ -59,7 +59,7 @@ impl Helper {
 }
 
 /// Runs `f` so that a thread it starts never handles the job's signals.
-fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
+pub fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are filled before they are read.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

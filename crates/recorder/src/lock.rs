@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A spin lock for short sections off the hot path. Unlike the standard one it can be released by a forked child on
 /// behalf of the thread that took it before the fork.
-pub(crate) struct ForkLock<T> {
+pub struct ForkLock<T> {
     is_taken: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -15,11 +15,13 @@ pub(crate) struct ForkLock<T> {
 unsafe impl<T: Send> Sync for ForkLock<T> {}
 
 impl<T> ForkLock<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// A lock that nobody has taken.
+    pub const fn new(value: T) -> Self {
         Self { is_taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    pub(crate) fn lock(&self) -> ForkGuard<'_, T> {
+    /// Waits until nobody else has it.
+    pub fn lock(&self) -> ForkGuard<'_, T> {
         let mut spins = 0u32;
         while self.is_taken.swap(true, Ordering::Acquire) {
             spins += 1;
@@ -29,13 +31,13 @@ impl<T> ForkLock<T> {
     }
 
     /// Releases a lock whose guard was forgotten.
-    pub(crate) fn force_unlock(&self) {
+    pub fn force_unlock(&self) {
         self.is_taken.store(false, Ordering::Release);
     }
 }
 
 /// Access to what a [`ForkLock`] protects.
-pub(crate) struct ForkGuard<'a, T> {
+pub struct ForkGuard<'a, T> {
     lock: &'a ForkLock<T>,
 }
 

@@ -9,6 +9,7 @@
 mod annotation;
 mod collections;
 mod cpython;
+mod device;
 mod function_names;
 mod label;
 mod modules;
@@ -21,6 +22,8 @@ mod _recorder {
     use super::annotation::make_annotate;
     #[pymodule_export]
     use super::collections::on_collection;
+    #[pymodule_export]
+    use super::device::{device_find, device_flush, device_start, device_stop};
     #[pymodule_export]
     use super::label::set_labels;
     #[pymodule_export]

@@ -1,0 +1,154 @@
+//! CUDA: CUPTI's activity API, by `dlopen`.
+//!
+//! Of its records only fields are read that have stood in the same place since CUDA 11.8, the oldest that is used; how
+//! long a record is follows from where the next one begins. [`layout`] has the places, and a test compares them with the
+//! headers of CUPTI where they are installed.
+
+mod api;
+mod callbacks;
+mod calls;
+mod decode;
+mod demangle;
+mod driver;
+mod kinds;
+mod layout;
+mod markers;
+mod nvml;
+mod read;
+
+use crate::{DeviceFacts, DeviceProfiler, Found, Library, Pool, Refusal, Wanted, Write};
+use api::Cupti;
+use driver::Driver;
+use kinds::Enabled;
+use nvml::Sampler;
+use read::Reader;
+use std::path::PathBuf;
+
+/// What CUPTI is given to fill.
+static POOL: Pool = Pool::new();
+
+/// Names a library to use in place of all others: for tests, and for installations that nobody foresaw.
+const LIBRARY_VARIABLE: &str = "STEPSCOPE_CUPTI";
+/// Where the loader may find one when nobody knows better.
+const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+
+/// Listens to CUPTI.
+#[derive(Default)]
+pub(crate) struct Cuda {
+    listening: Option<Listening>,
+    driver: Option<Driver>,
+    sampler: Sampler,
+}
+
+struct Listening {
+    cupti: Cupti,
+    enabled: Enabled,
+    reader: Reader,
+}
+
+impl Cuda {
+    /// The driver and CUPTI. The driver comes first: without one nothing else is loaded.
+    fn open(&mut self, libraries: &[PathBuf]) -> Result<(Cupti, PathBuf), Refusal> {
+        let driver = Driver::load()?;
+        self.driver = Some(driver);
+        let given = std::env::var_os(LIBRARY_VARIABLE).map(|path| vec![PathBuf::from(path)]);
+        let libraries = given.unwrap_or_else(|| match libraries {
+            [] => NAMES.map(PathBuf::from).to_vec(),
+            _ => libraries.to_vec(),
+        });
+        let (library, path) = Library::first_of(&libraries)
+            .map_err(|why| Refusal(format!("CUPTI (libcupti.so) cannot be loaded: {why}")))?;
+        Ok((Cupti::find(library)?, path))
+    }
+
+    fn found(&self, cupti: &Cupti, path: PathBuf, remarks: Vec<String>) -> Found {
+        Found {
+            library: path,
+            version: cupti.version_text(),
+            interface: cupti.interface_text().into(),
+            devices: self.devices(),
+            remarks,
+        }
+    }
+}
+
+impl DeviceProfiler for Cuda {
+    fn device_type(&self) -> u8 {
+        1
+    }
+
+    fn find(&mut self, libraries: &[PathBuf], may_initialize: bool) -> Result<Found, Refusal> {
+        let (mut cupti, path) = self.open(libraries)?;
+        if let (Some(driver), true) = (&mut self.driver, may_initialize) {
+            driver.initialize()?;
+            // Whether this user may profile at all is only said when something is enabled.
+            cupti.subscribe(false)?;
+            Enabled::try_one(&cupti)?;
+        }
+        Ok(self.found(&cupti, path, Vec::new()))
+    }
+
+    fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
+        let (mut cupti, path) = self.open(&wanted.libraries)?;
+        cupti.subscribe(wanted.others_are_idle)?;
+        POOL.open(wanted.buffer_limit_bytes);
+        let enabled = cupti.register().and_then(|()| Enabled::enable(&cupti, wanted));
+        let (enabled, remarks) = enabled.inspect_err(|_| POOL.close())?;
+        // Those of whoever listened before.
+        cupti.dropped();
+        let found = self.found(&cupti, path, remarks);
+        self.listening = Some(Listening { cupti, enabled, reader: Reader::default() });
+        Ok(found)
+    }
+
+    fn flush(&mut self) {
+        if let Some(listening) = &self.listening {
+            listening.cupti.flush(false);
+        }
+    }
+
+    fn write(&mut self, write: Write<'_>) {
+        if let Some(listening) = &mut self.listening {
+            listening.reader.write(&listening.cupti, &POOL, write);
+            POOL.tend();
+        }
+    }
+
+    fn take_lost(&mut self) -> u64 {
+        self.listening.as_mut().map_or(0, |listening| listening.reader.take_lost() + listening.cupti.dropped())
+    }
+
+    fn clock_ns(&self) -> Option<i64> {
+        self.listening.as_ref()?.cupti.now_ns()
+    }
+
+    fn devices(&self) -> Vec<DeviceFacts> {
+        self.driver.as_ref().map_or_else(Vec::new, Driver::devices)
+    }
+
+    fn stop(&mut self) {
+        if let Some(listening) = &mut self.listening {
+            listening.enabled.disable(&listening.cupti);
+            // Complete ones first: what a forced flush finds unfinished has no end.
+            listening.cupti.flush(false);
+            listening.cupti.flush(true);
+            listening.reader.end();
+            POOL.close();
+        }
+    }
+
+    fn sample(&mut self, counter: &mut dyn FnMut(&str, i64)) {
+        if let Some(driver) = &self.driver {
+            self.sampler.sample(driver, counter);
+        }
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        if self.listening.take().is_some() {
+            // Those that were read last are free now.
+            POOL.close();
+        }
+    }
+}

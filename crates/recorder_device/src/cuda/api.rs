@@ -1,0 +1,401 @@
+//! CUPTI's functions, of the interface that this CUPTI is listened to by.
+//!
+//! The first interface belongs to one listener a process. From CUDA 13.3 on there is a second, of which every listener
+//! has a handle of its own; the two must not be mixed.
+
+use super::callbacks;
+use crate::{Library, Refusal};
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut};
+
+/// CUPTI's number of a result.
+type Code = u32;
+/// A subscriber.
+type Handle = *mut c_void;
+
+const SUCCESS: Code = 0;
+const NOT_COMPATIBLE: Code = 14;
+const INSUFFICIENT_PRIVILEGES: Code = 35;
+const MULTIPLE_SUBSCRIBERS: Code = 39;
+const VIRTUALIZED_INSUFFICIENT_PRIVILEGES: Code = 40;
+
+/// CUDA 11.8, whose records are the oldest that are known here.
+const OLDEST: u32 = 18;
+/// CUDA 13.3, the first whose second interface is complete.
+const SECOND_INTERFACE: u32 = 130_300;
+/// Flushes what has no end yet, too.
+const FORCED: u32 = 1;
+/// Threads are told by the lower half of `pthread_self`.
+const THREADS_OF_PTHREAD: u32 = 0;
+
+/// Whose functions a call is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Domain {
+    Driver = 1,
+    Runtime = 2,
+}
+
+/// CUPTI, as it was found.
+pub(super) struct Cupti {
+    version: u32,
+    common: Common,
+    first: First,
+    second: Option<Second>,
+    subscriber: Subscriber,
+}
+
+enum Subscriber {
+    /// Nobody, as yet.
+    None,
+    /// Nobody: somebody else is, who is idle. The first interface works all the same.
+    Unsubscribed,
+    First(Handle),
+    Second(Handle),
+}
+
+// SAFETY: CUPTI's handles and functions may be used on any thread.
+unsafe impl Send for Cupti {}
+
+/// What both interfaces share.
+struct Common {
+    get_version: unsafe extern "C" fn(*mut u32) -> Code,
+    result_text: Option<unsafe extern "C" fn(Code, *mut *const c_char) -> Code>,
+    callback_name: unsafe extern "C" fn(u32, u32, *mut *const c_char) -> Code,
+    flush_all: unsafe extern "C" fn(u32) -> Code,
+    unsubscribe: unsafe extern "C" fn(Handle) -> Code,
+}
+
+/// The interface for one listener.
+struct First {
+    subscribe: unsafe extern "C" fn(*mut Handle, Listener, *mut c_void) -> Code,
+    register: unsafe extern "C" fn(callbacks::Request, callbacks::Complete) -> Code,
+    enable: unsafe extern "C" fn(u32) -> Code,
+    disable: unsafe extern "C" fn(u32) -> Code,
+    next: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> Code,
+    dropped: unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> Code,
+    now: unsafe extern "C" fn(*mut u64) -> Code,
+    enable_runtime_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
+    enable_driver_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
+    set_thread_ids: Option<unsafe extern "C" fn(u32) -> Code>,
+}
+
+/// The interface for many.
+struct Second {
+    subscribe: unsafe extern "C" fn(*mut Handle, Listener, *mut c_void, *mut Subscription) -> Code,
+    register: unsafe extern "C" fn(Handle, callbacks::RequestOfMany, callbacks::CompleteOfMany) -> Code,
+    enable: unsafe extern "C" fn(Handle, u32, *const c_void) -> Code,
+    disable: unsafe extern "C" fn(Handle, u32, *const c_void) -> Code,
+    next: unsafe extern "C" fn(Handle, *mut u8, usize, *mut *mut u8) -> Code,
+    dropped: unsafe extern "C" fn(Handle, *mut c_void, u32, *mut usize) -> Code,
+    now: unsafe extern "C" fn(Handle, *mut u64) -> Code,
+    enable_runtime_call: unsafe extern "C" fn(Handle, u32, u8) -> Code,
+    enable_driver_call: unsafe extern "C" fn(Handle, u32, u8) -> Code,
+}
+
+/// Called for calls that were asked for: none are.
+type Listener = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
+
+unsafe extern "C" fn listener(_data: *mut c_void, _domain: u32, _call: u32, _info: *const c_void) {}
+
+/// `CUpti_SubscriberParams`.
+#[repr(C)]
+struct Subscription {
+    size: usize,
+    name: *const c_char,
+    other: *mut c_char,
+    other_size: usize,
+    allows_others: u8,
+    padding: [u8; 7],
+}
+
+impl Cupti {
+    /// Finds the functions.
+    pub(super) fn find(library: Library) -> Result<Self, Refusal> {
+        // SAFETY: the types are those of CUPTI's headers, where no function has ever changed its own.
+        let (common, first, second) = unsafe { (common(library)?, first(library)?, second(library)) };
+        let mut version = 0;
+        // SAFETY: the number is writable.
+        let code = unsafe { (common.get_version)(&mut version) };
+        let cupti = Self { version, common, first, second, subscriber: Subscriber::None };
+        cupti.check(code, "its version is asked for")?;
+        if version < OLDEST {
+            return Err(Refusal(format!("CUPTI {version} is too old: CUDA 11.8 or later is needed")));
+        }
+        Ok(cupti)
+    }
+
+    /// `13.0`, or the number that it had until CUDA 12.9.
+    pub(super) fn version_text(&self) -> String {
+        match self.version {
+            0..1000 => format!("API {}", self.version),
+            _ => format!("{}.{}", self.version / 10_000, self.version % 10_000 / 100),
+        }
+    }
+
+    /// How it is listened to.
+    pub(super) fn interface_text(&self) -> &'static str {
+        match self.subscriber {
+            Subscriber::Second(_) => "v2, beside others",
+            Subscriber::First(_) => "v1",
+            Subscriber::Unsubscribed => "v1, unsubscribed",
+            Subscriber::None if self.has_second() => "v2",
+            Subscriber::None => "v1",
+        }
+    }
+
+    fn has_second(&self) -> bool {
+        self.version >= SECOND_INTERFACE && self.second.is_some()
+    }
+
+    /// Makes us a listener. `others_are_idle`: who else is one does not listen now, and so is not disturbed.
+    pub(super) fn subscribe(&mut self, others_are_idle: bool) -> Result<(), Refusal> {
+        let mut handle = null_mut();
+        let mut other = [0u8; 128];
+        if let (true, Some(second)) = (self.has_second(), &self.second) {
+            let mut subscription = Subscription {
+                size: size_of::<Subscription>(),
+                name: c"stepscope".as_ptr(),
+                other: other.as_mut_ptr().cast(),
+                other_size: other.len(),
+                allows_others: 1,
+                padding: [0; 7],
+            };
+            // SAFETY: handle and parameters are writable, and the callback lives for ever.
+            match unsafe { (second.subscribe)(&mut handle, listener, null_mut(), &mut subscription) } {
+                SUCCESS => {
+                    self.subscriber = Subscriber::Second(handle);
+                    return Ok(());
+                }
+                // Somebody listens by the first interface, or has: it is that for all.
+                NOT_COMPATIBLE => {}
+                MULTIPLE_SUBSCRIBERS if others_are_idle => {}
+                code => return Err(self.refusal(code, "it is subscribed to", &text_of(&other))),
+            }
+        }
+        // SAFETY: as above.
+        match unsafe { (self.first.subscribe)(&mut handle, listener, null_mut()) } {
+            SUCCESS => self.subscriber = Subscriber::First(handle),
+            MULTIPLE_SUBSCRIBERS if others_are_idle => self.subscriber = Subscriber::Unsubscribed,
+            code => return Err(self.refusal(code, "it is subscribed to", "")),
+        }
+        if let Some(set_thread_ids) = self.first.set_thread_ids {
+            // SAFETY: a number that the function knows.
+            let code = unsafe { set_thread_ids(THREADS_OF_PTHREAD) };
+            self.check(code, "threads are to be told by pthread_self")?;
+        }
+        Ok(())
+    }
+
+    /// Has buffers taken from the pool.
+    pub(super) fn register(&self) -> Result<(), Refusal> {
+        // SAFETY: the callbacks live for ever, never unwind, and may be called on any thread.
+        let code = unsafe {
+            match self.second() {
+                Some((second, handle)) => {
+                    (second.register)(handle, callbacks::request_of_many, callbacks::complete_of_many)
+                }
+                None => (self.first.register)(callbacks::request, callbacks::complete),
+            }
+        };
+        self.check(code, "buffers are offered")
+    }
+
+    /// Turns a kind of record on, which is called `what`.
+    pub(super) fn enable(&self, kind: u32, what: &str) -> Result<(), Refusal> {
+        // SAFETY: plain numbers; there is no configuration.
+        let code = unsafe {
+            match self.second() {
+                Some((second, handle)) => (second.enable)(handle, kind, null()),
+                None => (self.first.enable)(kind),
+            }
+        };
+        self.check(code, &format!("{what} are asked for"))
+    }
+
+    /// Turns it off.
+    pub(super) fn disable(&self, kind: u32) {
+        // SAFETY: as above.
+        unsafe {
+            match self.second() {
+                Some((second, handle)) => (second.disable)(handle, kind, null()),
+                None => (self.first.disable)(kind),
+            }
+        };
+    }
+
+    /// Turns one call on or off; false where that cannot be done.
+    pub(super) fn enable_call(&self, domain: Domain, call: u32, is_on: bool) -> bool {
+        let is_on = u8::from(is_on);
+        // SAFETY: plain numbers.
+        let code = unsafe {
+            match (self.second(), domain) {
+                (Some((second, handle)), Domain::Driver) => Some((second.enable_driver_call)(handle, call, is_on)),
+                (Some((second, handle)), Domain::Runtime) => Some((second.enable_runtime_call)(handle, call, is_on)),
+                (None, Domain::Driver) => self.first.enable_driver_call.map(|enable| enable(call, is_on)),
+                (None, Domain::Runtime) => self.first.enable_runtime_call.map(|enable| enable(call, is_on)),
+            }
+        };
+        code == Some(SUCCESS)
+    }
+
+    /// The name of a call.
+    pub(super) fn call_name(&self, domain: Domain, call: u32) -> Option<&'static CStr> {
+        let mut name = null();
+        // SAFETY: the pointer is writable.
+        let code = unsafe { (self.common.callback_name)(domain as u32, call, &mut name) };
+        // SAFETY: CUPTI's names are constants of its library, which is never unloaded.
+        (code == SUCCESS && !name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+    }
+
+    /// Has full buffers handed over, and those that are complete; when `is_forced`, all.
+    pub(super) fn flush(&self, is_forced: bool) {
+        // SAFETY: callbacks are registered.
+        unsafe { (self.common.flush_all)(if is_forced { FORCED } else { 0 }) };
+    }
+
+    /// The record after `record` in a buffer, the first after null; null when there is none.
+    ///
+    /// # Safety
+    /// `base` is that of a buffer that CUPTI has filled with `len` bytes and nobody else has; `record` came from here.
+    pub(super) unsafe fn next_record(&self, base: *mut u8, len: usize, record: *mut u8) -> *mut u8 {
+        let mut record = record;
+        // SAFETY: as the caller vouches for.
+        let code = unsafe {
+            match self.second() {
+                Some((second, handle)) => (second.next)(handle, base, len, &mut record),
+                None => (self.first.next)(base, len, &mut record),
+            }
+        };
+        if code == SUCCESS { record } else { null_mut() }
+    }
+
+    /// How many records CUPTI has thrown away since the last time.
+    pub(super) fn dropped(&self) -> u64 {
+        let mut dropped = 0;
+        // SAFETY: the number is writable.
+        let code = unsafe {
+            match self.second() {
+                Some((second, handle)) => (second.dropped)(handle, null_mut(), 0, &mut dropped),
+                None => (self.first.dropped)(null_mut(), 0, &mut dropped),
+            }
+        };
+        if code == SUCCESS { dropped as u64 } else { 0 }
+    }
+
+    /// CUPTI's clock.
+    pub(super) fn now_ns(&self) -> Option<i64> {
+        let mut now = 0;
+        // SAFETY: the number is writable.
+        let code = unsafe {
+            match self.second() {
+                Some((second, handle)) => (second.now)(handle, &mut now),
+                None => (self.first.now)(&mut now),
+            }
+        };
+        (code == SUCCESS && now != 0).then_some(now as i64)
+    }
+
+    fn second(&self) -> Option<(&Second, Handle)> {
+        match (&self.second, &self.subscriber) {
+            (Some(second), Subscriber::Second(handle)) => Some((second, *handle)),
+            _ => None,
+        }
+    }
+
+    fn check(&self, code: Code, when: &str) -> Result<(), Refusal> {
+        if code == SUCCESS { Ok(()) } else { Err(self.refusal(code, when, "")) }
+    }
+
+    /// What a user can do about it, or at least what CUPTI says.
+    fn refusal(&self, code: Code, when: &str, other: &str) -> Refusal {
+        Refusal(match code {
+            INSUFFICIENT_PRIVILEGES | VIRTUALIZED_INSUFFICIENT_PRIVILEGES => {
+                "the driver lets only administrators profile: have its module loaded with \
+                 NVreg_RestrictProfilingToAdminUsers=0, or run with CAP_SYS_ADMIN"
+                    .into()
+            }
+            MULTIPLE_SUBSCRIBERS => {
+                let other = if other.is_empty() { "another tool" } else { other };
+                format!("{other} listens to CUPTI already, and CUPTI has one listener a process")
+            }
+            _ => format!("CUPTI says {} when {when}", self.text_of(code)),
+        })
+    }
+
+    fn text_of(&self, code: Code) -> String {
+        let mut text = null();
+        // SAFETY: the pointer is writable, and the texts are constants of the library.
+        let known = self.common.result_text.and_then(|result_text| unsafe {
+            (result_text(code, &mut text) == SUCCESS && !text.is_null()).then(|| CStr::from_ptr(text))
+        });
+        known.map_or_else(|| format!("error {code}"), |text| text.to_string_lossy().into_owned())
+    }
+}
+
+impl Drop for Cupti {
+    fn drop(&mut self) {
+        if let Subscriber::First(handle) | Subscriber::Second(handle) = self.subscriber {
+            // SAFETY: the handle of our subscription, once.
+            unsafe { (self.common.unsubscribe)(handle) };
+        }
+    }
+}
+
+/// The text up to its zero.
+fn text_of(bytes: &[u8]) -> String {
+    CStr::from_bytes_until_nul(bytes).map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned())
+}
+
+/// # Safety
+/// The library is CUPTI.
+unsafe fn common(library: Library) -> Result<Common, Refusal> {
+    // SAFETY: as the caller vouches for; likewise below.
+    unsafe {
+        Ok(Common {
+            get_version: library.required(c"cuptiGetVersion")?,
+            result_text: library.function(c"cuptiGetResultString"),
+            callback_name: library.required(c"cuptiGetCallbackName")?,
+            flush_all: library.required(c"cuptiActivityFlushAll")?,
+            unsubscribe: library.required(c"cuptiUnsubscribe")?,
+        })
+    }
+}
+
+/// # Safety
+/// The library is CUPTI.
+unsafe fn first(library: Library) -> Result<First, Refusal> {
+    // SAFETY: as above.
+    unsafe {
+        Ok(First {
+            subscribe: library.required(c"cuptiSubscribe")?,
+            register: library.required(c"cuptiActivityRegisterCallbacks")?,
+            enable: library.required(c"cuptiActivityEnable")?,
+            disable: library.required(c"cuptiActivityDisable")?,
+            next: library.required(c"cuptiActivityGetNextRecord")?,
+            dropped: library.required(c"cuptiActivityGetNumDroppedRecords")?,
+            now: library.required(c"cuptiGetTimestamp")?,
+            enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi"),
+            enable_driver_call: library.function(c"cuptiActivityEnableDriverApi"),
+            set_thread_ids: library.function(c"cuptiSetThreadIdType"),
+        })
+    }
+}
+
+/// # Safety
+/// The library is CUPTI.
+unsafe fn second(library: Library) -> Option<Second> {
+    // SAFETY: as above.
+    unsafe {
+        Some(Second {
+            subscribe: library.function(c"cuptiSubscribe_v2")?,
+            register: library.function(c"cuptiActivityRegisterCallbacks_v2")?,
+            enable: library.function(c"cuptiActivityEnable_v2")?,
+            disable: library.function(c"cuptiActivityDisable_v2")?,
+            next: library.function(c"cuptiActivityGetNextRecord_v2")?,
+            dropped: library.function(c"cuptiActivityGetNumDroppedRecords_v2")?,
+            now: library.function(c"cuptiGetTimestamp_v2")?,
+            enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi_v2")?,
+            enable_driver_call: library.function(c"cuptiActivityEnableDriverApi_v2")?,
+        })
+    }
+}

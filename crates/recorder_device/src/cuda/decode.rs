@@ -1,0 +1,229 @@
+//! One of CUPTI's records, as ours.
+
+use super::kinds::kind;
+use super::layout::{call, event, graph, kernel, marker, memcpy, memcpy_between, memset, overhead, synchronization};
+use stepscope_recorder::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+};
+
+/// In place of a stream or of an event: not applicable.
+const INVALID: u32 = u32::MAX;
+/// An object that is a thread.
+const THREAD: u32 = 2;
+
+/// What a record says, and where its name is to be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Decoded {
+    /// Of which the name is the text at an address of the process.
+    Named(DeviceRecord, u64),
+    /// A call, of which the name has a number.
+    Call(Call, u32),
+    /// CUPTI's own time, for something with a number.
+    Overhead(Overhead, u32),
+    /// Without a name.
+    Plain(DeviceRecord),
+    /// A range begins or ends, or is a moment.
+    Marker(Marker),
+    /// Work that has no times: it had not ended, or there was no room to keep them.
+    Untimed,
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Marker {
+    pub(super) flags: u32,
+    pub(super) at_ns: i64,
+    pub(super) id: u32,
+    pub(super) thread: u32,
+    pub(super) name: u64,
+}
+
+/// What the record says; `None` for a kind that is not known, or when it is shorter than its kind.
+pub(super) fn decode(record: &[u8]) -> Option<Decoded> {
+    let number = u32::from_ne_bytes(*record.first_chunk()?);
+    Some(match number {
+        kind::CONCURRENT_KERNEL | kind::KERNEL => decode_kernel(record)?,
+        kind::MEMCPY => timed(decode_copy(record)?),
+        kind::MEMCPY2 => timed(decode_copy_between(record)?),
+        kind::MEMSET => timed(decode_fill(record)?),
+        kind::GRAPH_TRACE => timed(decode_graph(record)?),
+        kind::RUNTIME => decode_call(record, Api::Runtime)?,
+        kind::DRIVER => decode_call(record, Api::Driver)?,
+        kind::OVERHEAD => decode_overhead(record)?,
+        kind::SYNCHRONIZATION => Decoded::Plain(DeviceRecord::Wait(decode_wait(record)?)),
+        kind::CUDA_EVENT => Decoded::Plain(DeviceRecord::EventRecorded(decode_event(record)?)),
+        kind::MARKER => Decoded::Marker(decode_marker(record)?),
+        _ => return None,
+    })
+}
+
+fn timed(work: Work) -> Decoded {
+    if has_times(&work) { Decoded::Plain(DeviceRecord::Work(work)) } else { Decoded::Untimed }
+}
+
+fn has_times(work: &Work) -> bool {
+    work.start_ns > 0 && work.end_ns >= work.start_ns
+}
+
+fn decode_kernel(record: &[u8]) -> Option<Decoded> {
+    let kind = WorkKind::Kernel {
+        name: None,
+        grid: [kernel::gridX.of(record)?, kernel::gridY.of(record)?, kernel::gridZ.of(record)?],
+        block: [kernel::blockX.of(record)?, kernel::blockY.of(record)?, kernel::blockZ.of(record)?],
+        registers: kernel::registersPerThread.of(record)?.into(),
+        static_shared_bytes: kernel::staticSharedMemory.of(record)?,
+        dynamic_shared_bytes: kernel::dynamicSharedMemory.of(record)?,
+    };
+    let work = Work {
+        kind,
+        start_ns: kernel::start.of(record)? as i64,
+        end_ns: kernel::end.of(record)? as i64,
+        device: kernel::deviceId.of(record)?,
+        context: kernel::contextId.of(record)?,
+        stream: kernel::streamId.of(record)?,
+        correlation: kernel::correlationId.of(record)?,
+        graph: kernel::graphId.of(record)?,
+        graph_node: kernel::graphNodeId.of(record)?,
+    };
+    let name = kernel::name.of(record)?;
+    Some(if has_times(&work) { Decoded::Named(DeviceRecord::Work(work), name) } else { Decoded::Untimed })
+}
+
+fn decode_copy(record: &[u8]) -> Option<Work> {
+    Some(Work {
+        kind: WorkKind::Copy {
+            bytes: memcpy::bytes.of(record)?,
+            direction: Direction::from_number(memcpy::copyKind.of(record)?),
+            source: MemoryKind::from_number(memcpy::srcKind.of(record)?),
+            destination: MemoryKind::from_number(memcpy::dstKind.of(record)?),
+            devices: None,
+        },
+        start_ns: memcpy::start.of(record)? as i64,
+        end_ns: memcpy::end.of(record)? as i64,
+        device: memcpy::deviceId.of(record)?,
+        context: memcpy::contextId.of(record)?,
+        stream: memcpy::streamId.of(record)?,
+        correlation: memcpy::correlationId.of(record)?,
+        graph: memcpy::graphId.of(record)?,
+        graph_node: memcpy::graphNodeId.of(record)?,
+    })
+}
+
+fn decode_copy_between(record: &[u8]) -> Option<Work> {
+    let devices = (memcpy_between::srcDeviceId.of(record)?, memcpy_between::dstDeviceId.of(record)?);
+    Some(Work {
+        kind: WorkKind::Copy {
+            bytes: memcpy_between::bytes.of(record)?,
+            direction: Direction::from_number(memcpy_between::copyKind.of(record)?),
+            source: MemoryKind::from_number(memcpy_between::srcKind.of(record)?),
+            destination: MemoryKind::from_number(memcpy_between::dstKind.of(record)?),
+            devices: Some(devices),
+        },
+        start_ns: memcpy_between::start.of(record)? as i64,
+        end_ns: memcpy_between::end.of(record)? as i64,
+        device: memcpy_between::deviceId.of(record)?,
+        context: memcpy_between::contextId.of(record)?,
+        stream: memcpy_between::streamId.of(record)?,
+        correlation: memcpy_between::correlationId.of(record)?,
+        graph: memcpy_between::graphId.of(record)?,
+        graph_node: memcpy_between::graphNodeId.of(record)?,
+    })
+}
+
+fn decode_fill(record: &[u8]) -> Option<Work> {
+    let memory = u8::try_from(memset::memoryKind.of(record)?).map(MemoryKind::from_number);
+    Some(Work {
+        kind: WorkKind::Fill { bytes: memset::bytes.of(record)?, memory: memory.unwrap_or_default() },
+        start_ns: memset::start.of(record)? as i64,
+        end_ns: memset::end.of(record)? as i64,
+        device: memset::deviceId.of(record)?,
+        context: memset::contextId.of(record)?,
+        stream: memset::streamId.of(record)?,
+        correlation: memset::correlationId.of(record)?,
+        graph: memset::graphId.of(record)?,
+        graph_node: memset::graphNodeId.of(record)?,
+    })
+}
+
+fn decode_graph(record: &[u8]) -> Option<Work> {
+    Some(Work {
+        kind: WorkKind::Graph,
+        start_ns: graph::start.of(record)? as i64,
+        end_ns: graph::end.of(record)? as i64,
+        device: graph::deviceId.of(record)?,
+        context: graph::contextId.of(record)?,
+        stream: graph::streamId.of(record)?,
+        correlation: graph::correlationId.of(record)?,
+        graph: graph::graphId.of(record)?,
+        graph_node: 0,
+    })
+}
+
+fn decode_call(record: &[u8], api: Api) -> Option<Decoded> {
+    let decoded = Call {
+        api,
+        name: None,
+        start_ns: call::start.of(record)? as i64,
+        end_ns: call::end.of(record)? as i64,
+        thread: call::threadId.of(record)?,
+        correlation: call::correlationId.of(record)?,
+        status: call::returnValue.of(record)?,
+    };
+    Some(if decoded.end_ns == 0 { Decoded::Untimed } else { Decoded::Call(decoded, call::cbid.of(record)?) })
+}
+
+fn decode_overhead(record: &[u8]) -> Option<Decoded> {
+    let is_of_thread = overhead::objectKind.of(record)? == THREAD;
+    let decoded = Overhead {
+        name: None,
+        start_ns: overhead::start.of(record)? as i64,
+        end_ns: overhead::end.of(record)? as i64,
+        thread: if is_of_thread { overhead::thread.of(record)? } else { 0 },
+    };
+    Some(Decoded::Overhead(decoded, overhead::overheadKind.of(record)?))
+}
+
+fn decode_wait(record: &[u8]) -> Option<Wait> {
+    let stream = synchronization::streamId.of(record)?;
+    let event = synchronization::cudaEventId.of(record)?;
+    let number = u8::try_from(synchronization::r#type.of(record)?);
+    Some(Wait {
+        kind: number.map(WaitKind::from_number).unwrap_or_default(),
+        start_ns: synchronization::start.of(record)? as i64,
+        end_ns: synchronization::end.of(record)? as i64,
+        context: synchronization::contextId.of(record)?,
+        stream: (stream != INVALID).then_some(stream),
+        correlation: synchronization::correlationId.of(record)?,
+        event: if event == INVALID { 0 } else { event },
+        event_sync: synchronization::cudaEventSyncId.of(record).map_or(0, sync_of),
+    })
+}
+
+/// CUPTI has both for none.
+fn sync_of(number: u64) -> u64 {
+    if number == u64::from(INVALID) || number == u64::MAX { 0 } else { number }
+}
+
+fn decode_event(record: &[u8]) -> Option<EventRecorded> {
+    Some(EventRecorded {
+        event: event::eventId.of(record)?,
+        event_sync: event::cudaEventSyncId.of(record).map_or(0, sync_of),
+        context: event::contextId.of(record)?,
+        stream: event::streamId.of(record)?,
+        correlation: event::correlationId.of(record)?,
+    })
+}
+
+fn decode_marker(record: &[u8]) -> Option<Marker> {
+    let is_of_thread = marker::objectKind.of(record)? == THREAD;
+    Some(Marker {
+        flags: marker::flags.of(record)?,
+        at_ns: marker::timestamp.of(record)? as i64,
+        id: marker::id.of(record)?,
+        thread: if is_of_thread { marker::thread.of(record)? } else { 0 },
+        name: marker::name.of(record)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Records what devices do, as their own profilers tell it: CUPTI for CUDA, and whatever implements [`DeviceProfiler`].
+//!
+//! Nothing is compiled against a vendor's library. It is found by `dlopen`, its functions by name, the fields of its
+//! records by offsets that no release has moved. A vendor's threads and the job's only ever take a buffer from
+//! a [`Pool`] or put one back, without lock or allocation; one thread of ours, `stepscope gpu`, decodes and writes.
+//! What cannot be used is refused in one line, and everything else is recorded.
+
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod bell;
+mod cuda;
+mod facts;
+mod forked;
+mod library;
+mod pool;
+mod profiler;
+mod session;
+mod worker;
+
+pub use bell::Bell;
+pub use facts::DeviceFacts;
+pub use library::Library;
+pub use pool::{BUFFER_BYTES, Full, Pool};
+pub use profiler::{DeviceProfiler, Found, Refusal, Wanted, Write};
+pub use session::{find, flush, start, start_with, stop};

@@ -1,0 +1,117 @@
+use super::*;
+use crate::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What a profiler was asked for.
+type Said = Arc<Mutex<Vec<&'static str>>>;
+
+/// Says what it is asked for, and hangs where it is told to until it is let go.
+struct Watched {
+    said: Said,
+    hangs_in: &'static str,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Watched {
+    fn say(&self, what: &'static str) {
+        self.said.lock().unwrap().push(what);
+        if self.hangs_in == what {
+            let _ = self.go_on.lock().unwrap().recv();
+        }
+    }
+}
+
+impl DeviceProfiler for Watched {
+    fn device_type(&self) -> u8 {
+        1
+    }
+
+    fn find(&mut self, _: &[PathBuf], _: bool) -> Result<Found, Refusal> {
+        Ok(Found::default())
+    }
+
+    fn start(&mut self, _: &Wanted) -> Result<Found, Refusal> {
+        self.say("start");
+        if self.hangs_in == "refuses" { Err(Refusal("no".into())) } else { Ok(Found::default()) }
+    }
+
+    fn flush(&mut self) {
+        self.say("flush");
+    }
+
+    fn write(&mut self, _: Write<'_>) {}
+
+    fn take_lost(&mut self) -> u64 {
+        0
+    }
+
+    fn clock_ns(&self) -> Option<i64> {
+        None
+    }
+
+    fn devices(&self) -> Vec<DeviceFacts> {
+        Vec::new()
+    }
+
+    fn stop(&mut self) {
+        self.say("stop");
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.said.lock().unwrap().push("dropped");
+    }
+}
+
+/// The thread with a profiler that hangs in a call, what that says, and what lets it go.
+fn started(hangs_in: &'static str) -> (Arc<Worker>, Said, Sender<()>) {
+    let (go, go_on) = channel();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let watched = Watched { said: Arc::clone(&said), hangs_in, go_on: Mutex::new(go_on) };
+    let wanted = Wanted { flush_period: Duration::from_secs(3600), sample_period: None, ..Wanted::default() };
+    (Worker::start(Box::new(watched), wanted).unwrap(), said, go)
+}
+
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(20);
+
+#[test]
+fn it_flushes_when_asked_and_ends_when_told() {
+    let (worker, said, _go) = started("");
+    assert_eq!(worker.started(LONG), Some(Ok(Found::default())));
+    assert!(worker.wish(Wish::Flush, LONG));
+    assert!(worker.wish(Wish::Flush, LONG));
+    assert!(worker.wish(Wish::Stop, LONG));
+    assert_eq!(*said.lock().unwrap(), ["start", "flush", "flush", "stop", "dropped"]);
+    assert!(worker.wish(Wish::Flush, LONG) && worker.wish(Wish::Stop, LONG), "nobody waits for what has ended");
+}
+
+#[test]
+fn a_refusal_ends_it_without_a_stop() {
+    let (worker, said, _go) = started("refuses");
+    assert_eq!(worker.started(LONG), Some(Err(Refusal("no".into()))));
+    assert!(worker.wish(Wish::Stop, LONG));
+    assert_eq!(*said.lock().unwrap(), ["start", "dropped"]);
+}
+
+#[test]
+fn a_library_that_hangs_is_not_waited_for_and_ended_when_it_comes_back() {
+    for hangs_in in ["start", "flush", "stop"] {
+        let (worker, said, go) = started(hangs_in);
+        if hangs_in == "start" {
+            assert_eq!(worker.started(SHORT), None);
+        } else {
+            let wish = if hangs_in == "flush" { Wish::Flush } else { Wish::Stop };
+            assert_eq!(worker.started(LONG), Some(Ok(Found::default())));
+            assert!(!worker.wish(wish, SHORT), "{hangs_in}");
+        }
+        worker.give_up();
+        assert!(!worker.is_over() && worker.is_given_up());
+        go.send(()).unwrap();
+        assert!(worker.wish(Wish::Stop, LONG));
+        assert_eq!(said.lock().unwrap().last(), Some(&"dropped"), "{hangs_in}");
+    }
+}
