@@ -311,9 +311,9 @@ def test_every_cycle_has_an_id(tmp_path):
 
 def test_options_without_effect_are_named_once():
     config = stepscope.profiler._ExperimentalConfig(
-        verbose=True, profiler_metrics=["x"], enable_cuda_sync_events=True, profile_all_threads=True
+        verbose=True, profiler_metrics=["x"], performance_events=["y"], profile_all_threads=True
     )
-    with pytest.warns(UserWarning, match="does not record profiler_metrics, enable_cuda_sync_events yet") as said:
+    with pytest.warns(UserWarning, match="does not record profiler_metrics, performance_events yet") as said:
         profile(experimental_config=config)
     assert len(said) == 1
 

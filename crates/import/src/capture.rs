@@ -73,6 +73,7 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
 pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
     let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
     cut.apply(&mut capture);
+    cut.hide_device_calls(&mut capture);
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);

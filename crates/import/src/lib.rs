@@ -22,7 +22,7 @@ mod window;
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;
-pub use stepscope_run::{Cut, Hidden};
+pub use stepscope_run::{Cut, Hidden, HiddenDevice};
 
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;

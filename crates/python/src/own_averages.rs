@@ -1,6 +1,6 @@
 //! What a process asks of its own recording when it wants no single events: their averages.
 
-use crate::own_recording::{Asked, AverageRow, cut_of};
+use crate::own_recording::{Asked, AverageRow, average_sums, cut_of};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -26,10 +26,6 @@ pub(crate) fn read_averages(
 }
 
 fn row(average: NamedAverage) -> AverageRow {
-    let (is_label, sums) = (average.is_label(), average.sums);
-    (
-        (average.name, average.shapes, String::new(), Vec::new()),
-        (sums.count, sums.total_ns, sums.self_ns, 0, 0, 0, 0, 0),
-        (average.scope, is_label, average.is_async),
-    )
+    let NamedAverage { name, shapes, scope, is_async, is_label, sums } = average;
+    ((name, shapes, String::new(), Vec::new()), average_sums(&sums), (scope, is_label, is_async, sums.is_on_device))
 }

@@ -8,16 +8,30 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{Cut, Hidden, open_cut};
+use stepscope_engine::{Cut, Hidden, HiddenDevice, open_cut};
 use stepscope_export::{Format, save_memory_timeline, save_trace};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
-/// Spans in monotonic ns, thread or all, and whether operators, labels, steps and calls are asked for.
-pub(crate) type Asked = (Vec<(i64, i64)>, Option<u64>, (bool, bool, bool, bool));
+/// Whether operators, labels, steps and calls are asked for, and the kinds of a device's activities that are.
+type Kinds = (bool, bool, bool, bool, Vec<String>);
+/// Spans in monotonic ns, thread or all, and what is asked for.
+pub(crate) type Asked = (Vec<(i64, i64)>, Option<u64>, Kinds);
 
-pub(crate) fn cut_of((spans, thread, (operators, labels, steps, calls)): Asked) -> Cut {
+pub(crate) fn cut_of((spans, thread, (operators, labels, steps, calls, device)): Asked) -> Cut {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
-    Cut { spans, thread, hides: Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls } }
+    let is_hidden = |kind: &str| !device.iter().any(|asked| asked == kind);
+    let device = HiddenDevice {
+        kernels: is_hidden("CONCURRENT_KERNEL"),
+        copies: is_hidden("GPU_MEMCPY"),
+        fills: is_hidden("GPU_MEMSET"),
+        annotations: is_hidden("GPU_USER_ANNOTATION"),
+        runtime_calls: is_hidden("RUNTIME"),
+        driver_calls: is_hidden("DRIVER"),
+        overheads: is_hidden("OVERHEAD"),
+        waits: is_hidden("CUDA_SYNC"),
+    };
+    let hides = Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls, device };
+    Cut { spans, thread, hides }
 }
 
 /// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone. `wanted`: whether
@@ -30,7 +44,9 @@ pub(crate) fn read_events(
     wanted: (bool, bool, bool),
 ) -> PyResult<Events> {
     let (memory, flops, overloads) = wanted;
-    let events = py.detach(|| read(&capture, &cut_of(asked), Wanted { memory, flops, overloads }));
+    let cut = cut_of(asked);
+    let wanted = Wanted { memory, flops, overloads, hides_device: cut.hides.device };
+    let events = py.detach(|| read(&capture, &cut, wanted));
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
@@ -82,10 +98,28 @@ pub(crate) struct Events(stepscope_torch_events::Events);
 
 /// Name, shapes as JSON, overload, the innermost functions around it.
 pub(crate) type AverageKey = (String, String, String, Vec<String>);
-/// Count, total and self ns, total and self bytes of the host, the same of devices, operations.
-pub(crate) type AverageSums = (i64, i64, i64, i64, i64, i64, i64, i64);
-/// What is said of the first of them: scope, whether it is a label, whether it ended on another thread.
-pub(crate) type AverageRow = (AverageKey, AverageSums, (u8, bool, bool));
+/// Count, total and self ns, total and self ns on devices, total and self bytes of the host, the same of devices,
+/// operations.
+pub(crate) type AverageSums = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
+/// What is said of the first of them: scope, whether it is a label, whether it ended on another thread, whether it ran on
+/// a device.
+pub(crate) type AverageRow = (AverageKey, AverageSums, (u8, bool, bool, bool));
+
+/// The sums as Python has them.
+pub(crate) fn average_sums(of: &Average) -> AverageSums {
+    (
+        of.count,
+        of.total_ns,
+        of.self_ns,
+        of.device_ns,
+        of.self_device_ns,
+        of.cpu_bytes,
+        of.self_cpu_bytes,
+        of.device_bytes,
+        of.self_device_bytes,
+        of.flops,
+    )
+}
 
 #[pymethods]
 impl Events {
@@ -110,14 +144,20 @@ impl Events {
         })
     }
 
-    /// Writes the stacks of this list and of those in `more`, folded; OSError when that fails.
-    fn write_stacks(&self, py: Python<'_>, path: PathBuf, more: Vec<Py<Self>>) -> PyResult<()> {
+    /// Writes the stacks of this list and of those in `more`, folded, with their own times or those on devices; OSError
+    /// when that fails.
+    fn write_stacks(&self, py: Python<'_>, path: PathBuf, more: Vec<Py<Self>>, is_of_devices: bool) -> PyResult<()> {
         py.detach(|| {
             let mut file = BufWriter::new(File::create(path)?);
-            self.0.write_folded(&mut file)?;
-            more.iter().try_for_each(|events| events.get().0.write_folded(&mut file))?;
+            self.0.write_folded(&mut file, is_of_devices)?;
+            more.iter().try_for_each(|events| events.get().0.write_folded(&mut file, is_of_devices))?;
             Ok(file.flush()?)
         })
+    }
+
+    /// Whether any row ran on a device.
+    fn has_device_work(&self) -> bool {
+        (0..self.0.len()).any(|row| self.0.device.is_on_device(row))
     }
 
     /// Sum of the durations of all events less those of their children, ns.
@@ -140,6 +180,9 @@ impl Events {
         columns.set_item("cpu_bytes", bytes(&events.cpu_bytes))?;
         columns.set_item("device_bytes", bytes(&events.device_bytes))?;
         columns.set_item("flops", bytes(&events.flops))?;
+        columns.set_item("stream", bytes(&events.device.stream))?;
+        columns.set_item("device_ns", bytes(&events.device.total_ns))?;
+        columns.set_item("self_device_ns", bytes(&events.device.self_ns))?;
         let bytes =
             |column: &[u32]| PyBytes::new(py, &column.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
         columns.set_item("name", bytes(&events.name))?;
@@ -147,6 +190,8 @@ impl Events {
         columns.set_item("parent", bytes(&events.parent))?;
         columns.set_item("inputs", bytes(&events.inputs))?;
         columns.set_item("overload", bytes(&events.overload))?;
+        columns.set_item("correlation", bytes(&events.device.correlation))?;
+        columns.set_item("linked", bytes(&events.device.linked))?;
         columns.set_item("overloads", &events.overloads)?;
         columns.set_item("stacks", events.stacks.frames())?;
         columns.set_item("stack", bytes(&events.stack))?;
@@ -163,6 +208,10 @@ impl Events {
         let forward: Vec<u8> = events.forward_thread.iter().flat_map(|id| id.to_le_bytes()).collect();
         columns.set_item("forward_thread", PyBytes::new(py, &forward))?;
         columns.set_item("scope", PyBytes::new(py, &events.scope))?;
+        let device: Vec<u8> = events.device.device.iter().flat_map(|number| number.to_le_bytes()).collect();
+        columns.set_item("device", PyBytes::new(py, &device))?;
+        columns.set_item("activity", PyBytes::new(py, &events.device.activity))?;
+        columns.set_item("device_type", PyBytes::new(py, &events.device.device_type))?;
         Ok(columns)
     }
 }
@@ -180,16 +229,7 @@ fn average_row(lists: &[&stepscope_torch_events::Events], average: Average, stac
             overload.unwrap_or_default(),
             events.stack_of(row).take(stack_frames).map(String::from).collect(),
         ),
-        (
-            average.count,
-            average.total_ns,
-            average.self_ns,
-            average.cpu_bytes,
-            average.self_cpu_bytes,
-            average.device_bytes,
-            average.self_device_bytes,
-            average.flops,
-        ),
-        (events.scope[row], events.is_label(row), events.is_async[row]),
+        average_sums(&average),
+        (events.scope[row], events.is_label(row), events.is_async[row], average.is_on_device),
     )
 }

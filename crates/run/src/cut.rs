@@ -1,11 +1,16 @@
 //! One process's recording, cut to the time and the threads that somebody asks for.
 
+mod device;
+
+pub use device::HiddenDevice;
+
 use crate::compact::{parts_of, stem};
 use crate::{RunError, read_part};
 use std::ops::Range;
 use std::path::Path;
+use stepscope_capture::device::DeviceRecord;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, Event, State, Thread, Window};
+use stepscope_capture::{Capture, CaptureError, DeviceReport, Event, State, Thread, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -49,6 +54,8 @@ pub struct Hidden {
     pub steps: bool,
     /// Calls of Python and of modules, garbage collections.
     pub calls: bool,
+    /// What devices' profilers reported.
+    pub device: HiddenDevice,
 }
 
 impl Cut {
@@ -81,11 +88,23 @@ impl Cut {
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
         capture.optimizer_steps.retain(|mark| is_shown(mark.thread) && contains(mark.time_ns));
         capture.memory.retain(|event| is_shown(event.thread) && contains(event.time_ns));
-        capture.device.retain(|report| report.record.span().is_none_or(|(start_ns, _)| contains(start_ns)));
+        // Calls stay: they say who launched what is shown.
+        let is_hidden = |record: &DeviceRecord| self.hides.device.hides(record);
+        capture.device.retain(|DeviceReport { record, .. }| {
+            let is_call = matches!(record, DeviceRecord::Call(_));
+            (is_call || !is_hidden(record)) && record.span().is_none_or(|(start_ns, _)| contains(start_ns))
+        });
         capture.samples.retain(|sample| contains(sample.time_ns));
         capture.windows.retain(|window| contains(window.time_ns));
         capture.last_ns = capture.last_ns.min(end_ns);
         capture.state = State::Closed;
+    }
+
+    /// Removes the calls of a device's runtime and driver that are not asked for. [`apply`](Self::apply) leaves them in.
+    pub fn hide_device_calls(&self, capture: &mut Capture) {
+        capture.device.retain(|report| {
+            !matches!(report.record, DeviceRecord::Call(_)) || !self.hides.device.hides(&report.record)
+        });
     }
 
     /// The spans, from and to the records that the same thread wrote about them: what follows one of those in the

@@ -15,7 +15,7 @@ mod folder;
 mod part;
 
 pub use compact::{Recovered, is_over, recover};
-pub use cut::{BACKWARD_SCOPE, Cut, Hidden, ThreadShown, read_capture};
+pub use cut::{BACKWARD_SCOPE, Cut, Hidden, HiddenDevice, ThreadShown, read_capture};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open};
 pub use part::{read_part, write_part};

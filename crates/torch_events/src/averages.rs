@@ -36,27 +36,36 @@ pub struct Average {
     pub device_bytes: i64,
     /// Sum of bytes of devices less those of children.
     pub self_device_bytes: i64,
+    /// True for what ran on a device: its time is the device's.
+    pub is_on_device: bool,
+    /// Sum of time on devices.
+    pub device_ns: i64,
+    /// The same less that of children.
+    pub self_device_ns: i64,
     /// Sum of operations; 0 when they were not wanted.
     pub flops: i64,
 }
 
-/// Name, label or not, inputs, overload, stack: what tells groups apart within a list.
-type Numbers = (u32, bool, Option<u32>, Option<u32>, u32);
+/// Name, kind, inputs, overload, stack: what tells groups apart within a list.
+type Numbers = (u32, usize, Option<u32>, Option<u32>, u32);
+/// Label or not, on a device or not.
+const KINDS: usize = 4;
 
 /// The averages of lists of events, one after another, in order of the first event of each.
 pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
     let mut found: Vec<Average> = Vec::new();
-    // Name, label or not, shapes, overload, stack.
-    let mut by_key: FxHashMap<(&str, bool, &str, &str, u32), usize> = FxHashMap::default();
+    // Name, kind, shapes, overload, stack.
+    let mut by_key: FxHashMap<(&str, usize, &str, &str, u32), usize> = FxHashMap::default();
     // Stacks have one number in all lists.
     let mut innermost = Innermost::new(grouping.stack_frames);
     for (list, events) in lists.iter().enumerate() {
         // By numbers within a list; texts are looked at once.
-        let mut by_name: Vec<[Option<usize>; 2]> = vec![[None; 2]; events.names.len()];
+        let mut by_name: Vec<[Option<usize>; KINDS]> = vec![[None; KINDS]; events.names.len()];
         let mut by_numbers: FxHashMap<Numbers, usize> = FxHashMap::default();
         let numbers = innermost.of(events);
         for row in 0..events.len() {
-            let (name, is_label) = (events.name[row], events.is_label(row));
+            let (name, is_on_device) = (events.name[row], events.device.is_on_device(row));
+            let kind = usize::from(events.is_label(row)) + 2 * usize::from(is_on_device);
             let inputs = events.inputs.get(row).copied().filter(|_| grouping.by_shapes);
             let overload = events.overload.get(row).copied().filter(|_| grouping.by_overloads);
             let stack = events.stack.get(row).and_then(|stack| numbers.get(*stack as usize)).copied().unwrap_or(NO_ROW);
@@ -64,26 +73,26 @@ pub fn averages(lists: &[&Events], grouping: Grouping) -> Vec<Average> {
                 let shapes = inputs.and_then(|inputs| events.input_texts.get(inputs as usize));
                 let shapes = shapes.map_or("", |texts| &texts.shapes);
                 let overload = overload.map_or("", |overload| &events.overloads[overload as usize]);
-                *by_key.entry((&events.names[name as usize], is_label, shapes, overload, stack)).or_insert_with(|| {
-                    found.push(Average { list, first: row as u32, ..Average::default() });
+                *by_key.entry((&events.names[name as usize], kind, shapes, overload, stack)).or_insert_with(|| {
+                    found.push(Average { list, first: row as u32, is_on_device, ..Average::default() });
                     found.len() - 1
                 })
             };
             let group = match (inputs, overload, stack) {
-                (None, None, NO_ROW) => {
-                    *by_name[name as usize][usize::from(is_label)].get_or_insert_with(group_of_texts)
-                }
-                _ => *by_numbers.entry((name, is_label, inputs, overload, stack)).or_insert_with(&mut group_of_texts),
+                (None, None, NO_ROW) => *by_name[name as usize][kind].get_or_insert_with(group_of_texts),
+                _ => *by_numbers.entry((name, kind, inputs, overload, stack)).or_insert_with(&mut group_of_texts),
             };
             let of_row = |column: &[i64]| column.get(row).copied().unwrap_or(0);
             let average = &mut found[group];
             average.count += 1;
-            average.total_ns += events.dur_ns[row];
+            average.total_ns += if is_on_device { 0 } else { events.dur_ns[row] };
             average.self_ns += events.self_ns[row];
             average.cpu_bytes += of_row(&events.cpu_bytes);
             average.self_cpu_bytes += of_row(&events.self_cpu_bytes);
             average.device_bytes += of_row(&events.device_bytes);
             average.self_device_bytes += of_row(&events.self_device_bytes);
+            average.device_ns += of_row(&events.device.total_ns);
+            average.self_device_ns += of_row(&events.device.self_ns);
             average.flops = average.flops.saturating_add(of_row(&events.flops));
         }
     }

@@ -1,6 +1,6 @@
 //! What the engine of autograd runs says which forward operator it belongs to, as the node inside does.
 
-use crate::Events;
+use crate::{Events, activity};
 
 /// The scope of a backward node.
 const NODE_SCOPE: u8 = 1;
@@ -12,7 +12,8 @@ pub(crate) fn give_numbers_of_nodes(events: &mut Events) {
     let is_engine: Vec<bool> = events.names.iter().map(|name| name.starts_with(ENGINE)).collect();
     let mut last: Vec<Option<usize>> = vec![None; events.threads.len()];
     let is_call = |row: usize| events.call.get(row).is_some_and(|call| *call != 0);
-    let rows: Vec<usize> = (0..events.len()).filter(|row| !events.is_memory[*row] && !is_call(*row)).collect();
+    let is_op = |row: usize| !events.is_memory[row] && !is_call(row) && events.device.activity(row) == activity::HOST;
+    let rows: Vec<usize> = (0..events.len()).filter(|row| is_op(*row)).collect();
     for row in rows {
         let before = last[events.thread[row] as usize].replace(row);
         let Some(before) = before.filter(|_| events.scope[row] == NODE_SCOPE) else { continue };

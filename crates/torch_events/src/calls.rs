@@ -38,7 +38,7 @@ impl Calls {
     }
 
     /// Names of modules, by place.
-    pub(crate) fn module_names(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn module_names(&self) -> impl ExactSizeIterator<Item = &String> {
         self.modules.iter().map(|(_, name)| name)
     }
 

@@ -1,5 +1,6 @@
 //! The list of events, in columns.
 
+use crate::device::{DeviceColumns, activity};
 use crate::inputs::InputTexts;
 use crate::memory::{Bytes, Covered, Usage};
 use crate::recorded::{Item, Recorded};
@@ -7,7 +8,7 @@ use crate::stacks::Stacks;
 use crate::{Wanted, backward, flops, flows, tree};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use stepscope_capture::Capture;
+use stepscope_capture::{Capture, Thread};
 
 /// No row: what has no parent.
 pub const NO_ROW: u32 = u32::MAX;
@@ -75,12 +76,14 @@ pub struct Events {
     pub call: Vec<u32>,
     /// The number of the call around it, 0 without one.
     pub caller: Vec<u32>,
+    /// What devices' profilers say.
+    pub device: DeviceColumns,
 }
 
 impl Events {
     /// What `capture` holds; times count from `zero_ns`.
     pub fn of(capture: &Capture, zero_ns: i64, wanted: Wanted) -> Self {
-        let recorded = Recorded::of(capture, zero_ns);
+        let recorded = Recorded::of(capture, zero_ns, wanted.hides_device);
         let order = order_of(capture, &recorded, wanted);
         let (parents, stays) = tree::build(order.len(), capture.threads.len(), |at| recorded.placed(order[at]));
         let mut events = Self { names: recorded.names(), threads: threads_of(capture), ..Self::default() };
@@ -94,7 +97,7 @@ impl Events {
             let rows = (0..order.len()).filter(|at| stays[*at]);
             events.add_overloads(rows.map(|at| match recorded.item(order[at]) {
                 Item::Event(event) => capture.overloads.get(event.name as usize).map_or("", String::as_str),
-                Item::Step(_) | Item::Memory(_) => "",
+                _ => "",
             }));
         }
         if wanted.flops {
@@ -109,6 +112,8 @@ impl Events {
     fn fill(&mut self, order: &[u32], parents: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
         self.reserve(order.len());
         let mut new_row = vec![NO_ROW; order.len()];
+        let has_device = !recorded.reports.is_empty();
+        let mut rows_of_items = vec![NO_ROW; if has_device { recorded.host_ranges() } else { 0 }];
         for at in (0..order.len()).filter(|at| stays[*at]) {
             let placed = recorded.placed(order[at]);
             let dur_ns = placed.end_ns - placed.start_ns;
@@ -124,17 +129,22 @@ impl Events {
             self.self_ns.push(if placed.is_nested { dur_ns } else { 0 });
             self.thread.push(placed.thread);
             self.parent.push(parent);
-            self.is_async.push(!placed.is_nested);
-            let (event, scope, forward_thread) = match recorded.item(order[at]) {
+            let item = recorded.item(order[at]);
+            self.is_async.push(matches!(item, Item::Event(event) if event.is_async));
+            if has_device {
+                self.push_device(&item, &recorded.reports);
+            }
+            let (event, scope, forward_thread) = match item {
                 Item::Event(event) => {
                     let forward_thread = event.sequence_number.and(event.forward_thread);
                     (Some(event), event.scope, forward_thread.unwrap_or(0))
                 }
                 Item::Step(_) => (None, USER_SCOPE, 0),
+                Item::Report(_) | Item::Annotation(_) => (None, 0, 0),
                 // As if it were its own forward operator: so it is there.
                 Item::Memory(_) => (None, 0, self.threads[placed.thread as usize].0),
             };
-            self.is_memory.push(matches!(recorded.item(order[at]), Item::Memory(_)));
+            self.is_memory.push(matches!(item, Item::Memory(_)));
             self.sequence_number.push(event.and_then(|event| event.sequence_number).unwrap_or(-1));
             self.forward_thread.push(forward_thread);
             self.scope.push(scope);
@@ -142,6 +152,15 @@ impl Events {
                 self.inputs.push(event.and_then(|event| event.inputs).unwrap_or(NO_ROW));
             }
             self.traced_names.extend(recorded.traced_name(order[at]).map(|name| (row, name)));
+        }
+        if has_device {
+            // A parent stands for its child of the same name.
+            for at in 0..order.len() {
+                let stands = if stays[at] { at } else { parents[at] as usize };
+                rows_of_items.get_mut(order[at] as usize).into_iter().for_each(|row| *row = new_row[stands]);
+            }
+            let items: Vec<u32> = (0..order.len()).filter(|at| stays[*at]).map(|at| order[at]).collect();
+            self.link_device(&items, &rows_of_items, recorded);
         }
     }
 
@@ -152,9 +171,8 @@ impl Events {
         let of_row = |row: usize| match item(row) {
             Item::Memory(event) if event.is_out_of_memory() => Bytes::default(),
             Item::Memory(event) => Bytes::of(event),
-            Item::Event(_) | Item::Step(_) => {
-                usage.between(self.start_ns[row], self.start_ns[row].saturating_add(self.dur_ns[row]))
-            }
+            item if item.is_on_device() => Bytes::default(),
+            _ => usage.between(self.start_ns[row], self.start_ns[row].saturating_add(self.dur_ns[row])),
         };
         let bytes: Vec<Bytes> = (0..self.len()).map(of_row).collect();
         self.cpu_bytes = bytes.iter().map(|bytes| bytes.host).collect();
@@ -212,9 +230,9 @@ impl Events {
         self.name.is_empty()
     }
 
-    /// True for a label or a step.
+    /// True for a label or a step, also on a device.
     pub fn is_label(&self, row: usize) -> bool {
-        self.scope[row] == USER_SCOPE
+        self.scope[row] == USER_SCOPE || self.device.activity(row) == activity::ANNOTATION
     }
 }
 
@@ -229,13 +247,14 @@ fn order_of(capture: &Capture, recorded: &Recorded<'_>, wanted: Wanted) -> Vec<u
     // Threads follow one another in a capture, each in order.
     order.sort_by_key(place);
     if wanted.memory && !capture.memory.is_empty() {
-        let covered = Covered::by(order.iter().map(|item| {
+        let of_host = order.iter().filter(|item| !recorded.item(**item).is_on_device());
+        let covered = Covered::by(of_host.map(|item| {
             let placed = recorded.placed(*item);
             (placed.start_ns, placed.end_ns)
         }));
         let is_lone = |item: &u32| match recorded.item(*item) {
             Item::Memory(event) => event.is_out_of_memory() || !covered.contains(recorded.placed(*item).start_ns),
-            Item::Event(_) | Item::Step(_) => false,
+            _ => false,
         };
         let listed = order.len();
         order.extend(recorded.memory_events().filter(is_lone));
@@ -248,8 +267,13 @@ fn order_of(capture: &Capture, recorded: &Recorded<'_>, wanted: Wanted) -> Vec<u
 
 /// The framework's id of each thread, or the system's, and the system's.
 fn threads_of(capture: &Capture) -> Vec<(u64, u64)> {
-    let id = |own: u64, tid: u64| if own == 0 { tid } else { own };
-    capture.threads.iter().map(|thread| (id(thread.framework_thread, thread.tid), thread.tid)).collect()
+    let id = |own: u64, other: u64| if own == 0 { other } else { own };
+    let ids = |thread: &Thread| {
+        // Of a thread that only a device's profiler tells of, nothing else is known.
+        let tid = id(thread.tid, u64::from(thread.handle));
+        (id(thread.framework_thread, tid), tid)
+    };
+    capture.threads.iter().map(ids).collect()
 }
 
 #[cfg(test)]

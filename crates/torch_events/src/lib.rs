@@ -5,6 +5,7 @@
 mod averages;
 mod backward;
 mod calls;
+mod device;
 mod events;
 mod flops;
 mod flows;
@@ -18,6 +19,7 @@ mod tree;
 mod wanted;
 
 pub use averages::{Average, Grouping, averages};
+pub use device::{DeviceColumns, activity};
 pub use events::{Events, NO_ROW};
 pub use inputs::InputTexts;
 pub use named::{NamedAverage, join, read_averages};

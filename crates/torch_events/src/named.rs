@@ -1,6 +1,5 @@
 //! Averages by themselves, without the events that they are of.
 
-use crate::events::USER_SCOPE;
 use crate::{Average, Grouping, Wanted, averages, streamed};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -18,6 +17,8 @@ pub struct NamedAverage {
     pub scope: u8,
     /// Whether the first one ended on another thread.
     pub is_async: bool,
+    /// Whether they are labels or steps.
+    pub is_label: bool,
     /// Their sums. The first event is nowhere in a list.
     pub sums: Average,
 }
@@ -32,7 +33,8 @@ pub fn read_averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Result<Vec<Na
     if let Some(averages) = streamed::averages(raw, cut, grouping) {
         return Ok(averages);
     }
-    let events = crate::read(raw, cut, Wanted::default())?;
+    let wanted = Wanted { hides_device: cut.hides.device, ..Wanted::default() };
+    let events = crate::read(raw, cut, wanted)?;
     let named = |average: Average| {
         let row = average.first as usize;
         let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
@@ -41,6 +43,7 @@ pub fn read_averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Result<Vec<Na
             shapes: inputs.map_or(String::new(), |texts| texts.shapes.clone()),
             scope: events.scope[row],
             is_async: events.is_async[row],
+            is_label: events.is_label(row),
             sums: Average { list: 0, first: 0, ..average },
         }
     };
@@ -50,10 +53,10 @@ pub fn read_averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Result<Vec<Na
 /// The averages of several recordings, one after another, as those of one.
 pub fn join(lists: Vec<Vec<NamedAverage>>, grouping: Grouping) -> Vec<NamedAverage> {
     let mut found: Vec<NamedAverage> = Vec::new();
-    let mut by_key: FxHashMap<(String, bool, String), usize> = FxHashMap::default();
+    let mut by_key: FxHashMap<(String, bool, bool, String), usize> = FxHashMap::default();
     for average in lists.into_iter().flatten() {
         let shapes = if grouping.by_shapes { average.shapes.clone() } else { String::new() };
-        match by_key.entry((average.name.clone(), average.is_label(), shapes)) {
+        match by_key.entry((average.name.clone(), average.is_label, average.sums.is_on_device, shapes)) {
             Entry::Occupied(known) => found[*known.get()].sums.add(&average.sums),
             Entry::Vacant(new) => {
                 new.insert(found.len());
@@ -64,17 +67,12 @@ pub fn join(lists: Vec<Vec<NamedAverage>>, grouping: Grouping) -> Vec<NamedAvera
     found
 }
 
-impl NamedAverage {
-    /// True for labels and steps.
-    pub fn is_label(&self) -> bool {
-        self.scope == USER_SCOPE
-    }
-}
-
 impl Average {
     fn add(&mut self, more: &Self) {
         self.count += more.count;
         self.total_ns += more.total_ns;
         self.self_ns += more.self_ns;
+        self.device_ns += more.device_ns;
+        self.self_device_ns += more.self_device_ns;
     }
 }

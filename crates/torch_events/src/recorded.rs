@@ -1,11 +1,13 @@
 //! A capture's events and steps as one list of items, under the names that they are listed by.
 
 use crate::calls::Calls;
+use crate::device::{Annotation, Reports};
 use crate::tree::Placed;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, MemoryEvent, StepRange};
+use stepscope_capture::{Capture, DeviceReport, Event, MemoryEvent, StepRange};
+use stepscope_run::HiddenDevice;
 
 /// Operators that only serve to record others or to look at a tensor: they are not listed.
 const HIDDEN: [&str; 6] = [
@@ -39,26 +41,48 @@ pub(crate) fn listed(names: &[String]) -> Vec<Option<u32>> {
 pub(crate) enum Item<'a> {
     Event(&'a Event),
     Step(&'a StepRange),
+    Report(&'a DeviceReport),
+    Annotation(Annotation),
     Memory(&'a MemoryEvent),
 }
 
-/// Items are numbered: first the capture's events, then its steps, then its memory events.
+impl Item<'_> {
+    /// True for what ran on a device.
+    pub(crate) fn is_on_device(&self) -> bool {
+        match self {
+            Self::Report(report) => report.record.thread().is_none(),
+            Self::Annotation(_) => true,
+            Self::Event(_) | Self::Step(_) | Self::Memory(_) => false,
+        }
+    }
+}
+
+/// Items are numbered: first the capture's events, then its steps, what devices' profilers reported, labels on devices,
+/// then memory events.
 pub(crate) struct Recorded<'a> {
     capture: &'a Capture,
     zero_ns: i64,
     /// For each name of the capture the first that is listed alike; `None` for those that are not listed.
     listed: Vec<Option<u32>>,
     pub(crate) calls: Calls,
+    pub(crate) reports: Reports,
 }
 
 impl<'a> Recorded<'a> {
-    pub(crate) fn of(capture: &'a Capture, zero_ns: i64) -> Self {
-        Self { capture, zero_ns, listed: listed(&capture.names), calls: Calls::of(capture) }
+    pub(crate) fn of(capture: &'a Capture, zero_ns: i64, hides: HiddenDevice) -> Self {
+        let listed = listed(&capture.names);
+        let reports = Reports::of(capture, hides, &listed);
+        Self { capture, zero_ns, listed, calls: Calls::of(capture), reports }
     }
 
-    /// The numbers of events and steps.
+    /// How many events and steps there are.
+    pub(crate) fn host_ranges(&self) -> usize {
+        self.capture.events.len() + self.capture.steps.len()
+    }
+
+    /// The numbers of all that is no memory event.
     pub(crate) fn ranges(&self) -> Range<u32> {
-        0..(self.capture.events.len() + self.capture.steps.len()) as u32
+        0..(self.host_ranges() + self.capture.device.len() + self.reports.annotations.len()) as u32
     }
 
     /// The numbers of memory events.
@@ -73,16 +97,20 @@ impl<'a> Recorded<'a> {
         names.push(ANY_STEP.into());
         names.extend(MEMORY.map(String::from));
         names.extend(self.calls.module_names().cloned());
+        names.extend(self.reports.texts.iter().cloned());
         names
     }
 
     pub(crate) fn item(&self, number: u32) -> Item<'a> {
         let capture = self.capture;
-        let (events, steps) = (capture.events.len(), capture.steps.len());
+        let (events, host, device) = (capture.events.len(), self.host_ranges(), capture.device.len());
+        let annotations = &self.reports.annotations;
         match number as usize {
             at if at < events => Item::Event(&capture.events[at]),
-            at if at < events + steps => Item::Step(&capture.steps[at - events]),
-            at => Item::Memory(&capture.memory[at - events - steps]),
+            at if at < host => Item::Step(&capture.steps[at - events]),
+            at if at < host + device => Item::Report(&capture.device[at - host]),
+            at if at < host + device + annotations.len() => Item::Annotation(annotations[at - host - device]),
+            at => Item::Memory(&capture.memory[at - host - device - annotations.len()]),
         }
     }
 
@@ -91,12 +119,18 @@ impl<'a> Recorded<'a> {
         self.capture.events.get(item as usize)
     }
 
+    /// The item of the operator that launched a report; [`NO_ROW`](crate::NO_ROW) without one.
+    pub(crate) fn operator(&self, report: u32) -> u32 {
+        self.reports.operator(report as usize - self.host_ranges())
+    }
+
     /// Whether it is shown; a memory event may be.
     pub(crate) fn is_listed(&self, item: u32) -> bool {
         match self.item(item) {
             Item::Event(event) if scope::is_call(event.scope) => self.calls.is_listed(item as usize),
             Item::Event(event) => self.listed[event.name as usize].is_some(),
-            Item::Step(_) | Item::Memory(_) => true,
+            Item::Report(_) => self.reports.is_listed(item as usize - self.host_ranges()),
+            Item::Step(_) | Item::Annotation(_) | Item::Memory(_) => true,
         }
     }
 
@@ -104,6 +138,13 @@ impl<'a> Recorded<'a> {
     pub(crate) fn placed(&self, item: u32) -> Placed {
         let any_step = self.listed.len() as u32;
         let (thread, name, start_ns, end_ns, is_nested) = match self.item(item) {
+            Item::Report(report) => {
+                let placed = self.reports.placed(item as usize - self.host_ranges(), report);
+                let beyond = 1 + MEMORY.len() as u32 + self.calls.module_names().len() as u32;
+                let name = if placed.name < any_step { placed.name } else { placed.name + beyond };
+                (placed.thread, name, placed.start_ns, placed.end_ns, placed.is_nested)
+            }
+            Item::Annotation(of) => (of.thread, self.placed(of.label).name, of.start_ns, of.end_ns, false),
             Item::Event(event) => {
                 let module = self.calls.module(event).map(|place| any_step + 1 + MEMORY.len() as u32 + place);
                 let name = module.or(self.listed[event.name as usize]).unwrap_or(any_step);
@@ -127,7 +168,8 @@ impl<'a> Recorded<'a> {
                 let is_step = self.listed[event.name as usize] == Some(self.listed.len() as u32);
                 is_step.then(|| self.capture.names[event.name as usize].clone())
             }
-            Item::Memory(_) => None,
+            Item::Annotation(annotation) => self.traced_name(annotation.label),
+            Item::Report(_) | Item::Memory(_) => None,
         }
     }
 }

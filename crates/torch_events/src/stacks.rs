@@ -1,6 +1,6 @@
 //! The functions of Python that are around each event.
 
-use crate::recorded::Recorded;
+use crate::recorded::{Item, Recorded};
 use crate::tree::Placed;
 use crate::{Events, NO_ROW};
 use rustc_hash::FxHashMap;
@@ -152,7 +152,12 @@ impl Events {
         let is_left_out: Vec<bool> = self.names.iter().map(is_left_out).collect();
         let mut threads = Threads::of(capture);
         let mut next_call = 1;
+        let mut stacks_of_operators =
+            vec![NO_ROW; if recorded.reports.is_empty() { 0 } else { recorded.host_ranges() }];
         let mut of_item = |item: u32| {
+            if recorded.item(item).is_on_device() {
+                return Around { stack: NO_ROW, call: 0, caller: 0 };
+            }
             let Placed { start_ns, end_ns, thread, name, .. } = recorded.placed(item);
             let thread = thread as usize;
             let inside = threads.innermost(thread, start_ns).or_else(|| {
@@ -173,9 +178,20 @@ impl Events {
                 }
             }
             threads.push(thread, open);
+            stacks_of_operators.get_mut(item as usize).into_iter().for_each(|stack| *stack = around.stack);
             around
         };
-        order.iter().map(|item| of_item(*item)).collect()
+        let mut around: Vec<Around> = order.iter().map(|item| of_item(*item)).collect();
+        // What runs on a device has the stack of the operator that launched it.
+        for (around, item) in around.iter_mut().zip(order) {
+            if let Item::Report(report) = recorded.item(*item)
+                && report.record.thread().is_none()
+            {
+                let operator = recorded.operator(*item);
+                around.stack = stacks_of_operators.get(operator as usize).copied().unwrap_or(NO_ROW);
+            }
+        }
+        around
     }
 
     /// What runs in a backward node has the stack of what runs in its forward operator.
@@ -207,15 +223,16 @@ impl Events {
         self.stacks.names(stack).map(|name| self.names[name as usize].as_str())
     }
 
-    /// Writes a line an event that has a stack and at least a microsecond of its own: the functions around it, the
-    /// outermost first, and how many microseconds.
+    /// Writes a line an event that has a stack and at least a microsecond of its own, of the host or of devices: the
+    /// functions around it, the outermost first, and how many microseconds.
     ///
     /// # Errors
     /// When `to` fails.
-    pub fn write_folded(&self, to: &mut impl Write) -> io::Result<()> {
+    pub fn write_folded(&self, to: &mut impl Write, is_of_devices: bool) -> io::Result<()> {
+        let self_ns = if is_of_devices { &self.device.self_ns } else { &self.self_ns };
         let mut texts: FxHashMap<u32, String> = FxHashMap::default();
         for (row, stack) in self.stack.iter().copied().enumerate().filter(|(_, stack)| *stack != NO_ROW) {
-            let self_us = self.self_ns[row] / 1000;
+            let self_us = self_ns.get(row).copied().unwrap_or(0) / 1000;
             if self_us > 0 {
                 let text = texts.entry(stack).or_insert_with(|| self.folded(stack));
                 writeln!(to, "{text} {self_us}")?;

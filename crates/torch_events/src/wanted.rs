@@ -1,5 +1,7 @@
 //! What is listed beside operators and labels, and worked out of them.
 
+use stepscope_run::HiddenDevice;
+
 /// As the keywords of `torch.profiler` say it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
@@ -9,4 +11,6 @@ pub struct Wanted {
     pub flops: bool,
     /// `capture_overload_names`: the overloads of operators.
     pub overloads: bool,
+    /// Of what devices' profilers reported, what is not listed.
+    pub hides_device: HiddenDevice,
 }

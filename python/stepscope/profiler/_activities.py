@@ -1,10 +1,19 @@
 """What is asked to be recorded, and what of it is not."""
 
-# What belongs to each group, as torch.profiler names it; other groups are of devices, which are not recorded.
+# What belongs to the CPU's group, as torch.profiler names it.
 _CPU_TYPES = frozenset(
     "CPU_OP USER_ANNOTATION EXTERNAL_CORRELATION CUDA_RUNTIME CUDA_DRIVER CPU_INSTANT_EVENT PYTHON_FUNCTION "
     "XPU_RUNTIME XPU_DRIVER PRIVATEUSE1_RUNTIME PRIVATEUSE1_DRIVER".split()
 )
+_CUDA_TYPES = frozenset(
+    "GPU_MEMCPY GPU_MEMSET GPU_USER_ANNOTATION CONCURRENT_KERNEL CUDA_RUNTIME CUDA_DRIVER OVERHEAD".split()
+)
+_XPU_TYPES = frozenset(name.replace("CUDA_", "XPU_") for name in _CUDA_TYPES)
+# By name of the group: groups of other devices have nothing that is recorded. What a group of XPU names beyond these are
+# quantities to measure.
+_TYPES = {"CPU": _CPU_TYPES, "CUDA": _CUDA_TYPES, "XPU": _XPU_TYPES}
+# The kind of device whose times are shown, of the first of these groups that is asked for.
+_SHOWN_DEVICES = {"CUDA": "cuda", "XPU": "xpu", "MTIA": "mtia", "HPU": "hpu"}
 
 # The keywords of `_ExperimentalConfig` in the order of its pickled state, with their defaults; True marks those that
 # Stepscope heeds.
@@ -13,7 +22,7 @@ _EXPERIMENTAL: tuple = (
     ("profiler_measure_per_kernel", False, False),
     ("verbose", False, True),
     ("performance_events", [], False),
-    ("enable_cuda_sync_events", False, False),
+    ("enable_cuda_sync_events", False, True),
     ("adjust_profiler_step", False, False),
     ("disable_external_correlation", False, True),
     ("profile_all_threads", False, True),
@@ -54,9 +63,28 @@ def parse_activities(activities):
             groups.add(group)
             if names is not None:
                 types[group] = names
-    for name in sorted(types.get(ProfilerActivity.CPU, set()) - _CPU_TYPES):
-        raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+    for group, names in types.items():
+        known = _TYPES.get(group.name, names) if group.name != "XPU" else names
+        for name in sorted(names - known):
+            raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
     return groups, types
+
+
+def device_of(groups):
+    """The kind of device whose times are shown: ``"cuda"`` …; ``None`` without one."""
+    names = {group.name for group in groups}
+    return next((device for name, device in _SHOWN_DEVICES.items() if name in names), None)
+
+
+def device_kinds(groups, types, has_waits):
+    """What is shown of what devices' profilers report, by the engine's names. Calls belong to the host's group too."""
+    asked = set()
+    for group in groups:
+        asked |= _TYPES.get(group.name, frozenset()) & types.get(group, _TYPES.get(group.name, frozenset()))
+    kinds = {name.partition("_")[2] if name.endswith(("_RUNTIME", "_DRIVER")) else name for name in asked}
+    if has_waits and any(group.name == "CUDA" for group in groups):
+        kinds.add("CUDA_SYNC")
+    return tuple(sorted(kinds))
 
 
 def experimental_values(config):

@@ -2,7 +2,7 @@
 
 import json
 
-from stepscope.profiler import _stacks
+from stepscope.profiler import _device_rows, _stacks
 
 # PyTorch's scope of a label.
 _USER_SCOPE = 7
@@ -40,9 +40,11 @@ class Columns:
         The number of the first event; the others follow.
     pid : int
         The process that recorded.
+    use_device : str, optional
+        The kind of device whose times are shown.
     """
 
-    def __init__(self, events, first_id, pid):
+    def __init__(self, events, first_id, pid, use_device=None):
         columns = events.columns()
         self.names = columns["names"]
         self.traced_names = dict(columns["traced_names"])
@@ -50,28 +52,37 @@ class Columns:
         # Views of the engine's bytes: a number becomes an object only when it is asked for.
         for form, names in (
             ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes", "device_bytes", "flops")),
+            ("q", ("stream", "device_ns", "self_device_ns")),
             ("I", ("name", "thread", "parent", "flow", "inputs", "overload", "stack", "call", "caller")),
+            ("I", ("correlation", "linked")),
+            ("i", ("device",)),
             ("Q", ("forward_thread",)),
         ):
             for name in names:
                 setattr(self, name, memoryview(columns[name]).cast(form))
         for name in ("scope", "input_texts", "overloads", "stacks", "is_flow_start", "is_async", "is_memory"):
             setattr(self, name, columns[name])
+        self.activity, self.device_type = columns["activity"], columns["device_type"]
+        self.use_device = use_device
         self.first_id = first_id
         self.pid = pid
         self.events = []
         self._children = None
+        self._launched = None
 
     def make(self, kind, is_late):
         """All events, in order; fewer when ``is_late()`` becomes true meanwhile."""
         new = kind.__new__
         add = self.events.append
+        has_device = self.use_device is not None or len(self.activity) > 0
         for row in range(len(self.name)):
             if row % 1024 == 0 and is_late():
                 break
             event = new(kind)
             event._columns = self
             event._row = row
+            if has_device:
+                _device_rows.note(self, row, event)
             add(event)
         return self.events
 
@@ -86,6 +97,12 @@ class Columns:
             for child, parent in enumerate(self.parent):
                 self._children.setdefault(parent, []).append(child)
         return [self.events[child] for child in self._children.get(row, ()) if child < len(self.events)]
+
+    def launched(self, row):
+        """The events on devices that that of a row launched."""
+        if self._launched is None:
+            self._launched = _device_rows.launched(self)
+        return [self.events[at] for at in self._launched.get(row, ()) if at < len(self.events)]
 
 
 def _time_range(columns, row):
@@ -156,6 +173,14 @@ def _number(name):
     return look_up
 
 
+def _kernels(columns, row):
+    from stepscope.profiler._events import Kernel
+
+    # A range that ends on another thread launches nothing, as there.
+    found = () if columns.is_async[row] else columns.launched(row)
+    return [Kernel(event.name, event.device_index, event.time_range.elapsed_us()) for event in found]
+
+
 def _overload(columns, row):
     return columns.overloads[columns.overload[row]] if len(columns.overload) else ""
 
@@ -185,7 +210,7 @@ ATTRIBUTES = {
     "device_memory_usage": _number("device_bytes"),
     "cpu_parent": lambda columns, row: columns.event(columns.parent[row]),
     "cpu_children": lambda columns, row: columns.children(row),
-    "kernels": lambda columns, row: [],
+    "kernels": _kernels,
     "flops": _number("flops"),
     "metadata_json": lambda columns, row: "",
     "flow_id": lambda columns, row: columns.flow[row],
@@ -213,4 +238,6 @@ def attribute(columns, row, name):
             return _OF_MEMORY[name]
         if name == "device_resource_id":
             name = "thread"
+    elif name in _device_rows.ATTRIBUTES and _device_rows.is_reported(columns, row):
+        return _device_rows.ATTRIBUTES[name](columns, row)
     return ATTRIBUTES[name](columns, row)

@@ -143,6 +143,8 @@ class FunctionEvent(FormattedTimes):
             return 0
         if self.device_type != DeviceType.CPU:
             return self.time_range.elapsed_us()
+        if self._is_as_recorded():
+            return self._of_column("device_ns")
         own = sum(kernel.duration for kernel in self.kernels)
         return own if self.is_legacy else own + sum(child.device_time_total for child in self.cpu_children)
 
@@ -151,8 +153,19 @@ class FunctionEvent(FormattedTimes):
         """Time of the kernels that it launched itself."""
         if self.is_async or not self.use_device:
             return 0
-        is_host = self.device_type == DeviceType.CPU
-        return self._less_children("device_time_total") if is_host else self.device_time_total
+        if self.device_type != DeviceType.CPU:
+            return self.device_time_total
+        if self._is_as_recorded():
+            return self._of_column("self_device_ns")
+        return self._less_children("device_time_total")
+
+    def _is_as_recorded(self):
+        """True while nobody has its kernels and children, and so may have changed them."""
+        return self._columns is not None and self.__dict__.keys().isdisjoint(("kernels", "cpu_children"))
+
+    def _of_column(self, name):
+        column = getattr(self._columns, name)
+        return column[self._row] / 1000 if len(column) else 0
 
     def _less_children(self, name):
         return getattr(self, name) - sum(getattr(child, name) for child in self.cpu_children)

@@ -51,8 +51,8 @@ def device_free(attribute):
     return attribute
 
 
-def has_stack_metric(metric):
-    """Whether a metric of stacks is one that is recorded: the CPU's; ValueError when there is no such metric."""
+def is_host_metric(metric):
+    """Whether a metric of stacks is the host's; ValueError when there is no such metric."""
     if metric not in STACK_METRICS:
         raise ValueError(f"metric should be one of: {list(STACK_METRICS)}")
     return metric == STACK_METRICS[0]
@@ -60,7 +60,7 @@ def has_stack_metric(metric):
 
 def write_stacks(events, path, metric):
     """Write one line an event that has a stack: its frames, the outermost first, and a number of microseconds."""
-    has_stack_metric(metric)
+    is_host_metric(metric)
     unsafe = str.maketrans(" ;\t\n", "____")
     with open(path, "w", encoding="utf-8") as file:
         for event in events:

@@ -57,7 +57,7 @@ class _KinetoProfile(Metadata, Results):
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.profiler = None
-        self.use_device = None
+        self.use_device = _activities.device_of(self.activities)
         self.preset_metadata = {}
         self.run = None if run is None else os.path.abspath(os.fspath(run))
         self._experimental = _activities.experimental_values(experimental_config)
@@ -66,6 +66,8 @@ class _KinetoProfile(Metadata, Results):
             del self._experimental["trace_only"]
         self._is_cpu_asked = ProfilerActivity.CPU in self.activities
         self._types = self.activity_filters.get(ProfilerActivity.CPU)
+        has_waits = bool(self._experimental.get("enable_cuda_sync_events"))
+        self._device_kinds = _activities.device_kinds(self.activities, self.activity_filters, has_waits)
         self._options = _options.Options(
             shapes=bool(record_shapes or with_flops),
             memory=bool(profile_memory),
@@ -114,19 +116,20 @@ class _KinetoProfile(Metadata, Results):
                 with_flops=self.with_flops,
                 with_overloads=bool(self._experimental.get("capture_overload_names")),
                 timeout_s=self.post_processing_timeout_s,
+                use_device=self.use_device,
             )
         callback = self.custom_trace_id_callback
         self.profiler.trace_id = callback() if callback else f"{uuid.uuid4().int:032X}"
         self.profiler._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begun) // 1000
 
     def _kinds(self, types=None):
-        """Whether operators, labels, steps and calls are shown."""
+        """Whether operators, labels, steps and calls are shown, and what of devices."""
         has_ops, has_labels = (
             self._is_cpu_asked and (types is None or name in types) for name in ("CPU_OP", "USER_ANNOTATION")
         )
         has_calls = (self.with_stack or self.with_modules) and self._is_cpu_asked
         has_calls = has_calls and (types is None or "PYTHON_FUNCTION" in types)
-        return has_ops, has_labels, has_labels and self._are_steps_shown, has_calls
+        return has_ops, has_labels, has_labels and self._are_steps_shown, has_calls, self._device_kinds
 
     def start_trace(self):
         """Record from now on."""

@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import os
+import sys
 import threading
 import time
 
@@ -93,8 +94,8 @@ class Recorded:
 
     Parameters
     ----------
-    kinds : tuple of bool
-        Whether operators, labels, steps and calls are shown.
+    kinds : tuple
+        Whether operators, labels, steps and calls are shown, and what of devices.
     are_all_threads : bool
         Show all threads, and not only the one that started to record and those that ran its backward pass.
     with_stack, profile_memory, with_flops : bool
@@ -103,12 +104,23 @@ class Recorded:
         Say which overload an operator is.
     timeout_s : float, optional
         How long making a list of events may take.
+    use_device : str, optional
+        The kind of device whose times are asked for.
     """
 
     kineto_results = None
 
     def __init__(
-        self, *, kinds, are_all_threads, with_stack, profile_memory, with_flops, with_overloads, timeout_s
+        self,
+        *,
+        kinds,
+        are_all_threads,
+        with_stack,
+        profile_memory,
+        with_flops,
+        with_overloads,
+        timeout_s,
+        use_device=None,
     ):
         if timeout_s is not None and timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
@@ -120,6 +132,7 @@ class Recorded:
         self._kinds = kinds
         self._are_all_threads = are_all_threads
         self._timeout_s = timeout_s
+        self._asked_device = use_device
         self._windows = []
         self._lists, self._averages = {}, {}
         self._stats = Stats()
@@ -148,8 +161,8 @@ class Recorded:
 
     def _listed_kinds(self):
         # Calls are listed with stacks only; traces have modules by themselves too.
-        *kinds, has_calls = self._kinds
-        return (*kinds, has_calls and bool(self.with_stack))
+        *kinds, has_calls, of_devices = self._kinds
+        return (*kinds, has_calls and bool(self.with_stack), of_devices)
 
     def _note_reading(self, begun, count):
         taken_us = (time.perf_counter_ns() - begun) // 1000
@@ -176,9 +189,10 @@ class Recorded:
             begun = time.monotonic()
             read = self._read(are_all_threads)
             late = self._timeout_s is not None and (lambda: time.monotonic() - begun >= self._timeout_s)
-            events = self._new_list()
+            use_device = self._use_device(any(of_window.has_device_work() for of_window, _ in read))
+            events = self._new_list((), use_device)
             for of_window, first_id in read:
-                columns = Columns(of_window, first_id, os.getpid())
+                columns = Columns(of_window, first_id, os.getpid(), use_device)
                 events += columns.make(FunctionEvent, late or _never)
             if len(events) < sum(len(of_window) for of_window, _ in read):
                 _log.warning(
@@ -205,7 +219,8 @@ class Recorded:
             return listed.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
         by_shapes, by_overloads = bool(group_by_input_shape), bool(group_by_overload_name)
         rows = self._average_rows(all_threads, by_shapes, by_overloads, max(0, group_by_stack_n))
-        return self._new_list(averages_of(rows, by_shapes, by_overloads))
+        use_device = self._use_device(any(is_on_device for _, _, (*_, is_on_device) in rows))
+        return self._new_list(averages_of(rows, by_shapes, by_overloads, use_device), use_device)
 
     def _average_rows(self, are_all_threads, by_shapes, by_overloads, stack_frames):
         """The engine's rows of averages: of the events that it has in memory, or else without making any."""
@@ -232,10 +247,18 @@ class Recorded:
             self._note_reading(begun, sum(count for _, (count, *_), _ in self._averages[key]))
         return self._averages[key]
 
-    def _new_list(self, events=()):
+    def _use_device(self, has_device_work):
+        """The kind of device that is asked for, when the process uses one."""
+        device = sys.modules.get(f"torch.{self._asked_device}")
+        if has_device_work or (device is not None and getattr(device, "is_initialized", bool)()):
+            return self._asked_device
+        return None
+
+    def _new_list(self, events, use_device):
         from stepscope.profiler._events import EventList
 
-        return EventList(events, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        options = {"profile_memory": self.profile_memory, "with_flops": self.with_flops}
+        return EventList(events, use_device=use_device, **options)
 
     def total_average(self):
         """The sums of all events."""
@@ -277,10 +300,12 @@ class Recorded:
         read = [events for events, _ in self._read(None)]
         if self._timeout_s is not None or not read:
             return self.function_events.export_stacks(path, metric)
-        if _exports.has_stack_metric(metric):
-            return read[0].write_stacks(os.fspath(path), read[1:])
-        # Of devices nothing is recorded: all of their times are 0.
-        open(path, "w").close()
+        is_of_devices = not _exports.is_host_metric(metric)
+        if is_of_devices and self._asked_device is None:
+            # As if there were no devices.
+            open(path, "w").close()
+        else:
+            read[0].write_stacks(os.fspath(path), read[1:], is_of_devices)
 
 
 def _never():

@@ -40,7 +40,8 @@ pub(super) fn finish(
             *thread = *by_handle.entry(handle).or_insert_with(|| add_thread(handle, threads));
         }
     }
-    reports.sort_by_key(|report| report.record.span());
+    // What is moved about is the keys, and not the reports.
+    reports.sort_by_cached_key(|report| report.record.span());
     (reports, None)
 }
 

@@ -74,7 +74,14 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
     let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
     memory.sort_by_key(|event| (event.thread, event.time_ns));
-    let reports = threads.iter().flat_map(|thread| &thread.device).copied().collect();
+    let mut reports = Vec::new();
+    for thread in &mut threads {
+        if reports.is_empty() {
+            reports = std::mem::take(&mut thread.device);
+        } else {
+            reports.append(&mut thread.device);
+        }
+    }
     let mut threads: Vec<Thread> = threads.into_iter().map(|thread| thread.thread).collect();
     let (device, device_damage) = device::finish(reports, process, clock, &mut threads, last_ns);
     Decoded {

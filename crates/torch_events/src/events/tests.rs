@@ -117,7 +117,9 @@ fn memory_event(time_ns: i64, bytes: i64, device_type: u8, address: Option<u64>)
     }
 }
 
-const MEMORY: Wanted = Wanted { memory: true, flops: false, overloads: false };
+fn memory() -> Wanted {
+    Wanted { memory: true, ..Wanted::default() }
+}
 
 #[test]
 fn memory_belongs_to_what_runs_at_that_moment() {
@@ -132,7 +134,7 @@ fn memory_belongs_to_what_runs_at_that_moment() {
         memory_event(150, 1, 0, Some(6)),
         memory_event(200, -256, 0, Some(4)),
     ];
-    let found = Events::of(&capture, 100, MEMORY);
+    let found = Events::of(&capture, 100, memory());
     assert_eq!(listed(&found), [("a", 0, 50, 30, NO_ROW), ("b", 10, 20, 20, 0), ("[memory]", 100, 0, 0, NO_ROW)]);
     assert_eq!((&found.cpu_bytes, &found.self_cpu_bytes), (&vec![33, 32, -256], &vec![1, 32, -256]));
     assert_eq!((&found.device_bytes, &found.self_device_bytes), (&vec![64, 0, 0], &vec![64, 0, 0]));
@@ -148,7 +150,7 @@ fn memory_belongs_to_what_runs_at_that_moment() {
 fn what_could_not_be_allocated_is_a_row_in_any_case() {
     let mut capture = capture(&["a"], &[(0, 0, 0, 100, 150)], &[]);
     capture.memory = vec![memory_event(120, 1 << 40, 0, None), memory_event(90, 5, 1, None)];
-    let found = Events::of(&capture, 80, MEMORY);
+    let found = Events::of(&capture, 80, memory());
     assert_eq!(
         listed(&found),
         [("[OutOfMemory]", 10, 0, 0, NO_ROW), ("a", 20, 50, 50, NO_ROW), ("[OutOfMemory]", 40, 0, 0, 1)]
@@ -163,7 +165,7 @@ fn what_ends_on_another_thread_is_nobodys_parent_and_has_no_time_of_its_own() {
     let mut capture = capture(&["a", "b"], &[(0, 0, 7, 0, 50), (0, 1, 0, 10, 20)], &[]);
     capture.events[0].is_async = true;
     capture.memory = vec![memory_event(15, 8, 0, Some(1))];
-    let found = Events::of(&capture, 0, MEMORY);
+    let found = Events::of(&capture, 0, memory());
     assert_eq!(listed(&found), [("a", 0, 50, 0, NO_ROW), ("b", 10, 10, 10, NO_ROW)]);
     assert_eq!((found.cpu_bytes, found.self_cpu_bytes), (vec![8, 8], vec![0, 8]));
     assert_eq!(found.is_async, [true, false]);

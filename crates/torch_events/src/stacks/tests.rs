@@ -99,7 +99,7 @@ fn folded_stacks_begin_with_the_outermost() {
     let calls = [(0, 0, PYTHON_CALL, 0, 9_000), (0, 1, C_CALL, 1_000, 8_000), (0, 4, 0, 2_000, 4_999)];
     let events = Events::of(&capture(&NAMES, &calls, &[]), 0, Wanted::default());
     let mut text = Vec::new();
-    events.write_folded(&mut text).unwrap();
+    events.write_folded(&mut text, false).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), "a.py(1):_f 4\na.py(1):_f;<built-in_function_g> 2\n");
 }
 

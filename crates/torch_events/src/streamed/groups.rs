@@ -111,6 +111,7 @@ pub(super) fn in_order(
                 shapes: shapes.clone(),
                 scope: first.scope,
                 is_async: false,
+                is_label,
                 sums: Average::default(),
             });
             found.len() - 1

@@ -157,6 +157,7 @@ fn listed(path: &std::path::Path, cut: &Cut, grouping: Grouping) -> Vec<NamedAve
             shapes: inputs.map_or(String::new(), |of| of.shapes.clone()),
             scope: events.scope[row],
             is_async: events.is_async[row],
+            is_label: events.is_label(row),
             sums,
         }
     };
@@ -177,7 +178,7 @@ fn cut() -> impl Strategy<Value = Cut> {
     (spans, thread, hides).prop_map(|(spans, thread, hides)| Cut {
         spans,
         thread,
-        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: true },
+        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: true, ..Hidden::default() },
     })
 }
 

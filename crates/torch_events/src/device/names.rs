@@ -1,0 +1,123 @@
+//! What reports are called, and which of them have no place in the list.
+
+use rustc_hash::FxHashMap;
+use stepscope_capture::DeviceReport;
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+};
+
+/// Calls of CUDA's runtime that `torch.profiler` leaves out: there are many of them and they do little.
+const LEFT_OUT: [&str; 6] = [
+    "cudaGetDevice",
+    "cudaSetDevice",
+    "cudaGetLastError",
+    "cudaEventCreate",
+    "cudaEventCreateWithFlags",
+    "cudaEventDestroy",
+];
+/// Of calls of CUDA's driver, those that it has.
+const DRIVER_CALLS: [&str; 8] = [
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemUnmap",
+    "cuMemRelease",
+    "cuMemExportToShareableHandle",
+    "cuMemImportFromShareableHandle",
+];
+/// PyTorch's number of CUDA devices.
+const CUDA: u8 = 1;
+
+/// A name that is not among those of the capture.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Text {
+    /// It was lost.
+    None,
+    Copy(Direction, MemoryKind, MemoryKind),
+    Fill(MemoryKind),
+    Graph,
+    Wait(WaitKind),
+}
+
+impl Text {
+    fn written(self) -> String {
+        match self {
+            Self::None => "(name lost)".into(),
+            Self::Copy(direction, source, destination) => {
+                format!("Memcpy {} ({} -> {})", direction.as_str(), source.as_str(), destination.as_str())
+            }
+            Self::Fill(memory) => format!("Memset ({})", memory.as_str()),
+            Self::Graph => "CUDA graph".into(),
+            Self::Wait(kind) => kind.as_str().into(),
+        }
+    }
+}
+
+/// Finds names.
+pub(super) struct Names<'a> {
+    /// For each name of the capture the first that is listed alike.
+    listed: &'a [Option<u32>],
+    /// By name of the capture.
+    is_left_out: Vec<bool>,
+    is_driver_call: Vec<bool>,
+    ids: FxHashMap<Text, u32>,
+    texts: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(names: &[String], listed: &'a [Option<u32>]) -> Self {
+        let is_one = |of: &[&str]| names.iter().map(|name| of.contains(&unversioned(name))).collect();
+        let (is_left_out, is_driver_call) = (is_one(&LEFT_OUT), is_one(&DRIVER_CALLS));
+        Self { listed, is_left_out, is_driver_call, ids: FxHashMap::default(), texts: Vec::new() }
+    }
+
+    /// The number of a report's name; `None` for what is not listed.
+    pub(super) fn name(&mut self, report: &DeviceReport) -> Option<u32> {
+        let (name, text) = match report.record {
+            DeviceRecord::Work(Work { kind, .. }) => match kind {
+                WorkKind::Kernel { name, .. } => (name, Text::None),
+                WorkKind::Copy { direction, source, destination, .. } => {
+                    (None, Text::Copy(direction, source, destination))
+                }
+                WorkKind::Fill { memory, .. } => (None, Text::Fill(memory)),
+                WorkKind::Graph => (None, Text::Graph),
+            },
+            DeviceRecord::Call(Call { api, name, .. }) => {
+                let is_shown = match (api, name) {
+                    (Api::Driver, Some(name)) => report.device_type != CUDA || self.is_driver_call[name as usize],
+                    (Api::Runtime, Some(name)) => !self.is_left_out[name as usize],
+                    (_, None) => true,
+                };
+                is_shown.then_some((name, Text::None))?
+            }
+            DeviceRecord::Overhead(Overhead { name, .. }) => (name, Text::None),
+            DeviceRecord::Wait(Wait { kind, .. }) => (None, Text::Wait(kind)),
+            DeviceRecord::EventRecorded(_) | DeviceRecord::Range(_) | DeviceRecord::Lost(_) => return None,
+        };
+        match name {
+            Some(name) => self.listed[name as usize],
+            None => Some(self.id(text)),
+        }
+    }
+
+    fn id(&mut self, text: Text) -> u32 {
+        *self.ids.entry(text).or_insert_with(|| {
+            self.texts.push(text.written());
+            (self.listed.len() + self.texts.len() - 1) as u32
+        })
+    }
+
+    /// The names that the capture does not have, in order.
+    pub(super) fn texts(self) -> Vec<String> {
+        self.texts
+    }
+}
+
+/// The name of a function without the version that CUPTI hangs on it: `cudaGetDevice_v3020`.
+fn unversioned(name: &str) -> &str {
+    match name.rsplit_once("_v") {
+        Some((function, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => function,
+        _ => name,
+    }
+}
