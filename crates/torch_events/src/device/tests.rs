@@ -218,8 +218,11 @@ fn without_reports_there_are_no_columns() {
     assert!(Reports::of(&capture, HiddenDevice::default(), &[]).is_empty());
 }
 
+/// Thread, scope, start and end of operators and labels; start and end of steps; thread, start and end of calls.
+type Drawn = (Vec<(u32, u8, i64, i64)>, Vec<(i64, i64)>, Vec<(u32, i64, i64)>);
+
 /// Operators and labels that lie in each other, and steps; calls anywhere.
-fn nested() -> impl Strategy<Value = (Vec<(u32, u8, i64, i64)>, Vec<(i64, i64)>, Vec<(u32, i64, i64)>)> {
+fn nested() -> impl Strategy<Value = Drawn> {
     let range = (0_u32..2, prop_oneof![Just(0_u8), Just(7_u8)], 0_i64..80, 1_i64..30);
     let ranges = prop::collection::vec(range.prop_map(|(thread, scope, at, len)| (thread, scope, at, at + len)), 0..14);
     let steps = prop::collection::vec((0_i64..80, 1_i64..30).prop_map(|(at, len)| (at, at + len)), 0..3);
