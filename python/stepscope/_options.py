@@ -26,6 +26,11 @@ class Options:
     """Python's garbage collections."""
     counters: bool = True
     """The process's memory and CPU time, sampled."""
+    gpu: str = "auto"
+    """What devices do: ``"auto"``, by their own profiler once the program uses one; ``"torch"``, by a session of
+    ``torch.profiler``; ``"off"``."""
+    nvtx: bool = False
+    """Ranges that the program marks with NVTX."""
     ring: float = 0
     """Keep only this many seconds of the past; 0: everything."""
     slow_step: float = 0

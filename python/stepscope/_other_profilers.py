@@ -5,9 +5,11 @@ has stopped.
 """
 
 import functools
+import os
 import sys
 
-from stepscope import _recorder
+from stepscope import _device, _recorder
+from stepscope._say import say
 
 # What starts, stops or changes a profiler of the calling thread, and where programs find it.
 _FUNCTIONS = (
@@ -31,9 +33,14 @@ _state = {
 
 
 def make_room(torch, has_memory):
-    """Wrap, once a process, what starts and stops other profilers."""
+    """Let other profilers have the place that ours has on each thread."""
     _state["has_memory"] = has_memory
     _state["is_memory_missed"] = False
+    watch(torch)
+
+
+def watch(torch):
+    """Be told when another profiler starts or stops, from now on."""
     if _state["has_made_room"]:
         return
     _state["has_made_room"] = True
@@ -85,12 +92,25 @@ def _beside_us(function):
     @functools.wraps(function)
     def with_empty_slot(*args, **kwargs):
         _recorder.step_aside()
+        _tell(_device.give_way, function.__name__, kwargs.get("activities", args[1] if len(args) > 1 else ()))
+        has_failed = True
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            has_failed = False
+            return result
         finally:
             _recorder.step_back()
             note_missing_memory()
+            _tell(_device.come_back, function.__name__, has_failed)
 
     for own in (with_empty_slot.__code__, _recorder.step_aside, _recorder.step_back):
         _recorder.hide(own)
     return with_empty_slot
+
+
+def _tell(listener, *arguments):
+    """Only one profiler may listen to a device; whatever fails here must not fail in the other one."""
+    try:
+        listener(*arguments)
+    except Exception as error:
+        say(f"not recording the GPU of process {os.getpid()}: {error}")

@@ -9,6 +9,7 @@ from stepscope import (
     _collections,
     _collectives,
     _counters,
+    _device,
     _facts,
     _modules,
     _profiler_state,
@@ -34,7 +35,7 @@ _state = {
 }
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
-_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters)
+_FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _device)
 
 
 def open_capture(run, torch, options):
@@ -44,6 +45,7 @@ def open_capture(run, torch, options):
     if is_new:
         _state["options"] = options
         _steps.begin()
+        _device.begin_capture()
         _ring.start(options)
     if is_new and not _state["is_prepared"]:
         _state["is_prepared"] = True
@@ -80,6 +82,35 @@ def start_hook(torch):
             feature.start(torch, _state["options"])
         except Exception as error:
             say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
+
+
+def warm_up(torch):
+    """Make ready for steps that are recorded soon: only devices' profilers need that."""
+    try:
+        _device.warm_up(torch, _state["options"])
+    except Exception as error:
+        say(f"not recording all of process {os.getpid()}: _device: {error}")
+
+
+def settle_devices():
+    """Wait for what devices still do: the window that ends holds it."""
+    try:
+        _device.settle()
+    except Exception:
+        pass  # An error of the program's own work, which it hears of itself.
+
+
+def start_devices(torch):
+    """Record what devices do, and nothing else."""
+    try:
+        _device.start(torch, _state["options"])
+    except Exception as error:
+        say(f"not recording all of process {os.getpid()}: _device: {error}")
+
+
+def stop_devices():
+    """Record what devices do no longer."""
+    _device.stop()
 
 
 def prove_hook(torch):

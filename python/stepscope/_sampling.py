@@ -27,6 +27,13 @@ def is_active(schedule, step):
     return at >= waiting and not (repeat and cycle >= repeat), cycle
 
 
+def is_warmup(schedule, step):
+    """Whether ``schedule`` warms up in a step."""
+    ahead = schedule.get("warmup", 0)
+    cycles = [is_active(schedule, step + later) for later in range(1, ahead + 1)]
+    return not is_active(schedule, step)[0] and any(is_on for is_on, _ in cycles)
+
+
 def start(torch, schedule):
     """Record the active steps from now on, which is in step 0."""
     # Now, since it runs a few operators, and not between two steps.
@@ -40,8 +47,11 @@ def start(torch, schedule):
             _recording.start_hook(torch)
             _recorder.set_window(True, cycle)
         elif state["is_on"] and not is_on:
+            _recording.settle_devices()
             _recorder.set_window(False, state["cycle"])
             _recording.stop_hook()
+        if not is_on and is_warmup(schedule, step):
+            _recording.warm_up(torch)
         state.update(is_on=is_on, cycle=cycle)
 
     switch(0)

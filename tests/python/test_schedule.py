@@ -252,9 +252,9 @@ def test_deep_nesting(tmp_path):
 
 
 def test_options_that_are_not_recorded_warn_and_are_a_finding(tmp_path):
-    with pytest.warns(UserWarning, match="does not record CUDA yet"):
+    with pytest.warns(UserWarning, match="does not record MTIA yet"):
         prof = profile(
-            activities=[ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA],
+            activities=[ProfilerActivity.CPU, torch.profiler.ProfilerActivity.MTIA],
             run=tmp_path / "run",
         )
     with prof:

@@ -20,7 +20,7 @@ pub struct Thread {
     pub framework_thread: u64,
     /// Its name; empty when unknown.
     pub name: String,
-    /// How device profilers name it; 0 when unknown, and in parts.
+    /// How device profilers name it; 0 when unknown.
     pub handle: u32,
 }
 

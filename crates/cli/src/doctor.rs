@@ -1,5 +1,6 @@
 //! `stepscope doctor`: what can be recorded here, and why not.
 
+mod gpu;
 mod host;
 mod python;
 
@@ -93,7 +94,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Ending {
     let package = find_package();
     let mut checks = vec![host::platform(), host::clock(), host::disk(&arguments.output)];
     checks.extend(python::checks(&arguments.python, package.as_deref()));
-    checks.push(host::gpus());
+    checks.extend(gpu::checks(&arguments.python, package.as_deref()));
     let can_record = checks.iter().all(|check| check.health != Health::Missing);
     let text = if arguments.json {
         let checkup = Checkup { schema: SCHEMA, can_record, checks: &checks };

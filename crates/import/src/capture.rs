@@ -8,6 +8,7 @@ mod counters;
 mod device;
 mod devices;
 mod memory;
+mod torch_session;
 mod window;
 
 use crate::ImportError;
@@ -52,7 +53,7 @@ const FACTS_OF_A_PROCESS: [&str; 15] = [
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
-    let run = stepscope_run::open(path).map_err(|source| ImportError::Run { source })?;
+    let mut run = stepscope_run::open(path).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(run.name);
     builder.sources.push(path.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
@@ -65,6 +66,9 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     for kept in run.kept {
         builder.findings.add(FindingCode::KeptWindows, || kept);
     }
+    for capture in &mut run.captures {
+        add_sessions(path, capture, &mut builder);
+    }
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
     Ok(trace_of(&captures, builder))
 }
@@ -72,15 +76,25 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
 /// Opens a part of what one process recorded at `raw`.
 pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
     let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
+    let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
+    if let Some(run) = raw.parent().and_then(Path::parent) {
+        add_sessions(run, &mut capture, &mut builder);
+    }
     cut.apply(&mut capture);
     cut.hide_device_calls(&mut capture);
-    let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
     add_all(&[&capture], &mut builder);
     // Putting a trace together takes as much memory again.
     drop(capture);
     Ok(builder.finish())
+}
+
+/// Adds what PyTorch's own profiler told of a process's devices, where it was asked.
+fn add_sessions(run: &Path, capture: &mut Capture, builder: &mut TraceBuilder) {
+    for trouble in torch_session::add_sessions(run, capture) {
+        builder.findings.add(FindingCode::DeviceNotRecorded, || trouble);
+    }
 }
 
 fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
@@ -126,7 +140,9 @@ fn host_offsets(captures: &[&Capture]) -> HashMap<[u8; 16], i64> {
 fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     let most = captures.iter().rev().max_by_key(|capture| capture.events.len());
     let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
-    let is_of_run = |fact: &&(String, String)| !FACTS_OF_A_PROCESS.contains(&fact.0.as_str());
+    let is_of_run = |fact: &&(String, String)| {
+        !FACTS_OF_A_PROCESS.contains(&fact.0.as_str()) && !fact.0.starts_with(torch_session::FACT)
+    };
     // A command's words are kept apart by zeros.
     let mut of_run: Vec<(String, String)> =
         facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect();

@@ -4,6 +4,7 @@
 use crate::RunError;
 use crate::folder::{check, kept_in, rank_of};
 use crate::part::{part_summary, write_part};
+use crate::warmup;
 use std::path::{Path, PathBuf};
 use stepscope_capture::{Capture, CaptureError, State};
 
@@ -63,7 +64,10 @@ pub(crate) fn compact_all(path: &Path) -> Result<Recovered, RunError> {
                 left.events += (capture.events.len() + capture.steps.len() + capture.optimizer_steps.len()) as u64;
                 left.bytes += size_of_file(&file);
             }
-            Ok(capture) => compact(path, &file, &capture)?,
+            Ok(mut capture) => {
+                warmup::leave_out(&mut capture);
+                compact(path, &file, &capture)?;
+            }
             Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
             // Gone: somebody else has compacted it.
             Err(CaptureError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}

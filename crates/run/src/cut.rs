@@ -181,12 +181,12 @@ pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use stepscope_capture::{Mark, ProcessIdentity, StepRange};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
-    fn capture() -> Capture {
+    pub(crate) fn capture() -> Capture {
         let thread = |ordinal: u32, name: &str| Thread {
             ordinal,
             tid: 100 + u64::from(ordinal),

@@ -1,7 +1,7 @@
 //! Creating a run folder and reading all of it.
 
 use crate::compact::{compact_all, parts_of, raw_captures_of, stem};
-use crate::{RunError, read_part};
+use crate::{RunError, read_part, warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -88,7 +88,10 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
         let is_compacted = parts.iter().any(|part| stem(part) == stem(&file));
         match capture {
             _ if is_compacted => {}
-            Ok(capture) => captures.push(capture),
+            Ok(mut capture) => {
+                warmup::leave_out(&mut capture);
+                captures.push(capture);
+            }
             Err(_) if !file.exists() => {}
             Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
             Err(error) => unreadable.push(error.to_string()),

@@ -13,6 +13,7 @@ mod cut;
 mod error;
 mod folder;
 mod part;
+mod warmup;
 
 pub use compact::{Recovered, is_over, recover};
 pub use cut::{BACKWARD_SCOPE, Cut, Hidden, HiddenDevice, ThreadShown, read_capture};

@@ -78,6 +78,8 @@ struct RingMetadata {
 struct ThreadMetadata {
     tid: u64,
     framework_thread: u64,
+    #[serde(default)]
+    handle: u32,
     name: String,
 }
 
@@ -174,6 +176,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
     let thread = |thread: &Thread| ThreadMetadata {
         tid: thread.tid,
         framework_thread: thread.framework_thread,
+        handle: thread.handle,
         name: thread.name.clone(),
     };
     ProcessMetadata {

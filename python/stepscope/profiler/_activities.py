@@ -1,5 +1,12 @@
 """What is asked to be recorded, and what of it is not."""
 
+from stepscope import _device_libraries
+
+# Groups of devices that are recorded, and how the recorder names their kind.
+DEVICES = frozenset({"CUDA", "XPU"})
+RECORDED = DEVICES | {"CPU"}
+_KINDS = {"CUDA": ("cuda", "rocm"), "XPU": ("xpu",)}
+
 # What belongs to the CPU's group, as torch.profiler names it.
 _CPU_TYPES = frozenset(
     "CPU_OP USER_ANNOTATION EXTERNAL_CORRELATION CUDA_RUNTIME CUDA_DRIVER CPU_INSTANT_EVENT PYTHON_FUNCTION "
@@ -85,6 +92,19 @@ def device_kinds(groups, types, has_waits):
     if has_waits and any(group.name == "CUDA" for group in groups):
         kinds.add("CUDA_SYNC")
     return tuple(sorted(kinds))
+
+
+def gpu_of(activities):
+    """The option ``gpu`` for what is asked for; None: everything."""
+    # By name: those of torch.profiler have other numbers from release to release.
+    is_wanted = activities is None or any(activity.name in DEVICES for activity in activities)
+    return "auto" if is_wanted else "off"
+
+
+def devices_missing(activities):
+    """The groups that are asked for and of which this machine has no driver."""
+    names = sorted({activity.name for activity in activities} & DEVICES)
+    return [name for name in names if not any(_device_libraries.has_driver(kind) for kind in _KINDS[name])]
 
 
 def experimental_values(config):

@@ -72,14 +72,18 @@ class _KinetoProfile(Metadata, Results):
             shapes=bool(record_shapes or with_flops),
             memory=bool(profile_memory),
             stacks=_stacks.recorded_for(with_stack),
+            gpu=_activities.gpu_of(self.activities if is_asked else None),
             ring=_ring.seconds_of(ring),
             slow_step=float(slow_step or 0),
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
         # By name: those of torch.profiler have other numbers from release to release.
-        self._not_recorded = sorted({activity.name for activity in self.activities if is_asked} - {"CPU"})
+        self._not_recorded = sorted({activity.name for activity in self.activities if is_asked} - _activities.RECORDED)
         self._not_recorded += _activities.experimental_not_recorded(self._experimental)
+        self._devices_missing = _activities.devices_missing(self.activities) if is_asked else []
+        for activity in self._devices_missing:
+            warnings.warn(f"there is no driver for {activity} here: nothing of it is recorded", stacklevel=3)
         if self._not_recorded:
             warnings.warn(f"stepscope does not record {', '.join(self._not_recorded)} yet", stacklevel=3)
         self._trace_metadata = {}
@@ -119,6 +123,8 @@ class _KinetoProfile(Metadata, Results):
                 use_device=self.use_device,
             )
         callback = self.custom_trace_id_callback
+        if self._is_owner and self._window is None:
+            _recording.warm_up(_recording.torch())
         self.profiler.trace_id = callback() if callback else f"{uuid.uuid4().int:032X}"
         self.profiler._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begun) // 1000
 
@@ -153,6 +159,8 @@ class _KinetoProfile(Metadata, Results):
         if self._window is None:
             return
         begun = time.perf_counter_ns()
+        if self._is_owner:
+            _recording.settle_devices()
         self._window.pause()
         self._set_collection(False)
         self._cycle += 1
@@ -162,8 +170,13 @@ class _KinetoProfile(Metadata, Results):
         self._window = None
 
     def toggle_collection_dynamic(self, enable, activities):
-        """Switch the collection of some activities off or on while recording; only that of the CPU can be."""
-        if self._window is None or "CPU" not in {activity.name for activity in activities}:
+        """Switch the collection of some activities off or on while recording: the CPU's, and devices'."""
+        names = {activity.name for activity in activities}
+        if self._window is None:
+            return
+        if "CPU" not in names:
+            if self._is_owner and names & _activities.DEVICES:
+                self._set_devices(enable)
             return
         if enable:
             self._set_collection(True)
@@ -176,9 +189,17 @@ class _KinetoProfile(Metadata, Results):
         """Switch this process's recording, if it is ours to switch, and note the moment in the run."""
         if is_on and self._is_owner and self._is_cpu_asked:
             _recording.start_hook(_recording.torch())
+        elif is_on and self._is_owner:
+            self._set_devices(True)
         _recorder.set_window(is_on, self._cycle)
         if not is_on and self._is_owner:
             _recording.stop_hook()
+
+    def _set_devices(self, is_on):
+        if is_on:
+            _recording.start_devices(_recording.torch())
+        else:
+            _recording.stop_devices()
 
     def _open(self):
         """Open the run and this process's capture, once."""
@@ -199,6 +220,9 @@ class _KinetoProfile(Metadata, Results):
         self._is_open = True
         if self._not_recorded:
             _recorder.set_fact("options_not_recorded", " ".join(self._not_recorded))
+        if self._devices_missing and self._is_owner:
+            missing = " and ".join(self._devices_missing)
+            _recorder.set_fact("device_refused", f"there is no driver for {missing} here")
         self._note(self._trace_metadata)
         if self._is_owner:
             self._environment = _run_folder.Environment(self.run, self._options)

@@ -13,7 +13,7 @@ class profile(_KinetoProfile):
     Parameters
     ----------
     activities : iterable of ProfilerActivity or dict, optional
-        What to record; only ``CPU`` is recorded so far. A dict names the only types of a group that
+        What to record: ``CPU``, and ``CUDA`` or ``XPU`` for what devices do; by default all that there is. A dict names the only types of a group that
         Chrome traces show.
     schedule : callable, optional
         What to do in which step, as :func:`schedule` gives it; without one everything is recorded.

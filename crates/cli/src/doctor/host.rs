@@ -2,7 +2,6 @@
 
 use super::Check;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use stepscope_base::units::format_bytes;
 
 /// Free space below which a run may not fit.
@@ -71,25 +70,6 @@ fn free_bytes(folder: &Path) -> Result<u64, String> {
 #[cfg(not(unix))]
 fn free_bytes(_folder: &Path) -> Result<u64, String> {
     Err("it is not asked on this system".into())
-}
-
-/// GPUs, as the driver's tool lists them. Nothing on them is recorded yet.
-pub(super) fn gpus() -> Check {
-    let mut query = Command::new("nvidia-smi");
-    query.args(["--query-gpu=name,driver_version", "--format=csv,noheader"]);
-    let output = query.stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let listed = output.ok().filter(|output| output.status.success());
-    let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let gpus: Vec<&str> = listed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let later = "kernels are not recorded yet: that comes in a later version";
-    match gpus.as_slice() {
-        [] => Check::good("GPU", "none found: nothing to record on one"),
-        [first, rest @ ..] => {
-            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            Check::limited("GPU", format!("{first}{more}; {later}"))
-                .hint("operators on the CPU side are recorded; traces of torch.profiler show the GPU side")
-        }
-    }
 }
 
 #[cfg(test)]

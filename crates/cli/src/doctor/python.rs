@@ -22,13 +22,13 @@ print(json.dumps({'python': platform.python_version(), 'implementation': platfor
 
 /// What a Python says of itself.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-struct Answer {
+pub(super) struct Answer {
     python: String,
     implementation: String,
     executable: String,
     has_torch: bool,
     torch: Option<String>,
-    has_package: bool,
+    pub(super) has_package: bool,
     package: Option<String>,
 }
 
@@ -49,13 +49,13 @@ pub(super) fn checks(python: &Path, package: Option<&Path>) -> Vec<Check> {
     ]
 }
 
-fn ask(python: &Path) -> Result<Answer, String> {
+pub(super) fn ask(python: &Path) -> Result<Answer, String> {
     let line = last_line(Command::new(python).args(["-c", QUESTION]))?;
     serde_json::from_str(&line).map_err(|_| format!("its answer is not understood: {line}"))
 }
 
 /// The last line that `command` prints; else why there is none, in one line.
-fn last_line(command: &mut Command) -> Result<String, String> {
+pub(super) fn last_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "it was not found".to_string(),
         kind => kind.to_string(),
@@ -137,7 +137,7 @@ fn about_answer(name: &'static str, line: &str) -> Check {
 }
 
 /// Where a Python that does not have the package finds it.
-fn search_path(package: &Path) -> OsString {
+pub(super) fn search_path(package: &Path) -> OsString {
     let mut path = package.parent().unwrap_or(&injected_folder(package)).as_os_str().to_os_string();
     if let Some(before) = std::env::var_os("PYTHONPATH").filter(|before| !before.is_empty()) {
         path.push(if cfg!(windows) { ";" } else { ":" });

@@ -27,6 +27,12 @@ pub(super) struct Options {
     /// Leave out the process's memory and CPU time
     #[arg(long)]
     no_counters: bool,
+    /// What GPUs do: by their own profiler once the program uses one; `torch`, by a session of torch.profiler; `off`
+    #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
+    gpu: Gpu,
+    /// Ranges that the program marks with NVTX
+    #[arg(long)]
+    nvtx: bool,
     /// Be a flight recorder: keep only the last seconds, as 30s or 2m
     #[arg(long, value_name = "TIME", value_parser = when::seconds)]
     ring: Option<f64>,
@@ -53,9 +59,31 @@ enum Stacks {
     Calls,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Gpu {
+    Auto,
+    Torch,
+    Off,
+}
+
+impl Gpu {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Torch => "torch",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl Options {
     /// Refuses what contradicts itself and the parser cannot see.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.gpu == Gpu::Torch && self.is_ring() {
+            return Err(Failure::new("--gpu torch does not go with --ring: PyTorch's profiler would keep everything")
+                .hint("record some steps now and then, with --every or --schedule")
+                .code(2));
+        }
         match self.every {
             Some(every) if self.steps_of_each > every => Err(Failure::new(format!(
                 "of each {every} steps at most {every} can be recorded, not {}",
@@ -93,6 +121,8 @@ impl Options {
             "modules": !self.no_modules,
             "gc": !self.no_gc,
             "counters": !self.no_counters,
+            "gpu": self.gpu.as_str(),
+            "nvtx": self.nvtx,
             "ring": self.ring.unwrap_or(0.0),
             "slow_step": self.slow_step.unwrap_or(0.0),
             "schedule": schedule,

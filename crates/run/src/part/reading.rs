@@ -120,7 +120,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         tid: thread.tid,
         framework_thread: thread.framework_thread,
         name: thread.name,
-        handle: 0,
+        handle: thread.handle,
     };
     let window = |(time_ns, is_on, cycle)| Window { time_ns, is_on, cycle };
     Some(Capture {

@@ -1,0 +1,275 @@
+//! What a session of PyTorch's own profiler told of devices, beside a capture (`--gpu=torch`): read as any trace, and
+//! added to the capture as if its recorder had heard it.
+//!
+//! Only what is of devices: calls, work, waits. The operators of the file, if any, the capture has itself.
+
+use super::fact;
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Component, Path};
+use stepscope_capture::device::{
+    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+};
+use stepscope_capture::{Capture, DeviceReport, Thread};
+use stepscope_trace::{DeviceEvent, FindingCode, SliceId, SliceKind, SyncKind, Trace, TrackId};
+
+/// Facts that name a file begin so; the number of the session follows.
+pub(super) const FACT: &str = "device_trace.";
+/// A capture has no more threads than this that it learns of only here.
+const MOST_THREADS: usize = 4096;
+
+/// Adds what the sessions beside `capture` told; gives what could not be read, in words.
+pub(super) fn add_sessions(run: &Path, capture: &mut Capture) -> Vec<String> {
+    let facts = capture.facts.iter().filter(|(key, _)| key.starts_with(FACT));
+    let sessions: Vec<String> = facts.map(|(_, value)| value.clone()).collect();
+    let mut troubles = Vec::new();
+    for session in &sessions {
+        if let Err(trouble) = add_session(run, session, capture) {
+            troubles.push(trouble);
+        }
+    }
+    troubles
+}
+
+fn add_session(run: &Path, session: &str, capture: &mut Capture) -> Result<(), String> {
+    let session: Value = serde_json::from_str(session).map_err(|_| "a session's fact is no JSON".to_string())?;
+    let file = session.get("file").and_then(Value::as_str).unwrap_or_default();
+    let is_below = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+    let path = run.join(file);
+    if file.is_empty() || !is_below || !path.is_file() {
+        return Err(format!("what PyTorch's profiler told is not there: {file}"));
+    }
+    let trace = crate::open(&path).map_err(|error| error.to_string())?;
+    let start_ns = trace.start_unix_ns.ok_or_else(|| format!("its clock is not known: {file}"))?;
+    let clock = |key| session.get(key).and_then(Value::as_i64);
+    // Noted when the session began. Without, those of the capture's beginning.
+    let offset_ns = clock("unix_ns").zip(clock("monotonic_ns")).map(|(unix, monotonic)| unix.saturating_sub(monotonic));
+    let shift_ns = start_ns.saturating_sub(offset_ns.unwrap_or(capture.unix_offset_ns));
+    let device_type = clock("device_type").and_then(|number| u8::try_from(number).ok()).unwrap_or(1);
+    if fact(capture, "devices").is_none() && !trace.devices.is_empty() {
+        capture.facts.push(("devices".into(), devices_fact(&trace)));
+        capture.facts.sort();
+    }
+    Session::new(&trace, capture, shift_ns, device_type).add();
+    // What has no time of its own comes first.
+    capture.device.sort_by_key(|report| report.record.span().map_or(i64::MIN, |(start_ns, _)| start_ns));
+    match trace.findings.iter().any(|finding| finding.code == FindingCode::TruncatedInput) {
+        true => Err(format!("the end of what PyTorch's profiler told is missing: {file}")),
+        false => Ok(()),
+    }
+}
+
+/// A session's trace on its way into a capture.
+struct Session<'a> {
+    trace: &'a Trace,
+    capture: &'a mut Capture,
+    /// From times of the trace to the capture's.
+    shift_ns: i64,
+    device_type: u8,
+    /// Ids of the capture's names, those that were added here.
+    names: HashMap<&'a str, u32>,
+    /// The capture's thread of each track.
+    threads: HashMap<TrackId, Option<u32>>,
+    /// What joins each call with its work. The numbers of several sessions may not be alike.
+    correlations: HashMap<SliceId, u32>,
+    next_correlation: u32,
+    /// Recordings of events that were added, by the call that recorded.
+    recordings: BTreeSet<SliceId>,
+}
+
+impl<'a> Session<'a> {
+    fn new(trace: &'a Trace, capture: &'a mut Capture, shift_ns: i64, device_type: u8) -> Self {
+        let used = capture.device.iter().filter_map(|report| match report.record {
+            DeviceRecord::Call(call) => Some(call.correlation),
+            _ => None,
+        });
+        let next_correlation = used.max().unwrap_or(0) + 1;
+        let (names, threads) = (HashMap::new(), HashMap::new());
+        let (correlations, recordings) = (HashMap::new(), BTreeSet::new());
+        Self { trace, capture, shift_ns, device_type, names, threads, correlations, next_correlation, recordings }
+    }
+
+    fn add(&mut self) {
+        let kinds = self.trace.slices.kind.iter().enumerate();
+        for (row, kind) in kinds {
+            let slice = SliceId::from_index(row);
+            match kind {
+                kind if kind.is_api_call() => self.add_call(slice, *kind),
+                SliceKind::Overhead => self.add_overhead(slice),
+                _ => {}
+            }
+        }
+        self.trace.device_events.iter().for_each(|event| self.add_work(&event));
+        for row in 0..self.trace.synchronizations.len() {
+            self.add_wait(row);
+        }
+    }
+
+    fn add_call(&mut self, slice: SliceId, kind: SliceKind) {
+        let Some(thread) = self.thread(self.trace.slices.track[slice.index()]) else { return };
+        let name = self.trace.slice_name(slice);
+        let is_runtime = kind == SliceKind::Runtime || name.starts_with("cuda") || name.starts_with("hip");
+        let (start_ns, end_ns) = self.span(slice);
+        let correlation = self.correlation(slice);
+        let api = if is_runtime { Api::Runtime } else { Api::Driver };
+        let name = Some(self.name(name));
+        self.push(DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status: 0 }));
+    }
+
+    fn add_overhead(&mut self, slice: SliceId) {
+        let Some(thread) = self.thread(self.trace.slices.track[slice.index()]) else { return };
+        let (start_ns, end_ns) = self.span(slice);
+        let name = Some(self.name(self.trace.slice_name(slice)));
+        self.push(DeviceRecord::Overhead(Overhead { name, start_ns, end_ns, thread }));
+    }
+
+    fn add_work(&mut self, event: &DeviceEvent) {
+        let (start_ns, end_ns) = self.span(event.slice);
+        let text = self.trace.slice_name(event.slice);
+        let bytes = u64::try_from(event.bytes.unwrap_or(0)).unwrap_or(0);
+        let kind = match self.trace.slices.kind[event.slice.index()] {
+            SliceKind::Memcpy => copy(text, bytes),
+            SliceKind::Memset => WorkKind::Fill { bytes, memory: MemoryKind::from_name(in_brackets(text)) },
+            _ => WorkKind::Kernel {
+                name: Some(self.name(text)),
+                grid: event.grid.unwrap_or_default(),
+                block: event.block.unwrap_or_default(),
+                registers: event.registers.unwrap_or(0),
+                static_shared_bytes: 0,
+                dynamic_shared_bytes: event.shared_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
+            },
+        };
+        let device = self.device(event.device);
+        let work = Work {
+            kind,
+            start_ns,
+            end_ns,
+            device,
+            context: device,
+            stream: number(event.stream),
+            correlation: event.launch.map_or(0, |launch| self.correlation(launch)),
+            graph: number(event.graph),
+            graph_node: event.graph_node.map_or(0, |node| node as u64),
+        };
+        self.push(DeviceRecord::Work(work));
+    }
+
+    fn add_wait(&mut self, row: usize) {
+        let said = self.trace.synchronizations[row];
+        let (start_ns, end_ns) = self.span(said.slice);
+        let context = self.device(said.device);
+        let kind = match said.kind {
+            SyncKind::Unknown => WaitKind::Unknown,
+            SyncKind::Event => WaitKind::Event,
+            SyncKind::StreamWaitEvent => WaitKind::StreamWaitEvent,
+            SyncKind::Stream => WaitKind::Stream,
+            SyncKind::Device => WaitKind::Context,
+        };
+        // Each recording is an event of its own, numbered by its call.
+        let event = match (said.event_record, said.event_stream) {
+            (Some(record), Some(stream)) => {
+                let correlation = self.correlation(record);
+                let (event, event_sync) = (correlation, u64::from(correlation));
+                if self.recordings.insert(record) {
+                    let stream = number(Some(stream));
+                    let recorded = EventRecorded { event, event_sync, context, stream, correlation };
+                    self.push(DeviceRecord::EventRecorded(recorded));
+                }
+                event
+            }
+            _ => 0,
+        };
+        let stream = said.stream.and_then(|stream| u32::try_from(stream).ok());
+        let correlation = said.call.map_or(0, |call| self.correlation(call));
+        let event_sync = u64::from(event);
+        self.push(DeviceRecord::Wait(Wait { kind, start_ns, end_ns, context, stream, correlation, event, event_sync }));
+    }
+
+    fn push(&mut self, record: DeviceRecord) {
+        self.capture.device.push(DeviceReport { device_type: self.device_type, record });
+    }
+
+    fn span(&self, slice: SliceId) -> (i64, i64) {
+        let span = self.trace.slices.span(slice);
+        (span.start_ns.saturating_add(self.shift_ns), span.end_ns.saturating_add(self.shift_ns))
+    }
+
+    fn name(&mut self, text: &'a str) -> u32 {
+        let names = &mut self.capture.names;
+        *self.names.entry(text).or_insert_with(|| {
+            names.push(text.to_string());
+            (names.len() - 1) as u32
+        })
+    }
+
+    fn correlation(&mut self, call: SliceId) -> u32 {
+        let next = &mut self.next_correlation;
+        *self.correlations.entry(call).or_insert_with(|| {
+            *next += 1;
+            *next - 1
+        })
+    }
+
+    fn device(&self, device: stepscope_trace::DeviceId) -> u32 {
+        number(Some(self.trace.devices[device.index()].ordinal))
+    }
+
+    /// The capture's thread of a track. Without operators in the session PyTorch does not know the system's id of a
+    /// thread, and writes what the device's profiler calls it.
+    fn thread(&mut self, track: TrackId) -> Option<u32> {
+        let (trace, capture) = (self.trace, &mut *self.capture);
+        *self.threads.entry(track).or_insert_with(|| {
+            let tid = trace.tracks[track.index()].tid?;
+            let handle = tid as u32;
+            let by_tid = capture.threads.iter().rposition(|thread| i64::try_from(thread.tid) == Ok(tid));
+            let is_it = |thread: &Thread| thread.handle != 0 && thread.handle == handle;
+            if let Some(known) = by_tid.or_else(|| capture.threads.iter().rposition(is_it)) {
+                return Some(known as u32);
+            }
+            if capture.threads.len() >= MOST_THREADS {
+                return None;
+            }
+            let ordinal = u32::try_from(capture.threads.len()).ok()?;
+            let tid = u64::try_from(tid).unwrap_or(0);
+            capture.threads.push(Thread { ordinal, tid, handle, ..Thread::default() });
+            Some(ordinal)
+        })
+    }
+}
+
+/// Streams, graphs and devices have small numbers; what has none, or another, is 0.
+fn number(said: Option<i64>) -> u32 {
+    said.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
+/// What `Memcpy HtoD (Pinned -> Device)` says.
+fn copy(text: &str, bytes: u64) -> WorkKind {
+    let direction = text.split_whitespace().nth(1).map(Direction::from_name).unwrap_or_default();
+    let (source, destination) = in_brackets(text).split_once(" -> ").unwrap_or_default();
+    let kind = |name: &str| MemoryKind::from_name(name.trim());
+    WorkKind::Copy { bytes, direction, source: kind(source), destination: kind(destination), devices: None }
+}
+
+fn in_brackets(text: &str) -> &str {
+    text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inside, _)| inside)
+}
+
+fn devices_fact(trace: &Trace) -> String {
+    let devices = trace.devices.iter().map(|device| {
+        let members = [
+            ("name", device.name.as_ref().map(|name| json!(name))),
+            ("memory_bytes", device.memory_bytes.map(|bytes| json!(bytes))),
+            ("sm_count", device.sm_count.map(|count| json!(count))),
+            ("compute_capability_major", device.compute_capability.map(|(major, _)| json!(major))),
+            ("compute_capability_minor", device.compute_capability.map(|(_, minor)| json!(minor))),
+            ("max_threads_per_sm", device.max_threads_per_sm.map(|count| json!(count))),
+            ("warp_size", device.warp_size.map(|size| json!(size))),
+            ("registers_per_sm", device.registers_per_sm.map(|count| json!(count))),
+            ("shared_bytes_per_sm", device.shared_bytes_per_sm.map(|bytes| json!(bytes))),
+        ];
+        let known = members.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
+        let index = ("index".to_string(), json!(device.ordinal));
+        Value::Object([index].into_iter().chain(known).collect())
+    });
+    Value::Array(devices.collect()).to_string()
+}

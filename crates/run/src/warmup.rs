@@ -1,0 +1,97 @@
+//! What devices did while their profiler only warmed up: not part of what was to be recorded.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use stepscope_capture::device::DeviceRecord;
+use stepscope_capture::{Capture, Window};
+
+/// The fact of a process that records only some steps.
+const FACT: &str = "schedule";
+
+/// Removes from `capture` what its devices did outside of the steps that were to be recorded. What was enqueued in them
+/// stays, whenever it ran.
+pub(crate) fn leave_out(capture: &mut Capture) {
+    if capture.device.is_empty() || !capture.facts.iter().any(|(key, _)| key == FACT) {
+        return;
+    }
+    let spans = spans_of(&capture.windows, capture.opened_ns);
+    let is_in = |time_ns: i64| spans.iter().any(|span| span.contains(&time_ns));
+    let calls = capture.device.iter().filter_map(|report| match report.record {
+        DeviceRecord::Call(call) if is_in(call.start_ns) => Some(call.correlation),
+        _ => None,
+    });
+    let calls: HashSet<u32> = calls.filter(|correlation| *correlation != 0).collect();
+    capture.device.retain(|report| {
+        let is_enqueued = match report.record {
+            DeviceRecord::Work(work) => calls.contains(&work.correlation),
+            DeviceRecord::Wait(wait) => calls.contains(&wait.correlation),
+            _ => false,
+        };
+        is_enqueued || report.record.span().is_none_or(|(start_ns, _)| is_in(start_ns))
+    });
+}
+
+/// From when to when it was recorded. What was switched off first was on before: a ring has given up its beginning.
+fn spans_of(windows: &[Window], opened_ns: i64) -> Vec<Range<i64>> {
+    let mut spans = Vec::new();
+    let mut on_ns = windows.first().is_some_and(|first| !first.is_on).then_some(opened_ns);
+    for window in windows {
+        match (window.is_on, on_ns) {
+            (true, None) => on_ns = Some(window.time_ns),
+            (false, Some(since_ns)) => {
+                spans.push(since_ns..window.time_ns);
+                on_ns = None;
+            }
+            _ => {}
+        }
+    }
+    spans.extend(on_ns.map(|since_ns| since_ns..i64::MAX));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_capture::DeviceReport;
+    use stepscope_capture::device::{Call, Work, WorkKind};
+
+    fn call(start_ns: i64, correlation: u32) -> DeviceRecord {
+        DeviceRecord::Call(Call { start_ns, end_ns: start_ns + 1, correlation, ..Call::default() })
+    }
+
+    fn work(start_ns: i64, correlation: u32) -> DeviceRecord {
+        let kind = WorkKind::Graph;
+        DeviceRecord::Work(Work { kind, start_ns, end_ns: start_ns + 1, correlation, ..Work::default() })
+    }
+
+    fn left(facts: &[(&str, &str)], windows: &[(i64, bool)], records: &[DeviceRecord]) -> Vec<DeviceRecord> {
+        let mut capture = crate::cut::tests::capture();
+        capture.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        capture.windows =
+            windows.iter().map(|(time_ns, is_on)| Window { time_ns: *time_ns, is_on: *is_on, cycle: 0 }).collect();
+        capture.device = records.iter().map(|record| DeviceReport { device_type: 1, record: *record }).collect();
+        leave_out(&mut capture);
+        capture.device.iter().map(|report| report.record).collect()
+    }
+
+    #[test]
+    fn what_was_enqueued_in_a_window_stays_whenever_it_ran() {
+        let warmup = [call(50, 1), work(60, 1), call(98, 2)];
+        let recorded = [work(101, 2), call(150, 3), work(160, 3), call(199, 4), work(205, 4), DeviceRecord::Lost(3)];
+        let next = [call(210, 5), work(220, 5), work(230, 0)];
+        let all: Vec<DeviceRecord> = [&warmup[..], &recorded, &next].concat();
+        let windows = [(100, true), (200, false)];
+        assert_eq!(left(&[("schedule", "active=1")], &windows, &all), recorded);
+        assert_eq!(left(&[("schedule", "active=1")], &[], &all), [DeviceRecord::Lost(3)]);
+        assert_eq!(left(&[("rank", "0")], &windows, &all), all, "without a schedule all was to be recorded");
+    }
+
+    #[test]
+    fn a_window_whose_begin_was_given_up_is_one_from_the_beginning() {
+        let schedule = [("schedule", "active=1")];
+        assert_eq!(
+            left(&schedule, &[(100, false), (300, true)], &[work(50, 0), work(150, 0), work(400, 0)]),
+            [work(50, 0), work(400, 0)]
+        );
+    }
+}

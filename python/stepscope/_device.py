@@ -1,0 +1,251 @@
+"""Records what devices do: through their own profiler, or through a session of PyTorch's.
+
+Nothing begins before the program itself has begun to use a device, and a process without one loads nothing.
+"""
+
+import os
+import threading
+import time
+
+from stepscope import _device_libraries, _device_session, _recorder
+from stepscope._say import say
+
+# How long the end of a process waits for what its devices still do, in seconds.
+_PATIENCE = 5
+
+_NEW = {
+    # "warmup", "on", or None while nothing is wanted.
+    "wanted": None,
+    # What records: "native", "torch", or None.
+    "by": None,
+    "kind": None,
+    # What was enqueued has been waited for.
+    "is_settled": False,
+    # Another profiler has the device since then, in ns.
+    "given_up_ns": None,
+    "gaps": 0,
+    "gaps_ns": 0,
+}
+_state = {**_NEW, "torch": None, "options": None, "watched": set(), "refusals": set(), "has_seen_other": False, "is_fork_watched": False}
+# What another thread's first use of the device and a step of the training loop do must not mix.
+_lock = threading.RLock()
+
+
+def start(torch, options):
+    """Record devices from now on, or from when the program begins to use them."""
+    _want("on", torch, options)
+
+
+def warm_up(torch, options):
+    """Let the device's profiler run already, as ``torch.profiler`` does: what it tells is not part of the window."""
+    _want("warmup", torch, options)
+
+
+def settle():
+    """Wait for what devices still do, as ``torch.profiler`` does at the end of a window: it belongs to it."""
+    with _lock:
+        if _state["by"] is not None and not _state["is_settled"]:
+            _state["is_settled"] = True
+            _synchronize(_state["torch"], _state["kind"])
+
+
+def stop():
+    """Record devices no longer."""
+    with _lock:
+        _state["wanted"] = None
+        _end()
+
+
+def begin_capture():
+    """What is counted is counted anew."""
+    _state.update(gaps=0, gaps_ns=0)
+
+
+def give_way(function, activities):
+    """Another profiler is about to begin: only one may listen to a device."""
+    is_beginning = function in ("_prepare_profiler", "_enable_profiler")
+    if not is_beginning or _device_session.is_own_thread() or not _are_of_devices(activities):
+        return
+    with _lock:
+        _state["has_seen_other"] = True
+        if _state["wanted"] is not None and _state["given_up_ns"] is None:
+            _end(is_given_up=True)
+            _state["given_up_ns"] = time.monotonic_ns()
+
+
+def come_back(function, has_failed):
+    """The other profiler has ended, or has not begun."""
+    if function != "_disable_profiler" and not has_failed or _device_session.is_own_thread():
+        return
+    with _lock:
+        since_ns, _state["given_up_ns"] = _state["given_up_ns"], None
+        if since_ns is None:
+            return
+        _state["gaps"] += 1
+        _state["gaps_ns"] += time.monotonic_ns() - since_ns
+        times = "once" if _state["gaps"] == 1 else f"{_state['gaps']} times"
+        gaps_ms = _state["gaps_ns"] / 1e6
+        _recorder.set_fact("device_refused", f"torch.profiler had the device {times}, {gaps_ms:.0f} ms in all")
+        if _state["wanted"] is not None:
+            _begin_if_in_use()
+
+
+def kinds_in_use(torch):
+    """The kinds of devices that the program has begun to use, as ``_recorder.device_start`` names them."""
+    return [kind for kind, module in _modules(torch) if module.is_initialized()]
+
+
+def _want(what, torch, options):
+    if options.gpu == "off":
+        return
+    with _lock:
+        _watch_forks()
+        is_warm = _state["wanted"] == "warmup" and what == "on"
+        _state.update(wanted=what, torch=torch, options=options)
+        if is_warm and _state["by"] == "torch":
+            _device_session.begin()
+        if _state["by"] is None and _state["given_up_ns"] is None:
+            _begin_if_in_use()
+
+
+def _begin_if_in_use():
+    torch = _state["torch"]
+    if _state["options"].gpu == "torch" and not any(map(_device_libraries.has_driver, ("cuda", "rocm", "xpu"))):
+        _refuse("--gpu=torch: there is no GPU driver here")
+        return
+    _watch_first_use(torch)
+    for kind in kinds_in_use(torch)[:1]:
+        _begin(kind)
+
+
+def _begin(kind):
+    """The program uses devices of a kind and wants them recorded."""
+    from stepscope import _other_profilers
+
+    _other_profilers.watch(_state["torch"])
+    by_torch = _state["options"].gpu == "torch"
+    try:
+        if by_torch:
+            _device_session.prepare(_state["torch"], kind, _state["options"])
+            if _state["wanted"] == "on":
+                _device_session.begin()
+        else:
+            _recorder.device_start(_native_options(kind))
+    except Exception as error:
+        _refuse(str(error))
+    else:
+        _state.update(by="torch" if by_torch else "native", kind=kind, is_settled=False)
+
+
+def _native_options(kind):
+    options = _state["options"]
+    return {
+        "kind": kind,
+        "libraries": _device_libraries.libraries(kind, _state["torch"]),
+        "ranges": options.nvtx,
+        # PyTorch's profiler stays subscribed once it has run; while it runs, ours does not.
+        "others_are_idle": _state["has_seen_other"],
+        **({} if options.counters else {"sample_period_ms": 0}),
+    }
+
+
+def _end(is_given_up=False):
+    try:
+        # Where another profiler begins, the program does not expect to wait.
+        if not is_given_up:
+            settle()
+    except Exception:
+        pass  # An error of the program's own work, which it hears of itself.
+    by, _state["by"] = _state["by"], None
+    if by is None:
+        return
+    try:
+        if by == "torch":
+            _device_session.end()
+        else:
+            _recorder.device_stop()
+    except Exception as error:
+        _refuse(str(error))
+
+
+def _refuse(reason):
+    reason = " ".join(reason.split()) or "for no reason that it gives"
+    _recorder.set_fact("device_refused", reason)
+    if reason not in _state["refusals"] and len(_state["refusals"]) < 8:
+        _state["refusals"].add(reason)
+        say(f"not recording the GPU of process {os.getpid()}: {reason}")
+
+
+def _modules(torch):
+    """The kinds of devices that this PyTorch may use, each with its module; its ``cuda`` is also AMD's."""
+    cuda, xpu = getattr(torch, "cuda", None), getattr(torch, "xpu", None)
+    kind_of_cuda = "rocm" if getattr(torch.version, "hip", None) else "cuda"
+    return [(kind, module) for kind, module in ((kind_of_cuda, cuda), ("xpu", xpu)) if module is not None]
+
+
+def _watch_first_use(torch):
+    """Hear of it when the program begins to use a device, once a process; nothing here does so itself."""
+    for kind, module in _modules(torch):
+        calls = getattr(module, "_queued_calls", None)
+        if kind in _state["watched"] or module.is_initialized() or not isinstance(calls, list):
+            continue
+        _state["watched"].add(kind)
+        # Not by `_lazy_call`: it waits for a lock that a thread may hold for seconds.
+        calls.append((lambda kind=kind: _first_used(kind), []))
+
+
+def _first_used(kind):
+    """PyTorch initialises a kind of device, on this thread; whatever fails here must not fail there."""
+    try:
+        with _lock:
+            if _state["wanted"] is not None and _state["by"] is None and _state["given_up_ns"] is None:
+                _begin(kind)
+    except Exception as error:
+        say(f"not recording the GPU of process {os.getpid()}: {error}")
+
+
+def _are_of_devices(activities):
+    return any(getattr(activity, "name", "CPU") != "CPU" for activity in activities or ())
+
+
+def _synchronize(torch, kind):
+    """Wait for what was enqueued."""
+    module = torch.xpu if kind == "xpu" else torch.cuda
+    if not module.is_initialized() or _is_capturing(module):
+        return
+    # At the end of the process the main thread counts as ended. Work that hangs must not keep the process then.
+    if threading.main_thread().is_alive():
+        module.synchronize()
+        return
+    waiter = threading.Thread(target=_quietly(module.synchronize), daemon=True)
+    waiter.start()
+    waiter.join(_PATIENCE)
+
+
+def _is_capturing(module):
+    """True while the calling thread's work becomes part of a graph: to wait would spoil the graph."""
+    return bool(getattr(module, "is_current_stream_capturing", lambda: False)())
+
+
+def _quietly(function):
+    def call():
+        try:
+            function()
+        except Exception:
+            pass  # An error of the program's own work: it has been told already.
+
+    return call
+
+
+def _watch_forks():
+    """A forked child has no profiler of a device; it may begin to use a device of its own."""
+    if not _state["is_fork_watched"]:
+        _state["is_fork_watched"] = True
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget():
+    global _lock
+    _lock = threading.RLock()
+    _state.update(_NEW, wanted=_state["wanted"])
+    _device_session.forget()

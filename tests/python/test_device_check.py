@@ -1,0 +1,86 @@
+"""What ``doctor`` finds out about GPUs, from the files of a driver that is not here."""
+
+import json
+import sys
+
+import runs
+from stepscope import _device_check, _device_libraries
+
+
+def driver(root, admins_only):
+    """A machine with NVIDIA's driver and two devices."""
+    files = {
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n",
+        "proc/driver/nvidia/params": f"ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: {admins_only}\n",
+        "proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H200\nIRQ:   \t\t 11\n",
+        "proc/driver/nvidia/gpus/0000:02:00.0/information": "Model: \t\t NVIDIA H200\n",
+        "proc/self/status": "Name:\tpython\nCapEff:\t0000000000000000\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_what_a_driver_says(tmp_path, monkeypatch):
+    driver(tmp_path, admins_only=1)
+    monkeypatch.setattr(_device_libraries, "has_driver", lambda kind: kind == "cuda")
+    asked = []
+
+    def find(kind, libraries, may_initialize):
+        asked.append((kind, libraries[-1], may_initialize))
+        return {"refused": "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"}
+
+    found = _device_check.check(find, str(tmp_path))
+    assert asked == [("cuda", "libcupti.so", True)]
+    (cuda,) = found["kinds"]
+    assert cuda["driver"] == "580.65.06" and cuda["models"] == ["NVIDIA H200"] * 2
+    assert cuda["is_for_admins_only"] is True and cuda["is_privileged"] is False
+    driver(tmp_path, admins_only=0)
+    (tmp_path / "proc/self/status").write_text("CapEff:\t000001ffffffffff\n")
+    (cuda,) = _device_check.check(find, str(tmp_path))["kinds"]
+    assert cuda["is_for_admins_only"] is False and cuda["is_privileged"] is True
+
+
+def test_pytorch_is_asked_without_importing_it():
+    text = "import sys; from stepscope import _device_check as c; v = c._torch_version(); print(v.cuda, 'torch' in sys.modules)"
+    import torch
+
+    assert runs.execute(*runs.script(text)).stdout == f"{torch.version.cuda} False\n"
+
+
+def test_nothing_is_tried_where_there_is_no_driver(monkeypatch):
+    monkeypatch.setattr(_device_libraries, "has_driver", lambda kind: False)
+    assert _device_check.check(None)["kinds"] == []
+
+
+def test_libraries_come_in_order(tmp_path, monkeypatch):
+    for name in ("nvidia/cuda_cupti/lib/libcupti.so.12", "nvidia/cu13/lib/libcupti.so.13"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(_device_libraries, "loaded", lambda: ["/x/libcupti.so.13.0", "/x/libc.so.6"])
+    monkeypatch.delenv("STEPSCOPE_CUPTI", raising=False)
+
+    class Torch:
+        class version:
+            cuda = "13.0"
+
+    of_packages = [str(tmp_path / name) for name in ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")]
+    found = _device_libraries.libraries("cuda", Torch)
+    assert [path for path in found if not path.startswith("/usr")] == [
+        "/x/libcupti.so.13.0",
+        *of_packages,
+        "libcupti.so.13",
+        "libcupti.so.12",
+        "libcupti.so",
+    ]
+    monkeypatch.setenv("STEPSCOPE_CUPTI", "/the/one.so")
+    assert _device_libraries.libraries("cuda", Torch) == ["/the/one.so"]
+
+
+def test_the_command_says_why_cupti_is_not_used(tmp_path):
+    environment = runs.environment(STEPSCOPE_CUPTI=tmp_path / "libcupti.so")
+    told = runs.stepscope("doctor", "--python", sys.executable, "--json", env=environment)
+    checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
+    assert checks["CUPTI"]["health"] == "limited" and "kernels cannot be recorded" in checks["CUPTI"]["says"]
+    assert json.loads(told.stdout)["can_record"] is True, "the CPU is recorded all the same"

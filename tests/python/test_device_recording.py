@@ -1,0 +1,273 @@
+"""When devices' profilers are started and stopped. PyTorch's own initialisation runs; device and profiler are stand-ins."""
+
+import json
+
+import pytest
+import runs
+from stand_in_device import DEVICE
+
+# A profiler that writes down what it is told to do.
+STAND_INS = DEVICE + """
+import json, threading, warnings
+from stepscope import _recorder
+from stepscope.profiler import ProfilerActivity, profile, schedule
+
+run = sys.argv[1]
+CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
+told = []
+refusals = []
+
+def device_start(options):
+    if refusals:
+        raise RuntimeError(refusals[0])
+    told.append("start")
+    given.append(options)
+
+given = []
+_recorder.device_start = device_start
+_recorder.device_stop = lambda: told.append("stop")
+torch.cuda.synchronize = lambda device=None: told.append("wait")
+"""
+
+END = """
+print(json.dumps(told))
+"""
+
+
+def told(tmp_path, text, *, command=()):
+    """What a program has told the device's profiler to do."""
+    words = runs.script(STAND_INS + text + END, tmp_path / "run")
+    if command:
+        words = [runs.COMMAND, "record", "-o", tmp_path / "run", *command, "--", *words]
+    return json.loads(runs.execute(*words).stdout.splitlines()[-1])
+
+
+def test_a_device_that_is_in_use_already(tmp_path):
+    text = """
+torch.cuda.init()
+with profile(run=run):
+    told.append("work")
+told.append("after")
+assert given[0]["kind"] == "cuda" and given[0]["ranges"] is False, given
+assert given[0]["libraries"][-1] == "libcupti.so", given
+"""
+    assert told(tmp_path, text) == ["start", "work", "wait", "stop", "after"]
+
+
+def test_a_device_that_is_first_used_while_recording(tmp_path):
+    text = """
+with profile(run=run):
+    told.append("before")
+    torch.cuda.init()
+    told.append("work")
+"""
+    assert told(tmp_path, text) == ["before", "start", "work", "wait", "stop"]
+
+
+def test_a_device_that_is_first_used_on_another_thread_between_recordings(tmp_path):
+    text = """
+with profile(run=run):
+    pass
+thread = threading.Thread(target=torch.cuda.init)
+thread.start()
+thread.join()
+told.append("work")
+with profile(run=run + "-2"):
+    pass
+"""
+    assert told(tmp_path, text) == ["work", "start", "wait", "stop"]
+
+
+def test_a_process_without_a_device_starts_nothing(tmp_path):
+    assert told(tmp_path, "with profile(run=run): torch.ones(3).exp()") == []
+    assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "activities, is_started", [("[CPU]", False), ("[CPU, CUDA]", True), ("[CUDA]", True), ("None", True)]
+)
+def test_activities_say_whether(tmp_path, activities, is_started):
+    text = f"""
+warnings.simplefilter("ignore")
+torch.cuda.init()
+with profile(run=run, activities={activities}):
+    pass
+"""
+    assert told(tmp_path, text) == (["start", "wait", "stop"] if is_started else [])
+
+
+def test_the_profiler_runs_in_warmup_and_active_steps(tmp_path):
+    text = """
+torch.cuda.init()
+with profile(run=run, schedule=schedule(wait=1, warmup=1, active=2, repeat=2)) as prof:
+    for step in range(9):
+        told.append(step)
+        prof.step()
+"""
+    cycle = ["start", 1, 2, 3, "wait", "stop"]
+    again = ["start", 5, 6, 7, "wait", "stop"]
+    assert told(tmp_path, text) == [0, *cycle, 4, *again, 8]
+
+
+def test_a_schedule_of_the_command(tmp_path):
+    text = """
+torch.cuda.init()
+optimizer = torch.optim.SGD([torch.zeros(4, requires_grad=True)], lr=0.001)
+for step in range(8):
+    told.append(step)
+    optimizer.step()
+"""
+    command = ["--schedule", "wait=2,warmup=1,active=1,repeat=2"]
+    cycle = ["start", 2, 3, "wait", "stop"]
+    assert told(tmp_path, text, command=command) == [0, 1, *cycle, 4, 5, "start", 6, 7, "wait", "stop"]
+
+
+def test_a_step_without_warmup(tmp_path):
+    text = """
+torch.cuda.init()
+optimizer = torch.optim.SGD([torch.zeros(4, requires_grad=True)], lr=0.001)
+for step in range(5):
+    told.append(step)
+    optimizer.step()
+"""
+    assert told(tmp_path, text, command=["--steps", "2..3"]) == [0, 1, "start", 2, 3, "wait", "stop", 4]
+
+
+@pytest.mark.parametrize("options, is_started", [([], True), (["--gpu", "off"], False)])
+def test_the_command_switches_it(tmp_path, options, is_started):
+    # The end of the process comes after what it prints.
+    expected = ["start"] if is_started else []
+    assert told(tmp_path, "torch.cuda.init()", command=["--memory", *options]) == expected
+
+
+def test_ranges_of_nvtx_and_samples(tmp_path):
+    text = "torch.cuda.init(); assert given[0]['ranges'] and given[0]['sample_period_ms'] == 0, given"
+    assert told(tmp_path, text, command=["--nvtx", "--no-counters"]) == ["start"]
+
+
+def test_another_profiler_has_the_device_meanwhile(tmp_path):
+    text = """
+class Activity:
+    name = "CUDA"
+
+torch.cuda.init()
+with profile(run=run):
+    torch.ones(3).exp()
+    for _ in range(2):
+        # What fails has not begun.
+        try:
+            torch._C._autograd._prepare_profiler(None, {Activity()})
+        except TypeError:
+            told.append("failed")
+    from stepscope import _device
+    _device.give_way("_enable_profiler", {Activity()})
+    _device.give_way("_prepare_profiler", {Activity()})
+    told.append("theirs")
+    _device.come_back("_enable_profiler", False)
+    _device.come_back("_disable_profiler", False)
+    told.append("ours")
+"""
+    expected = ["start", "stop", "start", "failed", "stop", "start", "failed", "stop", "theirs", "start", "ours"]
+    assert told(tmp_path, text) == [*expected, "wait", "stop"]
+    (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
+    assert "torch.profiler had the device 3 times" in example
+
+
+def test_a_profiler_of_the_cpu_changes_nothing(tmp_path):
+    text = """
+torch.cuda.init()
+with profile(run=run):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        told.append("theirs")
+"""
+    assert told(tmp_path, text) == ["start", "theirs", "wait", "stop"]
+
+
+def test_a_refusal_is_said_once_and_is_a_finding(tmp_path):
+    text = """
+refusals.append("CUPTI has another\\nsubscriber")
+torch.cuda.init()
+with profile(run=run, schedule=schedule(wait=0, warmup=1, active=1, repeat=3)) as prof:
+    for _ in range(6):
+        torch.ones(3).exp()
+        prof.step()
+"""
+    result = runs.execute(*runs.script(STAND_INS + text + END, tmp_path / "run"))
+    assert json.loads(result.stdout) == []
+    assert result.stderr.count("not recording the GPU") == 1
+    (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
+    assert example.endswith("CUPTI has another subscriber")
+    assert len(runs.named(runs.ops(tmp_path / "run"), "aten::exp")) == 3
+
+
+def test_errors_of_the_device_stay_the_programs_own(tmp_path):
+    text = """
+def fail(device=None):
+    raise RuntimeError("CUDA error: device-side assert triggered")
+torch.cuda.synchronize = fail
+torch.cuda.init()
+with profile(run=run):
+    told.append("work")
+"""
+    assert told(tmp_path, text) == ["start", "work", "stop"]
+
+
+def test_nothing_waits_while_a_graph_is_captured(tmp_path):
+    text = """
+torch.cuda.init()
+torch.cuda.is_current_stream_capturing = lambda: True
+with profile(run=run):
+    told.append("work")
+"""
+    assert told(tmp_path, text) == ["start", "work", "stop"]
+
+
+def test_work_that_hangs_does_not_keep_the_end_of_a_process(tmp_path):
+    text = """
+import time
+from stepscope import _device
+_device._PATIENCE = 0.2
+torch.cuda.synchronize = lambda device=None: time.sleep(3600)
+torch.cuda.init()
+"""
+    assert told(tmp_path, text, command=["--memory"]) == ["start"]
+
+
+def test_a_forked_child_begins_anew(tmp_path):
+    text = """
+import os
+torch.cuda.init()
+with profile(run=run):
+    child = os.fork()
+    if child == 0:
+        from stepscope import _device
+        assert _device._state["by"] is None
+        torch.ones(3).exp()
+        # A child may use a device that its parent has not used; here it is made to look so.
+        torch.cuda._initialized = False
+        _device._state["watched"].clear()
+        _device._watch_first_use(torch)
+        torch.cuda.init()
+        print(json.dumps(["child", *told]), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    words = runs.script(STAND_INS + text + END, tmp_path / "run")
+    child, parent = runs.execute(*words).stdout.splitlines()
+    assert json.loads(child) == ["child", "start", "start"]
+    assert json.loads(parent) == ["start", "wait", "stop"]
+
+
+def test_what_is_asked_for_and_has_no_driver_is_said(tmp_path):
+    text = """
+import torch
+from stepscope import _device_libraries
+from stepscope.profiler import ProfilerActivity, profile
+_device_libraries.has_driver = lambda kind: False
+with profile(run=sys.argv[1], activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):
+    torch.ones(3).exp()
+"""
+    result = runs.execute(*runs.script("import sys\n" + text, tmp_path / "run"))
+    assert "there is no driver for CUDA here" in result.stderr
+    (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
+    assert example.endswith("there is no driver for CUDA here")
