@@ -13,7 +13,8 @@ const NO_NAME: u32 = u32::MAX;
 /// A report, and whose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceReport {
-    /// PyTorch's number of the kind of device: 1 CUDA, 6 HIP, 12 XPU …
+    /// PyTorch's number of the kind of device: 1 CUDA, 6 HIP, 12 XPU … Once a capture is read, HIP is CUDA, as it is to
+    /// PyTorch.
     pub device_type: u8,
     /// What is reported. Once a capture is read its times are those of the monotonic clock, and its threads are ordinals.
     pub record: DeviceRecord,
@@ -294,9 +295,26 @@ pub struct Range {
     pub thread: u32,
 }
 
-/// How device profilers name a thread of the host: the lower half of what `pthread_self` gives. 0 is none. Once a capture
-/// is read, the thread's ordinal stands in its place.
+/// How device profilers name a thread of the host: the lower half of what `pthread_self` gives, or the system's number of
+/// the thread ([`names_threads_by_tid`]). 0 is none. Once a capture is read, the thread's ordinal stands in its place.
 pub type Handle = u32;
+
+/// CUDA, to PyTorch.
+const CUDA: u8 = 1;
+/// AMD's GPUs, which PyTorch names CUDA wherever it speaks of them.
+const HIP: u8 = 6;
+/// Intel's GPUs.
+const XPU: u8 = 12;
+
+/// True of the types of devices whose profilers name threads by the system's numbers: HIP and XPU, and not CUDA.
+pub fn names_threads_by_tid(device_type: u8) -> bool {
+    matches!(device_type, HIP | XPU)
+}
+
+/// The type that PyTorch has for a device of this one: its memory is reported and its events are listed under that.
+pub fn as_pytorch_says(device_type: u8) -> u8 {
+    if device_type == HIP { CUDA } else { device_type }
+}
 
 impl DeviceRecord {
     /// Start and end, ns; `None` for what has no time of its own.

@@ -8,7 +8,6 @@ mod api;
 mod callbacks;
 mod calls;
 mod decode;
-mod demangle;
 mod driver;
 mod kinds;
 mod layout;

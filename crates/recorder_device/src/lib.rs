@@ -10,13 +10,19 @@
 
 mod bell;
 mod cuda;
+mod demangle;
 mod facts;
+mod fields;
 mod forked;
 mod library;
+mod numbers;
+mod places;
 mod pool;
 mod profiler;
+mod rocm;
 mod session;
 mod worker;
+mod xpu;
 
 pub use bell::Bell;
 pub use facts::DeviceFacts;

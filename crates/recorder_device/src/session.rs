@@ -1,7 +1,7 @@
 //! The one device profiler that this process listens to: begun, flushed and ended from any thread.
 
 use crate::worker::{Wish, Worker};
-use crate::{DeviceProfiler, Found, Refusal, Wanted, cuda, forked};
+use crate::{DeviceProfiler, Found, Refusal, Wanted, cuda, forked, rocm, xpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,9 @@ static CURRENT: ForkLock<Option<Arc<Worker>>> = ForkLock::new(None);
 fn profiler_of(kind: &str) -> Result<Box<dyn DeviceProfiler>, Refusal> {
     match kind {
         "cuda" => Ok(Box::<cuda::Cuda>::default()),
-        _ => Err(Refusal(format!("recording of {kind} devices is not built yet"))),
+        "rocm" => Ok(Box::<rocm::Rocm>::default()),
+        "xpu" => Ok(Box::<xpu::Xpu>::default()),
+        _ => Err(Refusal(format!("{kind} is not a kind of device that can be recorded: cuda, rocm, xpu"))),
     }
 }
 

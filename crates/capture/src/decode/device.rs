@@ -3,7 +3,7 @@
 use super::process::ProcessRecords;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::device::{DeviceRecord, DeviceReport};
+use crate::device::{DeviceRecord, DeviceReport, as_pytorch_says, names_threads_by_tid};
 use std::collections::HashMap;
 
 /// Beyond its first and its last moment the device's clock runs as the monotonic clock does: two moments that lie near
@@ -29,6 +29,8 @@ pub(super) fn finish(
     let mut by_handle: HashMap<u32, u32> = HashMap::new();
     // A number of a thread that ended may be given to a later one: nothing tells them apart.
     by_handle.extend(threads.iter().filter(|thread| thread.handle != 0).map(|thread| (thread.handle, thread.ordinal)));
+    let mut by_tid: HashMap<u32, u32> = HashMap::new();
+    by_tid.extend(threads.iter().filter(|thread| thread.tid != 0).map(|thread| (thread.tid as u32, thread.ordinal)));
     for report in &mut reports {
         place(&mut report.record, &clock, last_ns);
         let names = process.names.len();
@@ -36,9 +38,11 @@ pub(super) fn finish(
             *name = name.filter(|id| (*id as usize) < names);
         }
         if let Some(thread) = report.record.thread_mut() {
-            let handle = *thread;
-            *thread = *by_handle.entry(handle).or_insert_with(|| add_thread(handle, threads));
+            let named = *thread;
+            let known = if names_threads_by_tid(report.device_type) { &mut by_tid } else { &mut by_handle };
+            *thread = *known.entry(named).or_insert_with(|| add_thread(named, report.device_type, threads));
         }
+        report.device_type = as_pytorch_says(report.device_type);
     }
     // What is moved about is the keys, and not the reports.
     reports.sort_by_cached_key(|report| report.record.span());
@@ -66,9 +70,15 @@ fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {
     }
 }
 
-fn add_thread(handle: u32, threads: &mut Vec<Thread>) -> u32 {
+fn add_thread(named: u32, device_type: u8, threads: &mut Vec<Thread>) -> u32 {
     let ordinal = threads.len() as u32;
-    let name = if handle == 0 { "no thread".to_string() } else { format!("thread {handle:#x}") };
-    threads.push(Thread { ordinal, name, handle, ..Thread::default() });
+    let is_tid = names_threads_by_tid(device_type);
+    let name = match named {
+        0 => "no thread".to_string(),
+        tid if is_tid => format!("thread {tid}"),
+        handle => format!("thread {handle:#x}"),
+    };
+    let (tid, handle) = if is_tid { (named.into(), 0) } else { (0, named) };
+    threads.push(Thread { ordinal, tid, name, handle, ..Thread::default() });
     ordinal
 }

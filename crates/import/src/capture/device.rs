@@ -141,6 +141,11 @@ impl Reader<'_, '_> {
         };
         let event = match work.kind {
             WorkKind::Kernel { grid, block, registers, static_shared_bytes, dynamic_shared_bytes, .. } => {
+                // Not every profiler tells how a kernel was launched.
+                if grid.contains(&0) {
+                    self.builder.add_device_event(event);
+                    return;
+                }
                 let blocks = grid.iter().map(|blocks| f64::from(*blocks)).product::<f64>();
                 let sms = self.builder.device_mut(device).sm_count;
                 DeviceEvent {

@@ -3,8 +3,8 @@
 use super::api::{Cupti, Domain};
 use super::calls::Names;
 use super::decode::{Decoded, Marker, decode};
-use super::demangle::Demangler;
 use super::markers::{Marked, Markers};
+use crate::demangle::Demangler;
 use crate::{Full, Pool, Write};
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;

@@ -15,7 +15,7 @@ const LONGEST: usize = 1024;
 type Demangle = unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
 
 /// Demangles, and remembers.
-pub(super) struct Demangler {
+pub(crate) struct Demangler {
     demangle: Option<Demangle>,
     known: HashMap<Box<CStr>, Box<str>>,
     last: Box<str>,
@@ -33,7 +33,7 @@ impl Default for Demangler {
 
 impl Demangler {
     /// What the name means, or the name.
-    pub(super) fn demangle(&mut self, name: &CStr) -> &str {
+    pub(crate) fn demangle(&mut self, name: &CStr) -> &str {
         if !self.known.contains_key(name) {
             let text = self.demangled(name).unwrap_or_else(|| name.to_string_lossy().into());
             if self.known.len() >= MOST {
