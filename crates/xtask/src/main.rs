@@ -4,6 +4,7 @@ mod bench;
 mod checkout;
 mod child;
 mod demo;
+mod gpu_check;
 mod python_env;
 mod test;
 mod tidy;
@@ -38,6 +39,12 @@ const COMMANDS: &[Command] = &[
         usage: "bench NAME [ARGUMENT…]",
         says: "measure: record, import, analyze",
         run: bench::run,
+    },
+    Command {
+        name: "gpu-check",
+        usage: "gpu-check [ARGUMENT…]",
+        says: "compare what is recorded of a GPU with torch.profiler; --list: of what, --help: how",
+        run: gpu_check::run,
     },
 ];
 

@@ -1,0 +1,1 @@
+"""What ``check.py`` is made of: workloads, recording them twice, and comparing what was recorded."""

@@ -1,0 +1,278 @@
+"""What must be equal in two recordings of the same steps: one function a check.
+
+Each gets the recordings of ``torch.profiler`` and those of Stepscope, one or more of each (rounds), and says what it
+found. What counts is compared round by round with the first of ``torch.profiler``'s; durations by their medians.
+"""
+
+import statistics
+from collections import Counter, defaultdict
+
+from gpu.outcome import FAILS, HOLDS, NOT_RUN, NOTHING, Outcome, equal_counts
+from gpu.trace import COPY, DEVICE_WORK, FILL, KERNEL
+
+# Summed durations may differ by this much, or by as much as rounds of torch.profiler differ from one another.
+DURATION_RATIO = 0.02
+# What rounds of torch.profiler differ in by more than this is not compared: everything would hold.
+NOISY_RATIO = 0.25
+# Blocks per SM are written with seven digits, occupancy in whole percent.
+BLOCKS_RATIO = 1e-4
+OCCUPANCY_PERCENT = 1.0
+
+
+def compare(theirs, ours, expected=()):
+    """Every check; one that has nothing to compare fails where the workload says that it must have."""
+    found = [check(name, theirs, ours) for name, check in CHECKS.items()]
+    for outcome in found:
+        if outcome.status == NOTHING and outcome.check in expected:
+            outcome.status = FAILS
+            outcome.says += ", but this workload has them"
+    return found
+
+
+def _each_round(check, theirs, ours, what, key_of):
+    """Compares counts of what ``key_of`` makes of a recording."""
+    first = key_of(theirs[0])
+    for again in theirs[1:]:
+        with_itself = equal_counts(check, first, key_of(again), what)
+        if with_itself.status == FAILS:
+            return Outcome(check, NOT_RUN, f"torch.profiler's own rounds differ: {with_itself.says}")
+    found = [equal_counts(check, first, key_of(round_), what) for round_ in ours]
+    return next((outcome for outcome in found if outcome.status == FAILS), found[0])
+
+
+def _count_of_works(kind, what):
+    def check(name, theirs, ours):
+        return _each_round(name, theirs, ours, what, lambda trace: Counter(work.name for work in trace.of_kind(kind)))
+
+    return check
+
+
+def durations(check, theirs, ours):
+    """Summed durations of each name, and of all."""
+    their_sums, our_sums = _sums(theirs), _sums(ours)
+    if not their_sums and not our_sums:
+        return Outcome(check, NOTHING, "neither has device work")
+    their_sums[ALL], our_sums[ALL] = ([sum(work.dur_ns for work in trace.work) for trace in side] for side in (theirs, ours))
+    total_ratio = _ratio(their_sums[ALL], our_sums[ALL])
+    noisy = {key for key, sums in their_sums.items() if _spread(sums) > NOISY_RATIO}
+    numbers = {
+        "torch_total_ns": statistics.median(their_sums[ALL]),
+        "stepscope_total_ns": statistics.median(our_sums[ALL]),
+        "total_ratio": total_ratio,
+        "total_spread_of_torch": _spread(their_sums[ALL]),
+        "names": len(their_sums) - 1,
+        "names_too_noisy": len(noisy - {ALL}),
+    }
+    if ALL in noisy:
+        return Outcome(check, NOT_RUN, f"torch.profiler's own rounds differ by {_spread(their_sums[ALL]):.0%}", numbers)
+    wrong = [row for key in sorted((their_sums.keys() | our_sums.keys()) - noisy) if (row := _wrong(key, their_sums, our_sums))]
+    numbers["names_out_of_range"] = len(wrong)
+    if not wrong:
+        return Outcome(check, HOLDS, numbers=numbers)
+    name, ratio, allowed = max(wrong, key=lambda row: abs(row[1] - 1) if row[1] is not None else float("inf"))
+    differs = "only Stepscope has it" if ratio is None else f"{ratio:.4f} of torch.profiler's, allowed ±{allowed:.4f}"
+    return Outcome(check, FAILS, f"{len(wrong)} differ, most of all {name}: {differs}", numbers)
+
+
+# The key of the sum over all names.
+ALL = ("all", "device work")
+
+
+def _wrong(key, their_sums, our_sums):
+    """Name, ratio and what was allowed, where that is exceeded; a ratio of ``None`` where there is nothing to divide by."""
+    ratio = _ratio(their_sums.get(key, [0]), our_sums.get(key, [0]))
+    allowed = max(DURATION_RATIO, _spread(their_sums.get(key, [])))
+    is_right = ratio is not None and abs(ratio - 1) <= allowed
+    return None if is_right else (" ".join(key)[:70], ratio, allowed)
+
+
+def _sums(rounds):
+    """By kind and name, the summed durations of each round."""
+    sums = defaultdict(lambda: [0] * len(rounds))
+    for index, trace in enumerate(rounds):
+        for work in trace.work:
+            sums[work.kind, work.name][index] += work.dur_ns
+    return dict(sums)
+
+
+def _ratio(theirs, ours):
+    theirs, ours = statistics.median(theirs), statistics.median(ours)
+    return ours / theirs if theirs else None
+
+
+def _spread(values):
+    """How far rounds lie from their median, at most, as a part of it."""
+    median = statistics.median(values) if values else 0
+    return max(abs(value - median) / median for value in values) if median else 0.0
+
+
+def launches(check, theirs, ours):
+    """Grid, block, registers and shared memory of each kernel."""
+    keys = ("grid", "block", "registers per thread", "shared memory")
+    return _each_round(check, theirs, ours, "launch shapes", lambda trace: _of_kernels(trace, keys))
+
+
+def _of_kernels(trace, keys):
+    kernels = trace.of_kind(KERNEL)
+    return Counter((work.name, *(_plain(work.args.get(key)) for key in keys)) for work in kernels)
+
+
+def _plain(value):
+    return tuple(value) if isinstance(value, list) else value
+
+
+def occupancy(check, theirs, ours):
+    """Blocks per SM and occupancy, within what they are rounded to."""
+    found = [_equal_occupancy(check, _occupancies(theirs[0]), _occupancies(round_)) for round_ in ours]
+    return next((outcome for outcome in found if outcome.status == FAILS), found[0])
+
+
+def _equal_occupancy(check, their_rows, our_rows):
+    if not their_rows and not our_rows:
+        return Outcome(check, NOTHING, "neither has kernels with an occupancy")
+    numbers = {"torch": len(their_rows), "stepscope": len(our_rows), "largest_difference_percent": 0.0}
+    if [row[:3] for row in their_rows] != [row[:3] for row in our_rows]:
+        return Outcome(check, FAILS, "not the same kernels have blocks per SM and an occupancy", numbers)
+    for (name, *_, their_blocks, their_percent), (*_, our_blocks, our_percent) in zip(their_rows, our_rows):
+        if abs(our_blocks - their_blocks) > BLOCKS_RATIO * abs(their_blocks):
+            return Outcome(check, FAILS, f"blocks per SM of {name[:60]}: {their_blocks} and {our_blocks}", numbers)
+        difference = abs(our_percent - their_percent)
+        numbers["largest_difference_percent"] = max(numbers["largest_difference_percent"], difference)
+        if difference > OCCUPANCY_PERCENT:
+            return Outcome(check, FAILS, f"occupancy of {name[:60]}: {their_percent} % and {our_percent} %", numbers)
+    return Outcome(check, HOLDS, numbers=numbers)
+
+
+def _occupancies(trace):
+    """Name, grid, block, blocks per SM, percent of each kernel that has them, sorted."""
+    rows = []
+    for work in trace.of_kind(KERNEL):
+        blocks, percent = work.args.get("blocks per SM"), work.args.get("est. achieved occupancy %")
+        if blocks is not None and percent is not None:
+            shape = (str(work.args.get(key)) for key in ("grid", "block"))
+            rows.append((work.name, *shape, float(blocks), float(percent)))
+    return sorted(rows)
+
+
+def launching_ops(check, theirs, ours):
+    """The operator that launched each kernel, copy and fill."""
+    if not any(work.op for trace in theirs + ours for work in trace.work):
+        return Outcome(check, NOTHING, "neither has work that an operator launched")
+
+    def key_of(trace):
+        return Counter((work.name, f"by {work.op}") for work in trace.work)
+
+    return _each_round(check, theirs, ours, "launching operators", key_of)
+
+
+def streams(check, theirs, ours):
+    """On which device and stream what ran, as often."""
+
+    def key_of(trace):
+        return Counter((work.args.get("device"), work.args.get("stream"), work.name) for work in trace.work)
+
+    return _each_round(check, theirs, ours, "streams", key_of)
+
+
+def copied_bytes(check, theirs, ours):
+    """Bytes of each copy and fill."""
+
+    def key_of(trace):
+        return Counter((work.name, work.args.get("bytes")) for work in trace.work if work.kind != KERNEL)
+
+    return _each_round(check, theirs, ours, "copied bytes", key_of)
+
+
+def graph_nodes(check, theirs, ours):
+    """How many nodes each CUDA graph has, and how often they ran. Ids of graphs and nodes differ between processes."""
+
+    def key_of(trace):
+        nodes = defaultdict(Counter)
+        for work in trace.work:
+            if work.args.get("graph node id"):
+                nodes[work.args.get("graph id")][work.args["graph node id"]] += 1
+        return Counter((f"{len(of_graph)} nodes", f"{sum(of_graph.values())} runs") for of_graph in nodes.values())
+
+    return _each_round(check, theirs, ours, "graph nodes", key_of)
+
+
+def calls(check, theirs, ours):
+    """Calls of the runtime and of the driver, by name."""
+    return _each_round(check, theirs, ours, "calls", lambda trace: Counter(call.name for call in trace.calls))
+
+
+def waits(check, theirs, ours):
+    """Synchronizations by kind."""
+    return _each_round(check, theirs, ours, "waits", lambda trace: Counter(wait.name for wait in trace.waits))
+
+
+def ops(check, theirs, ours):
+    """Operators by name: that the same steps are compared."""
+    return _each_round(check, theirs, ours, "operators", lambda trace: Counter(op.name for op in trace.ops))
+
+
+COLLECTIVE_KEYS = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size")
+
+
+def collectives(check, theirs, ours):
+    """What is said of each collective communication."""
+
+    def key_of(trace):
+        said = [[op.args.get(key) for key in COLLECTIVE_KEYS] for op in trace.ops if op.name == "record_param_comms"]
+        return Counter(tuple(map(str, row)) for row in said)
+
+    return _each_round(check, theirs, ours, "collectives", key_of)
+
+
+def clock(check, theirs, ours):
+    """Nothing runs on a device before its launch has begun: host and device have one clock."""
+    early = {}
+    for name, rounds in (("torch", theirs), ("stepscope", ours)):
+        linked = [work for trace in rounds for work in trace.work if work.launch is not None]
+        early[name] = min((work.start_ns - work.launch.start_ns for work in linked), default=None)
+    numbers = {"earliest_start_after_launch_ns": early}
+    if early["stepscope"] is None:
+        status = NOTHING if early["torch"] is None else FAILS
+        which = "neither" if status == NOTHING else "only torch.profiler"
+        return Outcome(check, status, f"{which} has device work with a launch", numbers)
+    # torch.profiler's own clock may be off, too: it is the reference for how far.
+    if early["stepscope"] < min(0, early["torch"] or 0):
+        return Outcome(check, FAILS, f"work begins {-early['stepscope']} ns before its launch", numbers)
+    return Outcome(check, HOLDS, numbers=numbers)
+
+
+def devices(check, theirs, ours):
+    """What is said of the devices in use."""
+    keys = ("name", "totalGlobalMem", "computeMajor", "computeMinor", "numSms", "warpSize", "regsPerMultiprocessor")
+    used = {work.args.get("device") for trace in theirs for work in trace.work}
+    their_devices, our_devices = (
+        Counter(tuple(device.get(key) for key in ("id", *keys)) for device in trace.devices if device.get("id") in used)
+        for trace in (theirs[0], ours[0])
+    )
+    return equal_counts(check, their_devices, our_devices, "devices")
+
+
+# By the name under which they are printed, in this order.
+CHECKS = {
+    "ops": ops,
+    "kernels": _count_of_works(KERNEL, "kernels"),
+    "copies": _count_of_works(COPY, "copies"),
+    "memsets": _count_of_works(FILL, "memsets"),
+    "durations": durations,
+    "launch shapes": launches,
+    "occupancy": occupancy,
+    "launching ops": launching_ops,
+    "streams": streams,
+    "copied bytes": copied_bytes,
+    "graph nodes": graph_nodes,
+    "calls": calls,
+    "waits": waits,
+    "collectives": collectives,
+    "clock": clock,
+    "devices": devices,
+}
+
+
+def counts(rounds):
+    """How much of each kind the first round has."""
+    return {kind: len(rounds[0].of_kind(kind)) for kind in DEVICE_WORK}

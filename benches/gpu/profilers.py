@@ -1,0 +1,58 @@
+"""Stepscope and torch.profiler behind one face: both are started, stopped and asked for a Chrome trace alike."""
+
+import time
+
+TORCH, STEPSCOPE = "torch", "stepscope"
+
+
+def make(name, torch, folder, all_threads):
+    """A profiler for one recording. ``all_threads`` makes torch.profiler see operators of threads other than its own."""
+    made = {TORCH: _of_torch, STEPSCOPE: _of_stepscope}[name](torch, folder, all_threads)
+    return Recording(made, folder / "trace.json")
+
+
+def _of_torch(torch, _, all_threads):
+    wanted = {"enable_cuda_sync_events": True}
+    if all_threads:
+        wanted["profile_all_threads"] = True
+    return torch.profiler.profile(
+        activities=_activities(torch), experimental_config=torch.profiler._ExperimentalConfig(**wanted)
+    )
+
+
+def _of_stepscope(torch, folder, all_threads):
+    import stepscope.profiler
+
+    # What is recorded has all threads in any case; the Chrome trace shows those that torch.profiler would.
+    config = torch.profiler._ExperimentalConfig(profile_all_threads=True) if all_threads else None
+    return stepscope.profiler.profile(
+        activities=_activities(torch), experimental_config=config, run=str(folder / "run")
+    )
+
+
+def _activities(torch):
+    activity = torch.profiler.ProfilerActivity
+    return [activity.CPU, activity.CUDA] if torch.cuda.is_available() else [activity.CPU]
+
+
+class Recording:
+    """One recording: ``start``, ``stop``, and ``save``, which writes the Chrome trace."""
+
+    def __init__(self, profile, path):
+        self._profile = profile
+        self.path = path
+        self.seconds = {}
+
+    def start(self):
+        self._timed("start", self._profile.start)
+
+    def stop(self):
+        self._timed("stop", self._profile.stop)
+
+    def save(self):
+        self._timed("save", lambda: self._profile.export_chrome_trace(str(self.path)))
+
+    def _timed(self, what, call):
+        begin = time.perf_counter()
+        call()
+        self.seconds[what] = time.perf_counter() - begin
