@@ -1,8 +1,8 @@
 """What Stepscope records of a GPU, compared with torch.profiler on the same steps: one table.
 
 Run by ``cargo xtask gpu-check``, or without Rust as ``python benches/gpu/check.py`` with a Python that has PyTorch and
-Stepscope. ``docs/gpu.md`` says what it compares and how to carry it to a machine without a network. It exits with 0 when
-every check of every workload holds, with 1 when one does not or could not run, with 2 when it could not begin.
+Stepscope. ``docs/gpu.md`` says what it compares and how to carry it to a machine without a network. It exits with 0
+when every check of every workload holds, with 1 when one does not or could not run, with 2 when it could not begin.
 """
 
 import argparse

@@ -1,19 +1,15 @@
 """What must be equal in two recordings of the same steps: one function a check.
 
 Each gets the recordings of ``torch.profiler`` and those of Stepscope, one or more of each (rounds), and says what it
-found. What counts is compared round by round with the first of ``torch.profiler``'s; durations by their medians.
+found. What counts is compared round by round with the first of ``torch.profiler``'s.
 """
 
-import statistics
 from collections import Counter, defaultdict
 
+from gpu.durations import durations
 from gpu.outcome import FAILS, HOLDS, NOT_RUN, NOTHING, Outcome, equal_counts
 from gpu.trace import COPY, DEVICE_WORK, FILL, KERNEL
 
-# Summed durations may differ by this much, or by as much as rounds of torch.profiler differ from one another.
-DURATION_RATIO = 0.02
-# What rounds of torch.profiler differ in by more than this is not compared: everything would hold.
-NOISY_RATIO = 0.25
 # Blocks per SM are written with seven digits, occupancy in whole percent.
 BLOCKS_RATIO = 1e-4
 OCCUPANCY_PERCENT = 1.0
@@ -45,65 +41,6 @@ def _count_of_works(kind, what):
         return _each_round(name, theirs, ours, what, lambda trace: Counter(work.name for work in trace.of_kind(kind)))
 
     return check
-
-
-def durations(check, theirs, ours):
-    """Summed durations of each name, and of all."""
-    their_sums, our_sums = _sums(theirs), _sums(ours)
-    if not their_sums and not our_sums:
-        return Outcome(check, NOTHING, "neither has device work")
-    their_sums[ALL], our_sums[ALL] = ([sum(work.dur_ns for work in trace.work) for trace in side] for side in (theirs, ours))
-    total_ratio = _ratio(their_sums[ALL], our_sums[ALL])
-    noisy = {key for key, sums in their_sums.items() if _spread(sums) > NOISY_RATIO}
-    numbers = {
-        "torch_total_ns": statistics.median(their_sums[ALL]),
-        "stepscope_total_ns": statistics.median(our_sums[ALL]),
-        "total_ratio": total_ratio,
-        "total_spread_of_torch": _spread(their_sums[ALL]),
-        "names": len(their_sums) - 1,
-        "names_too_noisy": len(noisy - {ALL}),
-    }
-    if ALL in noisy:
-        return Outcome(check, NOT_RUN, f"torch.profiler's own rounds differ by {_spread(their_sums[ALL]):.0%}", numbers)
-    wrong = [row for key in sorted((their_sums.keys() | our_sums.keys()) - noisy) if (row := _wrong(key, their_sums, our_sums))]
-    numbers["names_out_of_range"] = len(wrong)
-    if not wrong:
-        return Outcome(check, HOLDS, numbers=numbers)
-    name, ratio, allowed = max(wrong, key=lambda row: abs(row[1] - 1) if row[1] is not None else float("inf"))
-    differs = "only Stepscope has it" if ratio is None else f"{ratio:.4f} of torch.profiler's, allowed ±{allowed:.4f}"
-    return Outcome(check, FAILS, f"{len(wrong)} differ, most of all {name}: {differs}", numbers)
-
-
-# The key of the sum over all names.
-ALL = ("all", "device work")
-
-
-def _wrong(key, their_sums, our_sums):
-    """Name, ratio and what was allowed, where that is exceeded; a ratio of ``None`` where there is nothing to divide by."""
-    ratio = _ratio(their_sums.get(key, [0]), our_sums.get(key, [0]))
-    allowed = max(DURATION_RATIO, _spread(their_sums.get(key, [])))
-    is_right = ratio is not None and abs(ratio - 1) <= allowed
-    return None if is_right else (" ".join(key)[:70], ratio, allowed)
-
-
-def _sums(rounds):
-    """By kind and name, the summed durations of each round."""
-    sums = defaultdict(lambda: [0] * len(rounds))
-    for index, trace in enumerate(rounds):
-        for work in trace.work:
-            sums[work.kind, work.name][index] += work.dur_ns
-    return dict(sums)
-
-
-def _ratio(theirs, ours):
-    theirs, ours = statistics.median(theirs), statistics.median(ours)
-    return ours / theirs if theirs else None
-
-
-def _spread(values):
-    """How far rounds lie from their median, at most, as a part of it."""
-    median = statistics.median(values) if values else 0
-    return max(abs(value - median) / median for value in values) if median else 0.0
 
 
 def launches(check, theirs, ours):
@@ -196,9 +133,17 @@ def graph_nodes(check, theirs, ours):
     return _each_round(check, theirs, ours, "graph nodes", key_of)
 
 
+# Threads of libraries ask these again and again until something is done: NCCL's watchdog, most of all.
+POLLS = ("cudaEventQuery", "cudaStreamQuery", "cudaThreadExchangeStreamCaptureMode")
+
+
 def calls(check, theirs, ours):
-    """Calls of the runtime and of the driver, by name."""
-    return _each_round(check, theirs, ours, "calls", lambda trace: Counter(call.name for call in trace.calls))
+    """Calls of the runtime and of the driver, by name, but those that ask whether something is done."""
+
+    def key_of(trace):
+        return Counter(call.name for call in trace.calls if call.name not in POLLS)
+
+    return _each_round(check, theirs, ours, "calls", key_of)
 
 
 def waits(check, theirs, ours):

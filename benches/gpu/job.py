@@ -1,8 +1,8 @@
 """Records one workload in this process, and measures what that costs; the parent compares what comes out.
 
-Each round is a recording of every profiler asked for, in turn, in an order that changes; with none it is only a label, for
-a recording of the whole process. Steps without a profiler are
-timed before the first round, beside each recording, and after the last.
+Each round is a recording of every profiler asked for, in turn, in an order that changes; with none it is only a label,
+for a recording of the whole process. Steps without a profiler are timed before the first round, beside each recording,
+and after the last.
 """
 
 import json

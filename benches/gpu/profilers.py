@@ -6,7 +6,7 @@ TORCH, STEPSCOPE = "torch", "stepscope"
 
 
 def make(name, torch, folder, all_threads):
-    """A profiler for one recording. ``all_threads`` makes torch.profiler see operators of threads other than its own."""
+    """A profiler for one recording. With ``all_threads`` torch.profiler sees operators of other threads, too."""
     made = {TORCH: _of_torch, STEPSCOPE: _of_stepscope}[name](torch, folder, all_threads)
     return Recording(made, folder / "trace.json")
 

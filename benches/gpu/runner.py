@@ -62,7 +62,7 @@ def run(name, way, folder, options):
         answers.append(answer)
     try:
         return _compared(name, way, answers)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return Row(name, way, [Outcome("recording", FAILS, f"the traces cannot be read: {error!r}")])
 
 
@@ -97,7 +97,7 @@ def _run_job(name, way, folder, names, options):
     if failed and "unavailable" not in answer:
         return {"failed": answer.get("failed", failed)}
     if not names and "recordings" in answer:
-        answer["recordings"] = [_converted(folder)]
+        return _converted(folder, answer)
     return answer
 
 
@@ -121,12 +121,14 @@ def _run_process(command, output):
     return f"{ended}, see {output}"
 
 
-def _converted(folder):
-    """The Chrome trace of a run of ``stepscope record``."""
+def _converted(folder, answer):
+    """The answer of a process below ``stepscope record``, with the Chrome trace of its run."""
     trace = folder / "trace.json"
-    stepscope = [sys.executable, "-m", "stepscope"]
-    subprocess.run([*stepscope, "convert", str(folder / "run"), "-o", str(trace)], check=False, capture_output=True)
-    return {"profiler": STEPSCOPE, "round": 0, "trace": str(trace)}
+    command = [sys.executable, "-m", "stepscope", "convert", str(folder / "run"), "-o", str(trace)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return {"failed": f"stepscope convert: {done.stderr.strip()[-200:]}"}
+    return {**answer, "recordings": [{"profiler": STEPSCOPE, "round": 0, "trace": str(trace)}]}
 
 
 def _compared(name, way, answers):

@@ -1,4 +1,4 @@
-"""``benches/gpu``: what compares recordings of a GPU sees every difference that is planted, and none where there is none."""
+"""``benches/gpu``: what compares recordings of a GPU sees each difference that is planted, and none where none is."""
 
 import gzip
 import json
@@ -63,8 +63,8 @@ def test_every_planted_difference_is_seen(name):
 
 
 def test_every_check_can_fail():
-    expected = {check for plants in (planted.PLANTED, planted.PLANTED_IN_HEAD) for of in plants.values() for check in of}
-    assert expected == set(checks.CHECKS)
+    plants = {**planted.PLANTED, **planted.PLANTED_IN_HEAD}
+    assert {check for expected in plants.values() for check in expected} == set(checks.CHECKS)
 
 
 def test_work_belongs_to_the_operator_around_its_launch_by_brute_force():
@@ -139,6 +139,15 @@ def test_what_a_workload_must_have_cannot_be_missing_on_both_sides():
     assert statuses(compare(empty, empty)) == {NOTHING}
     found = compare(empty, empty, ["kernels", "graph nodes"])
     assert [name for name, outcome in found.items() if outcome.status == FAILS] == ["kernels", "graph nodes"]
+
+
+def test_calls_that_ask_whether_something_is_done_are_as_often_as_there_is_time():
+    def called(*names):
+        return [trace.Trace(calls=[trace.Range(name, 0, 1, (0, 1), {}) for name in names])]
+
+    theirs = called("cudaLaunchKernel", "cudaEventQuery", "cudaEventQuery")
+    assert compare(theirs, called("cudaLaunchKernel", "cudaEventQuery"))["calls"].status == HOLDS
+    assert compare(theirs, called("cudaEventQuery", "cudaEventQuery"))["calls"].status == FAILS
 
 
 def test_graphs_are_told_apart_by_their_nodes_and_not_by_their_ids():

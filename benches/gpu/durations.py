@@ -1,0 +1,73 @@
+"""Whether device work takes as long in both recordings: by name, medians over rounds."""
+
+import statistics
+from collections import defaultdict
+
+from gpu.outcome import FAILS, HOLDS, NOT_RUN, NOTHING, Outcome
+
+# Summed durations may differ by this much, or by as much as rounds of torch.profiler differ from one another.
+DURATION_RATIO = 0.02
+# What rounds of torch.profiler differ in by more than this is not compared: everything would hold.
+NOISY_RATIO = 0.25
+# The key of the sum over all names.
+ALL = ("all", "device work")
+
+
+def durations(check, theirs, ours):
+    """Summed durations of each name, and of all."""
+    their_sums, our_sums = _sums(theirs), _sums(ours)
+    if not their_sums and not our_sums:
+        return Outcome(check, NOTHING, "neither has device work")
+    their_sums[ALL], our_sums[ALL] = _of_all(theirs), _of_all(ours)
+    total_ratio = _ratio(their_sums[ALL], our_sums[ALL])
+    noisy = {key for key, sums in their_sums.items() if _spread(sums) > NOISY_RATIO}
+    numbers = {
+        "torch_total_ns": statistics.median(their_sums[ALL]),
+        "stepscope_total_ns": statistics.median(our_sums[ALL]),
+        "total_ratio": total_ratio,
+        "total_spread_of_torch": _spread(their_sums[ALL]),
+        "names": len(their_sums) - 1,
+        "names_too_noisy": len(noisy - {ALL}),
+    }
+    if ALL in noisy:
+        return Outcome(check, NOT_RUN, f"torch.profiler's own rounds differ by {_spread(their_sums[ALL]):.0%}", numbers)
+    compared = sorted((their_sums.keys() | our_sums.keys()) - noisy)
+    wrong = [row for key in compared if (row := _wrong(key, their_sums, our_sums)) is not None]
+    numbers["names_out_of_range"] = len(wrong)
+    if not wrong:
+        return Outcome(check, HOLDS, numbers=numbers)
+    name, ratio, allowed = max(wrong, key=lambda row: abs(row[1] - 1) if row[1] is not None else float("inf"))
+    differs = "only Stepscope has it" if ratio is None else f"{ratio:.4f} of torch.profiler's, allowed ±{allowed:.4f}"
+    return Outcome(check, FAILS, f"{len(wrong)} differ, most of all {name}: {differs}", numbers)
+
+
+def _wrong(key, their_sums, our_sums):
+    """Name, ratio and what was allowed, where that is exceeded; no ratio where there is nothing to divide by."""
+    ratio = _ratio(their_sums.get(key, [0]), our_sums.get(key, [0]))
+    allowed = max(DURATION_RATIO, _spread(their_sums.get(key, [])))
+    is_right = ratio is not None and abs(ratio - 1) <= allowed
+    return None if is_right else (" ".join(key)[:70], ratio, allowed)
+
+
+def _sums(rounds):
+    """By kind and name, the summed durations of each round."""
+    sums = defaultdict(lambda: [0] * len(rounds))
+    for index, trace in enumerate(rounds):
+        for work in trace.work:
+            sums[work.kind, work.name][index] += work.dur_ns
+    return dict(sums)
+
+
+def _of_all(rounds):
+    return [sum(work.dur_ns for work in trace.work) for trace in rounds]
+
+
+def _ratio(theirs, ours):
+    theirs, ours = statistics.median(theirs), statistics.median(ours)
+    return ours / theirs if theirs else None
+
+
+def _spread(values):
+    """How far rounds lie from their median, at most, as a part of it."""
+    median = statistics.median(values) if values else 0
+    return max(abs(value - median) / median for value in values) if median else 0.0
