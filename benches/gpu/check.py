@@ -9,6 +9,7 @@ import argparse
 import datetime
 import importlib.util
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -46,16 +47,21 @@ def parse(arguments):
     parser.add_argument("--output", type=Path, default=Path("gpu-check.json"), help="all numbers (gpu-check.json)")
     parser.add_argument("--keep", type=Path, help="a new folder for traces and runs; otherwise they are removed")
     parser.add_argument("--fixtures", type=Path, help="a new folder for small runs, to be kept as fixtures")
+    parser.add_argument("--rehearse", action="store_true", help="try the command with a made-up GPU; needs cc")
     parser.add_argument("--on-cpu", action="store_true", help="try the command without a GPU: its checks cannot hold")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.rounds < 1:
         parser.error("--rounds takes a number from 1 on")
+    options.variables = {}
     try:
-        options.rows = wanted(options.only)
+        options.rows = REHEARSED if options.rehearse else wanted(options.only)
     except ValueError as error:
         parser.error(str(error))
     return options
+
+
+REHEARSED = [("rehearsal", way) for way in runner.WAYS]
 
 
 def wanted(only):
@@ -94,6 +100,8 @@ def cannot_begin(options):
     for folder in (options.keep, options.fixtures):
         if folder is not None and folder.exists():
             return f"{folder} is there already"
+    if options.rehearse:
+        return cannot_rehearse()
     if not options.on_cpu:
         import torch
 
@@ -102,14 +110,38 @@ def cannot_begin(options):
     return None
 
 
+def cannot_rehearse():
+    from gpu.workloads import rehearsal
+
+    if not (rehearsal.folder_of_fake() / "fake_gpu.py").exists():
+        return "tests/python/fake_gpu.py was not carried along"
+    return None if shutil.which("cc") else "there is no C compiler, cc"
+
+
 def check(options):
     with tempfile.TemporaryDirectory(prefix="gpu-check-", ignore_cleanup_errors=True) as temporary:
         folder = options.keep or Path(temporary)
+        if options.rehearse:
+            rehearse(options, Path(temporary) / "fake")
         rows = []
         for name, way in options.rows:
             print(f"{name} ({way}) ...", file=sys.stderr, flush=True)
             rows.append(runner.run(name, way, folder / f"{name}-{way}", options))
+            if options.rehearse:
+                rows[-1].costs = {}  # Those of a GPU that is made up mean nothing.
         return conclude(rows, options)
+
+
+def rehearse(options, folder):
+    """Builds the libraries of the made-up GPU, and has the jobs find them."""
+    from gpu.workloads import rehearsal
+
+    fake = rehearsal.fake_gpu()
+    folder.mkdir()
+    made = fake.environment(fake.build(folder))
+    options.variables = {name: str(value) for name, value in made.items()}
+    # PyTorch itself has no GPU.
+    options.on_cpu = True
 
 
 def conclude(rows, options):

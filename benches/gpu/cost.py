@@ -13,7 +13,8 @@ def of(answers):
     """Numbers of a workload from what its processes measured; what was not measured is left out."""
     found = {name: of_profiler(name, answers) for name in (TORCH, STEPSCOPE)}
     theirs, ours = (found[name].get("added_step_ns") for name in (TORCH, STEPSCOPE))
-    if theirs is not None and ours is not None and theirs > 0:
+    # Below zero it is noise: steps that wait for the device take no longer when the host has a little more to do.
+    if theirs is not None and ours is not None and theirs > 0 and ours >= 0:
         found["added_ratio"] = ours / theirs
     return found
 

@@ -67,7 +67,8 @@ def _measure(torch, step, job):
 def _record(torch, step, job, name, round_number):
     folder = job["folder"] / f"{name}-{round_number}"
     folder.mkdir(parents=True)
-    recording = profilers.make(name, torch, folder, job["all_threads"])
+    stand_in = getattr(workload(job["workload"]), "StandIn", None)
+    recording = profilers.make(name, torch, folder, job["all_threads"], stand_in)
     recording.start()
     try:
         spent = _labelled(torch, step, job["steps"])

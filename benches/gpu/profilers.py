@@ -5,13 +5,19 @@ import time
 TORCH, STEPSCOPE = "torch", "stepscope"
 
 
-def make(name, torch, folder, all_threads):
-    """A profiler for one recording. With ``all_threads`` torch.profiler sees operators of other threads, too."""
-    made = {TORCH: _of_torch, STEPSCOPE: _of_stepscope}[name](torch, folder, all_threads)
+def make(name, torch, folder, all_threads, stand_in=None):
+    """A profiler for one recording. With ``all_threads`` torch.profiler sees operators of other threads, too.
+
+    ``stand_in`` takes the place of torch.profiler where there is no GPU.
+    """
+    if name == STEPSCOPE:
+        made = _of_stepscope(torch, folder, all_threads)
+    else:
+        made = stand_in(torch) if stand_in else _of_torch(torch, all_threads)
     return Recording(made, folder / "trace.json")
 
 
-def _of_torch(torch, _, all_threads):
+def _of_torch(torch, all_threads):
     wanted = {"enable_cuda_sync_events": True}
     if all_threads:
         wanted["profile_all_threads"] = True
@@ -32,7 +38,7 @@ def _of_stepscope(torch, folder, all_threads):
 
 def _activities(torch):
     activity = torch.profiler.ProfilerActivity
-    return [activity.CPU, activity.CUDA] if torch.cuda.is_available() else [activity.CPU]
+    return [activity.CPU, activity.CUDA] if torch.cuda.is_initialized() else [activity.CPU]
 
 
 class Recording:

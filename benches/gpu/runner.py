@@ -88,7 +88,7 @@ def _run_job(name, way, folder, names, options):
     command = [sys.executable, str(CHECK), "--job", json.dumps(job)]
     if not names:
         command = [sys.executable, "-m", "stepscope", "record", "-o", str(folder / "run"), "--", *command]
-    failed = _run_process(command, folder / "output.txt")
+    failed = _run_process(command, folder / "output.txt", options.variables)
     try:
         answer = json.loads((folder / "answer.json").read_text())
     except (OSError, ValueError):
@@ -101,9 +101,9 @@ def _run_job(name, way, folder, names, options):
     return answer
 
 
-def _run_process(command, output):
+def _run_process(command, output, variables):
     """Runs it, with what it prints in a file; says what went wrong."""
-    environment = {**os.environ, "KINETO_LOG_LEVEL": "99", "PYTHONFAULTHANDLER": "1"}
+    environment = {**os.environ, "KINETO_LOG_LEVEL": "99", "PYTHONFAULTHANDLER": "1", **variables}
     with open(output, "w") as file:
         process = subprocess.Popen(
             command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True

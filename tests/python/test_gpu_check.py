@@ -190,7 +190,8 @@ def test_missed_goals_are_said():
 
 
 def test_a_ratio_to_nothing_is_not_known():
-    assert "added_ratio" not in cost.of([answer(["torch", "stepscope"], {"torch": 900, "stepscope": 1200})])
+    for step_ns in ({"torch": 900, "stepscope": 1200}, {"torch": 1200, "stepscope": 900}):
+        assert "added_ratio" not in cost.of([answer(["torch", "stepscope"], step_ns)])
 
 
 def row_of(name="gpt", way=runner.APART, runs=(), ours=None):

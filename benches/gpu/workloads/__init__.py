@@ -2,7 +2,8 @@
 
 A workload has a docstring, whose first line ``check.py --list`` prints; ``STEPS``, how many steps a recording has;
 ``EXPECTED``, the checks that must find something to compare; and ``ready(torch, device)``, a context manager that gives
-a function which does one step. ``ALL_THREADS = True`` where other threads than the main one run operators.
+a function which does one step. ``ALL_THREADS = True`` where other threads than the main one run operators. One more,
+``rehearsal``, has a GPU that is made up, and a ``StandIn`` for torch.profiler.
 """
 
 import importlib
