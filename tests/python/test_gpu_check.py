@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -287,6 +288,25 @@ def test_the_whole_command_without_a_gpu_fails_for_want_of_kernels_alone(tmp_pat
         assert of_way["ops"]["status"] == HOLDS and of_way["ops"]["numbers"]["torch"] > 20
         assert of_way["kernels"]["says"] == "neither has kernels, but this workload has them"
     assert found["graphs", "turns"]["recording"]["says"] == "turns: CUDA graphs need a GPU"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the made-up GPU is built with a C compiler")
+def test_the_whole_command_holds_on_a_made_up_gpu(tmp_path, stepscope):
+    """Planted reports, through CUPTI's interface, the recorder and the exports, against what was planted."""
+    output, kept = tmp_path / "numbers.json", tmp_path / "fixtures"
+    done = run_check("--rehearse", "--rounds", "2", "--output", output, "--fixtures", kept)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(output.read_text())["rows"]
+    assert [row["way"] for row in rows] == list(runner.WAYS)
+    for row in rows:
+        assert {check["check"] for check in row["checks"] if check["status"] == NOTHING} == {"collectives"}
+        # Three steps, of each two kernels of operators and two of a graph.
+        assert row["counts"]["stepscope"] == row["counts"]["torch"] == {"kernel": 12, "gpu_memcpy": 3, "gpu_memset": 3}
+    # What is kept can be read by whoever gets it.
+    stepscope("convert", kept / "rehearsal" / "run", "-o", tmp_path / "kept.json")
+    again = compare(trace.read(kept / "rehearsal" / "torch.json.gz"), trace.read(tmp_path / "kept.json"))
+    assert [outcome for outcome in again.values() if not outcome.is_good] == []
 
 
 def run_check(*arguments, isolated=False):
