@@ -49,13 +49,14 @@ def _driver():
 
 
 def _cupti():
-    """The version of the CUPTI that is loaded, and only of one that is."""
+    """The version of the CUPTI that is loaded, and of each where several are; nothing is loaded for it."""
     loaded = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libcupti.so" in line}
+    versions = []
     for path in sorted(loaded):
         version = ctypes.c_uint32()
         if ctypes.CDLL(path).cuptiGetVersion(ctypes.byref(version)) == 0:
-            return version.value
-    return None
+            versions.append(str(version.value))
+    return " and ".join(versions) or None
 
 
 def _cpu():

@@ -2,6 +2,8 @@
 
 import time
 
+from gpu.workloads import Unavailable
+
 TORCH, STEPSCOPE = "torch", "stepscope"
 
 
@@ -21,9 +23,11 @@ def _of_torch(torch, all_threads):
     wanted = {"enable_cuda_sync_events": True}
     if all_threads:
         wanted["profile_all_threads"] = True
-    return torch.profiler.profile(
-        activities=_activities(torch), experimental_config=torch.profiler._ExperimentalConfig(**wanted)
-    )
+    try:
+        config = torch.profiler._ExperimentalConfig(**wanted)
+    except TypeError:
+        raise Unavailable(f"torch.profiler of {torch.__version__} does not know {' and '.join(wanted)}") from None
+    return torch.profiler.profile(activities=_activities(torch), experimental_config=config)
 
 
 def _of_stepscope(torch, folder, all_threads):
