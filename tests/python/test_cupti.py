@@ -114,7 +114,7 @@ def test_waits_events_overhead_and_ranges_are_recorded(recorded):
     by_kind = {}
     for row in rows:
         by_kind.setdefault(row["kind"], []).append(row)
-    assert [row["name"] for row in by_kind["synchronization"]] == 3 * ["Stream Synchronize"]
+    assert [row["name"] for row in by_kind["synchronization"]] == 3 * ["Stream Sync"]
     # Which of an event's recordings it is, CUPTI says since CUDA 12.8.
     sync = {} if cuda in ("11.8", "12.4") else {"event_sync": 12}
     assert [json.loads(row["device"]) for row in by_kind["event_record"]] == 3 * [{"context": 1, "event": 3, **sync}]
