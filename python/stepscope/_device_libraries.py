@@ -11,11 +11,15 @@ _LIBRARIES = {
         ("nvidia/cuda_cupti/lib", "nvidia/cu*/lib"),
         ("/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda-*/extras/CUPTI/lib64"),
     ),
-    "rocm": (("librocprofiler-sdk.so.1", "librocprofiler-sdk.so"), ("torch/lib", "_rocm_sdk_core/lib"), ("/opt/rocm/lib", "/opt/rocm-*/lib")),
+    "rocm": (
+        ("libroctracer64.so.4", "libroctracer64.so"),
+        ("torch/lib", "_rocm_sdk_core/lib"),
+        ("/opt/rocm/lib", "/opt/rocm-*/lib"),
+    ),
     "xpu": (("libpti_view.so",), ("../..", "torch/lib"), ("/opt/intel/oneapi/pti/latest/lib",)),
 }
 # The path of the library to use, for tests and for odd installations.
-VARIABLES = {"cuda": "STEPSCOPE_CUPTI", "rocm": "STEPSCOPE_ROCPROFILER", "xpu": "STEPSCOPE_PTI"}
+VARIABLES = {"cuda": "STEPSCOPE_CUPTI", "rocm": "STEPSCOPE_ROCTRACER", "xpu": "STEPSCOPE_PTI"}
 _DRIVERS = {
     "cuda": ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"),
     "rocm": ("/dev/kfd",),

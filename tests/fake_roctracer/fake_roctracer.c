@@ -121,7 +121,7 @@ int EXPORT(roctracer_flush_activity_expl)(void *pool) {
   if (pool != &opened || !is_open) return -3;
   pthread_mutex_lock(&lock);
   if (count) opened.buffer_callback_fun((char *)records, (char *)&records[count], opened.buffer_callback_arg);
-  memset(names, 'x', sizeof names);
+  memset(names, 'x', sizeof names - 1);
   count = names_used = 0;
   pthread_mutex_unlock(&lock);
   return 0;
@@ -153,13 +153,13 @@ int EXPORT(roctracer_get_timestamp)(uint64_t *ns) { return *ns = now_ns(), 0; }
 static void put(struct record record) {
   if (!is_open || !is_enabled[record.domain] || (record.domain == CALLS && is_left_out[record.op])) return;
   pthread_mutex_lock(&lock);
+  if (count == 4096) EXPORT(roctracer_flush_activity_expl)(&opened);
   if (record.domain == OPERATIONS && record.op == 0 && record.kernel_name) {
     size_t length = strlen(record.kernel_name) + 1;
     if (names_used + length > sizeof names) EXPORT(roctracer_flush_activity_expl)(&opened);
     record.kernel_name = memcpy(names + names_used, record.kernel_name, length);
     names_used += length;
   }
-  if (count == 4096) EXPORT(roctracer_flush_activity_expl)(&opened);
   records[count++] = record;
   pthread_mutex_unlock(&lock);
 }

@@ -70,7 +70,7 @@ fn about(line: &str) -> Vec<Check> {
     }
     let of_kind = |kind: &Kind| match kind.kind.as_str() {
         "cuda" => about_cuda(kind, answer.torch_cuda.as_deref()),
-        "rocm" => vec![about_other("AMD GPU", "rocprofiler", kind, answer.torch_hip.is_some())],
+        "rocm" => vec![about_other("AMD GPU", "roctracer", kind, answer.torch_hip.is_some())],
         // Its driver is that of every display.
         _ if kind.refused.is_some() => vec![],
         _ => vec![about_other("Intel GPU", "PTI", kind, true)],
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn other_vendors_are_not_verified() {
-        let line = r#"{"torch_hip": "6.4", "kinds": [{"kind": "rocm", "library": "/l/librocprofiler-sdk.so",
+        let line = r#"{"torch_hip": "6.4", "kinds": [{"kind": "rocm", "library": "/l/libroctracer64.so.4",
             "version": "1.0"}, {"kind": "xpu", "library": "/l/libpti_view.so", "version": "0.12"}]}"#;
         let checks = said(line);
         assert!(
