@@ -20,24 +20,25 @@ def make(name, torch, folder, all_threads, stand_in=None):
 
 
 def _of_torch(torch, all_threads):
-    wanted = {"enable_cuda_sync_events": True}
-    if all_threads:
-        wanted["profile_all_threads"] = True
-    try:
-        config = torch.profiler._ExperimentalConfig(**wanted)
-    except TypeError:
-        raise Unavailable(f"torch.profiler of {torch.__version__} does not know {' and '.join(wanted)}") from None
-    return torch.profiler.profile(activities=_activities(torch), experimental_config=config)
+    return torch.profiler.profile(activities=_activities(torch), experimental_config=_config(torch, all_threads))
 
 
 def _of_stepscope(torch, folder, all_threads):
     import stepscope.profiler
 
-    # What is recorded has all threads in any case; the Chrome trace shows those that torch.profiler would.
-    config = torch.profiler._ExperimentalConfig(profile_all_threads=True) if all_threads else None
-    return stepscope.profiler.profile(
-        activities=_activities(torch), experimental_config=config, run=str(folder / "run")
-    )
+    config, run = _config(torch, all_threads), str(folder / "run")
+    return stepscope.profiler.profile(activities=_activities(torch), experimental_config=config, run=run)
+
+
+def _config(torch, all_threads):
+    """The same for both: Stepscope's Chrome trace shows waits, and other threads, where torch.profiler's would."""
+    wanted = {"enable_cuda_sync_events": True}
+    if all_threads:
+        wanted["profile_all_threads"] = True
+    try:
+        return torch.profiler._ExperimentalConfig(**wanted)
+    except TypeError:
+        raise Unavailable(f"torch.profiler of {torch.__version__} does not know {' and '.join(wanted)}") from None
 
 
 def _activities(torch):
