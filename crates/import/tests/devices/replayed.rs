@@ -126,7 +126,7 @@ fn replayed(document: &Value) -> MadeCapture {
         complete().filter(|event| event["pid"] == main["pid"]).map(|e| whole(e, "tid")).collect();
     threads.sort_unstable();
     threads.dedup();
-    let handle = |tid: i64| 0xdead_0000 + tid as u32;
+    let handle = |tid: i64| 0xdead_0000_u32.wrapping_add(tid as u32);
     for tid in &threads {
         made.thread(*tid as u32, handle(*tid), &format!("thread {tid}"));
         let is_host = |event: &&Value| matches!(text(event, "cat"), "cpu_op" | "user_annotation");

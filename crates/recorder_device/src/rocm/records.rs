@@ -87,7 +87,7 @@ impl<'a> Writer<'a> {
 pub(super) fn written(mut bytes: &[u8]) -> impl Iterator<Item = (Fields<'_>, &CStr)> {
     std::iter::from_fn(move || {
         let (record, rest) = bytes.split_at_checked(RECORD_BYTES)?;
-        let name = rest.get(8..8 + Fields(rest).u64(0) as usize)?;
+        let name = rest.get(8..)?.get(..usize::try_from(Fields(rest).u64(0)).ok()?)?;
         bytes = &rest[8 + name.len()..];
         Some((Fields(record), CStr::from_bytes_until_nul(name).unwrap_or_default()))
     })
