@@ -166,9 +166,9 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
             ("Memcpy HtoD (Pageable -> Device)", activity::COPY),
             ("Memset (Device)", activity::FILL),
             ("CUDA graph", activity::KERNEL),
-            ("Stream Synchronize", activity::WAIT),
+            ("Stream Sync", activity::WAIT),
             ("Stream Wait Event", activity::WAIT),
-            ("Context Synchronize", activity::WAIT),
+            ("Context Sync", activity::WAIT),
             ("(name lost)", activity::OVERHEAD),
         ]
     );
