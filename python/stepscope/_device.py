@@ -26,7 +26,15 @@ _NEW = {
     "gaps": 0,
     "gaps_ns": 0,
 }
-_state = {**_NEW, "torch": None, "options": None, "watched": set(), "refusals": set(), "has_seen_other": False, "is_fork_watched": False}
+_state = {
+    **_NEW,
+    "torch": None,
+    "options": None,
+    "watched": set(),
+    "refusals": set(),
+    "has_seen_other": False,
+    "is_fork_watched": False,
+}
 # What another thread's first use of the device and a step of the training loop do must not mix.
 _lock = threading.RLock()
 
