@@ -469,7 +469,7 @@ def test_waits_are_shown_when_they_are_asked_for(scenario, tmp_path):
         pass
     other.profiler._windows = [scenario.window]
     (wait,) = [event for event in other.events() if event.activity_type == "cuda_sync"]
-    assert (wait.name, wait.device_resource_id, wait.device_type) == ("Stream Synchronize", 7, DeviceType.CUDA)
+    assert (wait.name, wait.device_resource_id, wait.device_type) == ("Stream Sync", 7, DeviceType.CUDA)
     scenario.forget()
 
 

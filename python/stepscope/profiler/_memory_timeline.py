@@ -19,5 +19,5 @@ def write(recorded, path, device):
     asked = torch.device(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
     number = None if asked.type == "cpu" else asked.index or 0
     # What memory is for follows from operators, labels, steps and modules.
-    capture, cut = recorded.last_window(kinds=(True, True, True, True))
+    capture, cut = recorded.last_window(kinds=(True, True, True, True, ()))
     _engine.write_memory_timeline(path, capture, cut, number)
