@@ -13,7 +13,7 @@ from stepscope._say import say
 # How long the end of a process waits for what its devices still do, in seconds.
 _PATIENCE = 5
 
-_NEW = {
+_NEW: dict = {
     # "warmup", "on", or None while nothing is wanted.
     "wanted": None,
     # What records: "native", "torch", or None.
@@ -26,7 +26,7 @@ _NEW = {
     "gaps": 0,
     "gaps_ns": 0,
 }
-_state = {
+_state: dict = {
     **_NEW,
     "torch": None,
     "options": None,
