@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any, Dict, List, Optional, Tuple, Union, final
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
 
 __all__ = [
     "Envelope",
@@ -15,8 +15,14 @@ __all__ = [
     "write_memory_timeline",
 ]
 
-# Spans in monotonic ns; the system's id of a thread, or all; whether operators, labels and steps are asked for.
-_Asked = Tuple[List[Tuple[int, int]], Optional[int], Tuple[bool, bool, bool, bool]]
+# Spans in monotonic ns; the system's id of a thread, or all; whether operators, labels, steps and calls are asked for,
+# and which activities of devices.
+_Asked = Tuple[List[Tuple[int, int]], Optional[int], Tuple[bool, bool, bool, bool, Sequence[str]]]
+_Average = Tuple[
+    Tuple[str, str, str, List[str]],
+    Tuple[int, int, int, int, int, int, int, int, int, int],
+    Tuple[int, bool, bool, bool],
+]
 
 def main(arguments: List[str]) -> int:
     """Run the command line with these arguments, the first of which is the program's name; its exit code."""
@@ -38,9 +44,7 @@ def read_events(capture: Union[str, PathLike[str]], asked: _Asked, wanted: Tuple
 
 def read_averages(
     windows: List[Tuple[Union[str, PathLike[str]], _Asked]], by_shapes: bool
-) -> List[
-        Tuple[Tuple[str, str, str, List[str]], Tuple[int, int, int, int, int, int, int, int], Tuple[int, bool, bool]]
-    ]:
+) -> List[_Average]:
     """The averages of what captures hold of what is asked of each: see ``Events.averages``."""
 
 def write_chrome(
@@ -66,18 +70,21 @@ class Events:
     def __len__(self) -> int: ...
     def averages(
         self, more: List[Events], by_shapes: bool, by_overloads: bool, stack_frames: int
-    ) -> List[
-        Tuple[Tuple[str, str, str, List[str]], Tuple[int, int, int, int, int, int, int, int], Tuple[int, bool, bool]]
-    ]:
+    ) -> List[_Average]:
         """Averages in three parts, in order of first events.
 
-        Name, shapes, overload and innermost functions; count, total and self ns, total and self bytes of the host and of devices, operations;
-        scope, whether it is a label, whether it ended on another thread.
+        Name, shapes, overload and innermost functions; count, total and self ns, the same on devices, total and self bytes
+        of the host and of devices, operations; scope, whether it is a label, ended on another thread, ran on a device.
         """
     def columns(self) -> Dict[str, Any]:
         """The columns: numbers as the bytes of an array, texts as lists."""
-    def write_stacks(self, path: Union[str, PathLike[str]], more: List[Events]) -> None:
-        """Write the stacks of this list and of those in ``more``, folded; OSError when that fails."""
+    def write_stacks(self, path: Union[str, PathLike[str]], more: List[Events], is_of_devices: bool) -> None:
+        """Write the stacks of this list and of those in ``more``, folded, with their own times or those on devices.
+
+        OSError when that fails.
+        """
+    def has_device_work(self) -> bool:
+        """Whether any row ran on a device."""
     def self_ns(self) -> int:
         """Sum of the durations of all events less those of their children."""
 
