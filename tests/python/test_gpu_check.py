@@ -8,7 +8,6 @@ import subprocess
 import sys
 from argparse import Namespace
 from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -293,7 +292,6 @@ def test_the_whole_command_without_a_gpu_fails_for_want_of_kernels_alone(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the made-up GPU is built with a C compiler")
-@pytest.mark.skipif(find_spec("stepscope._device") is None, reason="this package records no devices")
 def test_the_whole_command_holds_on_a_made_up_gpu(tmp_path, stepscope):
     """Planted reports, through CUPTI's interface, the recorder and the exports, against what was planted."""
     output, kept = tmp_path / "numbers.json", tmp_path / "fixtures"

@@ -5,6 +5,7 @@ The vendors' libraries are our own, and make their records up.
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,14 @@ def test_copies_and_devices_are_known(recorded):
     assert not [code for code in codes if "device" in code or "unlinked" in code], codes
     bandwidth = {"xpu": "pageable", "rocm": None}[kind]
     assert copies[0]["memory"] == bandwidth
+
+
+def test_records_of_rocm_are_laid_out_as_in_the_headers(tmp_path):
+    """Assertions of the fake's own compare its structures with AMD's headers, which Triton brings."""
+    triton = find_spec("triton")
+    if triton is None:
+        pytest.skip("no Triton, which brings AMD's headers")
+    headers = Path(triton.submodule_search_locations[0]) / "backends/amd/include"
+    assert (headers / "roctracer/roctracer.h").exists(), "Triton has its headers elsewhere now"
+    flags = ["-w", "-shared", "-fPIC", "-DROCM_HEADERS", "-D__HIP_PLATFORM_AMD__", f"-I{headers}"]
+    runs.execute("cc", *flags, SOURCES / "fake_roctracer/fake_roctracer.c", "-o", tmp_path / "checked.so")

@@ -386,23 +386,6 @@ fn rocm_says_what_it_cannot_do() {
     assert!(passive.contains("devices: []") && active.contains("MI250X"), "{told}");
 }
 
-/// The structures of both are those of AMD's headers, which the package `triton` brings.
-#[test]
-fn records_of_rocm_are_laid_out_as_in_the_headers() {
-    let environment =
-        std::env::var_os("STEPSCOPE_VENV").map_or_else(|| Path::new(SOURCES).join("../.venv"), PathBuf::from);
-    let Ok(versions) = std::fs::read_dir(environment.join("lib")) else { return };
-    let headers = versions.flatten().map(|found| found.path().join("site-packages/triton/backends/amd/include"));
-    for folder in headers.filter(|folder| folder.join("roctracer/roctracer.h").exists()) {
-        let include = format!("-I{}", folder.display());
-        library(
-            "fake_roctracer/fake_roctracer.c",
-            "headers.so",
-            &["-DROCM_HEADERS", "-D__HIP_PLATFORM_AMD__", "-w", &include],
-        );
-    }
-}
-
 #[test]
 fn a_machine_without_such_a_gpu_loads_nothing() {
     // Where there is one, it is found.
