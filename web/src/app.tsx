@@ -1,0 +1,8 @@
+/** The shell around every page. */
+export function App() {
+  return (
+    <main>
+      <h1>Stepscope</h1>
+    </main>
+  );
+}
