@@ -375,4 +375,4 @@ impl DeviceRecord {
 
 mod words;
 
-pub use words::{Words, decode, encode};
+pub use words::{Words, decode, encode, lengths};

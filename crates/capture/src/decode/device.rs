@@ -33,10 +33,6 @@ pub(super) fn finish(
     by_tid.extend(threads.iter().filter(|thread| thread.tid != 0).map(|thread| (thread.tid as u32, thread.ordinal)));
     for report in &mut reports {
         place(&mut report.record, &clock, last_ns);
-        let names = process.names.len();
-        if let Some(name) = report.record.name_mut() {
-            *name = name.filter(|id| (*id as usize) < names);
-        }
         if let Some(thread) = report.record.thread_mut() {
             let named = *thread;
             let known = if names_threads_by_tid(report.device_type) { &mut by_tid } else { &mut by_handle };

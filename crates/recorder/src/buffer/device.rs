@@ -1,12 +1,13 @@
 //! What devices' profilers report, written by whoever listens to one. Not for hot paths: a report takes a thread of the
 //! recorder's own about a tenth of a microsecond.
 
-use super::with_buffer;
+use super::{truncated, with_buffer};
 use crate::clock::ticks;
 use crate::names::Name;
+use crate::session::count_dropped;
 use stepscope_capture::DeviceReport;
 use stepscope_capture::device::{LONGEST, encode};
-use stepscope_capture::layout::Tag;
+use stepscope_capture::layout::{Tag, padded};
 
 /// Readings of both clocks, of which the shortest is taken.
 const CLOCK_READINGS: usize = 5;
@@ -15,19 +16,25 @@ const CLOCK_READINGS: usize = 5;
 pub fn device_report(report: &DeviceReport, name: Option<&str>) {
     let mut record = report.record;
     with_buffer(|buffer| {
+        let mut text: &[u8] = &[];
         if let (Some(id), Some(name)) = (record.name_mut(), name) {
+            text = truncated(name.as_bytes());
             // SAFETY: a text that lives during the call.
             *id = unsafe { buffer.name_id(Name::text(name)) };
         }
         let epoch = buffer.epoch;
-        if !buffer.reserve(LONGEST) {
+        if !buffer.reserve(LONGEST + padded(text.len()) / 8) {
             return;
         }
-        if buffer.epoch != epoch {
+        match record.name_mut() {
             // The id belongs to the capture before.
-            record.name_mut().into_iter().for_each(|id| *id = None);
+            Some(id) if buffer.epoch != epoch => *id = None,
+            Some(Some(_)) => text = &[],
+            _ => {}
         }
-        buffer.write(ticks(), Tag::Device, encode(&record, report.device_type).as_slice(), &[]);
+        // Where the table has no room for the name, the record has.
+        let words = encode(&record, report.device_type).with_text(text.len());
+        buffer.write(ticks(), Tag::Device, words.as_slice(), text);
     });
 }
 
@@ -49,7 +56,11 @@ pub fn device_clock(mut read: impl FnMut() -> i64) {
 pub fn device_counter(name: &str, value: i64) {
     with_buffer(|buffer| {
         // SAFETY: a text that lives during the call.
-        let Some(id) = (unsafe { buffer.name_id(Name::text(name)) }) else { return };
-        buffer.append(ticks(), Tag::Counter, &[u64::from(id), value as u64], &[]);
+        match unsafe { buffer.name_id(Name::text(name)) } {
+            Some(id) => buffer.append(ticks(), Tag::Counter, &[u64::from(id), value as u64], &[]),
+            // There is room in the capture, and none in the table of names.
+            None if buffer.reserve(1) => count_dropped(),
+            None => {}
+        }
     });
 }
