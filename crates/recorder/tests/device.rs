@@ -4,12 +4,15 @@
 mod scenario;
 
 use scenario::{captures, run};
+use std::time::{Duration, Instant};
 use stepscope_capture::device::{DeviceRecord, Overhead, Range};
 use stepscope_capture::{Capture, DeviceReport, State};
 use stepscope_recorder as recorder;
 
 /// More names than the table has room for.
 const NAMES: usize = 70_000;
+/// How much of the past the ring keeps.
+const WINDOW: Duration = Duration::from_millis(200);
 /// Longer than a name that is kept whole.
 const LONG: usize = 5_000;
 
@@ -38,6 +41,25 @@ fn scenarios() {
             write(overhead(3_000_000), &"é".repeat(LONG / 2));
             recorder::device_counter("kernel 7", 1);
             recorder::device_counter("a quantity that comes late", 2);
+            recorder::close();
+        }
+        "ring" => {
+            recorder::close();
+            recorder::open_ring(&run, &[], Some(WINDOW)).expect("the capture opens");
+            recorder::set_fact("devices", "[{}]");
+            recorder::device_clock(|| 1_000_000_000);
+            let begun = Instant::now();
+            // The device's clock runs on with the monotonic one, and is not read again.
+            for at in 0.. {
+                let since_ns = begun.elapsed().as_nanos() as i64;
+                if since_ns > 10 * WINDOW.as_nanos() as i64 {
+                    break;
+                }
+                write(overhead(1_000_000_000 + since_ns), if at == 0 { "first" } else { "later" });
+                if at % 64 == 0 {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
             recorder::close();
         }
         other => panic!("no scenario {other}"),
@@ -76,4 +98,22 @@ fn names_that_have_no_room_in_the_table_are_not_lost() {
     // A sample has no room for a name; it is counted.
     let samples: Vec<_> = capture.samples.iter().map(|sample| capture.names[sample.name as usize].as_str()).collect();
     assert_eq!((samples, capture.dropped), (vec!["kernel 7"], 1));
+}
+
+#[test]
+fn a_ring_that_gave_up_the_readings_of_the_clock_still_knows_it() {
+    let (folder, status) = run("ring");
+    assert!(status.success());
+    let [_, capture] = &captures(folder.path())[..] else { panic!("two captures") };
+    assert_eq!((capture.damaged.len(), capture.dropped), (0, 0));
+    let window = capture.ring.expect("a ring");
+    let since_ns = window.since_ns.expect("several laps");
+    assert!(capture.last_ns - since_ns < 4 * WINDOW.as_nanos() as i64);
+    let found = overheads(capture);
+    assert!(found.len() > 1_000 && found.iter().all(|name| *name == "later"), "{} reports", found.len());
+    // Of a wrong clock the reports would lie anywhere; they lie where they were made, between which the writer slept.
+    let times: Vec<i64> = capture.device.iter().filter_map(|report| Some(report.record.span()?.0)).collect();
+    assert!(times[0] >= since_ns && times[0] < since_ns + 50_000_000, "{} after the window began", times[0] - since_ns);
+    assert!(times[times.len() - 1] <= capture.last_ns + 1_000_000);
+    assert!(capture.facts.contains(&("devices".into(), "[{}]".into())));
 }

@@ -131,7 +131,7 @@ impl DeviceProfiler for Cuda {
             // Complete ones first: what a forced flush finds unfinished has no end.
             listening.cupti.flush(false);
             listening.cupti.flush(true);
-            listening.reader.end();
+            listening.reader.end(listening.cupti.now_ns());
             POOL.close();
         }
     }

@@ -135,7 +135,7 @@ finding_codes! {
     DeviceReportsLost = "capture.device_reports_lost", Severe,
         "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,
-        "the process was killed before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
+        "the process was killed, or its window kept, before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "memory was asked for and could not be had: on which device, how often, and when first";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,

@@ -95,6 +95,7 @@ pub fn encode(record: &DeviceRecord, device_type: u8) -> Words {
         DeviceRecord::Range(range) => {
             words.push_span(range.start_ns, range.end_ns);
             words.push_halves(range.name.unwrap_or(NO_NAME), range.thread);
+            words.push_halves(range.id, u32::from(range.is_unfinished));
             kind::RANGE
         }
         DeviceRecord::Lost(count) => {
@@ -222,7 +223,14 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             event_sync: word(3),
         }),
         kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
-        kind::RANGE => DeviceRecord::Range(Range { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
+        kind::RANGE => DeviceRecord::Range(Range {
+            name: name(low(3)),
+            start_ns,
+            end_ns,
+            thread: high(3),
+            id: low(4),
+            is_unfinished: end_ns == 0 || high(4) != 0,
+        }),
         kind::LOST => DeviceRecord::Lost(word(1)),
         _ => return None,
     };
@@ -283,7 +291,7 @@ mod tests {
             event: 6,
             event_sync: 7,
         };
-        let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8 };
+        let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8, id: 9, is_unfinished: true };
         for record in [
             work(kernel),
             work(copy),
@@ -308,6 +316,8 @@ mod tests {
             }),
             DeviceRecord::Overhead(Overhead { name: Some(1), start_ns: 2, end_ns: 3, thread: 4 }),
             DeviceRecord::Range(range),
+            DeviceRecord::Range(Range { end_ns: 5, ..range }),
+            DeviceRecord::Range(Range { end_ns: 5, is_unfinished: false, ..range }),
             DeviceRecord::Lost(12),
         ] {
             let words = encode(&record, 1);

@@ -70,9 +70,48 @@ fn reports_come_in_order_and_never_end_before_they_begin() {
 
 #[test]
 fn a_range_left_open_reaches_to_the_last_moment() {
-    let range = |end_ns| report(DeviceRecord::Range(Range { start_ns: DEVICE_NS + 5, end_ns, ..Range::default() }));
-    let found = placed(vec![range(0), range(DEVICE_NS + 7)], &[(DEVICE_NS, 0)], &mut Vec::new());
+    let found = placed(vec![range(1, 0), range(2, DEVICE_NS + 7)], &[(DEVICE_NS, 0)], &mut Vec::new());
     assert_eq!(times(&found), [(5, 7), (5, 1_000_000)]);
+    assert_eq!(are_unfinished(&found), [false, true]);
+}
+
+/// A range with this number of the profiler's, told as it is written.
+fn range(id: u32, end_ns: i64) -> DeviceReport {
+    let range = Range { start_ns: DEVICE_NS + 5, end_ns, id, is_unfinished: end_ns == 0, ..Range::default() };
+    report(DeviceRecord::Range(range))
+}
+
+fn are_unfinished(reports: &[DeviceReport]) -> Vec<bool> {
+    let is_unfinished = |report: &DeviceReport| match report.record {
+        DeviceRecord::Range(range) => (range.id == 0).then_some(range.is_unfinished),
+        _ => None,
+    };
+    reports.iter().map(|report| is_unfinished(report).expect("a range that is read")).collect()
+}
+
+#[test]
+fn a_range_that_was_told_while_it_was_open_is_one_range() {
+    let at_stop = |id, end_ns| {
+        let DeviceRecord::Range(range) = range(id, end_ns).record else { unreachable!() };
+        report(DeviceRecord::Range(Range { is_unfinished: true, ..range }))
+    };
+    let reports = vec![
+        range(1, 0),
+        range(2, 0),
+        range(2, DEVICE_NS + 9),
+        range(3, 0),
+        at_stop(3, DEVICE_NS + 20),
+        // The same number, at another time.
+        report(DeviceRecord::Range(Range {
+            start_ns: DEVICE_NS + 1,
+            end_ns: DEVICE_NS + 2,
+            id: 1,
+            ..Range::default()
+        })),
+    ];
+    let found = placed(reports, &[(DEVICE_NS, 0)], &mut Vec::new());
+    assert_eq!(times(&found), [(1, 2), (5, 9), (5, 20), (5, 1_000_000)]);
+    assert_eq!(are_unfinished(&found), [false, false, true, true]);
 }
 
 #[test]
