@@ -309,6 +309,9 @@ pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut
         findings
             .add(FindingCode::DeviceNotRecorded, || format!("{}: nothing was reported of the device it uses", who()));
     }
+    for remark in fact(capture, "device_remarks").unwrap_or_default().lines() {
+        findings.add(FindingCode::DeviceRemarks, || format!("{}: {remark}", who()));
+    }
     let ranges = capture.device.iter().filter_map(|report| match report.record {
         DeviceRecord::Range(range) => Some(range).filter(|range| range.is_unfinished),
         _ => None,

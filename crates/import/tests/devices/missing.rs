@@ -69,6 +69,16 @@ fn a_process_that_uses_a_device_of_which_nothing_was_reported_says_so() {
 }
 
 #[test]
+fn what_the_profiler_remarked_is_said() {
+    let mut made = process();
+    made.device_clock(0);
+    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.fact("device_remarks", "no waits: CUPTI says so\nno events: neither");
+    let expected = ["process (pid 70): no waits: CUPTI says so", "process (pid 70): no events: neither"];
+    assert_eq!(examples(&opened(&made), FindingCode::DeviceRemarks), expected);
+}
+
+#[test]
 fn lost_reports_are_counted() {
     let mut made = process();
     made.device_clock(0);
