@@ -50,7 +50,8 @@ impl Cuda {
     fn open(&mut self, libraries: &[PathBuf]) -> Result<(Cupti, PathBuf), Refusal> {
         let driver = Driver::load()?;
         self.driver = Some(driver);
-        let given = std::env::var_os(LIBRARY_VARIABLE).map(|path| vec![PathBuf::from(path)]);
+        let given = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty());
+        let given = given.map(|path| vec![PathBuf::from(path)]);
         let libraries = given.unwrap_or_else(|| match libraries {
             [] => NAMES.map(PathBuf::from).to_vec(),
             _ => libraries.to_vec(),
@@ -90,6 +91,7 @@ impl DeviceProfiler for Cuda {
     fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
         let (mut cupti, path) = self.open(&wanted.libraries)?;
         cupti.subscribe(wanted.others_are_idle)?;
+        cupti.set_clock();
         POOL.open(wanted.buffer_limit_bytes);
         let enabled = cupti.register().and_then(|()| Enabled::enable(&cupti, wanted));
         let (enabled, remarks) = enabled.inspect_err(|_| POOL.close())?;

@@ -77,6 +77,7 @@ struct First {
     enable_runtime_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
     enable_driver_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
     set_thread_ids: Option<unsafe extern "C" fn(u32) -> Code>,
+    set_clock: Option<unsafe extern "C" fn(callbacks::Clock) -> Code>,
 }
 
 /// The interface for many.
@@ -184,6 +185,16 @@ impl Cupti {
             self.check(code, "threads are to be told by pthread_self")?;
         }
         Ok(())
+    }
+
+    /// Has CUPTI use the clock that it has by itself. PyTorch's profiler gives it another one, for ever: times of both
+    /// in one capture would be told by one line. Where it cannot be set, nobody else can set it either.
+    pub(super) fn set_clock(&self) {
+        // The second interface has no such function, and refuses that of the first.
+        if let (None, Some(set_clock)) = (self.second(), self.first.set_clock) {
+            // SAFETY: the callback lives for ever, never unwinds, and may be called on any thread.
+            unsafe { set_clock(callbacks::unix_ns) };
+        }
     }
 
     /// Has buffers taken from the pool.
@@ -377,6 +388,7 @@ unsafe fn first(library: Library) -> Result<First, Refusal> {
             enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi"),
             enable_driver_call: library.function(c"cuptiActivityEnableDriverApi"),
             set_thread_ids: library.function(c"cuptiSetThreadIdType"),
+            set_clock: library.function(c"cuptiActivityRegisterTimestampCallback"),
         })
     }
 }
