@@ -33,7 +33,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 15] = [
+const FACTS_OF_A_PROCESS: [&str; 16] = [
     "process_name",
     "rank",
     "local_rank",
@@ -49,6 +49,7 @@ const FACTS_OF_A_PROCESS: [&str; 15] = [
     "collectives_refused",
     "devices",
     "device_refused",
+    "device_remarks",
 ];
 
 /// Opens a run folder.

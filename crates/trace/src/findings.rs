@@ -132,6 +132,8 @@ finding_codes! {
         "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "what the device did could not be recorded: why, and in which process";
+    DeviceIncomplete = "capture.device_incomplete", Suspect,
+        "the device's profiler does not tell all that was wanted, or has not been verified: what, and in which process";
     DeviceReportsLost = "capture.device_reports_lost", Severe,
         "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,

@@ -306,6 +306,9 @@ pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut
         findings
             .add(FindingCode::DeviceNotRecorded, || format!("{}: nothing was reported of the device it uses", who()));
     }
+    if let Some(remarks) = fact(capture, "device_remarks") {
+        findings.add(FindingCode::DeviceIncomplete, || format!("{}: {remarks}", who()));
+    }
     // Reports come in bundles. What a killed process had not fetched yet is lost.
     let ends = capture.device.iter().filter_map(|report| report.record.span()).map(|(_, end_ns)| end_ns);
     if let Some(known_ns) = ends.max().filter(|known_ns| capture.state == State::Killed && *known_ns < capture.last_ns)

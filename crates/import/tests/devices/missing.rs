@@ -69,6 +69,15 @@ fn a_process_that_uses_a_device_of_which_nothing_was_reported_says_so() {
 }
 
 #[test]
+fn what_the_devices_profiler_does_not_tell_is_said() {
+    let mut made = process();
+    assert_eq!(examples(&opened(&made), FindingCode::DeviceIncomplete), [""; 0]);
+    made.fact("device_remarks", "no waits: they cannot be had");
+    let expected = ["process (pid 70): no waits: they cannot be had"];
+    assert_eq!(examples(&opened(&made), FindingCode::DeviceIncomplete), expected);
+}
+
+#[test]
 fn lost_reports_are_counted() {
     let mut made = process();
     made.device_clock(0);
