@@ -112,7 +112,8 @@ def _copy(x):
         fields = {"memory": 3, "bytes": 512}
         _work("gpu_memset", "Memset (Device)", fake.MEMSET, 5 * US, 7, correlation, fields, bytes=512)
         # One of the calls that torch.profiler leaves out.
-        _put(fake.RUNTIME, call=fake.GET_DEVICE, start=1, end=2, thread=fake.thread(), correlation=_next_correlation())
+        times = {"start": time.monotonic_ns() - 2, "end": time.monotonic_ns() - 1}
+        _put(fake.RUNTIME, call=fake.GET_DEVICE, thread=fake.thread(), correlation=_next_correlation(), **times)
 
 
 @contextmanager
