@@ -145,12 +145,12 @@ def _begin(kind):
 
 
 def _native_options(kind):
-    options = _state["options"]
+    torch, options = _state["torch"], _state["options"]
     return {
         "kind": kind,
-        "libraries": _device_libraries.libraries(kind, _state["torch"]),
+        "libraries": _device_libraries.libraries(kind, torch),
         "ranges": options.nvtx,
-        "others_are_idle": _device_others.are_idle(),
+        "others_are_idle": _device_others.are_idle(torch),
         **({} if options.counters else {"sample_period_ms": 0}),
     }
 
@@ -183,7 +183,7 @@ def _refuse(reason):
 def _remark(remarks):
     """What the device's profiler does not tell, although it runs, or what must be known of it."""
     if remarks:
-        _recorder.set_fact("device_remarks", "; ".join(remarks))
+        _recorder.set_fact("device_remarks", "\n".join(remarks))
     for remark in remarks:
         _tell(f"the GPU of process {os.getpid()}: {remark}")
 

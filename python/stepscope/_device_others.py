@@ -8,19 +8,17 @@ import os
 import threading
 import time
 
-from stepscope import _recorder
+from stepscope import _device_libraries, _recorder
 
 _BEGINS = ("_prepare_profiler", "_enable_profiler")
 _ENDS = "_disable_profiler"
 # Stands for the thread of a session that began before anybody looked.
 _UNSEEN = 0
-# By which a tool is brought in with CUDA's first use.
-_INJECTION = "CUDA_INJECTION64_PATH"
 
 _state: dict = {
     # Threads whose session has begun.
     "threads": set(),
-    # PyTorch's profiler stays subscribed once it has run.
+    # One was seen.
     "has_been": False,
     # Since when what is wanted is not recorded, in ns.
     "since_ns": None,
@@ -34,9 +32,12 @@ def have_devices():
     return bool(_state["threads"])
 
 
-def are_idle():
+def are_idle(torch):
     """Whoever else has subscribed to the device's profiler is known to be PyTorch's, which does not listen now."""
-    return not have_devices() and (_state["has_been"] or not os.environ.get(_INJECTION))
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    # It stays subscribed once it has run, which may have been before anybody looked.
+    has_been = _state["has_been"] or _recorder.is_kineto_used(folder)
+    return bool(has_been) and not have_devices() and not _device_libraries.tool()
 
 
 def note_unseen(is_running):

@@ -274,14 +274,17 @@ def test_another_profiler_in_a_process_without_a_device_is_no_finding(tmp_path):
     assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
 
 
-@pytest.mark.parametrize("tool, are_idle", [(None, True), ("/opt/tool/libinjection.so", False)])
-def test_what_ran_before_us_is_taken_for_torch_profiler_unless_there_is_a_tool(tmp_path, tool, are_idle):
-    text = f"""
+@pytest.mark.parametrize("has_run, tool, are_idle", [(True, None, True), (True, "/opt/tool.so", False), (False, None, False)])
+def test_torch_profiler_is_known_to_be_idle_when_it_ran_before_us(tmp_path, has_run, tool, are_idle):
+    text = THEIRS + f"""
 import os
 tool = {tool!r}
 os.environ.pop("CUDA_INJECTION64_PATH", None)
 if tool:
     os.environ["CUDA_INJECTION64_PATH"] = tool
+if {has_run}:
+    with theirs():
+        torch.ones(3).exp()
 torch.cuda.init()
 with profile(run=run):
     pass
@@ -366,8 +369,8 @@ with profile(run=run, schedule=schedule(wait=0, warmup=1, active=1, repeat=2)) a
 """
     result = runs.execute(*runs.script(STAND_INS + text + END, tmp_path / "run"))
     assert result.stderr.count("no waits: CUPTI has none") == result.stderr.count("no events: nor these") == 1
-    (example,) = runs.findings(tmp_path / "run")["capture.device_incomplete"]["examples"]
-    assert example.endswith("no waits: CUPTI has none; no events: nor these")
+    example, other = runs.findings(tmp_path / "run")["capture.device_remarks"]["examples"]
+    assert example.endswith("no waits: CUPTI has none") and other.endswith("no events: nor these")
 
 
 @pytest.mark.parametrize("options, given, expected", [
