@@ -47,7 +47,8 @@ _recorder.close()
 print(json.dumps([why, found["interface"], gpu.cupti.fake_subscribers()]))
 """
     why, interface, subscribers = execute(libraries, tmp_path / "run", text, cuda)
-    assert why == f"{who} listens to CUPTI already, and CUPTI has one listener a process"
+    told = f"{who} listens to CUPTI already, and CUPTI has one listener a process"
+    assert why == f"{told}: end it, or begin to record before it does"
     # Beside somebody idle there is no second handle, and theirs is left alone.
     assert (interface, subscribers) == ("v1, unsubscribed", 1)
     assert len(kernels(tmp_path / "run")) == 3
