@@ -14,9 +14,12 @@ mod labels;
 mod samples;
 mod slices;
 mod step_marks;
+mod streamed;
+mod streamed_arrows;
 
 use crate::numbering::Numbering;
 use json::Json;
+pub(crate) use streamed::write_chrome_cut;
 use std::io::{self, Write};
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
 
@@ -40,17 +43,14 @@ pub fn write_chrome_of_rank(trace: &Trace, rank: u32, out: &mut dyn Write) -> io
 }
 
 fn write(trace: &Trace, rank: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
-    let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
-    let mut document = Document { trace, rank, numbers, json: Json::default(), out };
+    let mut document = Document::new(trace, rank, out);
     head::write(&mut document);
     labels::write(&mut document)?;
     slices::write(&mut document)?;
     samples::write(&mut document)?;
     step_marks::write(&mut document)?;
     arrows::write(&mut document)?;
-    document.json.raw("\n]}\n");
-    document.flush()
+    document.finish()
 }
 
 /// A document under way.
@@ -63,7 +63,19 @@ struct Document<'a> {
     out: &'a mut dyn Write,
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    fn new(trace: &'a Trace, rank: Option<u32>, out: &'a mut dyn Write) -> Self {
+        let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
+        let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
+        Document { trace, rank, numbers, json: Json::default(), out }
+    }
+
+    /// Writes what stands behind all events.
+    fn finish(&mut self) -> io::Result<()> {
+        self.json.raw("\n]}\n");
+        self.flush()
+    }
+
     /// Whether what is of a rank is written.
     fn has_rank(&self, rank: u32) -> bool {
         self.rank.is_none_or(|asked| asked == rank)

@@ -1,12 +1,14 @@
 //! A trace into a file of any format.
 
 use crate::behind::write_behind;
+use crate::chrome::write_chrome_cut;
 use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use stepscope_engine::StreamedCut;
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
@@ -26,6 +28,24 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
         Format::Tables => write_tables(trace, path),
         _ => Destination::write(path, |out| write_trace(trace, format, out)),
     }
+}
+
+/// Writes `cut` to `path` as Chrome JSON, without a trace; what lies there is replaced. False when only a whole trace
+/// tells.
+///
+/// # Errors
+/// [`ExportError::Write`]; `path` is then as it was, as it is when the answer is false.
+pub fn save_cut(cut: &StreamedCut, path: &Path, is_packed: bool) -> Result<bool, ExportError> {
+    let mut is_told = true;
+    let saved = Destination::write(path, |out| {
+        let write = |out: &mut dyn Write| {
+            is_told = write_chrome_cut(cut, out)?;
+            // So nothing gets the name.
+            is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())
+        };
+        if is_packed { write_packed(out, write) } else { write_behind(out, write) }
+    });
+    if is_told { saved.map(|()| true) } else { Ok(false) }
 }
 
 /// What stands for the rank in the name of a file for each.

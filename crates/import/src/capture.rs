@@ -8,6 +8,7 @@ mod counters;
 mod device;
 mod devices;
 mod memory;
+mod streamed;
 mod torch_session;
 mod window;
 
@@ -17,11 +18,12 @@ use crate::labels::{Label, data_parallelism, label_kind};
 use crate::name_tables::is_communication_call;
 use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
+pub use streamed::{Rows, StreamedCut, StreamedSlice};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use stepscope_base::StringId;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, Inputs, State};
+use stepscope_capture::{Capture, Event, Inputs, State, StepRange};
 use stepscope_run::Cut;
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
@@ -177,16 +179,13 @@ impl Placed<'_> {
         report(capture, builder);
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
-        let names: Vec<(StringId, SliceKind)> =
-            capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
-        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
-        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
-        let of_ops = OfOps { overloads, inputs };
-        let mut modules = ModuleNames::new(capture);
+        let names = intern_names(capture, builder);
+        let of_ops = OfOps::of(capture, builder);
+        let mut modules = ModuleNames::new(&capture.names);
         for event in &capture.events {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
-                    let name = modules.name(event, builder);
+                    let name = modules.name(event, &mut builder.strings);
                     self.add_call(event, &tracks, SliceKind::Module, name, builder);
                 }
                 Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
@@ -241,11 +240,7 @@ impl Placed<'_> {
         builder: &mut TraceBuilder,
     ) {
         let (name, label) = names[event.name as usize];
-        // Beside a step that our own profiler object marked, another profiler's label of the same step is a label.
-        let is_marked =
-            || self.capture.steps.iter().any(|step| step.start_ns < event.end_ns && event.start_ns < step.end_ns);
-        let label = if label == SliceKind::Step && is_marked() { SliceKind::Annotation } else { label };
-        let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
+        let kind = kind_of_event(event, label, &self.capture.steps);
         let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
@@ -270,6 +265,22 @@ impl Placed<'_> {
     }
 }
 
+/// What an event is that is no call, by the kind of label that its name would be.
+fn kind_of_event(event: &Event, label: SliceKind, steps: &[StepRange]) -> SliceKind {
+    // Beside a step that our own profiler object marked, another profiler's label of the same step is a label.
+    let is_marked = || steps.iter().any(|step| step.start_ns < event.end_ns && event.start_ns < step.end_ns);
+    match label {
+        _ if event.scope != USER_SCOPE => SliceKind::Op,
+        SliceKind::Step if is_marked() => SliceKind::Annotation,
+        label => label,
+    }
+}
+
+/// A capture's names as the trace's, with the kind of label that each would be.
+fn intern_names(capture: &Capture, builder: &mut TraceBuilder) -> Vec<(StringId, SliceKind)> {
+    capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect()
+}
+
 /// Unix time; numbers that only damage can explain are cut to what arithmetic can bear.
 fn place_ns(time_ns: i64, offset_ns: i64) -> i64 {
     const FARTHEST_NS: i64 = 1 << 61;
@@ -286,12 +297,19 @@ fn kind_of_label(name: &str) -> SliceKind {
 }
 
 /// What events refer to beside their names, as the trace's.
+#[derive(Debug)]
 struct OfOps {
     overloads: Vec<StringId>,
     inputs: Vec<OpInputsId>,
 }
 
 impl OfOps {
+    fn of(capture: &Capture, builder: &mut TraceBuilder) -> Self {
+        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
+        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
+        Self { overloads, inputs }
+    }
+
     fn info(&self, event: &Event) -> OpInfo {
         let nothing = OpInfo::default();
         OpInfo {
@@ -341,8 +359,8 @@ fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
     }
 }
 
-/// One track for each thread that recorded something, in order of appearance.
-fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
+/// The threads that recorded something, in order of appearance.
+fn used_threads(capture: &Capture) -> Vec<u32> {
     let threads_of_events = capture.events.iter().map(|event| event.thread);
     let threads_of_steps = capture.steps.iter().map(|step| step.thread);
     let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
@@ -353,8 +371,13 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
     let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();
+    used
+}
+
+/// One track for each thread that recorded something, in order of appearance.
+fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
     let mut tracks = BTreeMap::new();
-    for ordinal in used {
+    for ordinal in used_threads(capture) {
         let thread = &capture.threads[ordinal as usize];
         let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
         // One that only a device's profiler knows of has no number.

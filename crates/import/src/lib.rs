@@ -19,6 +19,7 @@ mod source_text;
 mod stream;
 mod window;
 
+pub use capture::{Rows, StreamedCut, StreamedSlice};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;

@@ -21,7 +21,7 @@ mod steps;
 mod synchronizations;
 mod tracks;
 
-pub use builder::{LaunchKey, TraceBuilder};
+pub use builder::{Lanes, LaunchKey, TraceBuilder};
 pub use collectives::Collective;
 pub use counters::Counter;
 pub use device_events::{CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents};

@@ -58,7 +58,7 @@ fn thread_of(trace: &Trace, step: &Step) -> Option<TrackId> {
         track.kind == TrackKind::Thread && track.process == step.process && track.lane == 0
     };
     let begins = |track: &TrackId| {
-        let mut ids = trace.tracks[track.index()].slice_ids();
+        let mut ids = trace.lanes(*track).flat_map(|lane| trace.tracks[lane.index()].slice_ids());
         ids.any(|id| trace.slices.start_ns[id.index()] == step.span.start_ns)
     };
     let threads: Vec<TrackId> = tracks.filter(own).collect();
