@@ -22,7 +22,7 @@ pub use csv::to_csv;
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, find_analysis, list_analyses};
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
-pub use open::{check_selection, open_cut, open_run, open_run_with_progress, split_place};
+pub use open::{check_selection, open_cut, open_run, open_run_with_progress, open_window, split_place};
 pub use options::{OptionTexts, with_options};
 pub use order::{limited, sorted};
 pub use outcomes::outcomes;

@@ -18,17 +18,17 @@ use crate::labels::{Label, data_parallelism, label_kind};
 use crate::name_tables::is_communication_call;
 use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
-pub use streamed::{Rows, StreamedCut, StreamedSlice};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use stepscope_base::StringId;
+use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Inputs, State, StepRange};
-use stepscope_run::Cut;
+use stepscope_run::{Cut, ExactCut};
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
     TrackKind,
 };
+pub use streamed::{Rows, StreamedCut, StreamedSlice};
 
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
@@ -75,21 +75,32 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     Ok(trace_of(&captures, builder))
 }
 
-/// Opens a part of what one process recorded at `raw`.
-pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
+/// Opens a part of what one process recorded at `raw`. Gives also when that was recorded, in times of the trace.
+pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
     let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     if let Some(run) = raw.parent().and_then(Path::parent) {
         add_sessions(run, &mut capture, &mut builder);
     }
+    let exact = cut.exact(&capture.windows);
     cut.apply(&mut capture);
     cut.hide_device_calls(&mut capture);
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
     add_all(&[&capture], &mut builder);
+    let unix_offset_ns = capture.unix_offset_ns;
     // Putting a trace together takes as much memory again.
     drop(capture);
-    Ok(builder.finish())
+    let trace = builder.finish();
+    let window = window_of(&exact, unix_offset_ns, &trace);
+    Ok((trace, window))
+}
+
+/// The time that is asked for, in times of `trace`.
+fn window_of(exact: &ExactCut, unix_offset_ns: i64, trace: &Trace) -> Option<Span> {
+    let times = exact.times()?;
+    let place = |time_ns: i64| place_ns(time_ns, unix_offset_ns).saturating_sub(trace.start_unix_ns.unwrap_or(0));
+    Some(Span::new(place(times.start), place(times.end)))
 }
 
 /// Adds what PyTorch's own profiler told of a process's devices, where it was asked.

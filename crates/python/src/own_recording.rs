@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
-use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut};
-use stepscope_export::{ExportError, Format, save_cut, save_memory_timeline, save_trace};
+use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut, open_window};
+use stepscope_export::{ExportError, save_cut, save_memory_timeline, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and the kinds of a device's activities that are.
@@ -78,9 +78,9 @@ pub(crate) fn write_chrome(
                 return Ok(true);
             }
         }
-        let mut trace = open_cut(&capture, &cut).map_err(to_exception)?;
+        let (mut trace, window) = open_window(&capture, &cut).map_err(to_exception)?;
         tell(&mut trace);
-        save_trace(&trace, &path, Format::Chrome { is_packed }, true).map_err(failed)?;
+        save_window(&trace, window, &path, is_packed).map_err(failed)?;
         Ok(false)
     })
 }

@@ -365,8 +365,12 @@ fn samples_of(found: &[(PartOnDisk, u32, u64, i64)], clock: &TickClock) -> Vec<S
     found.sort_by_key(|(part, ..)| (part.ordinal, part.part));
     let mut samples = Vec::with_capacity(found.len());
     for (thread, of_thread) in (0..).zip(found.chunk_by(|a, b| a.0.ordinal == b.0.ordinal)) {
-        let sample =
-            |(_, name, ticks, value): &&(_, u32, u64, i64)| Sample { thread, name: *name, time_ns: clock.monotonic_ns(*ticks), value: *value };
+        let sample = |(_, name, ticks, value): &&(_, u32, u64, i64)| Sample {
+            thread,
+            name: *name,
+            time_ns: clock.monotonic_ns(*ticks),
+            value: *value,
+        };
         samples.extend(of_thread.iter().map(sample));
     }
     samples.sort_by_key(|sample| (sample.time_ns, sample.name));

@@ -25,8 +25,8 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
             let op = host_args.op(slice);
             let category = category(kind, op.is_some());
             let (start_ns, dur_ns) = (trace.slices.start_ns[slice.index()], trace.slices.dur_ns[slice.index()]);
-            let head =
-                heads.of(trace.slices.name[slice.index()], kind, category, || shown_name(kind, trace.slice_name(slice)));
+            let head = heads
+                .of(trace.slices.name[slice.index()], kind, category, || shown_name(kind, trace.slice_name(slice)));
             document.json.open_slice(head, start_ns, dur_ns);
             host_args.write(document, slice, op);
             let collective = collectives.of(slice);

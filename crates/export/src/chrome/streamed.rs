@@ -17,7 +17,10 @@ use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 /// When `out` cannot be written to.
 pub(crate) fn write_chrome_cut(cut: &StreamedCut, out: &mut dyn Write) -> io::Result<bool> {
     let trace = cut.frame();
-    let mut document = Document::new(trace, None, out);
+    if step_marks::need_all_slices(trace) {
+        return Ok(false);
+    }
+    let mut document = Document::new(trace, None, cut.window(), out);
     head::write(&mut document);
     labels::write(&mut document)?;
     let ops = OpArgs::new(trace);

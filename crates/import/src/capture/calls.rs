@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_capture::layout::scope;
 use stepscope_capture::Event;
+use stepscope_capture::layout::scope;
 use stepscope_trace::SliceKind;
 
 /// What a range of this scope is; `None` for the framework's own.

@@ -18,7 +18,7 @@ mod in_order;
 use super::collectives::describe;
 use super::{
     ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory, place_ns,
-    torch_session, used_threads,
+    torch_session, used_threads, window_of,
 };
 use frame::Frame;
 use in_order::InOrder;
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use stepscope_base::{StringId, StringTable};
+use stepscope_base::{Span, StringId, StringTable};
 use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
 use stepscope_run::{Cut, ExactCut, ThreadShown};
 use stepscope_trace::{
@@ -175,6 +175,11 @@ impl StreamedCut {
         &mut self.frame
     }
 
+    /// When it was recorded, in times of the trace.
+    pub fn window(&self) -> Option<Span> {
+        window_of(&self.exact, self.kept.unix_offset_ns, &self.frame)
+    }
+
     /// Gives `rows` everything. False when only a whole trace tells: what was given then means nothing.
     ///
     /// # Errors
@@ -309,8 +314,7 @@ impl<R: Rows> ThreadRows<'_, '_, R> {
     #[inline]
     fn add_steps_before(&mut self, event: Option<&Event>) {
         while let Some(step) = self.steps.last() {
-            let is_before =
-                |event: &Event| (step.start_ns, event.end_ns) < (event.start_ns, step.end_ns);
+            let is_before = |event: &Event| (step.start_ns, event.end_ns) < (event.start_ns, step.end_ns);
             if !event.is_none_or(is_before) {
                 return;
             }

@@ -26,8 +26,8 @@ pub(super) struct Frame<'a> {
     marks: Vec<Mark>,
     /// The first of each thread, device and kind.
     memory: HashMap<(u32, u8, Option<u8>, bool), MemoryEvent>,
-    /// Descriptions of collectives that were met.
-    described: HashSet<u32>,
+    /// Descriptions of collectives that were met, each on a thread.
+    described: HashSet<(u32, u32)>,
     has_unfinished: bool,
 }
 
@@ -112,7 +112,7 @@ impl Ranges for Frame<'_> {
             _ => keep_first(&mut self.first_op, event),
         }
         if let Some(said) = event.collective
-            && self.described.insert(said.description)
+            && self.described.insert((self.thread, said.description))
         {
             self.events.push(*event);
         }
