@@ -97,7 +97,8 @@ describe.each(INPUTS)("%s", (input) => {
       );
     }
     for (const finding of expected.findings) {
-      expect(await page.getByText(finding.says).first().isVisible()).toBe(true);
+      const listed = page.getByRole("region", { name: "Findings" }).getByText(finding.says);
+      expect(await listed.isVisible()).toBe(true);
     }
     await close();
   });
