@@ -104,6 +104,7 @@ pub fn catalogue() -> &'static [Analysis] {
         source_lines,
         roofline,
         kernels,
+        kernel_durations,
         launch_statistics,
         queue_length,
         graphs,
