@@ -3,8 +3,8 @@
 /** Bins of a tile, whatever its level. */
 export const TILE_BINS = 512;
 
-/** The largest level there is: a tile of it holds 2^53 ns, which is more than a double counts exactly. */
-export const LEVEL_MAX = 44;
+/** The largest level that the server has: a tile of it takes 53 days. */
+export const LEVEL_MAX = 43;
 
 /** `slice` of an item behind which no slice stands. */
 export const NO_SLICE = 0xffffffff;
@@ -85,7 +85,11 @@ export function decodeTiles(buffer: ArrayBuffer): Tile[] {
   if (magic !== MAGIC) throw new Error("tiles: the answer does not begin as tiles do");
 
   let at = 16;
-  const column = <T>(bytes: number, length: number, view: new (buffer: ArrayBuffer, at: number, length: number) => T) => {
+  const column = <T>(
+    bytes: number,
+    length: number,
+    view: new (buffer: ArrayBuffer, at: number, length: number) => T,
+  ) => {
     const begin = (at + 7) & ~7;
     at = begin + bytes * length;
     if (at > buffer.byteLength) throw new Error("tiles: the answer ends too early");

@@ -125,7 +125,10 @@ export class TileLoader {
   }
 
   private missing(wanted: Wanted, isNew: boolean): TileRequest[] {
-    return requestsFor(wanted, (key) => this.store.has(key) || (isNew && (this.pending.has(key) || this.isPaused(key))));
+    return requestsFor(
+      wanted,
+      (key) => this.store.has(key) || (isNew && (this.pending.has(key) || this.isPaused(key))),
+    );
   }
 
   private isPaused(key: string): boolean {

@@ -45,9 +45,7 @@ export function revealing(view: Span, part: Span): Span {
   if (part.start_ns >= view.start_ns && part.end_ns <= view.end_ns) return view;
   const isLong = part.end_ns - part.start_ns > length * 0.8;
   if (isLong && part.start_ns < view.end_ns && part.end_ns > view.start_ns) return view;
-  const start_ns = isLong
-    ? part.start_ns - length * 0.1
-    : (part.start_ns + part.end_ns) / 2 - length / 2;
+  const start_ns = isLong ? part.start_ns - length * 0.1 : (part.start_ns + part.end_ns) / 2 - length / 2;
   return { start_ns, end_ns: start_ns + length };
 }
 
