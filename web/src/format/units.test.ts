@@ -10,7 +10,7 @@ const VECTORS = readFileSync(new URL("./vectors.tsv", import.meta.url), "utf8")
   .split("\n")
   .map((line) => line.split("\t") as [unit: string, value: string, text: string]);
 
-function valueOf(text: string): Cell {
+function cellOf(text: string): Cell {
   if (text === "null") return null;
   if (text === "true" || text === "false") return text === "true";
   const number = Number(text);
@@ -20,7 +20,7 @@ function valueOf(text: string): Cell {
 test("every cell reads as the command line prints it", () => {
   const cells = VECTORS.filter(([unit]) => unit !== "class");
   expect(cells.length).toBeGreaterThan(3000);
-  const read = cells.map(([unit, value]) => [unit, value, formatCell(unit as Unit, valueOf(value))]);
+  const read = cells.map(([unit, value]) => [unit, value, formatCell(unit as Unit, cellOf(value))]);
   expect(read).toEqual(cells);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changed, formatPlace, onPage, type Place, parsePlace, valueOf, valuesOf } from "./url";
+import { changed, formatPlace, onPage, type Place, paramOf, paramsOf, parsePlace } from "./url";
 
 const HOSTILE = [
   "",
@@ -37,8 +37,8 @@ test("any address is a place, and its address leads there again", () => {
 test("values are changed, added and taken away by name", () => {
   const place = parsePlace("#operators?rank=1&where=a&where=b&sort=count");
   const next = changed(place, { where: ["c", "d"], sort: null, q: "mm" });
-  expect(valuesOf(next, "where")).toEqual(["c", "d"]);
-  expect(valueOf(next, "sort")).toBeUndefined();
+  expect(paramsOf(next, "where")).toEqual(["c", "d"]);
+  expect(paramOf(next, "sort")).toBeUndefined();
   expect(formatPlace(next)).toBe("#operators?rank=1&where=c&where=d&q=mm");
 });
 

@@ -30,12 +30,12 @@ export function formatPlace(place: Place): string {
 }
 
 /** The first value of `name`. */
-export function valueOf(place: Place, name: string): string | undefined {
+export function paramOf(place: Place, name: string): string | undefined {
   return place.params.find(([known]) => known === name)?.[1];
 }
 
 /** All values of `name`. */
-export function valuesOf(place: Place, name: string): string[] {
+export function paramsOf(place: Place, name: string): string[] {
   return place.params.filter(([known]) => known === name).map(([, value]) => value);
 }
 
