@@ -35,7 +35,8 @@ export interface Slice {
   readonly id: number;
   readonly name: string;
   readonly kind: string;
-  readonly class: number;
+  /** As `classes.ts` has it, with `_` for `-`. */
+  readonly class: string;
   readonly row: number | null;
   readonly rank: number;
   readonly track: string | number | null;
@@ -75,7 +76,8 @@ export interface SliceDetails {
 export interface SumRow {
   readonly name: string;
   readonly kind: string | null;
-  readonly class: number;
+  /** As `classes.ts` has it, with `_` for `-`. */
+  readonly class: string;
   readonly slices: number;
   readonly total_ns: number;
   readonly self_ns: number | null;
