@@ -52,6 +52,7 @@ export class Colours {
   private readonly back: number;
   private readonly search: string;
   private readonly found = new WeakMap<object, Uint8Array>();
+  private readonly tiles = new WeakMap<Tile, Uint32Array>();
 
   constructor(
     readonly theme: Theme,
@@ -71,7 +72,18 @@ export class Colours {
     this.back = packed(theme.isDark ? [70, 72, 78] : [205, 207, 212]);
   }
 
-  /** The colour of an item, as `0x00BBGGRR`. */
+  /** The colours of a tile's items, as `0x00BBGGRR`; looked up once, since every frame asks for them. */
+  coloursOf(tile: Tile): Uint32Array {
+    let known = this.tiles.get(tile);
+    if (!known) {
+      known = new Uint32Array(tile.length);
+      for (let item = 0; item < tile.length; item++) known[item] = this.colour(tile, item);
+      this.tiles.set(tile, known);
+    }
+    return known;
+  }
+
+  /** The colour of an item. */
   colour(tile: Tile, item: number): number {
     const name = tile.name[item] ?? 0;
     if (this.search && !this.isFound(tile, name)) return this.back;

@@ -5,7 +5,9 @@ import { piecesOf } from "./pieces";
 import { decodeTiles, FLAG_SEVERAL, type Tile, tileSpan } from "./tile";
 import { Scale, type Span, tilesOf } from "./view";
 
-const palette = { colour: (tile: Tile, item: number) => Number(tile.names.text(tile.name[item] ?? 0)) };
+const palette = {
+  coloursOf: (tile: Tile) => Uint32Array.from(tile.name, (name) => Number(tile.names.text(name))),
+};
 
 /** Numbers that look random and are the same each time. */
 function random(seed: number): () => number {

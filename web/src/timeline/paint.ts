@@ -10,9 +10,9 @@ const ALPHA_MIN = 70;
 /** From this width on, in pixels, slices have an edge at their start, which tells them from a neighbour of one colour. */
 const EDGE_FROM_PX = 4;
 
-/** Colours by class and shade, as `0x00BBGGRR`. */
+/** Colours of a tile's items, as `0x00BBGGRR`, in their order. */
 export interface Palette {
-  colour(tile: Tile, item: number): number;
+  coloursOf(tile: Tile): Uint32Array;
 }
 
 /** Part of a row that one tile has to say. */
@@ -50,52 +50,65 @@ export class StripPainter {
     this.edge.fill(0);
   }
 
-  /** Adds what a tile says of the row. */
+  /** Adds what a tile says of the row. This is the innermost loop of a frame: it makes no objects and calls little. */
   add(piece: Piece, scale: Scale, palette: Palette): void {
-    const { tile } = piece;
-    const from = Math.max(piece.from_ns, scale.view.start_ns);
+    const { tile, begin_ns, isFirst } = piece;
+    const { start_ns, dur_ns, busy_ns, flags, length } = tile;
+    const colours = palette.coloursOf(tile);
+    const { cover, best, colour, several, edge, width } = this;
+    const origin = scale.view.start_ns;
+    const px = 1 / scale.ns_per_px;
+    const from = Math.max(piece.from_ns, origin);
     const to = Math.min(piece.to_ns, scale.view.end_ns);
-    for (let at = firstEndingAfter(tile, from - 1); at < tile.length; at++) {
-      const start = tile.start_ns[at] ?? 0;
+    const edgeFrom = EDGE_FROM_PX * scale.ns_per_px;
+    for (let at = firstEndingAfter(tile, from - 1); at < length; at++) {
+      const start = start_ns[at] as number;
       if (start >= to) break;
-      if (start < piece.begin_ns && !piece.isFirst) continue;
-      const dur = tile.dur_ns[at] ?? 0;
+      if (start < begin_ns && !isFirst) continue;
+      const dur = dur_ns[at] as number;
+      const end = start + dur;
       const low = Math.max(start, from);
-      const high = Math.min(start + dur, to);
+      const high = Math.min(end, to);
       if (high <= low && dur > 0) continue;
-      const share = dur > 0 ? Math.min((tile.busy_ns[at] ?? 0) / dur, 1) : 1;
-      const isSeveral = ((tile.flags[at] ?? 0) & FLAG_SEVERAL) !== 0;
-      this.item(scale.x(low), scale.x(Math.max(high, low)), share, palette.colour(tile, at), isSeveral);
-      if (start >= from && dur >= EDGE_FROM_PX * scale.ns_per_px) {
-        const x = Math.floor(scale.x(start));
-        if (x >= 0 && x < this.width) this.edge[x] = 1;
+      const left = (low - origin) * px;
+      const right = (high - origin) * px;
+      const first = left | 0;
+      if (first >= width) break;
+      if (start >= from && dur >= edgeFrom) edge[first] = 1;
+      const busy = busy_ns[at] as number;
+      const share = busy < dur ? busy / dur : 1;
+      const isSeveral = ((flags[at] as number) & FLAG_SEVERAL) !== 0;
+      const tint = colours[at] as number;
+      let last = Math.ceil(right) - 1;
+      if (last >= width) last = width - 1;
+      if (last <= first) {
+        // Within one pixel. What has no length is there, too.
+        const part = (right > left ? right - left : 1e-6) * share;
+        cover[first] = (cover[first] as number) + part;
+        if (part > (best[first] as number)) {
+          best[first] = part;
+          colour[first] = tint;
+          several[first] = isSeveral ? 1 : 0;
+        }
+        continue;
       }
+      this.pixel(first, (first + 1 - left) * share, tint, isSeveral);
+      if (share === 1 && !isSeveral) {
+        // Nothing else can be there: items of a row do not overlap.
+        cover.fill(1, first + 1, last);
+        best.fill(1, first + 1, last);
+        colour.fill(tint, first + 1, last);
+        several.fill(0, first + 1, last);
+      } else {
+        for (let x = first + 1; x < last; x++) this.pixel(x, share, tint, isSeveral);
+      }
+      this.pixel(last, Math.min(right - last, 1) * share, tint, isSeveral);
     }
-  }
-
-  private item(left: number, right: number, share: number, colour: number, isSeveral: boolean): void {
-    const first = Math.max(Math.floor(left), 0);
-    const last = Math.min(Math.ceil(right) - 1, this.width - 1);
-    if (last <= first) {
-      // Within one pixel. What has no length is there, too.
-      if (first < this.width) this.pixel(first, Math.max(right - left, 1e-6) * share, colour, isSeveral);
-      return;
-    }
-    this.pixel(first, (first + 1 - left) * share, colour, isSeveral);
-    if (share === 1 && !isSeveral) {
-      // Nothing else can be there: items of a row do not overlap.
-      this.cover.fill(1, first + 1, last);
-      this.best.fill(1, first + 1, last);
-      this.colour.fill(colour, first + 1, last);
-    } else {
-      for (let x = first + 1; x < last; x++) this.pixel(x, share, colour, isSeveral);
-    }
-    this.pixel(last, Math.min(right - last, 1) * share, colour, isSeveral);
   }
 
   private pixel(x: number, part: number, colour: number, isSeveral: boolean): void {
-    this.cover[x] = (this.cover[x] ?? 0) + part;
-    if (part > (this.best[x] ?? 0)) {
+    this.cover[x] = (this.cover[x] as number) + part;
+    if (part > (this.best[x] as number)) {
       this.best[x] = part;
       this.colour[x] = colour;
       this.several[x] = isSeveral ? 1 : 0;

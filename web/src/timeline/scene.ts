@@ -43,7 +43,8 @@ export interface Scene {
   readonly layout: Layout;
   readonly pinnedShown: number;
   readonly scroll: number;
-  readonly store: TileStore;
+  /** The pieces of each row of slices that is on the screen. */
+  readonly pieces: ReadonlyMap<number, readonly Piece[]>;
   readonly colours: Colours;
   readonly counters: ReadonlyMap<number, CounterPart>;
   readonly steps: readonly StepBand[];

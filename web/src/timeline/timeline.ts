@@ -15,9 +15,9 @@ import type { Layout, Line } from "./layout";
 import { Motion } from "./motion";
 import { type Emphasis, type Placed, piecesOfRow, placed, RULER_PX, type Scene, type StepBand } from "./scene";
 import { readTheme } from "./theme";
-import { type FetchTiles, TileLoader, type Wanted } from "./tile_loader";
+import { type FetchTiles, TileLoader } from "./tile_loader";
 import { TileStore } from "./tile_store";
-import { levelOf, Scale, type Span } from "./view";
+import { levelOf, Scale, type Span, tilesOf } from "./view";
 
 /** Bytes of tiles that are kept. */
 const STORE_BYTES = 192 * 1024 * 1024;
@@ -49,6 +49,8 @@ export interface Hearing {
   readonly onLines: (lines: readonly Placed[], pinnedBottom: number) => void;
   /** The window, whenever it has come to rest. */
   readonly onRest: (view: Span) => void;
+  /** The window begins to move: what was below the pointer is no longer there. */
+  readonly onMoving: () => void;
   readonly onTrouble: (error: unknown) => void;
   /** Whether something that is shown is still on its way. */
   readonly onBehind: (isBehind: boolean) => void;
@@ -79,6 +81,7 @@ export class Timeline {
   private frame = 0;
   private before_ms = 0;
   private told = "";
+  private asked = "";
   private isBehind = false;
   private rested: Span | null = null;
   /** How long drawing took, in ms, for the latest frames: for measurements. */
@@ -256,8 +259,11 @@ export class Timeline {
     this.paint();
     this.frames_ms.push(performance.now() - begin);
     if (this.frames_ms.length > 2000) this.frames_ms.splice(0, 1000);
-    if (isMoving) this.redraw();
-    else if (this.rested !== this.motion.view) {
+    if (isMoving && this.rested) this.hearing.onMoving();
+    if (isMoving) {
+      this.rested = null;
+      this.redraw();
+    } else if (this.rested !== this.motion.view) {
       this.rested = this.motion.view;
       this.hearing.onRest(this.motion.view);
     }
@@ -268,6 +274,7 @@ export class Timeline {
     const scroll = this.parts.scroller.scrollTop;
     const level = levelOf(this.deviceScale.ns_per_px);
     const lines = this.lines;
+    const rows = drawnRows(lines);
     const scene: Scene = {
       context,
       width: this.width,
@@ -278,7 +285,7 @@ export class Timeline {
       layout: this.layout,
       pinnedShown: this.pinnedShown,
       scroll,
-      store: this.store,
+      pieces: new Map(rows.map((row) => [row, piecesOfRow(this.store, row, this.motion.view, level)])),
       colours: this.colours,
       counters: this.counters.parts,
       steps: this.steps,
@@ -288,13 +295,13 @@ export class Timeline {
     drawGround(scene);
     const pinnedBottom = RULER_PX + this.pinnedShown;
     const isPinned = ({ line }: Placed) => line.isPinned;
-    const rows = lines.filter((each) => !isPinned(each));
+    const others = lines.filter((each) => !isPinned(each));
     const pinned = lines.filter(isPinned);
-    this.strips.make(scene, lines, this.generation);
+    this.strips.make(scene, rows, this.generation);
     clipped(context, pinnedBottom, this.height, this.width, () => {
-      this.strips.draw(scene, rows);
-      drawCounters(scene, rows);
-      drawNames(scene, rows, this.measure);
+      this.strips.draw(scene, others);
+      drawCounters(scene, others);
+      drawNames(scene, others, this.measure);
     });
     clipped(context, RULER_PX, pinnedBottom, this.width, () => {
       this.strips.draw(scene, pinned);
@@ -308,7 +315,7 @@ export class Timeline {
     drawRuler(scene, this.measure);
     drawOverlay(scene, lines);
     this.paintMinimap();
-    this.ask(lines, level);
+    this.ask(lines, rows, level);
     this.tell(lines, scroll, pinnedBottom);
   }
 
@@ -329,19 +336,20 @@ export class Timeline {
     });
   }
 
-  private ask(lines: readonly Placed[], level: number): void {
-    const wanted = this.wantedFor(lines, level);
-    this.loader.want(wanted);
+  private ask(lines: readonly Placed[], rows: readonly number[], level: number): void {
+    const { view } = this.motion;
+    const { first, last } = tilesOf(view, level);
+    // Whoever wants the same tiles as before need not ask again, unless some have come or failed.
+    const key = `${rows.join()} ${level} ${first} ${last} ${this.generation}`;
+    if (key !== this.asked) {
+      this.asked = key;
+      this.loader.want({ rows, view, level, end_ns: this.span.end_ns + 1 });
+      const { isBehind } = this.loader;
+      if (isBehind !== this.isBehind) this.hearing.onBehind(isBehind);
+      this.isBehind = isBehind;
+    }
     const counters = lines.flatMap(({ line }) => (line.kind === "counter" && line.row !== null ? [line.row] : []));
-    this.counters.want([...new Set(counters)], this.motion.view, level);
-    const { isBehind } = this.loader;
-    if (isBehind !== this.isBehind) this.hearing.onBehind(isBehind);
-    this.isBehind = isBehind;
-  }
-
-  private wantedFor(lines: readonly Placed[], level: number): Wanted {
-    const rows = lines.flatMap(({ line }) => (line.kind !== "counter" && line.row !== null ? [line.row] : []));
-    return { rows: [...new Set(rows)], view: this.motion.view, level, end_ns: this.span.end_ns + 1 };
+    this.counters.want([...new Set(counters)], view, level);
   }
 
   private tell(lines: readonly Placed[], scroll: number, pinnedBottom: number): void {
@@ -366,6 +374,12 @@ function clipped(
   context.clip();
   draw();
   context.restore();
+}
+
+/** Rows of slices on the screen, each once. */
+function drawnRows(lines: readonly Placed[]): number[] {
+  const rows = lines.flatMap(({ line }) => (line.row !== null && line.kind !== "counter" ? [line.row] : []));
+  return [...new Set(rows)];
 }
 
 /** Rows that are shown of a layout's lines, for the list beside the canvas. */

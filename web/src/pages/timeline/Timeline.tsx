@@ -70,6 +70,9 @@ function Stage({ explore }: { explore: Explore }) {
     const hearing = {
       onLines: (lines: Parameters<typeof setLines>[0], pinnedBottom: number) => setLines(lines, pinnedBottom),
       onRest: explore.onRest,
+      onMoving: () => {
+        explore.hovered.value = null;
+      },
       onTrouble: (error: unknown) => {
         explore.trouble.value = bodyOf(error);
       },

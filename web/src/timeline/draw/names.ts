@@ -1,7 +1,7 @@
 // Names on slices that are wide enough for them.
 
 import { fitting, type Measure, shortName } from "../labels";
-import { type Placed, piecesOfRow, type Scene } from "../scene";
+import type { Placed, Scene } from "../scene";
 import { FLAG_SEVERAL, firstEndingAfter } from "../tile";
 
 /** From this width on, in CSS pixels, a slice has its name. */
@@ -21,7 +21,7 @@ export function drawNames(scene: Scene, lines: readonly Placed[], measure: Measu
   for (const { line, top } of lines) {
     if (line.row === null || (line.kind !== "slices" && line.kind !== "projected")) continue;
     const middle = top + (line.height - 1) / 2 + 0.5;
-    for (const piece of piecesOfRow(scene.store, line.row, scale.view, scene.level)) {
+    for (const piece of scene.pieces.get(line.row) ?? []) {
       const { tile } = piece;
       const to = Math.min(piece.to_ns, scale.view.end_ns);
       const wide = WIDE_PX * scale.ns_per_px;

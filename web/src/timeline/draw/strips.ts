@@ -1,7 +1,7 @@
 // Rows of slices: a line of pixels each, made once for what does not change, and drawn as high as the row is.
 
 import { StripPainter } from "../paint";
-import { type Placed, piecesOfRow, type Scene } from "../scene";
+import type { Placed, Scene } from "../scene";
 import { Scale } from "../view";
 
 /** Room between rows, in CSS pixels. */
@@ -20,9 +20,7 @@ export class Strips {
   private readonly places = new Map<number, number>();
 
   /** Makes the lines of pixels, unless they are there. `generation` changes whenever tiles have come. */
-  make(scene: Scene, lines: readonly Placed[], generation: number): void {
-    const ids = lines.flatMap(({ line }) => (line.row !== null && line.kind !== "counter" ? [line.row] : []));
-    const rows = [...new Set(ids)];
+  make(scene: Scene, rows: readonly number[], generation: number): void {
     const width = Math.max(Math.round(scene.width * scene.ratio), 1);
     const { start_ns, end_ns } = scene.scale.view;
     const key = `${width} ${start_ns} ${end_ns} ${generation} ${rows.join()}`;
@@ -34,7 +32,7 @@ export class Strips {
     const scale = new Scale(scene.scale.view, width);
     rows.forEach((row, nth) => {
       painter.begin();
-      for (const piece of piecesOfRow(scene.store, row, scale.view, scene.level)) {
+      for (const piece of scene.pieces.get(row) ?? []) {
         painter.add(piece, scale, scene.colours);
       }
       painter.finish(out, nth * 2 * width);
