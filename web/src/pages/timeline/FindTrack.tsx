@@ -24,7 +24,6 @@ export function FindTrack({ explore, isOpen, onClose }: { explore: Explore; isOp
           type="search"
           aria-label="Part of a track's name"
           value={text}
-          // biome-ignore lint/a11y/noAutofocus: the dialog was opened to type into this.
           autoFocus
           onInput={(event) => setText(event.currentTarget.value)}
         />

@@ -1,4 +1,4 @@
-import { effect, untracked } from "@preact/signals";
+import { computed, effect, untracked } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
@@ -21,12 +21,16 @@ import { Toolbar } from "./Toolbar";
 import { Tooltip } from "./Tooltip";
 import "./timeline.css";
 
+const version = computed(() => detail.value?.version ?? 0);
+const asked = computed(() => new Requests(runId.value, version.value));
+
 /** Everything that happened, by rank, device and thread, over time. */
 export default function TimelinePage() {
-  const run = runId.value;
-  const known = detail.value;
-  const version = known?.version ?? 0;
-  const requests = useMemo(() => new Requests(run, version), [run, version]);
+  return <Loaded requests={asked.value} />;
+}
+
+/** The rows of one version of a run; while they load, those of the version before stay. */
+function Loaded({ requests }: { requests: Requests }) {
   const [info, setInfo] = useState<{ requests: Requests; info: TimelineInfo } | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
@@ -45,7 +49,8 @@ export default function TimelinePage() {
   if (error) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
   if (!explore) return <Loading what="Laying out the timeline…" />;
   if (explore.groups.length === 0) return <Empty>Nothing was recorded that lasts: there is no timeline.</Empty>;
-  return <Stage key={`${explore.requests.run} ${explore.requests.version}`} explore={explore} />;
+  // A run that is read again keeps its canvas, and with it the focus and how far it is scrolled.
+  return <Stage key={explore.requests.run} explore={explore} />;
 }
 
 /** The canvas with what stands around it. */
