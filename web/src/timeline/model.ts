@@ -93,6 +93,8 @@ export interface Sums {
 export interface Found {
   readonly slices: number;
   readonly names: readonly { readonly name: string; readonly slices: number; readonly total_ns: number }[];
+  /** How many names there are in all. */
+  readonly name_count?: number;
   readonly histogram: readonly number[];
 }
 

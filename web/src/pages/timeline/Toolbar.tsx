@@ -94,7 +94,7 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
             ↓
           </button>
           {found.names.length > 0 && (
-            <Menu label={`${formatCount(found.names.length)} names`}>
+            <Menu label={`${formatCount(found.name_count ?? found.names.length)} names`}>
               <ul class="timeline-found">
                 {found.names.map(({ name, slices, total_ns }) => (
                   <li key={name}>

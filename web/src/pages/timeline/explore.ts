@@ -62,20 +62,28 @@ export class Explore {
   readonly groups: readonly KeyedGroup[];
   readonly allGroups: readonly KeyedGroup[];
   private readonly names: ReadonlyMap<number, string>;
-  readonly address = computed<TimelinePlace>(() => parseTimeline(place.value.params));
+  // By its text, so that whoever follows it hears of it only when it says something else.
+  private readonly addressText = computed(() => JSON.stringify(parseTimeline(place.value.params)));
+  readonly address = computed(() => JSON.parse(this.addressText.value) as TimelinePlace);
   readonly rank = computed(() => {
     const text = chosen("rank");
     return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
   });
-  readonly shown = computed<Shown>(() => {
+  private readonly shownText = computed(() => {
     const { open, shut, pins } = this.address.value;
-    return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank: this.rank.value };
+    return JSON.stringify([open, shut, pins, this.rank.value]);
+  });
+  readonly shown = computed<Shown>(() => {
+    const [open, shut, pins, rank] = JSON.parse(this.shownText.value) as [string[], string[], string[], number | null];
+    return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank };
   });
 
   private timeline: Timeline | null = null;
   private readonly stops: (() => void)[] = [];
   private aborts = new Map<string, AbortController>();
   private stepView: Span | null = null;
+  /** The window moves to what was just selected: Back takes both back at once. */
+  private isVisit = false;
   /** The selection as the address has it, once it is shown. */
   private selected = "";
 
@@ -156,12 +164,16 @@ export class Explore {
 
   // What the address says.
 
+  private hadView = false;
   private followView(): void {
     const { view } = this.address.value;
     const shown = untracked(() => this.view.value);
-    if (!view || !this.timeline || (shown && formatSpan(shown) === formatSpan(view))) return;
-    this.stepView = view;
-    this.timeline.go(view);
+    const hadView = this.hadView;
+    this.hadView = view !== null;
+    if (!this.timeline || (view && shown && formatSpan(shown) === formatSpan(view)) || (!view && !hadView)) return;
+    // An address without a window is where the timeline begins.
+    this.timeline.go(view ?? untracked(() => this.firstView()));
+    this.stepView = this.timeline.motion.goal;
   }
 
   private stepBefore: string | undefined | null = null;
@@ -243,7 +255,9 @@ export class Explore {
   /** The window has come to rest: the address has it, and Back comes here again when it was a large move. */
   readonly onRest = (view: Span): void => {
     this.view.value = view;
-    const isLarge = isStep(this.stepView, view);
+    const isLarge = isStep(this.stepView, view) && !this.isVisit;
+    if (this.isVisit) this.stepView = view;
+    this.isVisit = false;
     const known = this.address.peek().view;
     if (known ? formatSpan(known) === formatSpan(view) : !isLarge && this.isFirst(view)) return;
     if (isLarge) this.stepView = view;
@@ -297,6 +311,7 @@ export class Explore {
     const span = spanOf(slice);
     const next = revealing(timeline.motion.goal, span);
     const px = (span.end_ns - span.start_ns) / timeline.scale.ns_per_px;
+    this.isVisit = true;
     timeline.go(px < 1 ? around(span, 40) : next);
   }
 

@@ -14,6 +14,7 @@ export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
 
   for (const { line, top } of lines) {
     if (hovered?.line === line.key) outline(scene, top, line.height, hovered, theme.text, 1);
+    if (selected && line.kind === "projected") drawProjections(scene, line.row, selected, top, line.height);
     if (selected && line.row === selected.row && line.kind !== "density") {
       const span = { start_ns: selected.start_ns, dur_ns: selected.dur_ns };
       outline(scene, top, line.height, span, theme.ground, 4);
@@ -33,6 +34,16 @@ export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
     context.lineTo(x + 6, RULER_PX - 18);
     context.lineTo(x + 0.5, RULER_PX - 8);
     context.fill();
+  }
+}
+
+/** Where a selected range of the host is drawn on a device. */
+function drawProjections(scene: Scene, row: number | null, { id }: Slice, top: number, height: number): void {
+  for (const { tile, from_ns, to_ns } of scene.pieces.get(row ?? -1) ?? []) {
+    const at = tile.slice.indexOf(id);
+    const start_ns = tile.start_ns[at];
+    if (start_ns === undefined || start_ns > to_ns || start_ns + (tile.dur_ns[at] ?? 0) < from_ns) continue;
+    outline(scene, top, height, { start_ns, dur_ns: tile.dur_ns[at] ?? 0 }, scene.colours.theme.text, 2);
   }
 }
 
