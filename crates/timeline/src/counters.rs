@@ -1,6 +1,7 @@
 //! Values over time: what was sampled, and the memory that allocators counted.
 
 use crate::row::{Content, Values};
+use crate::timeline::within_reach;
 use crate::{RowId, Timeline};
 use serde::Serialize;
 use stepscope_base::Span;
@@ -43,6 +44,7 @@ impl CounterPart {
 impl Timeline {
     /// What counters did in `window`, in at most `points` parts. Rows that are no counters are left out.
     pub fn counters(&self, trace: &Trace, rows: &[RowId], window: Span, points: usize) -> Vec<CounterPart> {
+        let window = within_reach(window);
         let points = points.clamp(1, MAX_POINTS) as i64;
         let part_ns = (window.duration_ns().max(1) as u64).div_ceil(points as u64) as i64;
         let part_of = |row: &RowId| {

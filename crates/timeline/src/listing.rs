@@ -1,6 +1,7 @@
 //! What rows show, as a list: for those who cannot see the timeline.
 
 use crate::row::Content;
+use crate::timeline::within_reach;
 use crate::{Brief, RowId, Timeline};
 use stepscope_base::Span;
 use stepscope_trace::{SliceId, Trace};
@@ -8,6 +9,7 @@ use stepscope_trace::{SliceId, Trace};
 impl Timeline {
     /// The slices of `rows` that lie in `window` at least in part, by start; at most `limit`.
     pub fn list(&self, trace: &Trace, rows: &[RowId], window: Span, limit: usize) -> Vec<Brief> {
+        let window = within_reach(window);
         let mut found: Vec<(i64, SliceId)> = Vec::new();
         for row in rows {
             let Some(Content::Items(items)) = self.rows.get(*row as usize).map(|row| &row.content) else { continue };

@@ -1,5 +1,6 @@
 //! What lies in a stretch of time, summed up.
 
+use crate::timeline::within_reach;
 use crate::{Class, RowId, Timeline};
 use serde::Serialize;
 use stepscope_base::Span;
@@ -72,6 +73,7 @@ struct Sum {
 impl Timeline {
     /// What of `rows` lies in `window`, at most `limit` rows of sums. Without any `rows`, of all.
     pub fn sums(&self, trace: &Trace, rows: &[RowId], window: Span, by: SumBy, limit: usize) -> Sums {
+        let window = within_reach(window);
         let mut is_asked = vec![rows.is_empty(); self.rows.len()];
         for row in rows.iter().filter(|row| (**row as usize) < self.rows.len()) {
             is_asked[*row as usize] = true;

@@ -250,6 +250,11 @@ impl Timeline {
     }
 }
 
+/// The part of a window that can be computed with: no trace reaches beyond it.
+pub(crate) fn within_reach(window: Span) -> Span {
+    window.intersect(Span::new(-(1 << 61), 1 << 61))
+}
+
 /// What a person calls a track: what is on it, not what the system calls it.
 fn track_name(trace: &Trace, track: TrackId) -> String {
     let of = &trace.tracks[track.index()];
@@ -327,6 +332,20 @@ mod tests {
         let kinds = |kind: RowKind| timeline.rows.iter().filter(move |row| row.info.kind == kind);
         let slices: u64 = kinds(RowKind::Slices).map(|row| row.info.slices).sum();
         assert_eq!(slices, trace.slices.len() as u64);
+    }
+
+    #[test]
+    fn windows_may_be_of_any_size() {
+        let trace = drawn("rank 0 cpu 1 aab");
+        let timeline = Timeline::of(&trace);
+        let names = |start_ns, end_ns| {
+            let window = Span::new(start_ns, end_ns);
+            assert_eq!(timeline.counters(&trace, &[0], window, 10), []);
+            let list = timeline.list(&trace, &[0], window, 10).len();
+            assert_eq!(timeline.sums(&trace, &[], window, crate::SumBy::Name, 10).slices, list as u64);
+            list
+        };
+        assert_eq!([names(i64::MIN, i64::MAX), names(i64::MIN, 0), names(i64::MAX, i64::MIN)], [2, 0, 0]);
     }
 
     #[test]

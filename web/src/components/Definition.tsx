@@ -18,7 +18,7 @@ export function Definition({ analysis }: { analysis: string }) {
         aria-label={`What ${analysis} means`}
         onClick={() => setOpen(true)}
       >
-        ⓘ
+        <span aria-hidden="true">i</span>
       </button>
       <Dialog title={analysis} isOpen={isOpen} onClose={() => setOpen(false)}>
         {Object.entries(info.sections).map(([heading, text]) => (

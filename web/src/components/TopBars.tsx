@@ -14,10 +14,12 @@ interface Props {
   readonly name: string;
   readonly query?: Query;
   readonly count?: number;
+  /** True for what devices do; bars then have the colour of computing. */
+  readonly isDevice: boolean;
 }
 
 /** The rows with the largest values of a column, as bars. */
-export function TopBars({ analysis, by, name, query = [], count = 10 }: Props) {
+export function TopBars({ analysis, by, name, query = [], count = 10, isDevice }: Props) {
   const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
     ...selection.value,
     ...query,
@@ -35,7 +37,7 @@ export function TopBars({ analysis, by, name, query = [], count = 10 }: Props) {
   return (
     <figure>
       <figcaption>{label}</figcaption>
-      <BarList label={label} unit={column.unit} bars={shown} />
+      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} />
     </figure>
   );
 }

@@ -14,12 +14,12 @@ export function FindingsBanner() {
   const suspect = findings.filter((finding) => finding.severity === "suspect").length;
   if (severe + suspect === 0) return null;
   const said = [
-    severe > 0 && `${severe} ${severe === 1 ? "finding says" : "findings say"} that data is missing or contradictory`,
-    suspect > 0 && `${suspect} ${suspect === 1 ? "says" : "say"} that some numbers may be incomplete or doubtful`,
+    severe > 0 && `${severe} severe: data is missing or contradictory`,
+    suspect > 0 && `${suspect} suspect: some numbers may be incomplete or doubtful`,
   ];
   return (
     <details class={`banner ${severe > 0 ? "severe" : "suspect"}`}>
-      <summary>{said.filter(Boolean).join("; ")}</summary>
+      <summary>Findings: {said.filter(Boolean).join("; ")}</summary>
       <FindingList findings={findings.filter((finding) => finding.severity !== "info")} />
     </details>
   );

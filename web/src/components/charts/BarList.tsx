@@ -8,11 +8,18 @@ export interface Bar {
   readonly href?: string;
 }
 
+interface Props {
+  readonly label: string;
+  readonly unit: Unit;
+  readonly bars: readonly Bar[];
+  readonly isDevice: boolean;
+}
+
 /** Named values as horizontal bars, the longest as wide as there is room. */
-export function BarList({ label, unit, bars }: { label: string; unit: Unit; bars: readonly Bar[] }) {
+export function BarList({ label, unit, bars, isDevice }: Props) {
   const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
   return (
-    <ol class="bars" aria-label={label}>
+    <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
       {bars.map((bar, at) => (
         <li key={`${at} ${bar.name}`}>
           <span class="bar-name" title={bar.name}>

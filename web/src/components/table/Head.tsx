@@ -24,7 +24,7 @@ export function Head({ columns, sort, onSort }: Props) {
               title={`${column.name}: ${unitWords(column)}`}
             >
               <button type="button" onClick={() => onSort(column.name)}>
-                {column.label}
+                <span class="label">{column.label}</span>
                 <span aria-hidden="true">{order === "ascending" ? " ▲" : order === "descending" ? " ▼" : ""}</span>
               </button>
             </th>

@@ -10,7 +10,7 @@ const TEXT = 12;
 export function widthsOf(columns: readonly Column[]): { readonly each: readonly number[]; readonly sum: number } {
   const firstText = columns.findIndex((column) => column.unit === "text");
   const each = columns.map((column, at) => {
-    if (column.unit !== "text") return Math.max(NUMBER, column.label.length * 0.55 + 2);
+    if (column.unit !== "text") return Math.max(NUMBER, column.label.length * 0.55 + 3);
     return at === firstText ? FIRST_TEXT : TEXT;
   });
   return { each, sum: each.reduce((sum, width) => sum + width, 0) };

@@ -35,7 +35,7 @@ export default function Kernels() {
         <Choices label="A row is a" name="group" value={group} options={GROUPS} />
         <Choices label="Most" name="by" value={by} options={METRICS} />
       </div>
-      <TopBars analysis="kernels" by={by} name="name" query={query} />
+      <TopBars analysis="kernels" isDevice={true} by={by} name="name" query={query} />
       <Table
         key={group}
         analysis="kernels"

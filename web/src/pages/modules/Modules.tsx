@@ -36,12 +36,13 @@ export default function Modules() {
   const root = findModule(roots, chosen("root") ?? "");
   const shut = new Set(allChosen("shut"));
   const open = new Set(allChosen("open"));
-  for (const module of roots) if (!shut.has(module.path)) open.add(module.path);
+  // What stands at the top shows its children unasked.
+  for (const module of root ? [root] : roots) if (!shut.has(module.path)) open.add(module.path);
   const total = answer.value.page.total;
   if (roots.length === 0) return <Empty>No module ran in what was chosen.</Empty>;
 
   const toggle = (module: Module) => {
-    const isRoot = module.parent === null;
+    const isRoot = module === root || module.parent === null;
     const [name, known] = isRoot ? ["shut", allChosen("shut")] : ["open", allChosen("open")];
     const next = known.includes(module.path) ? known.filter((path) => path !== module.path) : [...known, module.path];
     choose({ [name as string]: next }, { replace: true });
@@ -85,7 +86,7 @@ export default function Modules() {
         onToggle={toggle}
         onChoose={zoom}
       />
-      <Table analysis="modules" title="All modules" hidden={["name", "depth", "parent"]} order={measure?.name ?? ""} />
+      <Table analysis="modules" title="All modules" hidden={["depth", "parent"]} order={measure?.name ?? ""} />
     </>
   );
 }

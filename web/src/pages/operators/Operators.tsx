@@ -55,7 +55,13 @@ export default function Operators() {
       {group === "module" && has?.modules === false && (
         <Empty>No modules were recorded: `stepscope record` records them without --no-modules.</Empty>
       )}
-      <TopBars analysis="operators" by={by} name={group === "category" ? "category" : "name"} query={query} />
+      <TopBars
+        analysis="operators"
+        isDevice={by.startsWith("device")}
+        by={by}
+        name={group === "category" ? "category" : "name"}
+        query={query}
+      />
       <Table
         key={group}
         analysis="operators"
