@@ -79,7 +79,8 @@ export class StripPainter {
       const share = busy < dur ? busy / dur : 1;
       const isSeveral = ((flags[at] as number) & FLAG_SEVERAL) !== 0;
       const tint = colours[at] as number;
-      let last = Math.ceil(right) - 1;
+      let last = right | 0;
+      if (last === right) last--;
       if (last >= width) last = width - 1;
       if (last <= first) {
         // Within one pixel. What has no length is there, too.
@@ -121,24 +122,20 @@ export class StripPainter {
    */
   finish(out: Uint32Array, at: number): void {
     const { width, cover, colour, several, edge } = this;
+    out.fill(0, at, at + 2 * width);
     for (let x = 0; x < width; x++) {
-      const part = cover[x] ?? 0;
-      if (part === 0) {
-        out[at + x] = 0;
-        out[at + width + x] = 0;
-        continue;
-      }
-      let alpha = opacityOf(part);
-      if (edge[x] === 1) alpha >>= 1;
-      const pixel = colour[x] ?? 0;
-      out[at + x] = ((alpha << 24) | pixel) >>> 0;
-      const foot = several[x] === 1 ? alpha >> 1 : alpha;
-      out[at + width + x] = ((foot << 24) | pixel) >>> 0;
+      const part = cover[x] as number;
+      if (part === 0) continue;
+      const alpha = edge[x] === 1 ? opacityOf(part) >> 1 : opacityOf(part);
+      const pixel = colour[x] as number;
+      out[at + x] = (alpha << 24) | pixel;
+      out[at + width + x] = ((several[x] === 1 ? alpha >> 1 : alpha) << 24) | pixel;
     }
   }
 }
 
 /** How opaque a pixel is of which this part is covered, 0 to 255. */
 export function opacityOf(part: number): number {
-  return part <= 0 ? 0 : Math.round(ALPHA_MIN + (255 - ALPHA_MIN) * Math.min(part, 1));
+  if (part >= 1) return 255;
+  return part <= 0 ? 0 : (ALPHA_MIN + 0.5 + (255 - ALPHA_MIN) * part) | 0;
 }
