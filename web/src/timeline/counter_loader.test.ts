@@ -35,9 +35,18 @@ test("moving a little asks nothing, what is superseded is given up", async () =>
 });
 
 test("heights begin at 0, also of values far above it, and negative ones have room", () => {
-  expect(rangeOf({ ...part(1), min: [5], max: [9] })).toEqual({ low: 0, high: 9 });
-  expect(rangeOf({ ...part(1), min: [-5], max: [-1] })).toEqual({ low: -5, high: 0 });
-  expect(rangeOf({ ...part(1), min: [0], max: [0] })).toEqual({ low: 0, high: 1 });
+  const view = { start_ns: 0, end_ns: 10 };
+  expect(rangeOf({ ...part(1), min: [5], max: [9] }, view)).toEqual({ low: 0, high: 9 });
+  expect(rangeOf({ ...part(1), min: [-5], max: [-1] }, view)).toEqual({ low: -5, high: 0 });
+  expect(rangeOf({ ...part(1), min: [0], max: [0] }, view)).toEqual({ low: 0, high: 1 });
+});
+
+test("heights are of what is shown: the samples in the window, and the one that holds when it begins", () => {
+  const values = [9, 2, 3, 8];
+  const counter = { row: 1, time_ns: [0, 10, 20, 30], min: values, max: values, last: values };
+  expect(rangeOf(counter, { start_ns: 12, end_ns: 25 }).high).toBe(3);
+  expect(rangeOf(counter, { start_ns: 9, end_ns: 25 }).high).toBe(9);
+  expect(rangeOf(counter, { start_ns: 12, end_ns: 30 }).high).toBe(8);
 });
 
 test("a sample holds until the next", () => {

@@ -3,6 +3,7 @@
 import { formatBytes, formatCount, formatPlain, formatRatio } from "../../format/units";
 import type { CounterPart } from "../model";
 import type { Placed, Scene } from "../scene";
+import type { Span } from "../view";
 
 /** A counter's value in its unit. */
 export function counterText(value: number, unit: string | null): string {
@@ -11,12 +12,15 @@ export function counterText(value: number, unit: string | null): string {
   return Number.isInteger(value) ? formatCount(value) : formatPlain(value);
 }
 
-/** The lowest and highest value to be drawn; 0 is always among them, so that heights compare. */
-export function rangeOf(part: CounterPart): { low: number; high: number } {
+/** The lowest and highest value of the samples that a window shows; 0 is always among them, so that heights compare. */
+export function rangeOf(part: CounterPart, view: Span): { low: number; high: number } {
   let low = 0;
   let high = 0;
-  for (const value of part.min) if (value < low) low = value;
-  for (const value of part.max) if (value > high) high = value;
+  const first = Math.max(sampleAt(part.time_ns, view.start_ns), 0);
+  for (let at = first; at < part.time_ns.length && (part.time_ns[at] ?? 0) <= view.end_ns; at++) {
+    low = Math.min(low, part.min[at] ?? 0);
+    high = Math.max(high, part.max[at] ?? 0);
+  }
   return { low, high: high > low ? high : low + 1 };
 }
 
@@ -39,7 +43,7 @@ export function drawCounters(scene: Scene, lines: readonly Placed[]): void {
     if (line.row === null || line.kind !== "counter") continue;
     const part = scene.counters.get(line.row);
     if (!part || part.time_ns.length === 0) continue;
-    const { low, high } = rangeOf(part);
+    const { low, high } = rangeOf(part, scale.view);
     const height = line.height - 6;
     const y = (value: number) => top + 3 + height * (1 - (value - low) / (high - low));
     const zero = y(0);
