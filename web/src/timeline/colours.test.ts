@@ -8,6 +8,7 @@ const theme: Theme = {
   classes: CLASSES.map((_, nth) => [20 * nth, 100, 200]),
   ground: "#fff",
   band: "#eee",
+  header: "#def",
   line: "#ccc",
   text: "#111",
   faint: "#999",

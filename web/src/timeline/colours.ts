@@ -13,6 +13,7 @@ export interface Theme {
   readonly classes: readonly Rgb[];
   readonly ground: string;
   readonly band: string;
+  readonly header: string;
   readonly line: string;
   readonly text: string;
   readonly faint: string;

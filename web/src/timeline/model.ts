@@ -71,6 +71,8 @@ export interface SliceDetails {
   readonly launched: readonly Slice[];
   readonly module: readonly string[];
   readonly flows: readonly Flow[];
+  /** The event as its source has it; `null` where that cannot be had soon. */
+  readonly source_text: string | null;
 }
 
 export interface SumRow {

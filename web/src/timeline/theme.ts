@@ -15,6 +15,7 @@ export function readTheme(element: HTMLElement): Theme {
     classes: CLASSES.map((name) => parseRgb(colour(`class-${name}`))),
     ground: colour("page"),
     band: colour("panel"),
+    header: colour("chosen"),
     line: colour("line"),
     text: colour("text"),
     faint: colour("dim"),

@@ -7,7 +7,7 @@ import { drawCounters } from "./draw/counters";
 import { drawMinimap } from "./draw/minimap";
 import { drawNames } from "./draw/names";
 import { drawOverlay } from "./draw/overlay";
-import { drawGround, drawRuler } from "./draw/ruler";
+import { drawGround, drawHeaders, drawRuler } from "./draw/ruler";
 import { Strips } from "./draw/strips";
 import { type Hit, hitIn } from "./hit";
 import { type Measure, remembering } from "./labels";
@@ -299,6 +299,7 @@ export class Timeline {
     const pinned = lines.filter(isPinned);
     this.strips.make(scene, rows, this.generation);
     clipped(context, pinnedBottom, this.height, this.width, () => {
+      drawHeaders(scene, others);
       this.strips.draw(scene, others);
       drawCounters(scene, others);
       drawNames(scene, others, this.measure);

@@ -265,6 +265,27 @@ test("what is exported lies in the range", async () => {
   await close();
 });
 
+test("Perfetto gets the trace, once it listens", async () => {
+  const { page, context } = await open(browser, at(server.url, "timeline"));
+  await settled(page);
+  // What stands for Perfetto here does what it does: it answers when it listens, and takes a buffer.
+  const script = `onmessage = ({ data, source, origin }) => {
+    if (data === "PING") source.postMessage("PONG", origin);
+    else document.title = data.perfetto.title + " " + data.perfetto.buffer.byteLength;
+  }`;
+  await context.route("https://ui.perfetto.dev/**", (route) =>
+    route.fulfill({ contentType: "text/html", body: `<title>-</title><script>${script}</script>` }),
+  );
+  await page.getByText("Export", { exact: true }).click();
+  const [popup] = await Promise.all([
+    page.waitForEvent("popup"),
+    page.getByRole("button", { name: "Open in Perfetto" }).click(),
+  ]);
+  await popup.waitForFunction(() => document.title !== "-");
+  expect(Number((await popup.title()).split(" ").at(-1))).toBeGreaterThan(1000);
+  await context.close();
+});
+
 test("a slice of a link that is not there is said, and the page goes on", async () => {
   const { page } = await open(browser, at(server.url, "timeline?at=12345&at-rank=0&at-name=nothing"));
   await page.getByRole("alert").waitFor();

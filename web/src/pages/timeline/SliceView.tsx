@@ -28,6 +28,12 @@ export function SliceView({ explore }: { explore: Explore }) {
       <Facts explore={explore} details={details} />
       <Around explore={explore} details={details} />
       <Stack details={details} />
+      {details.source_text !== null && (
+        <details class="timeline-source">
+          <summary>As the recorded file has it</summary>
+          <pre>{details.source_text}</pre>
+        </details>
+      )}
     </div>
   );
 }

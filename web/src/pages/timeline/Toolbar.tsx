@@ -52,9 +52,9 @@ export function Toolbar({ explore, search, onFind, onList }: Props) {
 function lengthWords(explore: Explore): string {
   const view = explore.view.value;
   if (!view) return "";
-  const shown = `${formatNs(Math.round(view.end_ns - view.start_ns))} of ${formatNs(
-    Math.round(explore.info.span.end_ns - explore.info.span.start_ns),
-  )} shown`;
+  const { span } = explore.info;
+  const shown_ns = Math.min(view.end_ns, span.end_ns) - Math.max(view.start_ns, span.start_ns);
+  const shown = `${formatNs(Math.round(Math.max(shown_ns, 0)))} of ${formatNs(span.end_ns - span.start_ns)} shown`;
   return explore.isBehind.value ? `loading · ${shown}` : shown;
 }
 

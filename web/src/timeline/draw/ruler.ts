@@ -2,7 +2,7 @@
 
 import { fitting, type Measure } from "../labels";
 import { ticksOf } from "../ruler";
-import { RULER_PX, type Scene } from "../scene";
+import { type Placed, RULER_PX, type Scene } from "../scene";
 
 const TICKS_PX = 20;
 
@@ -21,6 +21,18 @@ export function drawGround(scene: Scene): void {
   }
   context.fillStyle = theme.line;
   for (const tick of ticksOf(scale.view, width)) context.fillRect(Math.round(scale.x(tick.time_ns)), 0, 1, height);
+}
+
+/** Headers of groups, as their labels have them. */
+export function drawHeaders(scene: Scene, lines: readonly Placed[]): void {
+  const { context, width } = scene;
+  for (const { line, top } of lines) {
+    if (!line.isHeader) continue;
+    context.fillStyle = scene.colours.theme.header;
+    context.fillRect(0, top, width, line.height);
+    context.fillStyle = scene.colours.theme.line;
+    context.fillRect(0, top, width, 1);
+  }
 }
 
 /** The ruler itself, over whatever scrolls below it. */
