@@ -2,8 +2,8 @@
 
 import type { TimelineGroup, TimelineRow } from "./model";
 
-/** Heights in CSS pixels. */
-export const HEIGHTS = { header: 24, slices: 18, counter: 44 } as const;
+/** Heights in CSS pixels. A track has room for a button of 24 pixels: it stands on its first row, or on two. */
+export const HEIGHTS = { header: 24, track: 24, slices: 18, counter: 44 } as const;
 
 /** One line of the timeline. */
 export interface Line {
@@ -123,7 +123,7 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
     const row = canOpen && group.summary !== null ? group.summary : first.id;
     const kind = canOpen && group.summary !== null ? ("density" as const) : first.kind;
     const line = { ...base, key, label: group.name, isHeader: false, isOpen: canOpen ? false : null, row, kind };
-    return [{ ...line, height: HEIGHTS.slices }];
+    return [{ ...line, height: HEIGHTS.track }];
   }
   return rows.map((row, nth) => ({
     ...base,
@@ -133,7 +133,7 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
     isOpen: nth === 0 && canOpen ? true : null,
     row: row.id,
     kind: row.kind,
-    height: HEIGHTS.slices,
+    height: canOpen ? HEIGHTS.slices : HEIGHTS.track,
   }));
 }
 

@@ -55,6 +55,7 @@ const selected = (page: Page, name: string) => title(page).filter({ hasText: nam
 test("counts over all tiles of a level are the slices of the row, at every level", async () => {
   for (const run of [0, 1]) {
     const { groups, span } = (await (await asked(`api/runs/${run}/timeline`)).json()) as TimelineInfo;
+    const { version } = (await (await asked(`api/runs/${run}`)).json()) as { version: number };
     const rows = rowsOf(groups).filter(({ kind }) => kind === "slices");
     expect(rows.length).toBeGreaterThan(3);
     for (const level of [14, 20, 26]) {
@@ -62,7 +63,7 @@ test("counts over all tiles of a level are the slices of the row, at every level
       const counts = new Map<number, number>();
       const ids = rows.slice(0, 60).map(({ id }) => id);
       for (let first = 0; first < tiles; first += 4) {
-        const path = `api/runs/${run}/tiles?v=1&rows=${ids.join()}&level=${level}&first=${first}&count=4`;
+        const path = `api/runs/${run}/tiles?v=${version}&rows=${ids.join()}&level=${level}&first=${first}&count=4`;
         const blocks = decodeTiles(await (await asked(path)).arrayBuffer());
         blocks.forEach((tile, nth) => {
           const id = ids[Math.floor(nth / 4)] ?? -1;
@@ -187,10 +188,11 @@ test("keys go from slice to slice, mark, zoom and clear", async () => {
 });
 
 test("a link shows the same in another window", async () => {
-  const { page, close } = await open(browser, at(server.url, "timeline"));
+  const { page, close } = await open(browser, at(server.url, `timeline?q=${encodeURIComponent(someKernel().name)}`));
   await settled(page);
-  await page.keyboard.press(".");
+  await page.getByRole("button", { name: "Next hit" }).click();
   await title(page).waitFor();
+  await canvas(page).focus();
   await page.keyboard.press("f");
   await page.waitForURL(/view=/);
   await page.waitForTimeout(600);

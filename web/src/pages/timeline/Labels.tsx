@@ -6,15 +6,17 @@ import type { Explore } from "./explore";
 export function Labels({ explore }: { explore: Explore }) {
   const { lines, pinnedBottom } = explore.lines.value;
   const isPinned = ({ line }: Placed) => line.isPinned;
+  // The further rows of a track have no label; the first one's button reaches into them.
+  const labelled = lines.filter(({ line }) => line.label !== "");
   return (
     <div class="timeline-labels">
       <div class="timeline-label-area pinned" style={{ top: `${RULER_PX}px`, height: `${pinnedBottom - RULER_PX}px` }}>
-        {lines.filter(isPinned).map((each) => (
+        {labelled.filter(isPinned).map((each) => (
           <Label key={each.line.key} explore={explore} placed={each} above={RULER_PX} />
         ))}
       </div>
       <div class="timeline-label-area" style={{ top: `${pinnedBottom}px`, bottom: "0" }}>
-        {lines
+        {labelled
           .filter((each) => !isPinned(each))
           .map((each) => (
             <Label key={each.line.key} explore={explore} placed={each} above={pinnedBottom} />

@@ -27,7 +27,7 @@ import { formatSpan, formatTimeline, isStep, parseSpan, parseTimeline, type Time
 import type { Hovered } from "../../timeline/pointer";
 import type { Placed } from "../../timeline/scene";
 import { rowsOf, type Timeline } from "../../timeline/timeline";
-import { around, revealing, type Span } from "../../timeline/view";
+import { around, clampView, revealing, type Span } from "../../timeline/view";
 import type { Requests } from "./requests";
 
 /** What a range is of: everything, or some rows. */
@@ -81,7 +81,10 @@ export class Explore {
   private timeline: Timeline | null = null;
   private readonly stops: (() => void)[] = [];
   private aborts = new Map<string, AbortController>();
+  /** The window to which Back comes. */
   private stepView: Span | null = null;
+  /** The window that is shown when the address has none. */
+  private begin = "";
   /** The window moves to what was just selected: Back takes both back at once. */
   private isVisit = false;
   /** The selection as the address has it, once it is shown. */
@@ -119,6 +122,7 @@ export class Explore {
   join(timeline: Timeline): void {
     this.timeline = timeline;
     this.stepView = timeline.motion.goal;
+    this.begin = formatSpan(timeline.motion.goal);
     const follow = (act: () => void) => this.stops.push(effect(act));
     follow(() => timeline.setLayout(layoutOf(this.groups, this.shown.value)));
     follow(() => this.followView());
@@ -174,6 +178,7 @@ export class Explore {
     // An address without a window is where the timeline begins.
     this.timeline.go(view ?? untracked(() => this.firstView()));
     this.stepView = this.timeline.motion.goal;
+    if (!view) this.begin = formatSpan(this.stepView);
   }
 
   private stepBefore: string | undefined | null = null;
@@ -255,19 +260,13 @@ export class Explore {
   /** The window has come to rest: the address has it, and Back comes here again when it was a large move. */
   readonly onRest = (view: Span): void => {
     this.view.value = view;
-    const isLarge = isStep(this.stepView, view) && !this.isVisit;
-    if (this.isVisit) this.stepView = view;
-    this.isVisit = false;
     const known = this.address.peek().view;
-    if (known ? formatSpan(known) === formatSpan(view) : !isLarge && this.isFirst(view)) return;
-    if (isLarge) this.stepView = view;
+    const isLarge = !this.isVisit && isStep(this.stepView, view);
+    if (isLarge || this.isVisit) this.stepView = view;
+    this.isVisit = false;
+    if (formatSpan(view) === (known ? formatSpan(known) : this.begin)) return;
     choose(formatTimeline({ view }), { replace: !isLarge });
   };
-
-  private isFirst(view: Span): boolean {
-    const first = this.stepView;
-    return first !== null && formatSpan(first) === formatSpan(view);
-  }
 
   /** Selects a slice by its number, as the canvas and lists have it. */
   select(slice: number, isRevealed = false): void {
@@ -285,9 +284,10 @@ export class Explore {
     this.selected = JSON.stringify([start_ns, rank, name]);
     batch(() => {
       this.details.value = details;
-      choose(formatTimeline({ at: { start_ns, rank, name } }), {
-        replace: this.address.peek().at?.start_ns === start_ns,
-      });
+      const known = this.address.peek().at;
+      if (known?.start_ns !== start_ns || known.rank !== rank || known.name !== name) {
+        choose(formatTimeline({ at: { start_ns, rank, name } }));
+      }
       this.told.value = `${name}, ${this.rowName(details.slice.row)}`;
     });
     if (isRevealed) this.reveal(details.slice);
@@ -376,7 +376,8 @@ export class Explore {
     const slice = this.details.peek()?.slice;
     const range = this.range.peek();
     const goals = [slice ? around(spanOf(slice)) : null, range ? around(range, 0.05) : null];
-    const all = [...goals, around(this.info.focus, 0.01), around(this.info.span, 0.01)].filter((goal) => goal !== null);
+    const found = [...goals, around(this.info.focus, 0.01), around(this.info.span, 0.01)];
+    const all = found.flatMap((goal) => (goal ? clampView(goal, this.info.span) : []));
     const now = timeline.motion.goal;
     const isThere = (goal: Span) => !isStep(now, goal) && Math.abs(goal.start_ns - now.start_ns) < length(now) / 50;
     const at = all.findIndex(isThere);
