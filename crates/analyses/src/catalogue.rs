@@ -103,6 +103,7 @@ pub fn catalogue() -> &'static [Analysis] {
         modules,
         roofline,
         kernels,
+        kernel_durations,
         launch_statistics,
         queue_length,
         graphs,

@@ -24,6 +24,7 @@ mod host_threads;
 mod idle;
 pub mod idle_causes;
 pub mod idle_gaps;
+pub mod kernel_durations;
 pub mod kernels;
 pub mod launch_statistics;
 pub mod memory_curve;

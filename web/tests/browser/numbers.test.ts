@@ -23,6 +23,7 @@ const TABLES = [
   ["modules", "All modules", "modules", []],
   ["overview", "How well devices are used", "gpu_utilization", []],
   ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
+  ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
   ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
 ] as const;
 
@@ -96,8 +97,23 @@ describe.each(INPUTS)("%s", (input) => {
       );
     }
     for (const finding of expected.findings) {
-      expect(await page.getByText(finding.says).first().isVisible()).toBe(true);
+      const listed = page.getByRole("region", { name: "Findings" }).getByText(finding.says);
+      expect(await listed.isVisible()).toBe(true);
     }
+    await close();
+  });
+
+  test("the histogram of a kernel has its runs", async () => {
+    const rows = analyze("kernel_durations", input).results;
+    const first = rows[0];
+    if (!first) return;
+    const { page, close } = await open(browser, at(server.url, "kernels"));
+    await settled(page);
+    const figure = page.getByRole("img", { name: `Runs of ${first.name} by duration`.slice(0, 60) });
+    const titles = await figure.locator("title").allTextContents();
+    const counts = titles.map((title) => Number(/: ([\d,]+) runs?$/.exec(title)?.[1]?.replaceAll(",", "")));
+    const expected = rows.filter((row) => row.name === first.name && row.kind === first.kind);
+    expect(counts.filter((count) => count > 0)).toEqual(expected.map((row) => row.count));
     await close();
   });
 
