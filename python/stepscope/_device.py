@@ -138,7 +138,9 @@ def _begin(kind):
             if _state["wanted"] == "on":
                 _device_session.begin()
         else:
-            _recorder.device_start(_native_options(kind))
+            remarks = (_recorder.device_start(_native_options(kind)) or {}).get("remarks")
+            if remarks:
+                _recorder.set_fact("device_remarks", "\n".join(remarks))
     except Exception as error:
         _refuse(str(error))
     else:
@@ -146,13 +148,16 @@ def _begin(kind):
 
 
 def _native_options(kind):
-    options = _state["options"]
+    from stepscope import _other_profilers
+
+    torch, options = _state["torch"], _state["options"]
+    # PyTorch's profiler stays subscribed once it has run; while it runs, ours does not.
+    has_run = _state["has_seen_other"] or _other_profilers.has_run(torch) and not _other_profilers.is_running()
     return {
         "kind": kind,
-        "libraries": _device_libraries.libraries(kind, _state["torch"]),
+        "libraries": _device_libraries.libraries(kind, torch),
         "ranges": options.nvtx,
-        # PyTorch's profiler stays subscribed once it has run; while it runs, ours does not.
-        "others_are_idle": _state["has_seen_other"],
+        "others_are_idle": has_run and not _device_libraries.tool(),
         **({} if options.counters else {"sample_period_ms": 0}),
     }
 

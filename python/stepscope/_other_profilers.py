@@ -57,6 +57,17 @@ def watch(torch):
     _wrap_claim(torch.autograd.profiler)
 
 
+def has_run(torch):
+    """Whether PyTorch's own profiler was ever used in this process, also before anybody watched."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    return bool(_recorder.is_kineto_used(folder))
+
+
+def is_running():
+    """Whether it runs now, on any thread; to be asked once it is watched."""
+    return _state["is_other_enabled"]
+
+
 def claim_enabled(torch, is_recording):
     """Say to compiled code that a profiler runs: only then does it set its ranges."""
     _state["is_recording"] = is_recording

@@ -65,7 +65,7 @@ def fake_gpu():
 @contextmanager
 def ready(torch, _):
     fake = fake_gpu()
-    gpu = fake.Gpu(Path(os.environ["STEPSCOPE_CUPTI"]).parent, os.environ["FAKE_CUDA"])
+    gpu = fake.Gpu(Path(os.environ["STEPSCOPE_CUPTI"]).parent)
     gpu.set_clock(*CLOCK)
     gpu.use(0)
     _kept["gpu"] = gpu

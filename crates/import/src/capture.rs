@@ -9,6 +9,7 @@ mod device;
 mod devices;
 mod memory;
 mod torch_session;
+mod trouble;
 mod window;
 
 use crate::ImportError;
@@ -33,7 +34,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 15] = [
+const FACTS_OF_A_PROCESS: [&str; 16] = [
     "process_name",
     "rank",
     "local_rank",
@@ -49,6 +50,7 @@ const FACTS_OF_A_PROCESS: [&str; 15] = [
     "collectives_refused",
     "devices",
     "device_refused",
+    "device_remarks",
 ];
 
 /// Opens a run folder.
@@ -174,7 +176,7 @@ impl Placed<'_> {
         if capture.is_cut() {
             builder.set_cut(process);
         }
-        report(capture, builder);
+        trouble::report(capture, builder);
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
         let names: Vec<(StringId, SliceKind)> =
@@ -363,49 +365,4 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
         tracks.insert(ordinal, builder.add_track(track));
     }
     tracks
-}
-
-/// Turns what went wrong while recording into findings.
-fn report(capture: &Capture, builder: &mut TraceBuilder) {
-    let findings = &mut builder.findings;
-    let who = || format!("{} (pid {})", fact(capture, "process_name").unwrap_or("process"), capture.process.pid);
-    match capture.state {
-        State::Closed => {}
-        State::Running => findings.add(FindingCode::ProcessRunning, who),
-        State::Killed => findings.add(FindingCode::ProcessKilled, who),
-    }
-    window::report(capture, &who, findings);
-    if capture.dropped > 0 {
-        findings.add(FindingCode::DroppedRecords, || format!("{}: {}", who(), capture.dropped));
-        findings.add_count(FindingCode::DroppedRecords, capture.dropped - 1);
-    }
-    if capture.is_disk_full {
-        findings.add(FindingCode::DiskFull, who);
-    }
-    for damage in &capture.damaged {
-        findings.add(FindingCode::DamagedSegment, || format!("{}: {damage}", who()));
-    }
-    if let Some(reason) = fact(capture, "hook_refused") {
-        findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
-    }
-    if let Some(reason) = fact(capture, "stacks_refused") {
-        findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
-    }
-    if let Some(reason) = fact(capture, "inputs_refused") {
-        findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
-    }
-    memory::report(capture, &who, findings);
-    device::report(capture, &who, findings);
-    if let Some(reason) = fact(capture, "collectives_refused") {
-        findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
-    }
-    for option in
-        fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
-    {
-        findings.add(FindingCode::OptionNotRecorded, || option.to_string());
-    }
-    let is_unfinished = capture.events.iter().filter(|event| event.is_unfinished);
-    for event in is_unfinished {
-        findings.add(FindingCode::UnfinishedSlices, || format!("{} in {}", capture.names[event.name as usize], who()));
-    }
 }

@@ -5,10 +5,14 @@ use crate::{DeviceProfiler, Found, Refusal, Wanted, cuda, forked, rocm, xpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use stepscope_recorder as recorder;
 use stepscope_recorder::ForkLock;
 
 /// How long a caller waits for the vendor's library. It may hang, and the job must not.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// And how long a window of the flight recorder waits for what the library has complete.
+const PATIENCE_TO_KEEP: Duration = Duration::from_secs(2);
 
 static CURRENT: ForkLock<Option<Arc<Worker>>> = ForkLock::new(None);
 
@@ -51,6 +55,7 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
         return Err(is_forked());
     }
     forked::watch();
+    recorder::before_keeping(flush_to_keep);
     let worker = {
         let mut current = CURRENT.lock();
         match current.as_ref() {
@@ -76,9 +81,18 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
 
 /// Has what is complete written. Waits for it, but not for long.
 pub fn flush() {
+    flush_within(PATIENCE);
+}
+
+/// A window is about to be kept: what the device did last belongs to it.
+fn flush_to_keep() {
+    flush_within(PATIENCE_TO_KEEP);
+}
+
+fn flush_within(limit: Duration) {
     let worker = CURRENT.lock().clone();
     if let Some(worker) = worker {
-        worker.wish(Wish::Flush, PATIENCE);
+        worker.wish(Wish::Flush, limit);
     }
 }
 
