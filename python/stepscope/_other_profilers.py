@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 
-from stepscope import _device, _recorder
+from stepscope import _device, _device_others, _recorder
 from stepscope._say import say
 
 # What starts, stops or changes a profiler of the calling thread, and where programs find it.
@@ -57,17 +57,6 @@ def watch(torch):
     _wrap_claim(torch.autograd.profiler)
 
 
-def has_run(torch):
-    """Whether PyTorch's own profiler was ever used in this process, also before anybody watched."""
-    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
-    return bool(_recorder.is_kineto_used(folder))
-
-
-def is_running():
-    """Whether it runs now, on any thread; to be asked once it is watched."""
-    return _state["is_other_enabled"]
-
-
 def claim_enabled(torch, is_recording):
     """Say to compiled code that a profiler runs: only then does it set its ranges."""
     _state["is_recording"] = is_recording
@@ -90,6 +79,7 @@ def _wrap_claim(profiler):
     if set_enabled is None:
         return
     _state["is_other_enabled"] = bool(getattr(profiler, "_is_profiler_enabled", False))
+    _device_others.note_unseen(_state["is_other_enabled"])
 
     @functools.wraps(set_enabled)
     def set_enabled_beside_us(enable):
@@ -103,8 +93,8 @@ def _beside_us(function):
     @functools.wraps(function)
     def with_empty_slot(*args, **kwargs):
         _recorder.step_aside()
-        _tell(_device.give_way, function.__name__, kwargs.get("activities", args[1] if len(args) > 1 else ()))
-        has_failed = True
+        has_begun = _tell(_device.give_way, function.__name__)
+        has_failed, result = True, None
         try:
             result = function(*args, **kwargs)
             has_failed = False
@@ -112,7 +102,7 @@ def _beside_us(function):
         finally:
             _recorder.step_back()
             note_missing_memory()
-            _tell(_device.come_back, function.__name__, has_failed)
+            _tell(_device.come_back, function.__name__, has_failed, has_begun, result)
 
     for own in (with_empty_slot.__code__, _recorder.step_aside, _recorder.step_back):
         _recorder.hide(own)
@@ -122,6 +112,7 @@ def _beside_us(function):
 def _tell(listener, *arguments):
     """Only one profiler may listen to a device; whatever fails here must not fail in the other one."""
     try:
-        listener(*arguments)
+        return listener(*arguments)
     except Exception as error:
         say(f"not recording the GPU of process {os.getpid()}: {error}")
+        return False

@@ -46,7 +46,7 @@ def open_capture(run, torch, options):
     if is_new:
         _state["options"] = options
         _steps.begin()
-        _device.begin_capture()
+        _device.begin_capture(torch, options)
         _ring.start(options)
     if is_new and not _state["is_prepared"]:
         _state["is_prepared"] = True

@@ -27,7 +27,7 @@ enum { KINDS = 64, CALLS = 1024, FUNCTIONS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t version;
-static int64_t clock_offset_ns, clock_drift_ppm;
+static int64_t clock_offset_ns, clock_drift_ppm, callback_offset_ns;
 static size_t sizes[KINDS];
 static int is_size_given[KINDS];
 static int is_enabled[KINDS], is_call_on[3][CALLS];
@@ -91,12 +91,21 @@ static Code called(const char *name) {
 #define CALLED do { pthread_mutex_lock(&lock); Code code_ = called(__func__); pthread_mutex_unlock(&lock); \
                     if (code_) return code_; } while (0)
 
-static int64_t now(void) {
+static int64_t monotonic(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    int64_t ns = time.tv_sec * 1000000000LL + time.tv_nsec;
-    return ns + clock_offset_ns + (int64_t)((__int128)ns * clock_drift_ppm / 1000000);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
+
+// What CUPTI's clock says at a moment of the monotonic one.
+int64_t fake_at(int64_t ns) {
+    return ns + callback_offset_ns + clock_offset_ns + (int64_t)((__int128)ns * clock_drift_ppm / 1000000);
+}
+
+static int64_t now(void) { return fake_at(monotonic()); }
+
+// PyTorch's profiler gives CUPTI a clock of its own.
+static uint64_t other_clock(void) { return monotonic() / 2; }
 
 // What the tests ask for.
 void fake_version(uint32_t number) { version = number; }
@@ -119,8 +128,12 @@ int fake_is_call_on(uint32_t domain, uint32_t call) { return is_call_on[domain][
 int fake_mixed(void) { return mixed; }
 int fake_subscribers(void) { return subscribers_v1 + subscribers_v2; }
 int fake_buffers_out(void) { return buffers_out; }
-// Somebody else listens.
-void fake_other(int is_there) { subscribers_v1 += is_there ? 1 : -1; }
+// Somebody else listens, by a clock that stays when they do not.
+Code cuptiActivityRegisterTimestampCallback(uint64_t (*callback)(void));
+void fake_other(int is_there) {
+    subscribers_v1 += is_there ? 1 : -1;
+    cuptiActivityRegisterTimestampCallback(other_clock);
+}
 
 // Somebody else's sessions, as of PyTorch's own profiler: it subscribes for good with the first, and offers its buffers
 // anew with each.
@@ -140,6 +153,7 @@ static void other_complete(void *context, uint32_t stream, uint8_t *full, size_t
 void fake_other_begins(void) {
     if (!is_other_subscribed) subscribers_v1++, is_v1_used = 1;
     is_other_subscribed = 1;
+    cuptiActivityRegisterTimestampCallback(other_clock);
     request = other_request, complete = other_complete;
     is_enabled[10] = 1;
 }
@@ -276,6 +290,18 @@ Code cuptiUnsubscribe(Handle handle) {
 Code cuptiSetThreadIdType(uint32_t type) {
     CALLED;
     return type == 0 ? 0 : 1;
+}
+
+// What the callback says is ahead of the monotonic clock by as much as it is now.
+Code cuptiActivityRegisterTimestampCallback(uint64_t (*callback)(void)) {
+    CALLED;
+    if (!callback || subscribers_v2) return 14;
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < 9; i++) {
+        int64_t before = monotonic(), told = callback(), took = monotonic() - before;
+        if (took < shortest) shortest = took, callback_offset_ns = told - before - took / 2;
+    }
+    return 0;
 }
 
 Code cuptiActivityRegisterCallbacks(Request wanted, Complete given) {

@@ -129,6 +129,8 @@ class Scenario:
         end_ns = max(end for _, end in spans.values())
         last = end_ns + 1000
         self.call("cudaDeviceSynchronize", last, last + 700, main, None)
+        self.call("cudaStreamWaitEvent", last + 720, last + 740, main, None)
+        self.call("cudaEventSynchronize", last + 760, last + 780, main, None)
         self.planted.call("cudaGetDevice_v3020", last + 800, last + 810, main, 9001)
         self.planted.call("cuCtxGetCurrent", last + 820, last + 830, main, 9002, is_runtime=False)
         self.planted.wait(3, last, last + 600, 9003, 7)
@@ -172,7 +174,7 @@ class Scenario:
                 activity_type="cuda_runtime" if is_runtime else "cuda_driver",
                 flow_id=self.correlation,
                 flow_type=2,
-                flow_start=True,
+                flow_start=name != "cudaEventSynchronize",
             )
         )
         return linked, thread_id

@@ -91,24 +91,22 @@ class Gpu:
     def __init__(self, folder):
         self.cupti = ctypes.CDLL(str(Path(folder) / "libcupti.so"))
         self.cuda = ctypes.CDLL(str(Path(folder) / "libcuda.so.1"))
-        self.cupti.fake_now.restype = ctypes.c_int64
+        self.cupti.fake_now.restype = self.cupti.fake_at.restype = ctypes.c_int64
+        self.cupti.fake_at.argtypes = [ctypes.c_int64]
         self.cupti.fake_clock.argtypes = [ctypes.c_int64, ctypes.c_int64]
         self.cupti.fake_size.argtypes = [ctypes.c_uint32, ctypes.c_size_t]
         self.cupti.fake_drop.argtypes = self.cupti.fake_slow_flush.argtypes = [ctypes.c_size_t]
         self.cupti.fake_size_of.restype = ctypes.c_size_t
         self.sizes = {kind: self.cupti.fake_size_of(kind) for kind in KINDS}
-        self.clock = (0, 0)
         self._names = {}
 
     def set_clock(self, offset_ns, drift_ppm):
         """CUPTI's clock from now on: so much ahead of the monotonic clock, and so much faster."""
-        self.clock = (offset_ns, drift_ppm)
         self.cupti.fake_clock(offset_ns, drift_ppm)
 
     def at(self, monotonic_ns):
         """A moment on CUPTI's clock."""
-        offset_ns, drift_ppm = self.clock
-        return monotonic_ns + offset_ns + monotonic_ns * drift_ppm // 1_000_000
+        return self.cupti.fake_at(monotonic_ns)
 
     def use(self, *devices):
         """The program uses these devices, and no others."""

@@ -40,6 +40,32 @@ print(json.dumps([why, found, gpu.cupti.fake_other_ends(), gpu.cupti.fake_subscr
     assert (theirs, subscribers, mixed) == (12, 1, 0)
 
 
+def test_times_before_and_after_another_profiler_are_of_one_clock(libraries, tmp_path):
+    text = """
+_recorder.open(run, {})
+planted = []
+def kernel():
+    planted.append(time.monotonic_ns())
+    assert gpu.put(fake_gpu.KERNEL, start=planted[-1], end=planted[-1] + 50, correlation=len(planted), name="k") == 1
+for is_other_over in (False, True, True):
+    fake_gpu.start(others_are_idle=is_other_over)
+    kernel()
+    _recorder.device_flush()
+    kernel()
+    fake_gpu.stop()
+    # Who listens in between sets a clock of its own.
+    gpu.cupti.fake_other_begins()
+    gpu.cupti.fake_other_ends()
+_recorder.close()
+print(json.dumps(planted))
+"""
+    planted = execute(libraries, tmp_path / "run", text)
+    found = {row["correlation"]: row["start_ns"] for row in kernels(tmp_path / "run")}
+    offsets = [found[number] - at_ns for number, at_ns in enumerate(planted, 1)]
+    # What readings of several clocks differ by.
+    assert len(found) == 6 and max(offsets) - min(offsets) < 1_000_000
+
+
 PROGRAM = DEVICE + """
 from stepscope.profiler import profile
 %s
@@ -100,5 +126,6 @@ gpu.cupti.fake_other_begins()
 """
     environment = runs.environment(**fake_gpu.environment(libraries))
     result = runs.execute(*runs.script(text + "stock.stop()\n", libraries, tmp_path / "run"), env=environment)
-    assert kernels(tmp_path / "run") == []
-    assert "listens to CUPTI already" in result.stderr
+    assert kernels(tmp_path / "run") == [] and json.loads(result.stdout.splitlines()[-1]) == [1] * 4
+    (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
+    assert "torch.profiler had the device once" in example

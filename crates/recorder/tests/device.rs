@@ -30,7 +30,7 @@ fn overhead(at_ns: i64) -> DeviceRecord {
 fn scenarios() {
     let Some((scenario, run)) = scenario::asked() else { return };
     recorder::open(&run, &[]).expect("the capture opens");
-    recorder::device_clock(|| 1_000_000);
+    recorder::device_clock(|| Some(1_000_000));
     match scenario.as_str() {
         "many_names" => {
             for at in 0..NAMES as i64 {
@@ -47,7 +47,7 @@ fn scenarios() {
             recorder::close();
             recorder::open_ring(&run, &[], Some(WINDOW)).expect("the capture opens");
             recorder::set_fact("devices", "[{}]");
-            recorder::device_clock(|| 1_000_000_000);
+            recorder::device_clock(|| Some(1_000_000_000));
             let begun = Instant::now();
             // The device's clock runs on with the monotonic one, and is not read again.
             for at in 0.. {

@@ -92,6 +92,7 @@ impl DeviceProfiler for Cuda {
     fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
         let (mut cupti, path) = self.open(&wanted.libraries)?;
         cupti.subscribe(wanted.others_are_idle)?;
+        cupti.set_clock();
         POOL.open(wanted.buffer_limit_bytes);
         let enabled = cupti.register().and_then(|()| Enabled::enable(&cupti, wanted));
         let (enabled, mut remarks) = enabled.inspect_err(|_| POOL.close())?;

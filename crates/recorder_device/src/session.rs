@@ -51,6 +51,10 @@ pub fn start(kind: &str, wanted: &Wanted) -> Result<Found, Refusal> {
 /// # Errors
 /// Why it cannot be done.
 pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
+    start_within(PATIENCE, profiler, wanted)
+}
+
+fn start_within(patience: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
     if forked::is_forked() {
         return Err(is_forked());
     }
@@ -61,7 +65,7 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
         match current.as_ref() {
             Some(worker) if worker.is_over() => {}
             Some(worker) if worker.is_given_up() => {
-                return Err(Refusal("the devices' profiler hangs since it was stopped".into()));
+                return Err(Refusal("the devices' profiler hangs".into()));
             }
             Some(_) => return Err(Refusal("devices are recorded already".into())),
             None => {}
@@ -70,9 +74,11 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
             .ok_or_else(|| Refusal("the system has no thread left to record devices with".into()))?;
         Arc::clone(current.insert(worker))
     };
-    let started = worker.started(PATIENCE).unwrap_or_else(|| {
-        Err(Refusal(format!("the devices' profiler did not start within {} s", PATIENCE.as_secs())))
-    });
+    let Some(started) = worker.started(patience) else {
+        // It has been waited for long enough: what hangs as it starts would hang as it ends.
+        worker.give_up();
+        return Err(Refusal(format!("the devices' profiler did not start within {} s", patience.as_secs_f32())));
+    };
     if started.is_err() {
         end(&worker);
     }
@@ -132,3 +138,6 @@ pub(crate) fn after_fork(is_child: bool) {
         std::mem::forget(CURRENT.lock().take());
     }
 }
+
+#[cfg(test)]
+mod tests;

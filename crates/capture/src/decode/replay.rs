@@ -50,6 +50,11 @@ pub(super) struct EndElsewhere {
     pub(super) ns: i64,
 }
 
+/// The number within its group that a collective's record says.
+pub(super) fn sequence_number(record: &Record) -> Option<i64> {
+    record.word(1).checked_sub(1).map(|number| number as i64)
+}
+
 /// Whether replaying such a record makes an event.
 pub(super) fn begins_event(tag: Tag) -> bool {
     matches!(tag, Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText)
@@ -258,7 +263,7 @@ impl<'e> Replay<'_, 'e> {
     /// Says of the innermost range that it is a collective.
     fn describe(&mut self, description: u32, record: &Record) {
         if let Some((_, at)) = self.open.last() {
-            let sequence_number = record.word(1).checked_sub(1).map(|number| number as i64);
+            let sequence_number = sequence_number(record);
             self.records.events[*at].collective = Some(CollectiveOf { description, sequence_number });
         }
     }

@@ -40,15 +40,15 @@ pub fn device_report(report: &DeviceReport, name: Option<&str>) {
     });
 }
 
-/// Ties the clock of a device's profiler, which `read` reads in ns, to the capture's.
-pub fn device_clock(mut read: impl FnMut() -> i64) {
+/// Ties the clock of a device's profiler, which `read` reads in ns, to the capture's. Readings that fail do not count.
+pub fn device_clock(mut read: impl FnMut() -> Option<i64>) {
     let reading = |_| {
         let before = ticks();
-        let device_ns = read();
+        let device_ns = read()?;
         let after = ticks();
-        (after.wrapping_sub(before), before.wrapping_add(after.wrapping_sub(before) / 2), device_ns)
+        Some((after.wrapping_sub(before), before.wrapping_add(after.wrapping_sub(before) / 2), device_ns))
     };
-    let Some((_, at_ticks, device_ns)) = (0..CLOCK_READINGS).map(reading).min_by_key(|(took, ..)| *took) else {
+    let Some((_, at_ticks, device_ns)) = (0..CLOCK_READINGS).filter_map(reading).min_by_key(|(took, ..)| *took) else {
         return;
     };
     with_buffer(|buffer| {

@@ -139,6 +139,16 @@ impl Cupti {
         Ok(())
     }
 
+    /// Has CUPTI use the clock that it has by itself. PyTorch's profiler gives it another one, for ever: times of both
+    /// in one capture would be told by one line. Where it cannot be set, nobody else can set it either.
+    pub(super) fn set_clock(&self) {
+        // The second interface has no such function, and refuses that of the first.
+        if let (None, Some(set_clock)) = (self.second(), self.first.set_clock) {
+            // SAFETY: the callback lives for ever, never unwinds, and may be called on any thread.
+            unsafe { set_clock(callbacks::unix_ns) };
+        }
+    }
+
     /// Has buffers taken from the pool.
     pub(super) fn register(&self) -> Result<(), Refusal> {
         // SAFETY: the callbacks live for ever, never unwind, and may be called on any thread.

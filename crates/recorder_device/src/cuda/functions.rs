@@ -32,6 +32,7 @@ pub(super) struct First {
     pub(super) enable_runtime_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
     pub(super) enable_driver_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
     pub(super) set_thread_ids: Option<unsafe extern "C" fn(u32) -> Code>,
+    pub(super) set_clock: Option<unsafe extern "C" fn(callbacks::Clock) -> Code>,
 }
 
 /// The interface for many.
@@ -89,6 +90,7 @@ pub(super) unsafe fn first(library: Library) -> Result<First, Refusal> {
             enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi"),
             enable_driver_call: library.function(c"cuptiActivityEnableDriverApi"),
             set_thread_ids: library.function(c"cuptiSetThreadIdType"),
+            set_clock: library.function(c"cuptiActivityRegisterTimestampCallback"),
         })
     }
 }
