@@ -101,6 +101,7 @@ pub fn catalogue() -> &'static [Analysis] {
         gpu_utilization_curve,
         operators,
         modules,
+        source_lines,
         roofline,
         kernels,
         kernel_durations,
