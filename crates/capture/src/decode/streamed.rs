@@ -7,6 +7,7 @@ use super::parts::Records;
 use super::process::{ProcessRecords, is_of_process};
 use super::record::{Record, half_at, read_long, short_len, word_at};
 use crate::clock::{ClockPoint, TickClock, TickCursor};
+use crate::device::CompactReports;
 use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
 use crate::short::Begin;
 use crate::{CaptureError, Inputs, Thread, Window};
@@ -44,6 +45,8 @@ pub struct StreamedCapture {
     process: ProcessRecords,
     clock: TickClock,
     threads: Vec<StreamedThread>,
+    /// What devices' profilers reported.
+    reports: CompactReports,
     /// When ranges ended that began on another thread.
     ends_elsewhere: Vec<i64>,
 }
@@ -64,12 +67,16 @@ struct PartOnDisk {
     at: usize,
     end: usize,
     first_ticks: u64,
+    /// Whether a listener hears of any of its records.
+    is_heard: bool,
+    /// Its reports: from, to.
+    reports: (usize, usize),
 }
 
 impl StreamedCapture {
     /// The capture at `path`, of which only what was written up to now counts.
     ///
-    /// `None` for what has to be read as a whole: rings, files with damage, names that were lost, and work of devices.
+    /// `None` for what has to be read as a whole: rings, files with damage, and names that were lost.
     ///
     /// # Errors
     /// When the file cannot be read, is no capture, or is of a newer version.
@@ -97,13 +104,20 @@ impl StreamedCapture {
         let moments = if header.has_rate { scan.process.clock_points.as_slice() } else { &[] };
         let clock = TickClock::new(header.opened, moments.iter().copied());
         let ends_elsewhere = scan.ends_elsewhere.iter().map(|ticks| clock.monotonic_ns(*ticks)).collect();
+        let mut reports = scan.reports;
+        let mut threads = threads_of(scan.parts, &scan.threads, &mut reports);
+        let mut known: Vec<Thread> = threads.iter().map(|thread| thread.thread.clone()).collect();
+        let reports = super::device::finish_compact(reports, &scan.process, &clock, &mut known);
+        let added = known.drain(threads.len()..).map(|thread| StreamedThread { thread, parts: Vec::new() });
+        threads.extend(added);
         Ok(Some(Self {
             file,
             path: path.into(),
             segment_bytes: header.segment_bytes,
             opened_ns: header.opened.monotonic_ns,
             clock,
-            threads: threads_of(scan.parts, &scan.threads),
+            threads,
+            reports,
             process: scan.process,
             ends_elsewhere,
         }))
@@ -147,6 +161,12 @@ impl StreamedCapture {
         self.threads.iter().map(|thread| &thread.thread)
     }
 
+    /// What devices' profilers reported, in the order in which it was written, by the clock and the threads of the
+    /// capture.
+    pub fn reports(&self) -> &CompactReports {
+        &self.reports
+    }
+
     /// True when within `times` a range ended that began on another thread.
     pub fn has_ends_elsewhere(&self, times: &Range<i64>) -> bool {
         self.ends_elsewhere.iter().any(|at_ns| times.contains(at_ns))
@@ -173,7 +193,7 @@ impl StreamedCapture {
             // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
             let is_over = parts.get(at + 1).is_some_and(|next| begins_at(next) < times.start);
             let is_behind = at.checked_sub(1).is_some_and(|before| begins_at(&parts[before]) >= times.end);
-            if is_over || is_behind {
+            if is_over || is_behind || !part.is_heard {
                 continue;
             }
             file.seek(SeekFrom::Start((HEADER_BYTES + part.segment * self.segment_bytes) as u64)).map_err(io)?;
@@ -187,7 +207,10 @@ impl StreamedCapture {
 /// What is known of a thread.
 #[derive(Clone, Default)]
 struct Known {
+    /// The part that says the next two, and the system's number of the thread and its handle.
+    part: u32,
     tid: u64,
+    handle: u32,
     framework_thread: u64,
     /// The part that says its name, and the name.
     name: (u32, String),
@@ -200,6 +223,7 @@ struct Scan {
     parts: Vec<PartOnDisk>,
     /// By the thread's number in the file.
     threads: BTreeMap<u32, Known>,
+    reports: CompactReports,
     ends_elsewhere: Vec<u64>,
 }
 
@@ -212,44 +236,60 @@ impl Scan {
         }
         let (mut at, mut has_part) = (SEGMENT_HEADER_BYTES, false);
         while let Some(half) = half_at(segment, at).filter(|half| *half != 0) {
+            let mut is_heard = true;
             let len = match SHORT_LENS[usize::from(half as u8)] {
                 0 => {
                     let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
                     has_part |= record.tag == Tag::Thread;
-                    // What a device did is not heard of thread by thread.
-                    (record.tag != Tag::Device).then_some(())?;
-                    self.learn(&record, index, at);
+                    is_heard = self.learn(&record, index, at);
                     len
                 }
                 len => usize::from(len),
             };
             at += len;
             // A short record counts from the thread's.
-            self.parts.last_mut().filter(|_| has_part && at <= segment.len())?.end = at;
+            let part = self.parts.last_mut().filter(|_| has_part && at <= segment.len())?;
+            part.end = at;
+            part.is_heard |= is_heard;
+            part.reports.1 = self.reports.rows.len();
         }
         Some(())
     }
 
-    fn learn(&mut self, record: &Record, segment: usize, at: usize) {
+    /// Takes in what a long record says of the process; whether a listener hears of it.
+    fn learn(&mut self, record: &Record, segment: usize, at: usize) -> bool {
         match record.tag {
             Tag::Thread => {
                 let (ordinal, part) = record.halves(0);
-                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks: record.ticks });
+                let (first_ticks, reports) = (record.ticks, (self.reports.rows.len(), self.reports.rows.len()));
+                let is_heard = false;
+                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks, is_heard, reports });
                 let thread = self.threads.entry(ordinal).or_default();
-                thread.tid = u64::from(record.halves(1).0);
+                if part >= thread.part {
+                    let (tid, handle) = record.halves(1);
+                    (thread.part, thread.tid, thread.handle) = (part, u64::from(tid), handle);
+                }
                 thread.framework_thread = thread.framework_thread.max(record.word(2));
             }
             Tag::ThreadName => {
-                let Some(PartOnDisk { ordinal, part, .. }) = self.parts.last() else { return };
+                let Some(PartOnDisk { ordinal, part, .. }) = self.parts.last() else { return false };
                 let known = &mut self.threads.entry(*ordinal).or_default().name;
                 if *part >= known.0 {
                     *known = (*part, record.text(8, record.halves(0).0 as usize));
                 }
             }
-            Tag::EndElsewhere => self.ends_elsewhere.push(record.ticks),
-            tag if is_of_process(tag) => self.process.learn(record),
-            _ => {}
+            Tag::Device => self.reports.learn(|at| record.word(at)),
+            Tag::EndElsewhere => {
+                self.ends_elsewhere.push(record.ticks);
+                return true;
+            }
+            tag if is_of_process(tag) => {
+                self.process.learn(record);
+                return tag == Tag::InputsInPlace;
+            }
+            _ => return true,
         }
+        false
     }
 }
 
@@ -269,14 +309,26 @@ const SHORT_LENS: [u8; 256] = {
     lens
 };
 
-/// Threads by ordinal, each with its parts in order. Definitions that a ring carried over belong to none.
-fn threads_of(mut parts: Vec<PartOnDisk>, known: &BTreeMap<u32, Known>) -> Vec<StreamedThread> {
+/// Threads by ordinal, each with its parts in order, and so are then the reports. Definitions that a ring carried over
+/// belong to none.
+fn threads_of(
+    mut parts: Vec<PartOnDisk>,
+    known: &BTreeMap<u32, Known>,
+    reports: &mut CompactReports,
+) -> Vec<StreamedThread> {
     parts.sort_by_key(|part| (part.ordinal, part.part));
+    let has_reports = |part: &&PartOnDisk| part.reports.0 < part.reports.1;
+    let of_parts: Vec<_> = parts.iter().filter(has_reports).collect();
+    // Segments of two threads that write at the same time lie among each other.
+    if !of_parts.is_sorted_by_key(|part| part.reports.0) || of_parts.iter().any(|part| part.ordinal == NO_THREAD) {
+        let of_parts = of_parts.into_iter().filter(|part| part.ordinal != NO_THREAD);
+        reports.rows = of_parts.flat_map(|part| &reports.rows[part.reports.0..part.reports.1]).copied().collect();
+    }
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let thread = |(ordinal, parts): (u32, &[PartOnDisk])| {
-        let Known { tid, framework_thread, name: (_, name) } =
+        let Known { tid, handle, framework_thread, name: (_, name), .. } =
             known.get(&parts[0].ordinal).cloned().unwrap_or_default();
-        let thread = Thread { ordinal, tid, framework_thread, name, handle: 0 };
+        let thread = Thread { ordinal, tid, framework_thread, name, handle };
         StreamedThread { thread, parts: parts.to_vec() }
     };
     (0..).zip(of_threads).map(thread).collect()
