@@ -50,6 +50,15 @@ pub(super) struct Reported<'a> {
     nested: Vec<u32>,
 }
 
+/// A label on a stream.
+struct Annotation {
+    start_ns: i64,
+    end_ns: i64,
+    name: u32,
+    /// Start, end and row of the first of its reports.
+    first: (i64, i64, u32),
+}
+
 /// What one thread called.
 #[derive(Debug)]
 pub(super) struct LaunchedOn<'a> {
@@ -207,8 +216,7 @@ impl<'a> Reported<'a> {
     /// Labels on the device: on each stream from the first to the last of what was launched in them.
     fn annotations(&self) -> Vec<Group> {
         let mut numbers: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
-        // Start, end, name, and the first of the reports.
-        let mut found: Vec<(i64, i64, u32, (i64, i64, u32))> = Vec::new();
+        let mut found: Vec<Annotation> = Vec::new();
         for (at, row, kind) in self.rows() {
             let Kind::Work { device, stream } = kind else { continue };
             let Some(call) = self.by_number.get(row.correlation) else { continue };
@@ -216,18 +224,20 @@ impl<'a> Reported<'a> {
             if label == NO_ROW {
                 continue;
             }
-            let (start_ns, end_ns) = (row.start_ns, row.end_ns);
+            let (start_ns, end_ns, first) = (row.start_ns, row.end_ns, (row.start_ns, row.end_ns, at));
             let number = *numbers.entry((label, device, stream)).or_insert_with(|| {
-                found.push((start_ns, end_ns, self.label_names[label as usize], (start_ns, end_ns, at)));
+                let name = self.label_names[label as usize];
+                found.push(Annotation { start_ns, end_ns, name, first });
                 found.len() as u32 - 1
             });
-            let (start, end, _, first) = &mut found[number as usize];
-            (*start, *end, *first) = ((*start).min(start_ns), (*end).max(end_ns), (*first).min((start_ns, end_ns, at)));
+            let of = &mut found[number as usize];
+            (of.start_ns, of.end_ns) = (of.start_ns.min(start_ns), of.end_ns.max(end_ns));
+            of.first = of.first.min(first);
         }
         // As they would be numbered in a list.
-        found.sort_by_key(|(.., first)| *first);
+        found.sort_by_key(|of| of.first);
         let mut groups: FxHashMap<u32, Option<Group>> = FxHashMap::default();
-        for (number, (start_ns, end_ns, name, _)) in (0..).zip(found) {
+        for (number, Annotation { start_ns, end_ns, name, .. }) in (0..).zip(found) {
             let place = (start_ns, Reverse(end_ns), Source::Annotation, number);
             add(groups.entry(name).or_default(), name, true, place);
         }
