@@ -26,7 +26,8 @@ pub(super) fn finish(
         let told = format!("{} reports of a device's profiler whose clock was never read", reports.len());
         return (Vec::new(), Some(told));
     };
-    let mut naming = Naming::of(process.names.len(), threads);
+    let mut naming = Naming::of(threads);
+    keep_last_of_ranges(&mut reports);
     for report in &mut reports {
         place(&mut report.record, &clock, last_ns);
         naming.name(report, threads);
@@ -46,42 +47,42 @@ pub(super) fn finish_compact(
 ) -> CompactReports {
     let Some(clock) = device_clock(process, clock) else { return CompactReports::default() };
     let mut clock = clock.cursor();
-    let mut naming = Naming::of(process.names.len(), threads);
+    let mut naming = Naming::of(threads);
     let mut is_named = vec![false; reports.about.len()];
     for row in &mut reports.rows {
         row.start_ns = clock.monotonic_ns(row.start_ns as u64);
         row.end_ns = clock.monotonic_ns(row.end_ns as u64).max(row.start_ns);
         let about = row.about as usize;
         if !is_named[about] {
-            naming.name(&mut reports.about[about], threads);
+            let about_it = &mut reports.about[about];
+            if let Some(name) = about_it.record.name_mut() {
+                *name = name.filter(|id| (*id as usize) < process.names.len());
+            }
+            naming.name(about_it, threads);
             is_named[about] = true;
         }
     }
     reports
 }
 
-/// Gives reports the capture's names and threads in place of the device profiler's.
+/// Gives reports the capture's threads and PyTorch's types of devices.
 struct Naming {
-    names: usize,
     by_handle: HashMap<u32, u32>,
     by_tid: HashMap<u32, u32>,
 }
 
 impl Naming {
-    fn of(names: usize, threads: &[Thread]) -> Self {
+    fn of(threads: &[Thread]) -> Self {
         // A number of a thread that ended may be given to a later one: nothing tells them apart.
         let known = threads.iter().filter(|thread| thread.handle != 0);
         let by_handle = known.map(|thread| (thread.handle, thread.ordinal)).collect();
         let known = threads.iter().filter(|thread| thread.tid != 0);
         let by_tid = known.map(|thread| (thread.tid as u32, thread.ordinal)).collect();
-        Self { names, by_handle, by_tid }
+        Self { by_handle, by_tid }
     }
 
     /// A thread that is not among `threads` is added to them.
     fn name(&mut self, report: &mut DeviceReport, threads: &mut Vec<Thread>) {
-        if let Some(name) = report.record.name_mut() {
-            *name = name.filter(|id| (*id as usize) < self.names);
-        }
         if let Some(thread) = report.record.thread_mut() {
             let named = *thread;
             let is_tid = names_threads_by_tid(report.device_type);
@@ -104,8 +105,28 @@ fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock
     Some(TickClock::new(before, moments.iter().map(|(ns, monotonic_ns)| at(*ns, *monotonic_ns)).chain([after])))
 }
 
+/// A range is told while it is open, lest it be lost, and again once it has ended: the second holds.
+fn keep_last_of_ranges(reports: &mut Vec<DeviceReport>) {
+    let range = |report: &DeviceReport| match report.record {
+        DeviceRecord::Range(range) => Some(((range.start_ns, range.id, range.thread), range.end_ns == 0)),
+        _ => None,
+    };
+    let open = reports.iter().filter_map(range).filter(|(_, is_open)| *is_open);
+    let mut open: HashMap<_, bool> = open.map(|(key, _)| (key, false)).collect();
+    if open.is_empty() {
+        return;
+    }
+    for (key, _) in reports.iter().filter_map(range).filter(|(_, is_open)| !is_open) {
+        open.entry(key).and_modify(|has_end| *has_end = true);
+    }
+    reports.retain(|report| range(report).is_none_or(|(key, is_open)| !is_open || !open[&key]));
+}
+
 fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {
     let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
+    if let DeviceRecord::Range(range) = record {
+        range.id = 0;
+    }
     if let Some((start_ns, end_ns)) = record.span_mut() {
         *start_ns = clock.monotonic_ns(*start_ns as u64);
         *end_ns = if is_open { last_ns } else { clock.monotonic_ns(*end_ns as u64) };

@@ -1,7 +1,7 @@
 //! Reports without what no sum needs: when each was, and once for many what they are about.
 
 use super::words::kind;
-use super::{DeviceReport, decode};
+use super::{DeviceReport, decode, lengths};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -33,23 +33,28 @@ pub struct CompactReports {
 type Key = (u64, u64, u64);
 
 impl CompactReports {
-    /// Adds the report whose words after its first one `word` gives.
+    /// Adds the report whose words after its first one `word` gives; `None` when its name stands in the record, which is
+    /// not looked at here.
     #[inline]
-    pub(crate) fn learn(&mut self, word: impl Fn(usize) -> u64) {
+    pub(crate) fn learn(&mut self, word: impl Fn(usize) -> u64) -> Option<()> {
         let low = |at: usize| word(at) & u64::from(u32::MAX);
         let high = |at: usize| word(at) >> 32;
         let head = word(0) & 0xffff;
+        if head as u8 != kind::RANGE && lengths(word(0)).1 > 0 {
+            return None;
+        }
         let (key, correlation) = match head as u8 {
             kind::KERNEL | kind::COPY | kind::FILL | kind::GRAPH => ((head, word(3), low(4) | high(6) << 32), high(4)),
             kind::CALL => ((head, word(3), low(4)), high(4)),
             kind::WAIT => ((head, word(3), low(5)), low(4)),
             kind::OVERHEAD | kind::RANGE => ((head, word(3), 0), 0),
-            _ => return,
+            _ => return Some(()),
         };
         let known = self.known.get(&key).copied();
-        let Some(about) = known.or_else(|| self.add(key, word(0), &word)) else { return };
+        let Some(about) = known.or_else(|| self.add(key, word(0), &word)) else { return Some(()) };
         let (start_ns, end_ns) = (word(1) as i64, word(2) as i64);
         self.rows.push(CompactReport { start_ns, end_ns, correlation: correlation as u32, about });
+        Some(())
     }
 
     #[cold]
@@ -96,7 +101,7 @@ mod tests {
         let mut reports = CompactReports::default();
         for record in records {
             let words = encode(record, 1);
-            reports.learn(|at| words.as_slice().get(at).copied().unwrap_or(0));
+            reports.learn(|at| words.as_slice().get(at).copied().unwrap_or(0)).expect("its name has an id");
         }
         reports
     }
@@ -138,7 +143,7 @@ mod tests {
         let wait = |kind, stream, event| {
             DeviceRecord::Wait(Wait { kind, stream, event, context: 1, correlation: 8, ..Wait::default() })
         };
-        let range = DeviceRecord::Range(Range { name: Some(3), start_ns: 1, end_ns: 0, thread: 7 });
+        let range = DeviceRecord::Range(Range { name: Some(3), start_ns: 1, thread: 7, ..Range::default() });
         let reports = learned(&[
             kernel(1, 7, 1),
             kernel(1, 7, 2),
@@ -163,6 +168,13 @@ mod tests {
         let numbers: Vec<u32> = reports.rows.iter().map(|row| row.correlation).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 1, 2, 3, 9, 9, 8, 8, 8, 8, 0, 0]);
         assert_eq!((reports.rows[0].start_ns, reports.rows[4].start_ns, reports.rows[14].end_ns), (10, -3, 0));
+    }
+
+    #[test]
+    fn names_that_stand_in_records_are_left_to_the_whole_capture() {
+        let words = encode(&kernel(1, 7, 1), 1).with_text(5);
+        let mut reports = CompactReports::default();
+        assert_eq!(reports.learn(|at| words.as_slice().get(at).copied().unwrap_or(0)), None);
     }
 
     #[test]

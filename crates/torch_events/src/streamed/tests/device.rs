@@ -85,7 +85,7 @@ fn report() -> impl Strategy<Value = Report> {
         DeviceRecord::Overhead(Overhead { name, start_ns, end_ns: start_ns + len, thread })
     });
     let range = (100_i64..900, 70_u32..76).prop_map(|(start_ns, thread)| {
-        DeviceRecord::Range(Marked { name: None, start_ns, end_ns: start_ns + 5, thread })
+        DeviceRecord::Range(Marked { start_ns, end_ns: start_ns + 5, thread, ..Marked::default() })
     });
     let rest = prop_oneof![Just(DeviceRecord::EventRecorded(EventRecorded::default())), Just(DeviceRecord::Lost(3))];
     let record = prop_oneof![8 => work(), 8 => call(), 2 => wait(), 2 => overhead, 1 => range, 1 => rest];
