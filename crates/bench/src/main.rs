@@ -1,8 +1,10 @@
 //! `stepscope-bench`: traces to measure with, and what measures import and analyses on them.
 
 mod analyze;
+mod averages;
 mod compare;
 mod describe;
+mod device_capture;
 mod generate;
 mod generator;
 mod import;
@@ -34,6 +36,10 @@ enum Command {
     Analyze(analyze::Arguments),
     /// What happens to a raw capture after the recording: each stage's time
     Recorded(recorded::Arguments),
+    /// The table of operators of a raw capture: time and memory
+    Averages(averages::Arguments),
+    /// Write a raw capture of operators that launch kernels
+    GenerateCapture(device_capture::Arguments),
     /// Unpack gzipped files with the gzip library alone
     Inflate(inflate::Arguments),
     /// Ours and its peers on the same generated traces
@@ -46,6 +52,8 @@ fn main() -> ExitCode {
         Command::Import(arguments) => import::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
         Command::Recorded(arguments) => recorded::run(&arguments),
+        Command::Averages(arguments) => averages::run(&arguments),
+        Command::GenerateCapture(arguments) => device_capture::run(&arguments),
         Command::Inflate(arguments) => inflate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
     };

@@ -378,6 +378,8 @@ impl DeviceRecord {
     }
 }
 
+mod compact;
 mod words;
 
+pub use compact::{CompactReport, CompactReports};
 pub use words::{Words, decode, encode, lengths};

@@ -7,10 +7,10 @@ mod names;
 
 pub(crate) use annotations::Annotation;
 pub use columns::{DeviceColumns, activity};
+pub(crate) use names::Names;
 
 use crate::NO_ROW;
 use crate::tree::Placed;
-use names::Names;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_capture::device::{DeviceRecord, Wait, WaitKind, Work};
 use stepscope_capture::{Capture, DeviceReport, Event};
@@ -20,7 +20,7 @@ use stepscope_run::HiddenDevice;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// By report: the name that it is listed by, [`NO_ROW`] for what is not listed. Names that the capture does not have
-    /// count from the end of its own.
+    /// count from the end of its own and the one for all steps.
     names: Vec<u32>,
     /// Those names.
     pub(crate) texts: Vec<String>,

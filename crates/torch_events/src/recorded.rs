@@ -140,8 +140,8 @@ impl<'a> Recorded<'a> {
         let (thread, name, start_ns, end_ns, is_nested) = match self.item(item) {
             Item::Report(report) => {
                 let placed = self.reports.placed(item as usize - self.host_ranges(), report);
-                let beyond = 1 + MEMORY.len() as u32 + self.calls.module_names().len() as u32;
-                let name = if placed.name < any_step { placed.name } else { placed.name + beyond };
+                let beyond = MEMORY.len() as u32 + self.calls.module_names().len() as u32;
+                let name = if placed.name <= any_step { placed.name } else { placed.name + beyond };
                 (placed.thread, name, placed.start_ns, placed.end_ns, placed.is_nested)
             }
             Item::Annotation(of) => (of.thread, self.placed(of.label).name, of.start_ns, of.end_ns, false),

@@ -6,15 +6,21 @@
 //! end A                       with one child only, of A's name, A would stand for it
 //! ```
 //!
+//! What devices' profilers reported is kept in few columns, calls among the ranges of their threads.
+//!
 //! What [`Events`](crate::Events) would list differently, since there only times count, is left to it: ranges that take
 //! no time, clocks that go back, ranges that overlap or end on another thread. So this changes how fast averages are
 //! there, never what they are.
 
+mod device;
 mod groups;
+mod launched;
 mod thread;
+mod tree;
 
-use crate::{Grouping, NamedAverage};
-use groups::in_order;
+use crate::{Grouping, NamedAverage, recorded};
+use device::Reported;
+use groups::{Groups, in_order};
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::StreamedCapture;
@@ -36,25 +42,38 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
         return None;
     }
     let threads: Vec<_> = capture.threads().cloned().collect();
-    let asked = Asked::new(&capture, cut, spans.clone(), &threads, grouping);
+    let listed = recorded::listed(capture.names());
+    let asked = Asked::new(cut, spans.clone(), &threads, grouping, &listed);
+    let mut reported = Reported::of(&capture, cut, &spans, &listed);
+    let names = capture.names().len() + 1 + reported.texts.len();
     // What is open at the end may have ended elsewhere later: then it has no place in the tree.
     let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));
     let mut shown = Vec::new();
     for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads)) {
-        let (times, is_sure) = match is_shown {
-            ThreadShown::Yes => (times.clone(), true),
+        let mut of_thread = None;
+        if is_shown != ThreadShown::No {
+            let is_sure = is_shown == ThreadShown::Yes;
             // Whether it ever ran a backward pass for the thread that is asked for.
-            ThreadShown::IfBackward => (Range { start: i64::MIN, end: i64::MAX }, false),
-            ThreadShown::No => continue,
-        };
-        let mut averages = ThreadAverages::new(&asked);
-        capture.listen(thread, &times, &mut averages).ok()?;
-        if is_sure || averages.has_backward() || averages.has_given_up() {
-            averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere)?;
-            shown.push(averages);
+            let times = if is_sure { times.clone() } else { Range { start: i64::MIN, end: i64::MAX } };
+            let mut averages = ThreadAverages::new(&asked, names, reported.on_thread(thread));
+            capture.listen(thread, &times, &mut averages).ok()?;
+            if is_sure || averages.has_backward() || averages.has_given_up() {
+                averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere)?;
+                of_thread = Some(averages.tree.groups);
+            }
         }
+        // What devices did and the calls of their runtime are shown of all threads.
+        if of_thread.is_none()
+            && let Some(launched) = reported.on_thread(thread)
+        {
+            let mut averages = ThreadAverages::new(&asked, names, Some(launched));
+            averages.finish(i64::MAX, false, false)?;
+            of_thread = Some(averages.tree.groups);
+        }
+        shown.push(of_thread.map_or(Vec::new(), Groups::into_groups));
     }
-    Some(in_order(shown.into_iter().map(|thread| thread.groups), &capture, grouping))
+    shown.push(reported.groups(cut.hides.device.annotations));
+    Some(in_order(shown.into_iter(), &capture, &reported.texts, grouping))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::process::ProcessRecords;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::device::{DeviceRecord, DeviceReport, as_pytorch_says, names_threads_by_tid};
+use crate::device::{CompactReports, DeviceRecord, DeviceReport, as_pytorch_says, names_threads_by_tid};
 use std::collections::HashMap;
 
 /// Beyond its first and its last moment the device's clock runs as the monotonic clock does: two moments that lie near
@@ -26,24 +26,71 @@ pub(super) fn finish(
         let told = format!("{} reports of a device's profiler whose clock was never read", reports.len());
         return (Vec::new(), Some(told));
     };
-    let mut by_handle: HashMap<u32, u32> = HashMap::new();
-    // A number of a thread that ended may be given to a later one: nothing tells them apart.
-    by_handle.extend(threads.iter().filter(|thread| thread.handle != 0).map(|thread| (thread.handle, thread.ordinal)));
-    let mut by_tid: HashMap<u32, u32> = HashMap::new();
-    by_tid.extend(threads.iter().filter(|thread| thread.tid != 0).map(|thread| (thread.tid as u32, thread.ordinal)));
+    let mut naming = Naming::of(threads);
     keep_last_of_ranges(&mut reports);
     for report in &mut reports {
         place(&mut report.record, &clock, last_ns);
-        if let Some(thread) = report.record.thread_mut() {
-            let named = *thread;
-            let known = if names_threads_by_tid(report.device_type) { &mut by_tid } else { &mut by_handle };
-            *thread = *known.entry(named).or_insert_with(|| add_thread(named, report.device_type, threads));
-        }
-        report.device_type = as_pytorch_says(report.device_type);
+        naming.name(report, threads);
     }
     // What is moved about is the keys, and not the reports.
     reports.sort_by_cached_key(|report| report.record.span());
     (reports, None)
+}
+
+/// The same of reports that are kept in little, which stay in the order in which they were written; none when they
+/// cannot be placed.
+pub(super) fn finish_compact(
+    mut reports: CompactReports,
+    process: &ProcessRecords,
+    clock: &TickClock,
+    threads: &mut Vec<Thread>,
+) -> CompactReports {
+    let Some(clock) = device_clock(process, clock) else { return CompactReports::default() };
+    let mut clock = clock.cursor();
+    let mut naming = Naming::of(threads);
+    let mut is_named = vec![false; reports.about.len()];
+    for row in &mut reports.rows {
+        row.start_ns = clock.monotonic_ns(row.start_ns as u64);
+        row.end_ns = clock.monotonic_ns(row.end_ns as u64).max(row.start_ns);
+        let about = row.about as usize;
+        if !is_named[about] {
+            let about_it = &mut reports.about[about];
+            if let Some(name) = about_it.record.name_mut() {
+                *name = name.filter(|id| (*id as usize) < process.names.len());
+            }
+            naming.name(about_it, threads);
+            is_named[about] = true;
+        }
+    }
+    reports
+}
+
+/// Gives reports the capture's threads and PyTorch's types of devices.
+struct Naming {
+    by_handle: HashMap<u32, u32>,
+    by_tid: HashMap<u32, u32>,
+}
+
+impl Naming {
+    fn of(threads: &[Thread]) -> Self {
+        // A number of a thread that ended may be given to a later one: nothing tells them apart.
+        let known = threads.iter().filter(|thread| thread.handle != 0);
+        let by_handle = known.map(|thread| (thread.handle, thread.ordinal)).collect();
+        let known = threads.iter().filter(|thread| thread.tid != 0);
+        let by_tid = known.map(|thread| (thread.tid as u32, thread.ordinal)).collect();
+        Self { by_handle, by_tid }
+    }
+
+    /// A thread that is not among `threads` is added to them.
+    fn name(&mut self, report: &mut DeviceReport, threads: &mut Vec<Thread>) {
+        if let Some(thread) = report.record.thread_mut() {
+            let named = *thread;
+            let is_tid = names_threads_by_tid(report.device_type);
+            let known = if is_tid { &mut self.by_tid } else { &mut self.by_handle };
+            *thread = *known.entry(named).or_insert_with(|| add_thread(named, report.device_type, threads));
+        }
+        report.device_type = as_pytorch_says(report.device_type);
+    }
 }
 
 /// From the nanoseconds of the device's profiler to those of the monotonic clock; `None` when it was never read.

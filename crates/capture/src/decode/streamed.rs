@@ -12,6 +12,7 @@ use super::process::{ProcessRecords, is_of_process};
 use super::record::{Record, half_at, read_long, short_len, word_at};
 use super::replay::sequence_number;
 use crate::clock::{TickClock, TickCursor};
+use crate::device::CompactReports;
 use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
 use crate::read::HeaderFields;
 use crate::short::Begin;
@@ -70,6 +71,9 @@ pub struct StreamedCapture {
     clock: TickClock,
     threads: Vec<StreamedThread>,
     samples: Vec<Sample>,
+    /// Whether devices' profilers reported something, and what of it can be placed.
+    has_reports: bool,
+    reports: CompactReports,
     /// When ranges ended that began on another thread.
     ends_elsewhere: Vec<i64>,
 }
@@ -90,12 +94,16 @@ struct PartOnDisk {
     at: usize,
     end: usize,
     first_ticks: u64,
+    /// Whether a listener hears of any of its records.
+    is_heard: bool,
+    /// Its reports: from, to.
+    reports: (usize, usize),
 }
 
 impl StreamedCapture {
     /// The capture at `path`, of which only what was written up to now counts.
     ///
-    /// `None` for what has to be read as a whole: rings, files with damage, names that were lost, and work of devices.
+    /// `None` for what has to be read as a whole: rings, files with damage, and names that were lost.
     ///
     /// # Errors
     /// When the file cannot be read, is no capture, or is of a newer version.
@@ -128,6 +136,13 @@ impl StreamedCapture {
         let moments = if header.has_rate() { scan.process.clock_points.as_slice() } else { &[] };
         let clock = TickClock::new(header.opened, moments.iter().copied());
         let ends_elsewhere = scan.ends_elsewhere.iter().map(|ticks| clock.monotonic_ns(*ticks)).collect();
+        let mut reports = scan.reports;
+        let has_reports = !reports.rows.is_empty();
+        let mut threads = threads_of(scan.parts, &scan.threads, &mut reports);
+        let mut known: Vec<Thread> = threads.iter().map(|thread| thread.thread.clone()).collect();
+        let reports = super::device::finish_compact(reports, &scan.process, &clock, &mut known);
+        let added = known.drain(threads.len()..).map(|thread| StreamedThread { thread, parts: Vec::new() });
+        threads.extend(added);
         Ok(Some(Self {
             file,
             path: path.into(),
@@ -135,7 +150,9 @@ impl StreamedCapture {
             names: scan.process.names.len() as u32,
             samples: samples_of(&scan.samples, &clock),
             clock,
-            threads: threads_of(scan.parts, &scan.threads),
+            threads,
+            has_reports,
+            reports,
             process: scan.process,
             ends_elsewhere,
         }))
@@ -179,6 +196,17 @@ impl StreamedCapture {
         self.threads.iter().map(|thread| &thread.thread)
     }
 
+    /// Whether devices' profilers reported something, also where it cannot be placed.
+    pub fn has_reports(&self) -> bool {
+        self.has_reports
+    }
+
+    /// What devices' profilers reported, in the order in which it was written, by the clock and the threads of the
+    /// capture.
+    pub fn reports(&self) -> &CompactReports {
+        &self.reports
+    }
+
     /// True when within `times` a range ended that began on another thread.
     pub fn has_ends_elsewhere(&self, times: &Range<i64>) -> bool {
         self.ends_elsewhere.iter().any(|at_ns| times.contains(at_ns))
@@ -210,7 +238,9 @@ impl StreamedCapture {
         let mut replay = self.replay_to(thread, listener);
         let mut bytes = vec![0; self.header.segment_bytes];
         while last < parts.len() && (last == 0 || !is_behind(last - 1) || replay.listener.wants_more()) {
-            self.replay_part(&parts[last], &mut bytes, &mut replay)?;
+            if parts[last].is_heard {
+                self.replay_part(&parts[last], &mut bytes, &mut replay)?;
+            }
             last += 1;
         }
         Ok(first..last)
@@ -258,7 +288,10 @@ impl StreamedCapture {
 /// What is known of a thread.
 #[derive(Clone, Default)]
 struct Known {
+    /// The part that says the next two, and the system's number of the thread and its handle.
+    part: u32,
     tid: u64,
+    handle: u32,
     framework_thread: u64,
     /// The part that says its name, and the name.
     name: (u32, String),
@@ -271,6 +304,7 @@ struct Scan {
     parts: Vec<PartOnDisk>,
     /// By the thread's number in the file.
     threads: BTreeMap<u32, Known>,
+    reports: CompactReports,
     ends_elsewhere: Vec<u64>,
     /// The part, name, ticks and value of each.
     samples: Vec<(PartOnDisk, u32, u64, i64)>,
@@ -285,48 +319,65 @@ impl Scan {
         }
         let (mut at, mut has_part) = (SEGMENT_HEADER_BYTES, false);
         while let Some(half) = half_at(segment, at).filter(|half| *half != 0) {
+            let mut is_heard = true;
             let len = match SHORT_LENS[usize::from(half as u8)] {
                 0 => {
                     let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
                     has_part |= record.tag == Tag::Thread;
-                    // What a device did is not heard of thread by thread.
-                    (record.tag != Tag::Device).then_some(())?;
-                    self.learn(&record, index, at);
+                    is_heard = self.learn(&record, index, at)?;
                     len
                 }
                 len => usize::from(len),
             };
             at += len;
             // A short record counts from the thread's.
-            self.parts.last_mut().filter(|_| has_part && at <= segment.len())?.end = at;
+            let part = self.parts.last_mut().filter(|_| has_part && at <= segment.len())?;
+            part.end = at;
+            part.is_heard |= is_heard;
+            part.reports.1 = self.reports.rows.len();
         }
         Some(())
     }
 
-    fn learn(&mut self, record: &Record, segment: usize, at: usize) {
+    /// Takes in what a long record says of the process; whether a listener hears of it. `None` when only the whole capture
+    /// tells.
+    fn learn(&mut self, record: &Record, segment: usize, at: usize) -> Option<bool> {
         match record.tag {
             Tag::Thread => {
                 let (ordinal, part) = record.halves(0);
-                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks: record.ticks });
+                let (first_ticks, reports) = (record.ticks, (self.reports.rows.len(), self.reports.rows.len()));
+                let is_heard = false;
+                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks, is_heard, reports });
                 let thread = self.threads.entry(ordinal).or_default();
-                thread.tid = u64::from(record.halves(1).0);
+                if part >= thread.part {
+                    let (tid, handle) = record.halves(1);
+                    (thread.part, thread.tid, thread.handle) = (part, u64::from(tid), handle);
+                }
                 thread.framework_thread = thread.framework_thread.max(record.word(2));
             }
             Tag::ThreadName => {
-                let Some(PartOnDisk { ordinal, part, .. }) = self.parts.last() else { return };
+                let PartOnDisk { ordinal, part, .. } = self.parts.last()?;
                 let known = &mut self.threads.entry(*ordinal).or_default().name;
                 if *part >= known.0 {
                     *known = (*part, record.text(8, record.halves(0).0 as usize));
                 }
             }
-            Tag::EndElsewhere => self.ends_elsewhere.push(record.ticks),
+            Tag::Device => self.reports.learn(|at| record.word(at))?,
+            Tag::EndElsewhere => {
+                self.ends_elsewhere.push(record.ticks);
+                return Some(true);
+            }
             Tag::Counter => {
-                let Some(part) = self.parts.last() else { return };
+                let part = self.parts.last()?;
                 self.samples.push((*part, record.halves(0).0, record.ticks, record.word(1) as i64));
             }
-            tag if is_of_process(tag) => self.process.learn(record),
-            _ => {}
+            tag if is_of_process(tag) => {
+                self.process.learn(record);
+                return Some(tag == Tag::InputsInPlace);
+            }
+            _ => return Some(true),
         }
+        Some(false)
     }
 }
 
@@ -346,14 +397,26 @@ const SHORT_LENS: [u8; 256] = {
     lens
 };
 
-/// Threads by ordinal, each with its parts in order. Definitions that a ring carried over belong to none.
-fn threads_of(mut parts: Vec<PartOnDisk>, known: &BTreeMap<u32, Known>) -> Vec<StreamedThread> {
+/// Threads by ordinal, each with its parts in order, and so are then the reports. Definitions that a ring carried over
+/// belong to none.
+fn threads_of(
+    mut parts: Vec<PartOnDisk>,
+    known: &BTreeMap<u32, Known>,
+    reports: &mut CompactReports,
+) -> Vec<StreamedThread> {
     parts.sort_by_key(|part| (part.ordinal, part.part));
+    let has_reports = |part: &&PartOnDisk| part.reports.0 < part.reports.1;
+    let of_parts: Vec<_> = parts.iter().filter(has_reports).collect();
+    // Segments of two threads that write at the same time lie among each other.
+    if !of_parts.is_sorted_by_key(|part| part.reports.0) || of_parts.iter().any(|part| part.ordinal == NO_THREAD) {
+        let of_parts = of_parts.into_iter().filter(|part| part.ordinal != NO_THREAD);
+        reports.rows = of_parts.flat_map(|part| &reports.rows[part.reports.0..part.reports.1]).copied().collect();
+    }
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let thread = |(ordinal, parts): (u32, &[PartOnDisk])| {
-        let Known { tid, framework_thread, name: (_, name) } =
+        let Known { tid, handle, framework_thread, name: (_, name), .. } =
             known.get(&parts[0].ordinal).cloned().unwrap_or_default();
-        let thread = Thread { ordinal, tid, framework_thread, name, handle: 0 };
+        let thread = Thread { ordinal, tid, framework_thread, name, handle };
         StreamedThread { thread, parts: parts.to_vec() }
     };
     (0..).zip(of_threads).map(thread).collect()

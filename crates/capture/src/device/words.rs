@@ -13,17 +13,17 @@ const ALL_STREAMS: u32 = u32::MAX;
 const TEXT_SHIFT: u32 = 16;
 
 /// The number of a kind of record.
-mod kind {
-    pub(super) const KERNEL: u8 = 1;
-    pub(super) const COPY: u8 = 2;
-    pub(super) const FILL: u8 = 3;
-    pub(super) const GRAPH: u8 = 4;
-    pub(super) const CALL: u8 = 5;
-    pub(super) const WAIT: u8 = 6;
-    pub(super) const EVENT_RECORDED: u8 = 7;
-    pub(super) const OVERHEAD: u8 = 8;
-    pub(super) const RANGE: u8 = 9;
-    pub(super) const LOST: u8 = 10;
+pub(super) mod kind {
+    pub(in crate::device) const KERNEL: u8 = 1;
+    pub(in crate::device) const COPY: u8 = 2;
+    pub(in crate::device) const FILL: u8 = 3;
+    pub(in crate::device) const GRAPH: u8 = 4;
+    pub(in crate::device) const CALL: u8 = 5;
+    pub(in crate::device) const WAIT: u8 = 6;
+    pub(in crate::device) const EVENT_RECORDED: u8 = 7;
+    pub(in crate::device) const OVERHEAD: u8 = 8;
+    pub(in crate::device) const RANGE: u8 = 9;
+    pub(in crate::device) const LOST: u8 = 10;
 }
 
 /// The words of a record after its first one.

@@ -96,6 +96,10 @@ impl StreamedCut {
     /// The part of the capture at `raw` that `cut` asks for; `None` when only a whole trace tells.
     pub fn open(raw: &Path, cut: &Cut) -> Option<Self> {
         let mut capture = StreamedCapture::open(raw).ok()??;
+        // Who launched what is joined in a trace.
+        if capture.has_reports() {
+            return None;
+        }
         let exact = cut.exact(&capture.windows());
         let times = exact.times()?;
         if capture.has_ends_elsewhere(&(times.start..i64::MAX)) {

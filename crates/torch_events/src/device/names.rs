@@ -55,7 +55,7 @@ impl Text {
 }
 
 /// Finds names.
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     /// For each name of the capture the first that is listed alike.
     listed: &'a [Option<u32>],
     /// By name of the capture.
@@ -66,14 +66,14 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(names: &[String], listed: &'a [Option<u32>]) -> Self {
+    pub(crate) fn of(names: &[String], listed: &'a [Option<u32>]) -> Self {
         let is_one = |of: &[&str]| names.iter().map(|name| of.contains(&unversioned(name))).collect();
         let (is_left_out, is_driver_call) = (is_one(&LEFT_OUT), is_one(&DRIVER_CALLS));
         Self { listed, is_left_out, is_driver_call, ids: FxHashMap::default(), texts: Vec::new() }
     }
 
     /// The number of a report's name; `None` for what is not listed.
-    pub(super) fn name(&mut self, report: &DeviceReport) -> Option<u32> {
+    pub(crate) fn name(&mut self, report: &DeviceReport) -> Option<u32> {
         let (name, text) = match report.record {
             DeviceRecord::Work(Work { kind, .. }) => match kind {
                 WorkKind::Kernel { name, .. } => (name, Text::None),
@@ -104,12 +104,13 @@ impl<'a> Names<'a> {
     fn id(&mut self, text: Text) -> u32 {
         *self.ids.entry(text).or_insert_with(|| {
             self.texts.push(text.written());
-            (self.listed.len() + self.texts.len() - 1) as u32
+            // Behind the capture's names stands that of all steps.
+            (self.listed.len() + self.texts.len()) as u32
         })
     }
 
     /// The names that the capture does not have, in order.
-    pub(super) fn texts(self) -> Vec<String> {
+    pub(crate) fn texts(self) -> Vec<String> {
         self.texts
     }
 }

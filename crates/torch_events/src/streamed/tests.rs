@@ -1,5 +1,7 @@
 //! What is added up while it is replayed, against the list of events.
 
+mod device;
+
 use super::averages;
 use crate::{Average, Events, Grouping, NamedAverage, Wanted, averages as averages_of_lists};
 use proptest::prelude::*;
@@ -69,7 +71,8 @@ impl Made {
         let index = ((self.bytes.len() - HEADER_BYTES) / SEGMENT) as u64;
         self.segment.extend((u64::from(SEGMENT_MAGIC) << 32 | index).to_le_bytes());
         self.segment.resize(SEGMENT_HEADER_BYTES, 0);
-        let words = [self.thread[0] | self.part << 32, self.thread[1], self.thread[2]];
+        let handle = 70 + self.thread[0];
+        let words = [self.thread[0] | self.part << 32, self.thread[1] | handle << 32, self.thread[2]];
         self.part += 1;
         // Taking a segment takes time: the record that needed it is older.
         self.put(ticks + 5, Tag::Thread, &words);
@@ -92,29 +95,40 @@ impl Made {
 }
 
 fn capture_bytes(threads: &[Vec<(u64, Does)>]) -> Vec<u8> {
+    let mut made = start();
+    threads.iter().enumerate().for_each(|(ordinal, does)| put_thread(&mut made, ordinal, does));
+    finished(made)
+}
+
+fn start() -> Made {
     let mut bytes = vec![0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[16..20].copy_from_slice(&(SEGMENT as u32).to_le_bytes());
     bytes[96] = 1;
-    let mut made = Made { bytes, segment: Vec::new(), thread: Vec::new(), part: 0 };
-    for (ordinal, does) in threads.iter().enumerate() {
-        made.thread = vec![ordinal as u64, 100 + ordinal as u64, 1 + ordinal as u64];
-        made.part = 0;
-        let mut ticks = 100;
-        made.next_segment(ticks);
-        if ordinal == 0 {
-            for (id, name) in (0_u64..).zip(NAMES) {
-                made.text(ticks, Tag::Name, id | (name.len() as u64) << 32, name.as_bytes());
-            }
+    Made { bytes, segment: Vec::new(), thread: Vec::new(), part: 0 }
+}
+
+fn put_thread(made: &mut Made, ordinal: usize, does: &[(u64, Does)]) {
+    made.thread = vec![ordinal as u64, 100 + ordinal as u64, 1 + ordinal as u64];
+    made.part = 0;
+    let mut ticks = 100;
+    made.next_segment(ticks);
+    if ordinal == 0 {
+        for (id, name) in (0_u64..).zip(NAMES.into_iter().chain(device::NAMES)) {
+            made.text(ticks, Tag::Name, id | (name.len() as u64) << 32, name.as_bytes());
         }
-        for (after, does) in does {
-            ticks += after;
-            record(&mut made, ticks, does);
-        }
-        made.put(5_000, Tag::Clock, &[5_000, 0]);
-        made.end_segment();
     }
+    for (after, does) in does {
+        ticks += after;
+        record(made, ticks, does);
+    }
+    made.put(5_000, Tag::Clock, &[5_000, 0]);
+    made.end_segment();
+}
+
+fn finished(mut made: Made) -> Vec<u8> {
+    made.end_segment();
     made.bytes
 }
 
@@ -146,7 +160,7 @@ fn record(made: &mut Made, ticks: u64, does: &Does) {
 fn listed(path: &std::path::Path, cut: &Cut, grouping: Grouping) -> Vec<NamedAverage> {
     let mut capture = read_capture(path).unwrap();
     cut.apply(&mut capture);
-    let events = Events::of(&capture, 0, Wanted::default());
+    let events = Events::of(&capture, 0, Wanted { hides_device: cut.hides.device, ..Wanted::default() });
     let named = |average: Average| {
         let row = average.first as usize;
         let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
@@ -182,23 +196,27 @@ fn cut() -> impl Strategy<Value = Cut> {
     })
 }
 
-/// How many cases were added up, with at least one event, and how many were left to the list.
-static ADDED_UP: AtomicU32 = AtomicU32::new(0);
-static LEFT: AtomicU32 = AtomicU32::new(0);
+/// How many cases of each test were added up, with at least one event, and how many were left to the list.
+static ADDED_UP: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+static LEFT: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
 fn check(threads: &[Vec<(u64, Does)>], cut: &Cut) -> Result<(), TestCaseError> {
+    check_bytes(&capture_bytes(threads), cut, 0)
+}
+
+fn check_bytes(bytes: &[u8], cut: &Cut, test: usize) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("1.capture");
-    std::fs::write(&path, capture_bytes(threads)).unwrap();
+    std::fs::write(&path, bytes).unwrap();
     for by_shapes in [false, true] {
         let grouping = Grouping { by_shapes, ..Grouping::default() };
         match averages(&path, cut, grouping) {
             Some(found) => {
-                ADDED_UP.fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
+                ADDED_UP[test].fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
                 prop_assert_eq!(found, listed(&path, cut, grouping));
             }
             None => {
-                LEFT.fetch_add(1, Ordering::Relaxed);
+                LEFT[test].fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -210,7 +228,7 @@ fn what_is_added_up_is_what_a_list_says() {
     let cases = (prop::collection::vec(thread(), 1..4), cut());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
     runner.run(&cases, |(threads, cut)| check(&threads, &cut)).unwrap();
-    let (added_up, left) = (ADDED_UP.load(Ordering::Relaxed), LEFT.load(Ordering::Relaxed));
+    let (added_up, left) = (ADDED_UP[0].load(Ordering::Relaxed), LEFT[0].load(Ordering::Relaxed));
     assert!(added_up > 500 && left > 100, "{added_up} added up, {left} left to the list");
 }
 

@@ -1,12 +1,14 @@
 //! What one thread's ranges add up to, while they are replayed.
 
-use super::groups::{Done, Groups};
+use super::device::LaunchedOn;
+use super::groups::{Groups, Source};
+use super::launched::Launched;
+use super::tree::{OPEN, Row, Tree};
 use crate::events::USER_SCOPE;
-use crate::{Grouping, NO_ROW, recorded};
-use std::cmp::Reverse;
+use crate::{Grouping, NO_ROW};
 use std::ops::Range;
 use stepscope_capture::short::Begin;
-use stepscope_capture::{Listener, StreamedCapture, Thread};
+use stepscope_capture::{Listener, Thread};
 use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden};
 
 /// What is asked of every thread.
@@ -22,13 +24,13 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new(
-        capture: &StreamedCapture,
         cut: &Cut,
         spans: Vec<Range<i64>>,
         threads: &[Thread],
         grouping: Grouping,
+        listed: &[Option<u32>],
     ) -> Self {
-        let listed = recorded::listed(capture.names()).into_iter().map(|name| name.unwrap_or(NO_ROW)).collect();
+        let listed = listed.iter().map(|name| name.unwrap_or(NO_ROW)).collect();
         Self { spans, hides: cut.hides, threads: cut.framework_ids(threads), listed, grouping }
     }
 
@@ -56,27 +58,13 @@ enum Open {
     },
 }
 
-/// A range that is asked for and has not ended.
-#[derive(Debug)]
-struct Listed {
-    name: u32,
-    scope: u8,
-    inputs: u32,
-    start_ns: i64,
-    is_step: bool,
-    number: u32,
-    children: u32,
-    children_ns: i64,
-    /// The first child, while it is the only one.
-    only_child: Option<Done>,
-}
-
 /// The listener that adds up.
 pub(super) struct ThreadAverages<'a> {
     asked: &'a Asked,
-    pub(super) groups: Groups,
+    pub(super) tree: Tree,
+    /// Where the thread called a device's runtime.
+    launched: Option<Launched<'a>>,
     open: Vec<Open>,
-    listed: Vec<Listed>,
     /// The moment of the record before.
     last_ns: i64,
     begun: u32,
@@ -85,12 +73,13 @@ pub(super) struct ThreadAverages<'a> {
 }
 
 impl<'a> ThreadAverages<'a> {
-    pub(super) fn new(asked: &'a Asked) -> Self {
+    /// `names` is how many names rows may have.
+    pub(super) fn new(asked: &'a Asked, names: usize, launched: Option<LaunchedOn<'a>>) -> Self {
         Self {
             asked,
-            groups: Groups::new(asked.listed.len(), asked.grouping.by_shapes),
+            tree: Tree::new(Groups::new(names, asked.grouping.by_shapes)),
+            launched: launched.map(Launched::new),
             open: Vec::new(),
-            listed: Vec::new(),
             last_ns: i64::MIN,
             begun: 0,
             has_backward: false,
@@ -105,7 +94,7 @@ impl<'a> ThreadAverages<'a> {
 
     /// True when a list of events is needed to tell, also whether it ran such a node.
     pub(super) fn has_given_up(&self) -> bool {
-        self.has_given_up
+        self.has_given_up || self.tree.is_unclear
     }
 
     /// Ends what is open where the last span ends, if the process lived until then. `None` when what was heard cannot be
@@ -125,7 +114,10 @@ impl<'a> ThreadAverages<'a> {
             }
             self.end_listed(open, end_ns);
         }
-        (!self.has_given_up).then_some(())
+        if let Some(launched) = &mut self.launched {
+            launched.finish(end_ns, &mut self.tree);
+        }
+        (!self.has_given_up()).then_some(())
     }
 
     /// Times that do not go on tell nothing about what lies in what.
@@ -136,19 +128,14 @@ impl<'a> ThreadAverages<'a> {
     }
 
     #[inline]
-    fn begin_listed(&mut self, name: u32, scope: u8, start_ns: i64, is_step: bool) {
-        self.listed.push(Listed {
-            name,
-            scope,
-            inputs: NO_ROW,
-            start_ns,
-            is_step,
-            number: self.begun,
-            children: 0,
-            children_ns: 0,
-            only_child: None,
-        });
+    fn begin_listed(&mut self, name: u32, scope: u8, start_ns: i64, source: Source) {
+        let (number, inputs, end_ns) = (self.begun, NO_ROW, OPEN);
+        let row = Row { name, scope, source, inputs, number, start_ns, end_ns, own_device_ns: 0 };
         self.begun += 1;
+        match &mut self.launched {
+            Some(launched) => launched.begin(row, self.asked.end_ns(), &mut self.tree),
+            None => self.tree.push(row),
+        }
     }
 
     #[inline]
@@ -156,35 +143,15 @@ impl<'a> ThreadAverages<'a> {
         if matches!(open, Open::Hidden | Open::Step { is_listed: false, .. }) {
             return;
         }
-        let Some(mut ended) = self.listed.pop() else { return };
-        let end_ns = at_ns.min(self.asked.end_ns());
-        self.has_given_up |= end_ns <= ended.start_ns;
-        if let Some(child) = ended.only_child.take() {
-            if child.name == ended.name {
-                ended.children_ns = child.children_ns;
-            } else {
-                self.groups.add(&child);
+        match &mut self.launched {
+            Some(launched) => launched.end(at_ns, self.asked.end_ns(), &mut self.tree),
+            None => {
+                if let Some(row) = self.tree.last_mut() {
+                    row.end_ns = at_ns.min(self.asked.end_ns());
+                }
+                self.tree.pop();
             }
         }
-        let done = Done {
-            name: ended.name,
-            scope: ended.scope,
-            inputs: ended.inputs,
-            place: (ended.start_ns, Reverse(end_ns), ended.is_step, ended.number),
-            children_ns: ended.children_ns,
-        };
-        let Some(parent) = self.listed.last_mut() else { return self.groups.add(&done) };
-        // An event goes before a step of the same extent.
-        self.has_given_up |= parent.is_step && parent.start_ns == ended.start_ns;
-        parent.children += 1;
-        parent.children_ns += done.dur_ns();
-        if parent.children == 1 {
-            parent.only_child = Some(done);
-            return;
-        }
-        let first = parent.only_child.take();
-        first.iter().for_each(|first| self.groups.add(first));
-        self.groups.add(&done);
     }
 }
 
@@ -201,13 +168,17 @@ impl Listener for ThreadAverages<'_> {
             return;
         }
         self.open.push(Open::Listed);
-        self.begin_listed(name, begin.scope, at_ns, false);
+        self.begin_listed(name, begin.scope, at_ns, Source::Event);
     }
 
     #[inline]
     fn set_inputs(&mut self, row: Option<u32>) {
-        if let (Some(Open::Listed), Some(listed)) = (self.open.last(), self.listed.last_mut()) {
-            listed.inputs = row.unwrap_or(NO_ROW);
+        if self.open.last() != Some(&Open::Listed) {
+            return;
+        }
+        match (&mut self.launched, row.unwrap_or(NO_ROW)) {
+            (Some(launched), inputs) => launched.set_inputs(inputs, &mut self.tree),
+            (None, inputs) => self.tree.last_mut().into_iter().for_each(|row| row.inputs = inputs),
         }
     }
 
@@ -234,7 +205,7 @@ impl Listener for ThreadAverages<'_> {
         let is_listed = !self.asked.hides.steps && self.asked.contains(at_ns);
         self.open.push(Open::Step { number, is_listed });
         if is_listed {
-            self.begin_listed(self.asked.listed.len() as u32, USER_SCOPE, at_ns, true);
+            self.begin_listed(self.asked.listed.len() as u32, USER_SCOPE, at_ns, Source::Step);
         }
     }
 
