@@ -94,7 +94,7 @@ fn growth(trace: &Trace, selection: &Selection, pool: &Pool, levels: &[Level]) -
     let ends = at_step_ends(trace, pool.rank, levels);
     let between = i64::try_from(ends.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
     let growth = ends.last()?.1.saturating_sub(ends.first()?.1) / between;
-    selection.step.is_none().then_some(growth)
+    (!selection.is_part()).then_some(growth)
 }
 
 /// The end of each complete step, and what is allocated then, of all steps of a pool's rank.

@@ -111,7 +111,7 @@ fn windows(trace: &Trace, selection: &Selection, is_compat: bool) -> Vec<Step> {
     // Where a step begins hangs on the one before, whichever was asked for.
     let processes = trace.steps.chunk_by(|a, b| (a.rank, a.process) == (b.rank, b.process));
     let steps = processes.flat_map(|own| tensorboard::steps(trace, own));
-    steps.filter(|step| selection.has_rank(step.rank) && selection.step.is_none_or(|n| n == step.number)).collect()
+    steps.filter(|step| selection.has_step(step)).collect()
 }
 
 fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {

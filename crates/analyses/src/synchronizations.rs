@@ -115,12 +115,11 @@ fn find_waits(trace: &Trace, selection: &Selection) -> Vec<Wait> {
         device: Some(row.device),
         span: trace.slices.span(row.slice),
     });
-    let windows = selection.steps(trace).filter(|_| selection.step.is_some());
-    let windows: Vec<(u32, Span)> = windows.map(|step| (step.rank, step.span)).collect();
+    let windows = selection.windows_by_rank(trace);
     let is_asked_for = |wait: &Wait| {
         let start_ns = wait.call.map_or(wait.span.start_ns, |call| trace.slices.start_ns[call.index()]);
         let is_inside = || windows.iter().any(|(rank, window)| *rank == wait.rank && window.contains(start_ns));
-        selection.has_rank(wait.rank) && (selection.step.is_none() || is_inside())
+        selection.has_rank(wait.rank) && (!selection.is_part() || is_inside())
     };
     calls.chain(reported).filter(is_asked_for).collect()
 }

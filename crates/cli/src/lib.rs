@@ -15,6 +15,7 @@ mod record;
 mod recover;
 mod report;
 mod utc;
+mod view;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -36,12 +37,14 @@ Examples:
   stepscope record -- python train.py      run and record, nothing to change in the code
   stepscope report stepscope-runs/…        what the time went to
   stepscope report trace.json.gz           the same for a trace of the PyTorch profiler
+  stepscope view trace.json.gz             look at it in the browser
   stepscope analyze                        list the analyses";
 
 #[derive(Subcommand)]
 enum Command {
     Record(record::RecordArguments),
     Report(report::ReportArguments),
+    View(view::ViewArguments),
     Analyze(analyze::AnalyzeArguments),
     Convert(convert::ConvertArguments),
     Recover(recover::RecoverArguments),
@@ -64,6 +67,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
     let ending = match arguments.command {
         Command::Record(arguments) => record::record(arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::View(arguments) => view::view(arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),

@@ -51,12 +51,19 @@ pub(crate) struct PartArguments {
     /// Only the step with this number
     #[arg(long, value_name = "N")]
     step: Option<i64>,
+    /// Only what begins, or is launched, at this moment or later: nanoseconds since the start of the trace
+    #[arg(long, value_name = "NS")]
+    start_ns: Option<i64>,
+    /// Only what begins, or is launched, before this moment
+    #[arg(long, value_name = "NS")]
+    end_ns: Option<i64>,
 }
 
 impl PartArguments {
     /// The selection that it spells.
     pub(crate) fn selection(&self) -> Selection {
-        Selection { rank: self.rank, step: self.step, ..Selection::default() }
+        let window = Selection::window_of(self.start_ns, self.end_ns);
+        Selection { rank: self.rank, step: self.step, window, ..Selection::default() }
     }
 }
 

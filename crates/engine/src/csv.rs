@@ -1,4 +1,4 @@
-//! A result as comma-separated values (RFC 4180): raw numbers in the unit that the column's name says, nothing for
+//! A result as values with commas (RFC 4180) or tabs between: raw numbers in the unit that the column's name says, nothing for
 //! "no answer".
 
 use crate::{Column, Table, Values};
@@ -8,14 +8,27 @@ pub fn to_csv(table: &Table) -> String {
     let names: Vec<String> = table.columns.iter().map(|column| quoted(column.name)).collect();
     let mut text = names.join(",") + "\n";
     for row in 0..table.len() {
-        let cells: Vec<String> = table.columns.iter().map(|column| cell(column, row)).collect();
+        let cells: Vec<String> = table.columns.iter().map(|column| cell(column, row, quoted)).collect();
         text.push_str(&cells.join(","));
         text.push('\n');
     }
     text
 }
 
-fn cell(column: &Column, row: usize) -> String {
+/// The same with tabs, as spreadsheets take it from the clipboard: a tab or the end of a line inside a text becomes a
+/// space.
+pub fn to_tsv(table: &Table) -> String {
+    let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+    let mut text = table.columns.iter().map(|column| column.name).collect::<Vec<_>>().join("\t") + "\n";
+    for row in 0..table.len() {
+        let cells: Vec<String> = table.columns.iter().map(|column| cell(column, row, plain)).collect();
+        text.push_str(&cells.join("\t"));
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(column: &Column, row: usize, quoted: impl Fn(&str) -> String) -> String {
     let text = match &column.values {
         Values::Int(values) => values[row].map(|value| value.to_string()),
         Values::Float(values) => values[row].filter(|value| value.is_finite()).map(|value| value.to_string()),
@@ -47,5 +60,11 @@ mod tests {
         let lines =
             ["name,total_ns,idle_ratio,tensor_cores", "\"f<1, 2>\",5,0.25,true", "\"a \"\"b\"\"\",,,", ",7,1,false"];
         assert_eq!(to_csv(&table).lines().collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn tabs_and_lines_stay_outside_of_cells() {
+        let table = Table::default().text("name", [Some("a\tb\nc"), None]).ns("total_ns", [Some(5), None]);
+        assert_eq!(to_tsv(&table), "name\ttotal_ns\na b c\t5\n\t\n");
     }
 }

@@ -84,7 +84,13 @@ impl CoverageFields {
 pub fn analyze(trace: &Trace, name: &str, selection: &Selection) -> Result<Envelope, EngineError> {
     let analysis = find_analysis(name)?;
     check_selection(trace, selection)?;
-    Ok(envelope(trace, analysis, (analysis.run)(&Asked::new(trace, selection))))
+    Ok(analyze_asked(&Asked::new(trace, selection), analysis))
+}
+
+/// Runs an analysis of what is asked, of which other analyses may have computed a part; rank and step are there, as
+/// [`check_selection`] says.
+pub fn analyze_asked(asked: &Asked<'_>, analysis: &Analysis) -> Envelope {
+    envelope(asked.trace, analysis, (analysis.run)(asked))
 }
 
 /// Runs several analyses, on all processors; results are in the order of `names`.

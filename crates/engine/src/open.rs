@@ -55,7 +55,8 @@ pub fn check_selection(trace: &Trace, selection: &Selection) -> Result<(), Engin
         return Err(EngineError::UnknownRank { rank, run, ranks });
     }
     let Some(step) = selection.step else { return Ok(()) };
-    if selection.steps(trace).next().is_some() {
+    let anywhere = Selection { window: None, ..*selection };
+    if anywhere.steps(trace).next().is_some() {
         return Ok(());
     }
     let is_known = |step: &&stepscope_trace::Step| step.source != StepSource::Whole && selection.has_rank(step.rank);

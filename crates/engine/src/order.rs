@@ -1,6 +1,6 @@
 //! Rows of a result in another order, or only the first of them.
 
-use crate::{EngineError, Table, Values};
+use crate::{Column, EngineError, Table, Values};
 use std::cmp::Ordering;
 
 /// `table` ordered by the column called `name`: largest numbers first, texts from A to Z, "no answer" last; rows that
@@ -9,27 +9,40 @@ use std::cmp::Ordering;
 /// # Errors
 /// [`EngineError::UnknownColumn`].
 pub fn sorted(table: &Table, name: &str, analysis: &str) -> Result<Table, EngineError> {
-    let wanted = name.replace('-', "_");
-    let Some(column) = table.column(&wanted) else {
-        let columns = table.columns.iter().map(|column| column.name).collect();
-        return Err(EngineError::UnknownColumn { name: name.into(), analysis: analysis.into(), columns });
-    };
     let mut rows: Vec<usize> = (0..table.len()).collect();
-    rows.sort_by(|a, b| compare(&column.values, *a, *b));
-    Ok(picked(table, &rows))
+    sort_rows(table, &mut rows, find_column(table, name, analysis)?, false);
+    Ok(with_rows(table, &rows))
+}
+
+/// The column of `table` called `name`; `-` and `_` are the same. `analysis` is only for the error.
+///
+/// # Errors
+/// [`EngineError::UnknownColumn`].
+pub fn find_column<'a>(table: &'a Table, name: &str, analysis: &str) -> Result<&'a Column, EngineError> {
+    let columns = || table.columns.iter().map(|column| column.name).collect();
+    let unknown = || EngineError::UnknownColumn { name: name.into(), analysis: analysis.into(), columns: columns() };
+    table.column(&name.replace('-', "_")).ok_or_else(unknown)
+}
+
+/// Orders `rows` of `table` as [`sorted`] does, or, when `is_reversed`, the other way round; "no answer" comes last
+/// either way.
+pub fn sort_rows(table: &Table, rows: &mut [usize], column: &Column, is_reversed: bool) {
+    assert!(rows.iter().all(|row| *row < table.len()), "rows are of this table");
+    rows.sort_by(|a, b| compare(&column.values, *a, *b, is_reversed));
 }
 
 /// The first `count` rows of `table`.
 pub fn limited(table: &Table, count: usize) -> Table {
-    picked(table, &(0..table.len().min(count)).collect::<Vec<_>>())
+    with_rows(table, &(0..table.len().min(count)).collect::<Vec<_>>())
 }
 
-fn compare(values: &Values, a: usize, b: usize) -> Ordering {
+fn compare(values: &Values, a: usize, b: usize, is_reversed: bool) -> Ordering {
+    let turned = |order: Ordering| if is_reversed { order.reverse() } else { order };
     match values {
-        Values::Int(values) => missing_last(values[a], values[b], |a, b| b.cmp(a)),
-        Values::Float(values) => missing_last(values[a], values[b], |a, b| b.total_cmp(a)),
-        Values::Text(values) => missing_last(values[a].as_deref(), values[b].as_deref(), Ord::cmp),
-        Values::Bool(values) => missing_last(values[a], values[b], |a, b| b.cmp(a)),
+        Values::Int(values) => missing_last(values[a], values[b], |a, b| turned(b.cmp(a))),
+        Values::Float(values) => missing_last(values[a], values[b], |a, b| turned(b.total_cmp(a))),
+        Values::Text(values) => missing_last(values[a].as_deref(), values[b].as_deref(), |a, b| turned(a.cmp(b))),
+        Values::Bool(values) => missing_last(values[a], values[b], |a, b| turned(b.cmp(a))),
     }
 }
 
@@ -40,17 +53,16 @@ fn missing_last<T>(a: Option<T>, b: Option<T>, compare: impl Fn(&T, &T) -> Order
     }
 }
 
-fn picked(table: &Table, rows: &[usize]) -> Table {
-    let mut table = table.clone();
-    for column in &mut table.columns {
-        match &mut column.values {
-            Values::Int(values) => *values = rows.iter().map(|row| values[*row]).collect(),
-            Values::Float(values) => *values = rows.iter().map(|row| values[*row]).collect(),
-            Values::Text(values) => *values = rows.iter().map(|row| values[*row].clone()).collect(),
-            Values::Bool(values) => *values = rows.iter().map(|row| values[*row]).collect(),
-        }
-    }
-    table
+/// `rows` of `table`, in their order.
+pub fn with_rows(table: &Table, rows: &[usize]) -> Table {
+    let values = |values: &Values| match values {
+        Values::Int(values) => Values::Int(rows.iter().map(|row| values[*row]).collect()),
+        Values::Float(values) => Values::Float(rows.iter().map(|row| values[*row]).collect()),
+        Values::Text(values) => Values::Text(rows.iter().map(|row| values[*row].clone()).collect()),
+        Values::Bool(values) => Values::Bool(rows.iter().map(|row| values[*row]).collect()),
+    };
+    let column = |column: &Column| Column { values: values(&column.values), ..*column };
+    Table { columns: table.columns.iter().map(column).collect() }
 }
 
 #[cfg(test)]
@@ -68,6 +80,17 @@ mod tests {
         assert_eq!(order("total_ns"), Values::Int(vec![Some(9), Some(1), None]));
         assert_eq!(order("total-ns"), order("total_ns"));
         assert_eq!(order("name"), Values::Int(vec![None, Some(1), Some(9)]));
+    }
+
+    #[test]
+    fn the_other_way_round_no_answer_comes_last_too() {
+        let order = |name: &str| {
+            let (table, mut rows) = (table(), vec![0, 1, 2]);
+            sort_rows(&table, &mut rows, find_column(&table, name, "operators").unwrap(), true);
+            rows
+        };
+        assert_eq!(order("total_ns"), [0, 1, 2]);
+        assert_eq!(order("name"), [0, 2, 1]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::tables::plain_error;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -42,6 +43,17 @@ pub fn write_result<W: Write + Send>(envelope: &Envelope, out: W) -> io::Result<
     let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(plain_error)?;
     writer.write(&batch).map_err(plain_error)?;
     writer.close().map(drop).map_err(plain_error)
+}
+
+/// Writes a result as a stream of Arrow's IPC, with what it means in the schema's metadata.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn write_arrow<W: Write>(envelope: &Envelope, out: W) -> io::Result<()> {
+    let batch = record_batch(envelope);
+    let failed = |error: arrow_schema::ArrowError| io::Error::other(error.to_string());
+    let mut writer = StreamWriter::try_new(out, &batch.schema()).map_err(failed)?;
+    writer.write(&batch).and_then(|()| writer.finish()).map_err(failed)
 }
 
 fn data_type(column: &Column) -> DataType {
@@ -89,6 +101,16 @@ mod tests {
         let counts = batch.column_by_name("count").unwrap().as_primitive::<Int64Type>();
         assert_eq!(counts.values().iter().sum::<i64>(), 2);
         assert_eq!(batch.num_rows(), envelope.results.len());
+    }
+
+    #[test]
+    fn a_stream_has_the_batch() {
+        let envelope = analyze(&drawn("rank 0 cpu 1 aabbb"), "operators", &Selection::default()).unwrap();
+        let mut bytes = Vec::new();
+        write_arrow(&envelope, &mut bytes).unwrap();
+        let mut read = arrow_ipc::reader::StreamReader::try_new(bytes.as_slice(), None).unwrap();
+        assert_eq!(read.next().unwrap().unwrap(), record_batch(&envelope));
+        assert!(read.next().is_none());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod slices;
 mod steps;
 mod synchronizations;
 mod tracks;
+mod window;
 
 pub use builder::{LaunchKey, TraceBuilder};
 pub use collectives::Collective;

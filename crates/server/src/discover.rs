@@ -1,0 +1,96 @@
+//! What a person named: a run, a trace file, or a folder that holds several of them.
+
+use std::path::{Path, PathBuf};
+
+/// Runs of one folder that are listed at most.
+const MAX_RUNS: usize = 1_000;
+/// Endings of trace files, packed or not. What a file is, its content says when it is read.
+const ENDINGS: [&str; 2] = [".json", ".trace"];
+const PACKINGS: [&str; 4] = ["", ".gz", ".zst", ".zip"];
+
+/// The runs that lie in `path`: itself, or, where it is a folder that is no run, the runs and trace files in it, by name.
+pub(crate) fn runs_in(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() || is_run(path) || is_dftracer(path) {
+        return vec![path.into()];
+    }
+    let mut found: Vec<PathBuf> = entries(path).into_iter().filter(|entry| is_run_or_trace(entry)).collect();
+    found.truncate(MAX_RUNS);
+    // Reading the folder itself then says what is wrong with it.
+    if found.is_empty() { vec![path.into()] } else { found }
+}
+
+/// Whether `path` is a folder of several runs, in which more may appear.
+pub(crate) fn is_collection(path: &Path) -> bool {
+    path.is_dir() && !is_run(path) && !is_dftracer(path)
+}
+
+/// What a person calls the run at `path`.
+pub(crate) fn name_of(path: &Path) -> String {
+    let path = if path.file_name().is_some() { path.to_path_buf() } else { path.canonicalize().unwrap_or(path.into()) };
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn is_run_or_trace(path: &Path) -> bool {
+    if path.is_dir() { is_run(path) || is_dftracer(path) } else { has_ending(path, &ENDINGS) }
+}
+
+/// A folder as our recorder makes them.
+fn is_run(path: &Path) -> bool {
+    path.join("run.json").exists()
+        || path.join("raw").is_dir()
+        || entries(path).iter().any(|entry| {
+            let name = entry.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("rank=") && entry.is_dir()
+        })
+}
+
+/// A folder of DFTracer's files, which are one trace.
+fn is_dftracer(path: &Path) -> bool {
+    entries(path).iter().any(|entry| has_ending(entry, &[".pfw"]))
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_hidden = name.starts_with('.');
+    !is_hidden
+        && endings.iter().any(|ending| PACKINGS.iter().any(|packing| name.ends_with(&format!("{ending}{packing}"))))
+}
+
+/// What lies in a folder, by name; nothing where it cannot be read.
+fn entries(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+
+    #[test]
+    fn a_folder_is_a_run_or_holds_several() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (run, file) in [
+            ("b", "run.json"),
+            ("c/raw", "x.capture"),
+            ("d/rank=0", "p.parquet"),
+            ("e", "t.pfw.gz"),
+            ("f", "notes.txt"),
+        ] {
+            create_dir_all(at(run)).unwrap();
+            write(at(run).join(file), "").unwrap();
+        }
+        for file in ["a.pt.trace.json.gz", "z.json", "README.md", ".hidden.json"] {
+            write(at(file), "").unwrap();
+        }
+        let names: Vec<String> = runs_in(folder.path()).iter().map(|path| name_of(path)).collect();
+        assert_eq!(names, ["a.pt.trace.json.gz", "b", "c", "d", "e", "z.json"]);
+        for single in ["b", "c", "d", "e", "z.json", "not there", "f"] {
+            assert_eq!(runs_in(&at(single)), [at(single)], "{single}");
+        }
+        assert!(is_collection(folder.path()) && is_collection(&at("f")) && !is_collection(&at("b")));
+    }
+}

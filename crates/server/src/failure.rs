@@ -1,0 +1,78 @@
+//! Why a request is not answered: what, where, and what to do, as JSON with a status.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use stepscope_engine::EngineError;
+
+/// A request that cannot be answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    what: String,
+    place: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with this status; `what` is one line in lower case.
+    pub(crate) fn new(status: StatusCode, what: impl Into<String>) -> Self {
+        Self { status, what: what.into(), place: None, hint: None }
+    }
+
+    /// The request is not as it should be.
+    pub(crate) fn asked_wrongly(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, what)
+    }
+
+    /// What was asked for is not there.
+    pub(crate) fn not_there(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, what)
+    }
+
+    /// The server itself failed.
+    pub(crate) fn of_server(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, what)
+    }
+
+    /// Says where.
+    pub(crate) fn at(self, place: impl ToString) -> Self {
+        Self { place: Some(place.to_string()), ..self }
+    }
+
+    /// Says what to do.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The status that it is answered with.
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let status = match error {
+            EngineError::UnknownAnalysis { .. } | EngineError::NotFound { .. } | EngineError::Import { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self { status, what: error.to_string(), place: error.place(), hint: error.hint() }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "what": self.what, "where": self.place, "hint": self.hint } });
+        let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+        (self.status, headers, body.to_string()).into_response()
+    }
+}

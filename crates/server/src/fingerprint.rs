@@ -1,0 +1,67 @@
+//! Whether an input has changed: names, lengths and times of its files, which works on network disks, too.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Files of a run that are looked at most.
+const MAX_FILES: usize = 20_000;
+/// Folders below a run that are looked into.
+const MAX_DEPTH: usize = 4;
+
+/// What an input's files look like from outside.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Fingerprint(Vec<(PathBuf, u64, u128)>);
+
+impl Fingerprint {
+    /// Of the file or folder at `path`.
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut files = Vec::new();
+        add(path, 0, &mut files);
+        files.sort_unstable();
+        Self(files)
+    }
+
+    /// True when nothing is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn add(path: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, u128)>) {
+    let Ok(metadata) = path.metadata() else { return };
+    if !metadata.is_dir() {
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        files.push((path.into(), metadata.len(), modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()));
+        return;
+    }
+    if depth > MAX_DEPTH {
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if files.len() >= MAX_FILES {
+            return;
+        }
+        add(&entry.path(), depth + 1, files);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_or_appears_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("raw/a"), folder.path().join("raw/b"));
+        std::fs::create_dir(folder.path().join("raw")).unwrap();
+        std::fs::write(&a, "1").unwrap();
+        let first = Fingerprint::of(folder.path());
+        assert_eq!(Fingerprint::of(folder.path()), first);
+        std::fs::write(&a, "22").unwrap();
+        let grown = Fingerprint::of(folder.path());
+        std::fs::write(&b, "").unwrap();
+        let more = Fingerprint::of(folder.path());
+        assert!(first != grown && grown != more && !more.is_empty());
+        assert!(Fingerprint::of(&folder.path().join("gone")).is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! What `stepscope view` serves: runs and their results over HTTP, as `docs/http-api.md` says, and the pages that show
+//! them. It computes no number: those are the engine's.
+//!
+//! Runs are read in the background; requests work on what was read last and never wait for a reading, nor a quick one
+//! for a long one. Nothing that a request says changes anything.
+
+mod assets;
+mod discover;
+mod editor;
+mod failure;
+mod fingerprint;
+mod guard;
+mod kept;
+mod opened;
+mod options;
+mod pool;
+mod query;
+mod routes;
+mod run;
+mod runs;
+mod serve;
+mod site;
+mod source_files;
+mod table_page;
+mod token;
+
+pub use editor::Editor;
+pub use options::Options;
+pub use serve::{Running, ServeError, serve};

@@ -1,0 +1,134 @@
+//! What stands behind the `?` of an address, checked: every parameter is known, and none is too long.
+
+use crate::failure::Failure;
+use axum::http::StatusCode;
+use std::str::FromStr;
+use stepscope_base::Span;
+
+/// Bytes of a query that are looked at.
+const MAX_BYTES: usize = 16 << 10;
+/// What any request may have: who asks, and what the page has an answer of already.
+const OF_ALL: [&str; 2] = ["token", "v"];
+
+/// The parameters of a request. One without a value counts as not there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// The parameters in `raw`, which may be of those that are `known`.
+    ///
+    /// # Errors
+    /// When one is not known, or there is too much of them.
+    pub(crate) fn parse(raw: Option<&str>, known: &[&str]) -> Result<Self, Failure> {
+        let raw = raw.unwrap_or_default();
+        if raw.len() > MAX_BYTES {
+            let what = format!("the query has {} bytes, but {MAX_BYTES} are the most", raw.len());
+            return Err(Failure::new(StatusCode::URI_TOO_LONG, what));
+        }
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
+        let is_known = |name: &str| known.contains(&name) || OF_ALL.contains(&name);
+        if let Some((name, _)) = pairs.iter().find(|(name, _)| !is_known(name)) {
+            let hint = match known {
+                [] => "it takes none".to_string(),
+                known => format!("it takes {}", known.join(", ")),
+            };
+            return Err(Failure::asked_wrongly(format!("there is no parameter {name:?}")).hint(hint));
+        }
+        Ok(Self(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect()))
+    }
+
+    /// The text of a parameter; the last, when it is there several times.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter that must be there.
+    pub(crate) fn needed_text(&self, name: &str) -> Result<&str, Failure> {
+        self.text(name).ok_or_else(|| Failure::asked_wrongly(format!("the parameter {name:?} is missing")))
+    }
+
+    /// Every text of a parameter.
+    pub(crate) fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The number that a parameter is.
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
+        let read = |text: &str| text.parse::<T>().map_err(|_| not_a_number(name, text));
+        self.text(name).map(read).transpose()
+    }
+
+    /// The number that a parameter is, which must be there.
+    pub(crate) fn needed_number<T: FromStr>(&self, name: &str) -> Result<T, Failure> {
+        let text = self.needed_text(name)?;
+        text.parse().map_err(|_| not_a_number(name, text))
+    }
+
+    /// The numbers in a list with commas, at most so many.
+    pub(crate) fn numbers<T: FromStr>(&self, name: &str, at_most: usize) -> Result<Vec<T>, Failure> {
+        let Some(text) = self.text(name) else { return Ok(Vec::new()) };
+        let count = text.split(',').count();
+        if count > at_most {
+            let what = format!("{name:?} has {count} numbers, but {at_most} are the most");
+            return Err(Failure::asked_wrongly(what));
+        }
+        text.split(',').map(|number| number.parse().map_err(|_| not_a_number(name, number))).collect()
+    }
+
+    /// From `start_ns` to `end_ns`; none when neither is there.
+    pub(crate) fn window(&self) -> Result<Option<Span>, Failure> {
+        match (self.number("start_ns")?, self.number("end_ns")?) {
+            (None, None) => Ok(None),
+            (Some(start_ns), Some(end_ns)) if start_ns < end_ns => Ok(Some(Span::new(start_ns, end_ns))),
+            (Some(_), Some(_)) => Err(Failure::asked_wrongly("start_ns is not before end_ns")),
+            _ => Err(Failure::asked_wrongly("a window has both start_ns and end_ns")),
+        }
+    }
+
+    /// The window, which must be there.
+    pub(crate) fn needed_window(&self) -> Result<Span, Failure> {
+        self.window()?.ok_or_else(|| Failure::asked_wrongly("the parameters \"start_ns\" and \"end_ns\" are missing"))
+    }
+}
+
+fn not_a_number(name: &str, text: &str) -> Failure {
+    let short: String = text.chars().take(40).collect();
+    Failure::asked_wrongly(format!("{name} is {short:?}, which is no whole number that fits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded_and_empty_ones_are_not_there() {
+        let query = Query::parse(Some("q=a%20%26b+c&rank=&rows=1,2"), &["q", "rank", "rows"]).unwrap();
+        assert_eq!((query.text("q"), query.text("rank")), (Some("a &b c"), None));
+        assert_eq!(query.numbers::<u32>("rows", 2).unwrap(), [1, 2]);
+        assert!(query.numbers::<u32>("rows", 1).is_err() && query.number::<i64>("q").is_err());
+    }
+
+    #[test]
+    fn what_is_not_known_or_too_long_is_refused() {
+        assert!(Query::parse(Some("token=x&v=3"), &[]).is_ok());
+        assert_eq!(Query::parse(Some("srot=a"), &["sort"]).unwrap_err().status(), StatusCode::BAD_REQUEST);
+        let long = format!("q={}", "x".repeat(MAX_BYTES));
+        assert_eq!(Query::parse(Some(&long), &["q"]).unwrap_err().status(), StatusCode::URI_TOO_LONG);
+    }
+
+    #[test]
+    fn a_window_has_a_begin_and_an_end() {
+        let window = |raw| Query::parse(Some(raw), &["start_ns", "end_ns"]).unwrap().window();
+        assert_eq!(window("").unwrap(), None);
+        assert_eq!(window("start_ns=-5&end_ns=9").unwrap(), Some(Span::new(-5, 9)));
+        for raw in [
+            "start_ns=5",
+            "end_ns=5",
+            "start_ns=5&end_ns=5",
+            "start_ns=1e3&end_ns=9",
+            "start_ns=1&end_ns=99999999999999999999",
+        ] {
+            assert!(window(raw).is_err(), "{raw}");
+        }
+    }
+}

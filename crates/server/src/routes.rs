@@ -1,0 +1,88 @@
+//! What can be asked: one file a kind of question. `docs/http-api.md` describes all of them.
+
+mod about;
+mod analyses;
+mod compare;
+mod events;
+mod export;
+mod files;
+mod report;
+mod run;
+mod source;
+mod timeline;
+
+use crate::assets;
+use crate::failure::Failure;
+use crate::guard::{check_token, guard};
+use crate::query::Query;
+use crate::site::Site;
+use axum::Router;
+use axum::body::Body;
+use axum::http::header;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use std::sync::Arc;
+use stepscope_engine::Selection;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+
+/// An answer, or why there is none.
+type Answer = Result<Response, Failure>;
+
+/// Everything that is served.
+pub(crate) fn router(site: Arc<Site>) -> Router {
+    let api = Router::new()
+        .route("/about", get(about::about))
+        .route("/analyses", get(analyses::catalogue))
+        .route("/compare", get(compare::compare))
+        .route("/events", get(events::events))
+        .route("/runs", get(run::list))
+        .route("/runs/{run}", get(run::run))
+        .route("/runs/{run}/analyses/{name}", get(analyses::analysis))
+        .route("/runs/{run}/export", get(export::export))
+        .route("/runs/{run}/report", get(report::report))
+        .route("/runs/{run}/report.html", get(report::page))
+        .route("/runs/{run}/source", get(source::source))
+        .merge(timeline::routes())
+        .fallback(async || {
+            Failure::not_there("there is nothing of this name").hint("docs/http-api.md lists what there is")
+        })
+        .layer(from_fn_with_state(site.clone(), check_token));
+    Router::new()
+        .nest("/api", api)
+        .fallback(assets::asset)
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+        .layer(from_fn_with_state(site.clone(), guard))
+        .with_state(site)
+}
+
+/// `value` as JSON, laid out where it may take a while.
+fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is answered is what JSON can say")
+}
+
+/// JSON that may be another the next time.
+fn json(text: String) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")];
+    (headers, text).into_response()
+}
+
+/// A file to save under the name of a run.
+fn file(run: &str, ending: &str, kind: &'static str, body: impl Into<Body>) -> Response {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    let name: String = run.chars().take(100).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let disposition = format!("attachment; filename=\"{name}{ending}\"");
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_string()),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::CACHE_CONTROL, "no-cache".to_string()),
+    ];
+    (headers, body.into()).into_response()
+}
+
+/// Rank and step that a request names.
+fn selection(query: &Query) -> Result<Selection, Failure> {
+    Ok(Selection { rank: query.number("rank")?, step: query.number("step")?, ..Selection::default() })
+}

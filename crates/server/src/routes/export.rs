@@ -1,0 +1,85 @@
+//! A trace, or what lies in a window, as a file for other programs. It is sent while it is written.
+
+use super::{Answer, file};
+use crate::failure::Failure;
+use crate::query::Query;
+use crate::site::Site;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, RawQuery, State};
+use futures_util::stream::unfold;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use stepscope_export::{Format, write_trace};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::time::timeout;
+
+/// Pieces that wait to be sent at most.
+const WAITING: usize = 8;
+/// Bytes are sent when this many are there.
+const PIECE_BYTES: usize = 1 << 16;
+/// How long a client may take for a piece.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `api/runs/RUN/export`.
+pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["format", "start_ns", "end_ns"])?;
+    let (format, ending, kind) = match query.needed_text("format")? {
+        "chrome" => (Format::Chrome { is_packed: false }, ".json", "application/json"),
+        "perfetto" => (Format::Perfetto { is_packed: false }, ".pftrace", "application/octet-stream"),
+        _ => {
+            let failure = Failure::asked_wrongly("there is no such format of traces");
+            return Err(failure.hint("there are chrome and perfetto"));
+        }
+    };
+    let window = query.window()?;
+    let (run, opened) = site.runs.opened(&run)?;
+    let (pieces, waiting) = channel(WAITING);
+    let pool = site.pool.clone();
+    let write = move || {
+        let part = window.map(|window| Arc::new(opened.trace.part(window)));
+        let trace = part.unwrap_or_else(|| opened.trace.clone());
+        let mut out = Pieces { pieces, gathered: Vec::new() };
+        if let Err(error) = write_trace(&trace, format, &mut out).and_then(|()| out.flush()) {
+            // The client then sees that the answer breaks off. When it went away itself, nobody is told.
+            out.send(Err(error)).ok();
+        }
+    };
+    // What goes wrong breaks the answer off.
+    tokio::spawn(async move { pool.sent(write).await });
+    let body = unfold(waiting, async |mut waiting| waiting.recv().await.map(|piece| (piece, waiting)));
+    Ok(file(run.name(), ending, kind, Body::from_stream(body)))
+}
+
+/// Where a file is written to: whoever receives it. It waits while that is slow, and ends when it is gone.
+struct Pieces {
+    pieces: Sender<io::Result<Bytes>>,
+    gathered: Vec<u8>,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.gathered);
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.send(Ok(piece.into()))
+    }
+}
+
+impl Pieces {
+    /// Hands a piece on; an error when nobody takes it.
+    fn send(&self, piece: io::Result<Bytes>) -> io::Result<()> {
+        let sent = Handle::current().block_on(timeout(PATIENCE, self.pieces.send(piece)));
+        sent.ok().and_then(Result::ok).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+}

@@ -1,0 +1,37 @@
+//! The report of a run, as data and as a page that needs no server.
+
+use super::{Answer, file, json, selection};
+use crate::failure::Failure;
+use crate::query::Query;
+use crate::site::Site;
+use axum::extract::{Path, RawQuery, State};
+use std::sync::Arc;
+use stepscope_engine::{self as engine, report::report as sum_up};
+use stepscope_export::report_html;
+
+/// `api/runs/RUN/report`.
+pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let selection = selection(&Query::parse(raw.as_deref(), &["rank", "step"])?)?;
+    let (run, opened) = site.runs.opened(&run)?;
+    let read = opened.clone();
+    let computed = async {
+        let sum_up = move || sum_up(&read.trace, &selection, &run.path.display().to_string());
+        site.pool.long(move || sum_up().map(|report| report.to_json())).await?.map_err(Failure::from)
+    };
+    let text = opened.reports.get(selection, String::len, computed).await?;
+    Ok(json(text.to_string()))
+}
+
+/// `api/runs/RUN/report.html`.
+pub(super) async fn page(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let selection = selection(&Query::parse(raw.as_deref(), &["rank", "step"])?)?;
+    let (run, opened) = site.runs.opened(&run)?;
+    let name = run.name().to_string();
+    let write = move || {
+        let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
+        let report = sum_up(&opened.trace, &selection, &run.path.display().to_string())?;
+        Ok(report_html(&report, &engine::analyze_all(&opened.trace, &names, &selection)?))
+    };
+    let page: Result<String, Failure> = site.pool.long(write).await?;
+    Ok(file(&name, ".html", "text/html; charset=utf-8", page?))
+}

@@ -1,0 +1,98 @@
+//! The list of runs, and what one of them is.
+
+use super::{Answer, json, json_text};
+use crate::opened::Opened;
+use crate::site::Site;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stepscope_base::StringId;
+use stepscope_engine::{RunIdentity, Trace};
+use stepscope_trace::{DeviceEventClass, Process, SliceKind, Step};
+
+/// `api/runs`.
+pub(super) async fn list(State(site): State<Arc<Site>>) -> Answer {
+    let list = site.runs.list().borrow().to_string();
+    Ok(json(list))
+}
+
+/// `api/runs/RUN`.
+pub(super) async fn run(State(site): State<Arc<Site>>, Path(id): Path<String>) -> Answer {
+    let (run, opened) = site.runs.opened(&id)?;
+    let text = site.pool.quick(move || json_text(&facts(run.id, &opened))).await?;
+    Ok(json(text))
+}
+
+fn facts(id: usize, opened: &Opened) -> Value {
+    let trace = &*opened.trace;
+    let devices = trace.devices.iter().map(|device| {
+        json!({
+            "rank": device.rank,
+            "ordinal": device.ordinal,
+            "name": device.name,
+            "memory_bytes": device.memory_bytes,
+        })
+    });
+    json!({
+        "id": id,
+        "version": opened.version,
+        "run": RunIdentity::of(trace),
+        "span": trace.span().map(|span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns })),
+        "start_unix_ns": trace.start_unix_ns,
+        "ranks": ranks(trace),
+        "steps": trace.steps.iter().map(step).collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(),
+        "facts": trace.facts,
+        "counts": {
+            "slices": trace.slices.len(),
+            "instants": trace.instants.len(),
+            "device_events": trace.device_events.len(),
+            "memory": trace.memory.len(),
+            "io": trace.io.len(),
+            "collectives": trace.collectives.len(),
+            "flows": trace.flows.len(),
+            "findings": trace.findings.iter().count(),
+        },
+        "has": has(trace),
+    })
+}
+
+/// Of each rank the first process, which is the one that the others serve.
+fn ranks(trace: &Trace) -> Vec<Value> {
+    let mut first: BTreeMap<u32, &Process> = BTreeMap::new();
+    for process in &trace.processes {
+        first.entry(process.rank).or_insert(process);
+    }
+    let rank = |process: &&Process| json!({ "rank": process.rank, "host": process.host, "pid": process.pid, "name": process.name });
+    first.values().map(rank).collect()
+}
+
+fn step(step: &Step) -> Value {
+    json!({
+        "rank": step.rank,
+        "number": step.number,
+        "start_ns": step.span.start_ns,
+        "end_ns": step.span.end_ns,
+        "source": step.source.as_str(),
+        "is_complete": step.is_complete,
+    })
+}
+
+/// Which pages have something to show.
+fn has(trace: &Trace) -> Value {
+    let is_there = |kind: SliceKind| trace.slices.kind.contains(&kind);
+    let is_named = |id: StringId| !trace.strings.get(id).is_empty();
+    let communicates = || trace.device_events.iter().any(|event| event.class == DeviceEventClass::Communication);
+    json!({
+        "devices": !trace.device_events.is_empty(),
+        "memory": !trace.memory.is_empty(),
+        "shapes": trace.ops.inputs.iter().any(|inputs| is_named(inputs.dims)),
+        "stacks": trace.ops.info.iter().any(|info| is_named(info.stack)),
+        "modules": is_there(SliceKind::Module),
+        "python": is_there(SliceKind::PythonFunction),
+        "io": !trace.io.is_empty(),
+        "collectives": !trace.collectives.is_empty() || communicates(),
+        "counters": trace.counters.iter().any(|counter| !counter.time_ns.is_empty()),
+    })
+}

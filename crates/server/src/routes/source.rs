@@ -1,0 +1,34 @@
+//! Lines of source files that stacks name.
+
+use super::{Answer, json, json_text};
+use crate::query::Query;
+use crate::site::Site;
+use crate::source_files::SourceFiles;
+use axum::extract::{Path, RawQuery, State};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Lines on each side, unless said.
+const AROUND: usize = 20;
+
+/// `api/runs/RUN/source`.
+pub(super) async fn source(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["file", "line", "around"])?;
+    let name = query.needed_text("file")?.to_string();
+    let line = query.number("line")?.unwrap_or(1);
+    let around = query.number("around")?.unwrap_or(AROUND);
+    let (_, opened) = site.runs.opened(&run)?;
+    let pool = site.pool.clone();
+    let read = move || {
+        let files = opened.source_files.get_or_init(|| SourceFiles::of(&opened.trace));
+        let excerpt = files.read(&name, line, around, &site.source_roots)?;
+        Ok(json_text(&json!({
+            "file": name,
+            "first_line": excerpt.first_line,
+            "lines": excerpt.lines,
+            "editor_path": excerpt.path.display().to_string(),
+            "editor_url": site.editor.as_ref().map(|editor| editor.url(&excerpt.path, line)),
+        })))
+    };
+    pool.quick(read).await?.map(json)
+}

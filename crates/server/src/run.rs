@@ -1,0 +1,213 @@
+//! A run that was named: whether it is read, how far reading is, and what the last reading gave.
+
+use crate::discover::name_of;
+use crate::failure::Failure;
+use crate::fingerprint::Fingerprint;
+use crate::opened::Opened;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use stepscope_engine::{EngineError, Progress, Trace};
+use stepscope_trace::FindingCode;
+
+/// A pause after reading a run that is being recorded, in times of what reading took.
+const PAUSE: u32 = 4;
+
+/// A run.
+pub(crate) struct Run {
+    /// Its place in the list.
+    pub(crate) id: usize,
+    /// Where it is read from.
+    pub(crate) path: PathBuf,
+    name: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    opened: Option<Arc<Opened>>,
+    phase: Phase,
+    error: Option<EngineError>,
+    fingerprint: Fingerprint,
+    /// When somebody last asked for it, counted over all runs.
+    asked: u64,
+    read_again_at: Option<Instant>,
+}
+
+#[derive(Default)]
+enum Phase {
+    /// Nobody asked for it yet.
+    #[default]
+    Waiting,
+    /// Somebody did.
+    Wanted,
+    Reading(Progress),
+    Read,
+}
+
+/// What reading gave.
+pub(crate) struct Reading {
+    pub(crate) trace: Result<Trace, EngineError>,
+    /// What the input looked like before it was read.
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) took: Duration,
+    /// The shortest pause before the next reading.
+    pub(crate) pause: Duration,
+}
+
+impl Run {
+    pub(crate) fn new(id: usize, path: &Path) -> Self {
+        Self { id, path: path.into(), name: name_of(path), state: Mutex::default() }
+    }
+
+    /// What a person calls it: the name of its file or folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last reading. `asked` is when, counted over all runs.
+    ///
+    /// # Errors
+    /// When there is none: it is being read (and is, from now on, if nobody asked before), or could not be.
+    pub(crate) fn opened(&self, asked: u64) -> Result<Arc<Opened>, Failure> {
+        let mut state = self.state();
+        state.asked = asked;
+        if let Some(opened) = &state.opened {
+            return Ok(opened.clone());
+        }
+        if let Some(error) = state.error.clone() {
+            return Err(Failure::from(error).with_status(StatusCode::NOT_FOUND));
+        }
+        if matches!(state.phase, Phase::Waiting) {
+            state.phase = Phase::Wanted;
+        }
+        let failure = Failure::new(StatusCode::CONFLICT, "this run is still being read").at(self.path.display());
+        Err(failure.hint("ask again in a moment; api/runs says how far it is"))
+    }
+
+    /// Asks for it to be read.
+    pub(crate) fn want(&self) {
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Waiting) {
+            state.phase = Phase::Wanted;
+        }
+    }
+
+    /// True when somebody waits for it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        matches!(self.state().phase, Phase::Wanted)
+    }
+
+    /// True when it was read and looks different now, or is still being recorded, and enough time has passed.
+    pub(crate) fn is_due(&self) -> bool {
+        let (seen, is_live) = {
+            let state = self.state();
+            if !matches!(state.phase, Phase::Read) || state.read_again_at.is_some_and(|at| Instant::now() < at) {
+                return false;
+            }
+            (state.fingerprint.clone(), state.opened.as_ref().is_some_and(|opened| is_live(&opened.trace)))
+        };
+        let now = Fingerprint::of(&self.path);
+        // What was taken away is still shown.
+        !now.is_empty() && (is_live || now != seen)
+    }
+
+    /// Says that it is being read from now on.
+    pub(crate) fn begin(&self, progress: Progress) {
+        self.state().phase = Phase::Reading(progress);
+    }
+
+    /// Takes over what was read. What was there before stays when nothing is new, or nothing could be read. `version`
+    /// gives the new version's number, above that of the last.
+    pub(crate) fn finish(&self, reading: Reading, version: impl FnOnce(u64) -> u64) {
+        let mut state = self.state();
+        state.phase = Phase::Read;
+        state.fingerprint = reading.fingerprint;
+        state.read_again_at = Some(Instant::now() + reading.pause.max(reading.took * PAUSE));
+        match reading.trace {
+            Ok(trace) => {
+                state.error = None;
+                let last = state.opened.as_ref();
+                if last.is_none_or(|last| is_new(&last.trace, &trace)) {
+                    let version = version(last.map_or(0, |last| last.version));
+                    state.opened = Some(Arc::new(Opened::new(version, trace)));
+                }
+            }
+            Err(error) => state.error = Some(error),
+        }
+    }
+
+    /// About how much memory it takes, and when somebody last asked for it.
+    pub(crate) fn weight(&self) -> (usize, u64) {
+        let state = self.state();
+        (state.opened.as_ref().map_or(0, |opened| bytes_of(&opened.trace)), state.asked)
+    }
+
+    /// Lets go of what was read, until somebody asks again.
+    pub(crate) fn unload(&self) {
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Read) {
+            (state.opened, state.phase, state.read_again_at) = (None, Phase::Waiting, None);
+        }
+    }
+
+    /// The run in the list of runs.
+    pub(crate) fn row(&self) -> Value {
+        let state = self.state();
+        let opened = state.opened.as_ref();
+        let word = match (&state.phase, opened, &state.error) {
+            (_, Some(_), _) => "ready",
+            (Phase::Read, None, Some(_)) => "failed",
+            (Phase::Waiting, ..) => "waiting",
+            _ => "loading",
+        };
+        let (done, total) = match &state.phase {
+            Phase::Reading(progress) => (progress.done_bytes(), progress.total_bytes()),
+            _ => (0, 0),
+        };
+        let error = state.error.as_ref();
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "path": self.path.display().to_string(),
+            "state": word,
+            "progress": { "done_bytes": done, "total_bytes": total },
+            "error": error.map(|error| json!({
+                "what": error.to_string(), "where": error.place(), "hint": error.hint(),
+            })),
+            "version": opened.map(|opened| opened.version),
+            "is_live": opened.is_some_and(|opened| is_live(&opened.trace)),
+        })
+    }
+}
+
+/// Whether processes were still recording when it was read.
+fn is_live(trace: &Trace) -> bool {
+    trace.findings.count(FindingCode::ProcessRunning) > 0
+}
+
+/// Whether a later reading of an input says anything else.
+fn is_new(last: &Trace, trace: &Trace) -> bool {
+    let samples = |trace: &Trace| trace.counters.iter().map(|counter| counter.time_ns.len()).sum::<usize>();
+    let sizes = |trace: &Trace| {
+        let rows = [trace.slices.len(), trace.instants.len(), trace.memory.len(), trace.device_events.len()];
+        (rows, trace.flows.len(), samples(trace), trace.start_unix_ns, trace.span())
+    };
+    sizes(last) != sizes(trace) || last.findings != trace.findings || last.steps != trace.steps
+}
+
+/// About how many bytes a trace takes: its largest tables.
+fn bytes_of(trace: &Trace) -> usize {
+    let text: usize = trace.strings.len() * 64;
+    trace.slices.len() * 45
+        + trace.ops.slice.len() * 48
+        + trace.device_events.len() * 24
+        + trace.memory.len() * 96
+        + text
+}

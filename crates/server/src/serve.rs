@@ -1,0 +1,129 @@
+//! Starting and ending a server.
+
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::routes;
+use crate::runs::Runs;
+use crate::site::Site;
+use crate::token::Token;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads that answer; work that takes time has threads of its own.
+const THREADS: usize = 2;
+/// How long an end waits for work under way.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Why a server could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Nothing can listen there.
+    #[error("cannot listen: {source}: {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system has no threads or random bytes to give.
+    #[error("cannot start: {source}")]
+    Start {
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                Some("another program listens there: name another port, or none for any that is free")
+            }
+            Self::Listen { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are the system's: name a higher one")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A server at work. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// The address to open, with the token.
+    pub url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What requests must know.
+    pub token: String,
+    runtime: Option<Runtime>,
+}
+
+impl Running {
+    /// Ends it; who is still connected is cut off.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Serves what `options` name, on threads of its own. Runs are read meanwhile.
+///
+/// # Errors
+/// [`ServeError`].
+pub fn serve(options: Options) -> Result<Running, ServeError> {
+    let start = |source: io::Error| ServeError::Start { source };
+    let listen = |source| ServeError::Listen { address: options.address, source };
+    let listener = TcpListener::bind(options.address).map_err(listen)?;
+    listener.set_nonblocking(true).map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let token = match options.token {
+        Some(token) => Token::given(token),
+        None => Token::random().map_err(|error| start(io::Error::other(error.to_string())))?,
+    };
+    let roots = options.source_roots.unwrap_or_else(|| std::env::current_dir().into_iter().collect());
+    let site = Arc::new(Site {
+        runs: Runs::start(options.inputs, options.watch_every, options.reread_after).map_err(start)?,
+        pool: Pool::new(),
+        token,
+        allowed_hosts: options.allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
+        allows_frames: options.allows_frames,
+        source_roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
+        editor: options.editor,
+    });
+    let token = site.token.as_str().to_string();
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.worker_threads(THREADS).thread_name("stepscope http").enable_io().enable_time().build();
+    let runtime = runtime.map_err(start)?;
+    let listener = {
+        let _inside = runtime.enter();
+        tokio::net::TcpListener::from_std(listener).map_err(listen)?
+    };
+    let router = routes::router(site);
+    runtime.spawn(async move {
+        // It ends with the runtime.
+        let _ = axum::serve(listener, router).await;
+    });
+    let url = format!(
+        "http://{}/?token={}",
+        shown(address),
+        form_urlencoded::byte_serialize(token.as_bytes()).collect::<String>()
+    );
+    Ok(Running { url, address, token, runtime: Some(runtime) })
+}
+
+/// An address that a browser can open: one that means every host becomes this one.
+fn shown(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }
+}

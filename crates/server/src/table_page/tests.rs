@@ -1,0 +1,80 @@
+use super::*;
+use proptest::prelude::*;
+
+fn table() -> Table {
+    Table::default()
+        .text("name", [Some("Conv"), Some("mm"), None, Some("addmm")])
+        .ns("total_ns", [Some(5), Some(30), Some(7), None])
+        .float("idle_ratio", Unit::Ratio, [Some(0.5), None, Some(f64::NAN), Some(0.25)])
+        .flag("tensor_cores", [Some(true), Some(false), None, Some(true)])
+}
+
+fn asking(raw: &str) -> Result<Asking, Failure> {
+    Asking::of(&Query::parse(Some(raw), &PARAMETERS)?)
+}
+
+fn rows(raw: &str) -> Vec<usize> {
+    asking(raw).and_then(|asking| asking.matching(&table(), "t")).unwrap()
+}
+
+#[test]
+fn conditions_hold_for_rows_with_an_answer() {
+    for (raw, expected) in [
+        ("", vec![0, 1, 2, 3]),
+        ("where=total_ns:gt:5", vec![1, 2]),
+        ("where=total_ns:ge:5&where=total_ns:lt:30", vec![0, 2]),
+        ("where=total_ns:ne:5", vec![1, 2]),
+        ("where=total_ns:le:6.5", vec![0]),
+        ("where=total-ns:eq:30", vec![1]),
+        ("where=idle_ratio:lt:0.5", vec![3]),
+        ("where=idle_ratio:ne:0.5", vec![3]),
+        ("where=tensor_cores:eq:yes", vec![0, 3]),
+        ("where=name:has:MM", vec![1, 3]),
+        ("where=name:eq:mm", vec![1]),
+        ("where=name:lt:b", vec![0, 3]),
+        ("where=name:eq:a:b", vec![]),
+        ("search=CONV", vec![0]),
+        ("search=mm&sort=name", vec![3, 1]),
+        ("sort=total_ns", vec![1, 2, 0, 3]),
+        ("sort=-total_ns", vec![0, 2, 1, 3]),
+    ] {
+        assert_eq!(rows(raw), expected, "{raw}");
+    }
+}
+
+#[test]
+fn a_page_says_where_it_stands() {
+    let (page, told) = asking("where=total_ns:ge:0&offset=1&limit=1").unwrap().page(&table(), "t").unwrap();
+    assert_eq!((page.len(), told), (1, Page { offset: 1, rows: 1, matching: 3, total: 4 }));
+    let (_, told) = asking("offset=99&limit=99999999").unwrap().page(&table(), "t").unwrap();
+    assert_eq!(told, Page { offset: 99, rows: 0, matching: 4, total: 4 });
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for raw in ["where=total_ns", "where=total_ns:about:5", "where=:::", "limit=-1", "limit=x", "offset=1.5"] {
+        assert!(asking(raw).is_err(), "{raw}");
+    }
+    for raw in
+        ["sort=xyz", "where=xyz:eq:1", "where=total_ns:eq:many", "where=total_ns:has:1", "where=tensor_cores:eq:maybe"]
+    {
+        assert!(asking(raw).unwrap().page(&table(), "t").is_err(), "{raw}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_query_is_answered_or_refused(
+        column in "(name|total_ns|idle_ratio|tensor_cores|-|.{0,4})", op in "(eq|ne|lt|le|gt|ge|has|.{0,2})", value in ".{0,8}",
+        sort in "-?(name|total_ns|idle_ratio|tensor_cores|.{0,4})", search in ".{0,4}",
+        offset in any::<Option<u64>>(), limit in any::<Option<u64>>(),
+    ) {
+        let mut raw = form_urlencoded::Serializer::new(String::new());
+        raw.append_pair("where", &format!("{column}:{op}:{value}")).append_pair("sort", &sort).append_pair("search", &search);
+        offset.iter().for_each(|offset| drop(raw.append_pair("offset", &offset.to_string())));
+        limit.iter().for_each(|limit| drop(raw.append_pair("limit", &limit.to_string())));
+        if let Ok((page, told)) = asking(&raw.finish()).and_then(|asking| asking.page(&table(), "t")) {
+            prop_assert!(page.len() == told.rows && told.rows <= told.matching && told.matching <= told.total);
+        }
+    }
+}

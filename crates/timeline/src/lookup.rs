@@ -1,0 +1,88 @@
+//! Single slices: the one at a place, its neighbours, the one that a link names.
+
+use crate::items::Items;
+use crate::row::Content;
+use crate::{RowId, Timeline};
+use stepscope_trace::{SliceId, Trace};
+
+impl Timeline {
+    fn items(&self, row: RowId) -> Option<&Items> {
+        match &self.rows.get(row as usize)?.content {
+            Content::Items(items) => Some(items),
+            Content::Density(_) | Content::Counter(_) => None,
+        }
+    }
+
+    /// The slice that a row shows at a moment; one of no duration only at its very begin.
+    pub fn slice_at(&self, trace: &Trace, row: RowId, at_ns: i64) -> Option<SliceId> {
+        let items = self.items(row)?;
+        let after = items.first_from(trace, 0, at_ns.checked_add(1)?);
+        let item = items.get(trace, after.checked_sub(1)?);
+        (item.end_ns() > at_ns || item.start_ns == at_ns).then_some(item.slice).flatten()
+    }
+
+    /// The slice that follows another one on a row.
+    pub fn next_on_row(&self, trace: &Trace, row: RowId, slice: SliceId) -> Option<SliceId> {
+        let items = self.items(row)?;
+        let at = place_of(trace, items, slice)?;
+        (at + 1 < items.len()).then(|| items.get(trace, at + 1).slice).flatten()
+    }
+
+    /// The slice before another one on a row.
+    pub fn previous_on_row(&self, trace: &Trace, row: RowId, slice: SliceId) -> Option<SliceId> {
+        let items = self.items(row)?;
+        items.get(trace, place_of(trace, items, slice)?.checked_sub(1)?).slice
+    }
+}
+
+/// Where a slice stands among items that stand for slices of the trace, or for ranges drawn elsewhere.
+fn place_of(trace: &Trace, items: &Items, slice: SliceId) -> Option<usize> {
+    if slice.index() >= trace.slices.len() {
+        return None;
+    }
+    let is_it = |at: &usize| items.get(trace, *at).slice == Some(slice);
+    let start_ns = trace.slices.start_ns[slice.index()];
+    let first = items.first_from(trace, 0, start_ns);
+    let same_start = (first..items.len()).take_while(|at| items.get(trace, *at).start_ns == start_ns);
+    same_start.clone().find(is_it).or_else(|| (0..items.len()).find(is_it))
+}
+
+/// The slice of a rank that begins at a moment and has a name, of several the outermost.
+pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Option<SliceId> {
+    let name = trace.strings.find(name)?;
+    let of_rank = |track: &&stepscope_trace::Track| trace.processes[track.process.index()].rank == rank;
+    trace.tracks.iter().filter(of_rank).find_map(|track| {
+        let (from, to) = (track.slices.start as usize, track.slices.end as usize);
+        let starts = &trace.slices.start_ns[from..to];
+        let first = from + starts.partition_point(|start| *start < start_ns);
+        let mut same_start = (first..to).take_while(|at| trace.slices.start_ns[*at] == start_ns);
+        same_start.find(|at| trace.slices.name[*at] == name).map(SliceId::from_index)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    #[test]
+    fn neighbours_and_places() {
+        let trace = drawn("rank 0 cpu 1 aab..c\nrank 0 cpu 1 .x....\nrank 1 cpu 1 ..b...");
+        let timeline = Timeline::of(&trace);
+        let slice = |rank, at_ns, name| named_slice(&trace, rank, at_ns, name).expect("such a slice");
+        let (a, b, c) = (slice(0, 0, "a"), slice(0, 2_000, "b"), slice(0, 5_000, "c"));
+        let row = timeline.row_of(&trace, a).expect("a row");
+        assert_eq!(timeline.slice_at(&trace, row, 1_999), Some(a));
+        assert_eq!(timeline.slice_at(&trace, row, 2_000), Some(b));
+        assert_eq!(timeline.slice_at(&trace, row, 3_000), None);
+        assert_eq!(timeline.slice_at(&trace, row, i64::MAX), None);
+        assert_eq!(timeline.next_on_row(&trace, row, a), Some(b));
+        assert_eq!(timeline.next_on_row(&trace, row, c), None);
+        assert_eq!(timeline.previous_on_row(&trace, row, c), Some(b));
+        assert_eq!(timeline.previous_on_row(&trace, row, a), None);
+        assert_eq!(timeline.next_on_row(&trace, 9_999, a), None);
+        assert_ne!(slice(1, 2_000, "b"), b);
+        assert_eq!(named_slice(&trace, 0, 2_000, "a"), None);
+        assert_eq!(named_slice(&trace, 0, 2_000, "unknown"), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! A slice in few words, as lists and links name it.
+
+use crate::{Class, RowId, Timeline};
+use serde::Serialize;
+use stepscope_trace::{SliceId, Trace};
+
+/// A slice in few words.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Brief {
+    /// Its number, which holds as long as its trace is not read again.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// What it is, as analyses call it.
+    pub kind: &'static str,
+    /// What it is about.
+    pub class: Class,
+    /// The row that it is drawn in.
+    pub row: Option<RowId>,
+    /// Its rank.
+    pub rank: u32,
+    /// What its track is called.
+    pub track: String,
+    /// When it begins.
+    pub start_ns: i64,
+    /// How long it lasts.
+    pub dur_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+}
+
+impl Timeline {
+    /// A slice in few words.
+    pub fn brief(&self, trace: &Trace, slice: SliceId) -> Brief {
+        let (track, at) = (trace.slices.track[slice.index()], slice.index());
+        let row = self.row_of(trace, slice);
+        Brief {
+            id: slice.0,
+            name: trace.slice_name(slice).to_string(),
+            kind: trace.slices.kind(slice).as_str(),
+            class: self.classes[at],
+            row,
+            rank: trace.rank_of_track(track),
+            track: row.map(|row| self.rows[row as usize].info.name.clone()).unwrap_or_default(),
+            start_ns: trace.slices.start_ns[at],
+            dur_ns: trace.slices.dur_ns[at],
+            is_unfinished: trace.slices.is_unfinished[at],
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! One row of the timeline, and what it draws.
+
+use crate::items::Items;
+use crate::{RowId, RowInfo};
+
+/// What a row draws.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    /// Slices of a track at one depth, or ranges drawn on a device.
+    Items(Items),
+    /// How busy some rows are on average.
+    Density(Vec<RowId>),
+    /// Values over time.
+    Counter(Values),
+}
+
+/// Where a counter's values are.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Values {
+    /// In this counter of the trace.
+    Counter(usize),
+    /// Here: times, ascending, and values.
+    Own { time_ns: Box<[i64]>, value: Box<[f64]> },
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) info: RowInfo,
+    pub(crate) content: Content,
+}

@@ -1,0 +1,253 @@
+//! What rows show in a stretch of time at some zoom, in the form that goes to the browser: `docs/http-api.md`, "Tiles".
+//!
+//! ```text
+//! level K   a tile is 512 bins of 2^K ns
+//! slices    ▪▪▪ ▪  ██████████ ▪▪▪▪ ▪
+//! bins      │    │    │    │    │    │      shorter than a bin: one item for all that begin in it
+//! items     ▒▒▒    ██████████ ▒▒▒▒ ▪        at least a bin long: an item of its own
+//! ```
+
+use crate::items::{Item, Items};
+use crate::row::Content;
+use crate::{Class, RowId, Timeline};
+use rustc_hash::FxHashMap;
+use stepscope_base::StringId;
+use stepscope_trace::Trace;
+
+/// Bins of a tile.
+pub const BINS: usize = 512;
+/// The coarsest level: a tile of it takes 53 days.
+pub const MAX_LEVEL: u8 = 43;
+/// Rows × tiles that may be asked for at once.
+pub const MAX_BLOCKS: usize = 256;
+
+const MAGIC: u32 = 0x314C_5453;
+const NO_SLICE: u32 = u32::MAX;
+const UNFINISHED: u8 = 1;
+const SEVERAL: u8 = 2;
+/// Names are cut after so many characters.
+const NAME_CHARS: usize = 200;
+
+/// Why there are no tiles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TileError {
+    /// There is no such row.
+    NoRow(RowId),
+    /// There is no such level.
+    NoLevel(u8),
+    /// More tiles than [`MAX_BLOCKS`], or none.
+    Count(usize),
+    /// A tile far from any moment that a trace can have.
+    NoTile(i64),
+}
+
+impl std::fmt::Display for TileError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoRow(row) => write!(out, "there is no row {row}"),
+            Self::NoLevel(level) => write!(out, "there is no level {level}: levels are 0 to {MAX_LEVEL}"),
+            Self::Count(count) => write!(out, "{count} tiles: 1 to {MAX_BLOCKS} can be had at once"),
+            Self::NoTile(tile) => write!(out, "there is no tile {tile} of that level"),
+        }
+    }
+}
+
+impl std::error::Error for TileError {}
+
+/// Items of some rows in some tiles, in columns.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Tiles {
+    /// Items of each block: all tiles of the first row, then of the second.
+    pub items_of_block: Vec<u32>,
+    /// When each item begins.
+    pub start_ns: Vec<f64>,
+    /// How long it is drawn.
+    pub dur_ns: Vec<f64>,
+    /// How much of that is taken.
+    pub busy_ns: Vec<f64>,
+    /// The slice behind it, or the longest; `u32::MAX` without one.
+    pub slice: Vec<u32>,
+    /// Slices that begin in the tile.
+    pub count: Vec<u32>,
+    /// Index of its name.
+    pub name: Vec<u32>,
+    /// Its class.
+    pub class: Vec<u8>,
+    /// 1 unfinished, 2 several.
+    pub flags: Vec<u8>,
+    /// The names.
+    pub names: Vec<String>,
+}
+
+impl Timeline {
+    /// What `rows` show in the tiles `first..first + count` of `level`.
+    ///
+    /// # Errors
+    /// See [`TileError`].
+    pub fn tiles(
+        &self,
+        trace: &Trace,
+        rows: &[RowId],
+        level: u8,
+        first: i64,
+        count: usize,
+    ) -> Result<Tiles, TileError> {
+        let blocks = rows.len().saturating_mul(count);
+        if level > MAX_LEVEL {
+            return Err(TileError::NoLevel(level));
+        }
+        if blocks == 0 || blocks > MAX_BLOCKS {
+            return Err(TileError::Count(blocks));
+        }
+        if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows.len()) {
+            return Err(TileError::NoRow(*row));
+        }
+        let bin_ns = 1_i64 << level;
+        let tile_ns = bin_ns * BINS as i64;
+        let begin =
+            |number: i64| number.checked_mul(tile_ns).filter(|begin_ns| begin_ns.checked_add(tile_ns).is_some());
+        let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), names: FxHashMap::default() };
+        for row in rows {
+            for offset in 0..count as i64 {
+                let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
+                let begin_ns = begin(number).ok_or(TileError::NoTile(number))?;
+                writer.block(*row, begin_ns, bin_ns);
+            }
+        }
+        Ok(writer.tiles)
+    }
+}
+
+struct Writer<'a> {
+    timeline: &'a Timeline,
+    trace: &'a Trace,
+    tiles: Tiles,
+    names: FxHashMap<StringId, u32>,
+}
+
+impl Writer<'_> {
+    fn block(&mut self, row: RowId, begin_ns: i64, bin_ns: i64) {
+        let before = self.tiles.start_ns.len();
+        let timeline = self.timeline;
+        match &timeline.rows[row as usize].content {
+            Content::Items(items) => self.items(items, begin_ns, bin_ns),
+            Content::Density(rows) => {
+                for item in timeline.density(self.trace, rows, begin_ns, bin_ns, BINS) {
+                    let (busy_ns, drawn) = (item.dur_ns, Item { dur_ns: bin_ns, ..item });
+                    self.put(drawn, busy_ns, 0, 0);
+                }
+            }
+            Content::Counter(_) => {}
+        }
+        self.tiles.items_of_block.push((self.tiles.start_ns.len() - before) as u32);
+    }
+
+    fn items(&mut self, items: &Items, begin_ns: i64, bin_ns: i64) {
+        let (trace, end_ns) = (self.trace, begin_ns + bin_ns * BINS as i64);
+        let mut at = items.first_from(trace, 0, begin_ns);
+        // What began before the tile and is not part of an item there.
+        if let Some(item) = at.checked_sub(1).map(|before| items.get(trace, before))
+            && item.end_ns() > begin_ns
+            && item.dur_ns >= bin_ns
+        {
+            self.put(item, item.dur_ns, 0, 0);
+        }
+        while at < items.len() {
+            let start_ns = items.get(trace, at).start_ns;
+            if start_ns >= end_ns {
+                break;
+            }
+            let bin_end_ns = begin_ns + ((start_ns - begin_ns) / bin_ns + 1) * bin_ns;
+            let next = items.first_from(trace, at, bin_end_ns);
+            // Items do not overlap: only the last of a bin can reach beyond it.
+            let last = items.get(trace, next - 1);
+            let short_until = if last.dur_ns >= bin_ns { next - 1 } else { next };
+            match short_until - at {
+                0 => {}
+                1 => {
+                    let item = items.get(trace, at);
+                    self.put(item, item.dur_ns, 1, 0);
+                }
+                count => {
+                    let longest = items.get(trace, items.longest(trace, at, short_until));
+                    let drawn_ns = items.get(trace, short_until - 1).end_ns() - start_ns;
+                    let group = Item { start_ns, dur_ns: drawn_ns, ..longest };
+                    self.put(group, items.total_ns(trace, at, short_until), count as u32, SEVERAL);
+                }
+            }
+            if short_until < next {
+                self.put(last, last.dur_ns, 1, 0);
+            }
+            at = next;
+        }
+    }
+
+    fn put(&mut self, item: Item, busy_ns: i64, count: u32, flags: u8) {
+        let slice = item.slice.map(|slice| slice.index());
+        let is_unfinished = flags & SEVERAL == 0 && slice.is_some_and(|slice| self.trace.slices.is_unfinished[slice]);
+        let class = slice.map_or(Class::Other, |slice| self.timeline.classes[slice]);
+        let trace = self.trace;
+        let names = &mut self.tiles.names;
+        let name = *self.names.entry(item.name).or_insert_with(|| {
+            names.push(shortened(trace.strings.get(item.name)));
+            names.len() as u32 - 1
+        });
+        self.tiles.start_ns.push(item.start_ns as f64);
+        self.tiles.dur_ns.push(item.dur_ns as f64);
+        self.tiles.busy_ns.push(busy_ns as f64);
+        self.tiles.slice.push(item.slice.map_or(NO_SLICE, |slice| slice.0));
+        self.tiles.count.push(count);
+        self.tiles.name.push(name);
+        self.tiles.class.push(class as u8);
+        self.tiles.flags.push(flags | if is_unfinished { UNFINISHED } else { 0 });
+    }
+}
+
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_string(),
+    }
+}
+
+impl Tiles {
+    /// The tiles as bytes, in the form that docs/http-api.md describes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let items = self.start_ns.len();
+        let text: usize = self.names.iter().map(String::len).sum();
+        let mut bytes =
+            Vec::with_capacity(64 + items * 40 + self.items_of_block.len() * 4 + self.names.len() * 4 + text);
+        let head = [MAGIC, self.items_of_block.len() as u32, items as u32, self.names.len() as u32];
+        put_words(&mut bytes, &head);
+        put_words(&mut bytes, &self.items_of_block);
+        for column in [&self.start_ns, &self.dur_ns, &self.busy_ns] {
+            column.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        }
+        for column in [&self.slice, &self.count, &self.name] {
+            put_words(&mut bytes, column);
+        }
+        for column in [&self.class, &self.flags] {
+            bytes.extend_from_slice(column);
+            pad(&mut bytes);
+        }
+        let ends = self.names.iter().scan(0_u32, |end, name| {
+            *end += name.len() as u32;
+            Some(*end)
+        });
+        put_words(&mut bytes, &std::iter::once(0).chain(ends).collect::<Vec<_>>());
+        self.names.iter().for_each(|name| bytes.extend_from_slice(name.as_bytes()));
+        bytes
+    }
+}
+
+fn put_words(bytes: &mut Vec<u8>, words: &[u32]) {
+    words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    pad(bytes);
+}
+
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+use super::*;
+use crate::RowKind;
+use proptest::prelude::*;
+use stepscope_trace::drawn::drawn;
+use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
+
+fn row(timeline: &Timeline, kind: RowKind) -> RowId {
+    timeline.rows.iter().find(|row| row.info.kind == kind).expect("such a row").info.id
+}
+
+/// Items of one tile of a row: start, duration, time taken, count, name.
+fn told(trace: &Trace, level: u8, number: i64) -> Vec<(i64, i64, i64, u32, String)> {
+    let timeline = Timeline::of(trace);
+    let tiles = timeline.tiles(trace, &[row(&timeline, RowKind::Slices)], level, number, 1).expect("tiles");
+    let item = |at: usize| {
+        let name = tiles.names[tiles.name[at] as usize].clone();
+        (tiles.start_ns[at] as i64, tiles.dur_ns[at] as i64, tiles.busy_ns[at] as i64, tiles.count[at], name)
+    };
+    (0..tiles.start_ns.len()).map(item).collect()
+}
+
+#[test]
+fn what_is_shorter_than_a_bin_stands_together() {
+    // Bins of 4,096 ns; slices of 1,000 and 9,000.
+    let trace = drawn("rank 0 cpu 1 a|b|c.dddddddddee");
+    assert_eq!(
+        told(&trace, 12, 0),
+        [
+            (0, 3_000, 3_000, 3, "a".to_string()),
+            (4_000, 9_000, 9_000, 1, "d".to_string()),
+            (13_000, 2_000, 2_000, 1, "e".to_string()),
+        ]
+    );
+}
+
+#[test]
+fn a_long_slice_is_in_every_tile_that_it_touches_and_counts_once() {
+    // Tiles of 512 ns.
+    let trace = drawn("rank 0 cpu 1 aab");
+    assert_eq!(told(&trace, 0, 0), [(0, 2_000, 2_000, 1, "a".to_string())]);
+    assert_eq!(told(&trace, 0, 1), [(0, 2_000, 2_000, 0, "a".to_string())]);
+    let counts: Vec<u32> = (0..6).map(|number| told(&trace, 0, number).iter().map(|item| item.3).sum()).collect();
+    assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
+    assert_eq!(told(&trace, 0, -1), []);
+}
+
+#[test]
+fn a_closed_group_shows_how_busy_its_streams_are() {
+    let trace = drawn("rank 0 stream 7 CC..\nrank 0 stream 9 .CC.");
+    let timeline = Timeline::of(&trace);
+    // Bins of 1,024 ns.
+    let tiles = timeline.tiles(&trace, &[row(&timeline, RowKind::Density)], 10, 0, 1).expect("tiles");
+    // The first stream is busy until 2,000, the second from 1,000 to 3,000.
+    assert_eq!(tiles.busy_ns, [(1_024 + 24) / 2, (976 + 1_024) / 2, 952 / 2].map(f64::from));
+    assert_eq!(tiles.count, [0, 0, 0]);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let trace = drawn("rank 0 cpu 1 aab");
+    let timeline = Timeline::of(&trace);
+    let ask = |rows: &[RowId], level, first, count| timeline.tiles(&trace, rows, level, first, count).err();
+    assert_eq!(ask(&[99], 0, 0, 1), Some(TileError::NoRow(99)));
+    assert_eq!(ask(&[0], 44, 0, 1), Some(TileError::NoLevel(44)));
+    assert_eq!(ask(&[0], 0, 0, 257), Some(TileError::Count(257)));
+    assert_eq!(ask(&[], 0, 0, 1), Some(TileError::Count(0)));
+    assert_eq!(ask(&[0], 43, i64::MAX, 1), Some(TileError::NoTile(i64::MAX)));
+    assert_eq!(ask(&[0], 43, i64::MIN, 2), Some(TileError::NoTile(i64::MIN)));
+    assert_eq!(ask(&[0], 43, -1, 2), None);
+}
+
+#[test]
+fn bytes_are_as_the_document_says() {
+    let trace = drawn("rank 0 cpu 1 a|b|c.dddddddddee");
+    let timeline = Timeline::of(&trace);
+    let tiles = timeline.tiles(&trace, &[0], 12, 0, 2).expect("tiles");
+    let bytes = tiles.to_bytes();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let float = |at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    assert_eq!([word(0), word(4), word(8), word(12)], [0x314C_5453, 2, 3, 3]);
+    assert_eq!([word(16), word(20)], [3, 0], "items of the blocks");
+    assert_eq!([float(24), float(32), float(40)], [0.0, 4_000.0, 13_000.0], "starts");
+    assert_eq!([float(48), float(56), float(64)], [3_000.0, 9_000.0, 2_000.0], "durations");
+    let slices = 24 + 3 * 24;
+    assert_eq!([word(slices), word(slices + 4), word(slices + 8)], [0, 3, 4]);
+    let counts = slices + 16;
+    assert_eq!([word(counts), word(counts + 4), word(counts + 8)], [3, 1, 1]);
+    let classes = counts + 32;
+    assert_eq!(bytes[classes..classes + 3], [Class::HostOp as u8; 3]);
+    assert_eq!(bytes[classes + 8..classes + 11], [SEVERAL, 0, 0]);
+    let ends = classes + 16;
+    assert_eq!([word(ends), word(ends + 4), word(ends + 8), word(ends + 12)], [0, 1, 2, 3]);
+    assert_eq!(&bytes[ends + 16..], b"ade");
+}
+
+prop_compose! {
+    /// A thread's slices at one depth, without overlaps.
+    fn disjoint()(gaps in prop::collection::vec((0_i64..3_000, 0_i64..3_000), 1..200)) -> Vec<(i64, i64)> {
+        let mut at_ns = 0;
+        gaps.into_iter().map(|(gap, dur_ns)| {
+            let start_ns = at_ns + gap + 1;
+            at_ns = start_ns + dur_ns;
+            (start_ns, dur_ns)
+        }).collect()
+    }
+}
+
+fn trace_of(slices: &[(i64, i64)]) -> Trace {
+    let mut builder = TraceBuilder::new("tiles");
+    let process = builder.add_process(Process::default());
+    let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+    for (at, (start_ns, dur_ns)) in slices.iter().enumerate() {
+        let name = builder.strings.intern(&format!("op{}", at % 7));
+        builder.add_slice(track, SliceKind::Op, name, *start_ns, *dur_ns);
+    }
+    builder.finish()
+}
+
+proptest! {
+    /// Whatever the zoom: all slices are counted once, and all of their time is there.
+    #[test]
+    fn tiles_of_a_level_add_up_to_the_row(slices in disjoint(), level in 0_u8..24) {
+        let trace = trace_of(&slices);
+        let timeline = Timeline::of(&trace);
+        let span = timeline.span();
+        let tile_ns = (BINS as i64) << level;
+        let numbers = span.start_ns.div_euclid(tile_ns)..=span.end_ns.div_euclid(tile_ns);
+        // The builder moves time 0 to the first event.
+        let starts: Vec<i64> = trace.slices.start_ns.clone();
+        let (mut count, mut busy_ns) = (0, 0);
+        for number in numbers {
+            let tiles = timeline.tiles(&trace, &[0], level, number, 1).expect("tiles");
+            prop_assert!(tiles.start_ns.len() <= 2 * BINS + 1);
+            prop_assert!(tiles.start_ns.is_sorted());
+            for at in 0..tiles.start_ns.len() {
+                count += tiles.count[at];
+                if tiles.count[at] > 0 {
+                    busy_ns += tiles.busy_ns[at] as i64;
+                    prop_assert!((number * tile_ns..(number + 1) * tile_ns).contains(&(tiles.start_ns[at] as i64)));
+                }
+                let behind = tiles.slice[at] as usize;
+                let is_several = tiles.flags[at] & SEVERAL != 0;
+                prop_assert_eq!(is_several, tiles.count[at] > 1);
+                if is_several {
+                    // No slice of the group lasts longer than the one it is named by.
+                    let (from, to) = (tiles.start_ns[at] as i64, (tiles.start_ns[at] + tiles.dur_ns[at]) as i64);
+                    let inside = (0..starts.len()).filter(|index| (from..=to).contains(&starts[*index]));
+                    let inside: Vec<usize> = inside.take(tiles.count[at] as usize).collect();
+                    let longest = inside.iter().map(|index| trace.slices.dur_ns[*index]).max();
+                    prop_assert_eq!(longest, Some(trace.slices.dur_ns[behind]));
+                } else {
+                    prop_assert_eq!(tiles.start_ns[at] as i64, starts[behind]);
+                    prop_assert_eq!(tiles.dur_ns[at] as i64, trace.slices.dur_ns[behind]);
+                }
+            }
+        }
+        prop_assert_eq!(count as usize, slices.len());
+        prop_assert_eq!(busy_ns, slices.iter().map(|(_, dur_ns)| dur_ns).sum::<i64>());
+    }
+}
