@@ -52,8 +52,12 @@ def write_chrome(
     capture: Union[str, PathLike[str]],
     asked: _Asked,
     facts: List[Tuple[str, str]],
+    with_overloads: bool,
 ) -> None:
-    """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own."""
+    """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
+
+    ``with_overloads``: operators are called ``aten::add.Tensor``.
+    """
 
 def write_memory_timeline(
     path: Union[str, PathLike[str]],

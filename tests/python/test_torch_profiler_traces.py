@@ -150,6 +150,17 @@ def test_labels_that_pytorch_sets_itself(both):
     }
 
 
+def test_names_with_overloads(both):
+    """[test_profiler_overload_names] The same names in traces."""
+
+    def work():
+        torch.ones(2).add(1).add_(torch.ones(2)).to(torch.float64)
+
+    recorded = both(work, experimental_config=Config(capture_overload_names=True))
+    theirs, ours = (Counter(row["name"] for row in slices(trace)) for _, trace in recorded)
+    assert ours == theirs and ours["aten::add.Tensor"] == 1 and ours["aten::empty.memory_format"] == 2
+
+
 def test_scripted_modules_are_operators_without_their_modules(both):
     """[test_module_hierarchy] torch.profiler names the modules of TorchScript, and no others; ours those of eager mode."""
 

@@ -4,11 +4,12 @@ use crate::to_exception;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{Cut, Hidden, HiddenDevice, open_cut};
+use stepscope_engine::{Cut, Hidden, HiddenDevice, Trace, open_cut};
 use stepscope_export::{Format, save_memory_timeline, save_trace};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
@@ -50,7 +51,8 @@ pub(crate) fn read_events(
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own.
+/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own. With
+/// `with_overloads` operators are called `aten::add.Tensor`.
 #[pyfunction]
 pub(crate) fn write_chrome(
     py: Python<'_>,
@@ -58,6 +60,7 @@ pub(crate) fn write_chrome(
     capture: PathBuf,
     asked: Asked,
     facts: Vec<(String, String)>,
+    with_overloads: bool,
 ) -> PyResult<()> {
     py.detach(|| {
         let mut trace = open_cut(&capture, &cut_of(asked)).map_err(to_exception)?;
@@ -65,8 +68,26 @@ pub(crate) fn write_chrome(
         // The run has what was last said in the process; the caller knows what held for this window.
         trace.facts.retain(|(key, _)| !key.starts_with("metadata.") && !key.starts_with("distributedInfo."));
         trace.facts.extend(facts);
+        if with_overloads {
+            name_overloads(&mut trace);
+        }
         save(&trace, &path)
     })
+}
+
+/// Puts overloads into the names of operators, of a trace that is only written.
+fn name_overloads(trace: &mut Trace) {
+    let mut known = HashMap::new();
+    for (slice, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
+        let name = &mut trace.slices.name[slice.index()];
+        *name = *known.entry((*name, info.overload)).or_insert_with(|| match trace.strings.get(info.overload) {
+            "" => *name,
+            overload => {
+                let text = format!("{}.{overload}", trace.strings.get(*name));
+                trace.strings.intern(&text)
+            }
+        });
+    }
 }
 
 /// Writes the memory that was in use in the meantime to `path`, whose ending says in which form: that of the host, or of
@@ -86,7 +107,7 @@ pub(crate) fn write_memory_timeline(
     })
 }
 
-fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
+fn save(trace: &Trace, path: &Path) -> PyResult<()> {
     let is_packed = path.extension().is_some_and(|ending| ending == "gz");
     let saved = save_trace(trace, path, Format::Chrome { is_packed }, true);
     saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
