@@ -52,11 +52,13 @@ def write_chrome(
     capture: Union[str, PathLike[str]],
     asked: _Asked,
     facts: List[Tuple[str, str]],
-    with_overloads: bool,
-) -> None:
+    streams: bool = True,
+    with_overloads: bool = False,
+) -> bool:
     """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
 
-    ``with_overloads``: operators are called ``aten::add.Tensor``.
+    Says whether that was possible without a whole trace in memory, which ``streams`` allows. With
+    ``with_overloads``, which takes a whole trace, operators are called ``aten::add.Tensor``.
     """
 
 def write_memory_timeline(

@@ -132,10 +132,12 @@ finding_codes! {
         "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "what the device did could not be recorded: why, and in which process";
+    DeviceRemarks = "capture.device_remarks", Info,
+        "what devices do was recorded in part, or not in the usual way: what is to be known of it, and of which process";
     DeviceReportsLost = "capture.device_reports_lost", Severe,
         "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,
-        "the process was killed before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
+        "the process was killed, or its window kept, before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "memory was asked for and could not be had: on which device, how often, and when first";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
@@ -158,8 +160,6 @@ finding_codes! {
         "steps cut by the start or the end of recording: left out of averages";
     PartOfTrace = "trace.part", Info,
         "only a window of the trace was asked for: links to what lies outside of it are gone";
-    ClippedSlices = "trace.clipped_slices", Info,
-        "slices reach beyond the window that was asked for: they count with what lies inside";
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
     RuleNotJudged = "analysis.rule_not_judged", Info,

@@ -282,7 +282,7 @@ class Recorded:
 
         capture, asked = self.last_window(all_threads, kinds)
         _, _, with_overloads = self._wanted
-        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), with_overloads)
+        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), with_overloads=with_overloads)
 
     def last_window(self, all_threads=None, kinds=None):
         """The capture of the last cycle, and what to ask the engine for."""

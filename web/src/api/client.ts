@@ -4,6 +4,9 @@ import { parseExact } from "./json";
 import type { ErrorBody } from "./types";
 
 const TOKEN_KEY = `stepscope-token:${globalThis.location?.pathname ?? ""}`;
+/** The status of an answer about a run that is still being read. */
+const LOADING = 409;
+const ASK_AGAIN_MS = 400;
 let token = "";
 
 /** What went wrong, where, and what to do about it. */
@@ -53,10 +56,27 @@ export async function askRaw(path: string, signal?: AbortSignal): Promise<Respon
   return response;
 }
 
-/** The answer to `path` as JSON. */
+/** The answer to `path` as JSON. While the run is still being read it is asked for again, until `signal` says enough. */
 export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const response = await askRaw(path, signal);
-  return parseExact(await response.text()) as T;
+  for (;;) {
+    try {
+      const response = await askRaw(path, signal);
+      return parseExact(await response.text()) as T;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === LOADING)) throw error;
+    }
+    await pause(ASK_AGAIN_MS, signal);
+  }
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
 }
 
 async function errorOf(response: Response, path: string): Promise<ApiError> {

@@ -12,10 +12,11 @@ export interface RunSummary {
   readonly id: number;
   readonly name: string;
   readonly path: string;
-  readonly state: "loading" | "ready" | "failed";
+  /** `waiting` for somebody to ask for it. */
+  readonly state: "waiting" | "loading" | "ready" | "failed";
   readonly progress: { readonly done_bytes: Num; readonly total_bytes: Num | null } | null;
-  readonly error: ErrorBody | string | null;
-  readonly version: number;
+  readonly error: ErrorBody | null;
+  readonly version: number | null;
   readonly is_live: boolean;
 }
 

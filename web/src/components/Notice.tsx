@@ -1,12 +1,15 @@
 import type { ComponentChildren } from "preact";
 import type { ErrorBody } from "../api/types";
+import { Words } from "./Words";
 
 /** What went wrong, where, and what to do about it. */
 export function ErrorNotice({ error, onRetry }: { error: ErrorBody; onRetry?: () => void }) {
   return (
     <div class="notice error" role="alert">
       <p>
-        <strong>{error.what}</strong>
+        <strong>
+          <Words text={error.what} />
+        </strong>
         {error.where && (
           <>
             {" "}
@@ -14,7 +17,11 @@ export function ErrorNotice({ error, onRetry }: { error: ErrorBody; onRetry?: ()
           </>
         )}
       </p>
-      {error.hint && <p>{error.hint}</p>}
+      {error.hint && (
+        <p>
+          <Words text={error.hint} />
+        </p>
+      )}
       {onRetry && (
         <button type="button" onClick={onRetry}>
           Try again

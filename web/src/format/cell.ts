@@ -32,6 +32,7 @@ const EXACT_UNITS: Partial<Record<Unit, string>> = { ns: "ns", bytes: "B", bytes
 /** `value` with every digit, for a hover and for copying: `1234567 ns`. */
 export function exactCell(unit: Unit, value: Cell | undefined): string {
   if (value === null || value === undefined) return "not known";
+  if (typeof value === "boolean") return value ? "yes" : "no";
   const suffix = EXACT_UNITS[unit];
   return suffix && typeof value !== "string" ? `${value} ${suffix}` : String(value);
 }

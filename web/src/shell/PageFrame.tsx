@@ -45,9 +45,7 @@ function NoRun() {
 }
 
 function failure(run: RunSummary): ErrorBody {
-  const { error } = run;
-  if (error === null) return { what: "the run cannot be read", where: run.path };
-  return typeof error === "string" ? { what: error, where: run.path } : error;
+  return run.error ?? { what: "the run cannot be read", where: run.path };
 }
 
 function Progress({ run }: { run: RunSummary }) {

@@ -1,7 +1,7 @@
 // The runs that the server has, the one that is shown, and the catalogue of analyses.
 
 import { computed, effect, signal } from "@preact/signals";
-import { ApiError, ask, bodyOf, withToken } from "../api/client";
+import { ask, bodyOf, withToken } from "../api/client";
 import { runPath } from "../api/paths";
 import type { AnalysisInfo, ErrorBody, RunDetail, RunSummary } from "../api/types";
 import { runId } from "./place";
@@ -70,8 +70,11 @@ function followDetail(): void {
   effect(() => {
     if (key.value === null) return;
     const id = runId.peek();
+    // What nobody asked for in a while the server lets go of, and reads again for whoever asks next.
+    if (id === shown && run.peek()?.state === "waiting" && detail.peek()) return;
     if (id !== shown) detail.value = null;
     shown = id;
+    detailError.value = null;
     const abort = new AbortController();
     // A run that nobody has asked for yet may not be loading at all: asking for it makes the server begin.
     ask<RunDetail>(runPath(id), abort.signal).then(
@@ -80,9 +83,7 @@ function followDetail(): void {
         detailError.value = null;
       },
       (error: unknown) => {
-        if (abort.signal.aborted) return;
-        const isLoading = error instanceof ApiError && error.status === 409;
-        detailError.value = isLoading ? null : bodyOf(error);
+        if (!abort.signal.aborted) detailError.value = bodyOf(error);
       },
     );
     return () => abort.abort();

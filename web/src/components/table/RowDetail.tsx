@@ -43,7 +43,7 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
                   <button
                     type="button"
                     class="small"
-                    aria-label={`Only rows with this ${column.label}`}
+                    aria-label={`only these: rows with this ${column.label}`}
                     onClick={() =>
                       onFilter({ column: column.name, operator: "eq", value: plainCell(row[column.name]) })
                     }

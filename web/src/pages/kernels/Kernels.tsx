@@ -4,8 +4,9 @@ import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { timelineSearch } from "../../state/links";
-import { chosen } from "../../state/place";
+import { chosen, hrefWith } from "../../state/place";
 import { findPage } from "../registry";
+import { Durations } from "./Durations";
 
 const GROUPS = [
   ["name", "name"],
@@ -43,8 +44,9 @@ export default function Kernels() {
         query={query}
         order={by}
         hidden={["min_ns"]}
-        linksOf={onTimeline}
+        linksOf={(row) => [...durations(row), ...onTimeline(row)]}
       />
+      <Durations />
       <Choices label="Launches by" name="launches" value={launches} options={LAUNCHES} />
       <Table
         key={`launches ${launches}`}
@@ -58,6 +60,11 @@ export default function Kernels() {
       />
     </>
   );
+}
+
+function durations(row: Row): RowLink[] {
+  if (typeof row.name !== "string") return [];
+  return [{ label: "How long its runs take", href: hrefWith({ kernel: row.name }) }];
 }
 
 function onTimeline(row: Row): RowLink[] {

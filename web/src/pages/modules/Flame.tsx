@@ -51,7 +51,6 @@ export function Flame({ roots, column, isIcicle, onChoose }: Props) {
             const wide = Math.max(0.5, box.width * width - 1);
             const y = (isIcicle ? box.level : levels - 1 - box.level) * ROW;
             const value = formatCell(column.unit, box.module.row[column.name]);
-            const letters = Math.floor((wide - 6) / LETTER);
             return (
               <g
                 key={box.module.path}
@@ -63,14 +62,21 @@ export function Flame({ roots, column, isIcicle, onChoose }: Props) {
               >
                 <title>{`${box.module.path}\n${column.label}: ${value}`}</title>
                 <rect class={tintOf(box.module.name)} x={x} y={y} width={wide} height={ROW - 1} rx="2" />
-                {letters >= 3 && (
-                  <text x={x + 3} y={y + 15}>
-                    {box.module.name.length > letters ? `${box.module.name.slice(0, letters - 1)}…` : box.module.name}
-                  </text>
-                )}
               </g>
             );
           })}
+          {/* Apart from the boxes, whose names are whole: what is cut off here is for the eye alone. */}
+          <g aria-hidden="true">
+            {boxes.map((box) => {
+              const { name, path } = box.module;
+              const letters = Math.floor((box.width * width - 7) / LETTER);
+              return letters < 3 ? null : (
+                <text key={path} x={box.x * width + 3} y={(isIcicle ? box.level : levels - 1 - box.level) * ROW + 15}>
+                  {name.length > letters ? `${name.slice(0, letters - 1)}…` : name}
+                </text>
+              );
+            })}
+          </g>
         </svg>
       </div>
     </Figure>
