@@ -53,10 +53,12 @@ def write_chrome(
     asked: _Asked,
     facts: List[Tuple[str, str]],
     streams: bool = True,
+    with_overloads: bool = False,
 ) -> bool:
     """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
 
-    Says whether that was possible without a whole trace in memory, which ``streams`` allows.
+    Says whether that was possible without a whole trace in memory, which ``streams`` allows. With
+    ``with_overloads``, which takes a whole trace, operators are called ``aten::add.Tensor``.
     """
 
 def write_memory_timeline(

@@ -4,7 +4,7 @@ What differs from torch.profiler, and why:
 
 - Stacks are there with ``with_stack=True`` alone; there, events have them only with ``verbose=True`` as well.
 - Functions that were entered before recording began have the line of their ``def``; there, the line that ran then. So
-  what is compared here lies in a function that is called while recording.
+  what is compared here lies in a function that is called while recording. The same holds for a generator that goes on.
 - Built-in methods are named by the class of the object that they were first called on in the process; there, in the
   recording, and with its address.
 - Of the profilers' own functions, torch.profiler lists its own, and those of ours that it sees.
@@ -82,6 +82,8 @@ def ours(tmp_path_factory):
 
 
 def name_of(frame):
+    # A generator has one line here, there the one from which it goes on.
+    frame = re.sub(r"\(\d+\): <genexpr>", ": <genexpr>", frame)
     return re.sub(r" of \S+ object( at 0x[0-9a-f]+)?>", ">", frame)
 
 

@@ -4,6 +4,7 @@ use crate::to_exception;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -51,9 +52,10 @@ pub(crate) fn read_events(
 }
 
 /// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own. Says whether
-/// that was possible without a whole trace, which `streams` allows.
+/// that was possible without a whole trace, which `streams` allows. With `with_overloads`, which takes a whole trace, operators
+/// are called `aten::add.Tensor`.
 #[pyfunction]
-#[pyo3(signature = (path, capture, asked, facts, streams=true))]
+#[pyo3(signature = (path, capture, asked, facts, streams=true, with_overloads=false))]
 pub(crate) fn write_chrome(
     py: Python<'_>,
     path: PathBuf,
@@ -61,6 +63,7 @@ pub(crate) fn write_chrome(
     asked: Asked,
     facts: Vec<(String, String)>,
     streams: bool,
+    with_overloads: bool,
 ) -> PyResult<bool> {
     let tell = |trace: &mut Trace| {
         trace.name = path.to_string_lossy().into_owned();
@@ -72,7 +75,10 @@ pub(crate) fn write_chrome(
         let cut = cut_of(asked);
         let failed = |error: ExportError| pyo3::exceptions::PyOSError::new_err(error.to_string());
         let is_packed = path.extension().is_some_and(|ending| ending == "gz");
-        if streams && let Some(mut streamed) = StreamedCut::open(&capture, &cut) {
+        if streams
+            && !with_overloads
+            && let Some(mut streamed) = StreamedCut::open(&capture, &cut)
+        {
             tell.clone()(streamed.frame_mut());
             if save_cut(&streamed, &path, is_packed).map_err(failed)? {
                 return Ok(true);
@@ -80,9 +86,27 @@ pub(crate) fn write_chrome(
         }
         let (mut trace, window) = open_window(&capture, &cut).map_err(to_exception)?;
         tell(&mut trace);
+        if with_overloads {
+            name_overloads(&mut trace);
+        }
         save_window(&trace, window, &path, is_packed).map_err(failed)?;
         Ok(false)
     })
+}
+
+/// Puts overloads into the names of operators, of a trace that is only written.
+fn name_overloads(trace: &mut Trace) {
+    let mut known = HashMap::new();
+    for (slice, info) in trace.ops.slice.iter().zip(&trace.ops.info) {
+        let name = &mut trace.slices.name[slice.index()];
+        *name = *known.entry((*name, info.overload)).or_insert_with(|| match trace.strings.get(info.overload) {
+            "" => *name,
+            overload => {
+                let text = format!("{}.{overload}", trace.strings.get(*name));
+                trace.strings.intern(&text)
+            }
+        });
+    }
 }
 
 /// Writes the memory that was in use in the meantime to `path`, whose ending says in which form: that of the host, or of

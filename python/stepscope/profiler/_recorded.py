@@ -281,7 +281,8 @@ class Recorded:
         from stepscope import _engine
 
         capture, asked = self.last_window(all_threads, kinds)
-        _engine.write_chrome(os.fspath(path), capture, asked, list(facts))
+        _, _, with_overloads = self._wanted
+        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), with_overloads=with_overloads)
 
     def last_window(self, all_threads=None, kinds=None):
         """The capture of the last cycle, and what to ask the engine for."""

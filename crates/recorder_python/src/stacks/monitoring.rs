@@ -84,15 +84,11 @@ pub(super) fn stop(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// `None`, as callbacks return it.
+/// `None`, as callbacks return it. References to it are not counted where there is `sys.monitoring`.
 #[inline(always)]
 unsafe fn none() -> *mut PyObject {
     // SAFETY: the callers hold the lock.
-    unsafe {
-        let none = ffi::Py_None();
-        ffi::Py_IncRef(none);
-        none
-    }
+    unsafe { ffi::Py_None() }
 }
 
 unsafe extern "C" fn on_enter(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
