@@ -6,7 +6,7 @@ Record a job from the command line with ``stepscope record -- python train.py``;
 Importing this package loads neither torch nor pandas nor the analysis engine: a recorded process imports it too.
 """
 
-__all__ = ["Run", "annotate", "keep", "open"]
+__all__ = ["Run", "annotate", "keep", "open", "view"]
 
 
 def open(path):
@@ -32,6 +32,39 @@ def open(path):
     from stepscope._run import Run
 
     return Run(path)
+
+
+def view(*paths, port=0, browser=False, allow_hosts=(), allow_frame=False):
+    """Serve runs and traces as pages for a browser, from this process.
+
+    Parameters
+    ----------
+    *paths : str or os.PathLike
+        Anything that ``stepscope view`` takes: runs, trace files, folders that hold several.
+    port : int
+        Where to listen on this machine; any that is free by default.
+    browser : bool
+        Open a browser, too.
+    allow_hosts : iterable of str
+        Names, such as a proxy's, under which requests may come in beside this machine's own.
+    allow_frame : bool
+        Let other pages, such as a notebook, show these in a frame.
+
+    Returns
+    -------
+    View
+        The address, a ``str``. It is served until its ``close()``, the end of a ``with`` block, or the end of the process.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing is at a path.
+    OSError
+        Nothing can listen at that port.
+    """
+    from stepscope._view import view
+
+    return view(paths, port=port, browser=browser, allow_hosts=allow_hosts, allow_frame=allow_frame)
 
 
 def keep(because="asked"):

@@ -1,9 +1,10 @@
 from os import PathLike
-from typing import Any, Callable, ContextManager, Protocol, TypeVar, Union
+from typing import Any, Callable, ContextManager, Iterable, Protocol, TypeVar, Union
 
 from stepscope._run import Run as Run
+from stepscope._view import View
 
-__all__ = ["Run", "annotate", "keep", "open"]
+__all__ = ["Run", "annotate", "keep", "open", "view"]
 __version__: str
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -14,3 +15,10 @@ class _Annotation(ContextManager[Any], Protocol):
 def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
 def open(path: Union[str, PathLike[str]]) -> Run: ...
+def view(
+    *paths: Union[str, PathLike[str]],
+    port: int = ...,
+    browser: bool = ...,
+    allow_hosts: Iterable[str] = ...,
+    allow_frame: bool = ...,
+) -> View: ...

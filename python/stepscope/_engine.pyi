@@ -4,6 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
 __all__ = [
     "Envelope",
     "Events",
+    "Server",
     "Trace",
     "analyses",
     "main",
@@ -11,6 +12,7 @@ __all__ = [
     "read_averages",
     "read_events",
     "reference",
+    "serve",
     "write_chrome",
     "write_memory_timeline",
 ]
@@ -68,6 +70,25 @@ def write_memory_timeline(
     device: Optional[int],
 ) -> None:
     """Write the memory that was in use, of the host or of a device by its number, in the form that the ending says."""
+
+def serve(
+    paths: List[Union[str, PathLike[str]]],
+    port: int = 0,
+    allowed_hosts: Sequence[str] = ...,
+    allows_frames: bool = False,
+    editor: Optional[str] = None,
+) -> Server:
+    """Serve runs and traces on this machine; OSError when nothing can listen there."""
+
+@final
+class Server:
+    """A server at work; it ends when it is stopped, or with the process."""
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+    def stop(self) -> None:
+        """End it."""
 
 @final
 class Events:

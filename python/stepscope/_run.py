@@ -56,6 +56,12 @@ class Run:
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
         return Result(self._trace.analyze(name, rank=rank, step=step, **options))
 
+    def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
+        """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
+        from stepscope._view import view
+
+        return view([self._path], port=port, browser=browser, allow_hosts=allow_hosts, allow_frame=allow_frame)
+
     def __getattr__(self, name):
         if name in _engine.analyses():
             return _method(self, name)

@@ -1,7 +1,8 @@
 from os import PathLike
-from typing import Optional, Protocol, Union
+from typing import Iterable, Optional, Protocol, Union
 
 from stepscope._result import Result
+from stepscope._view import View
 
 class _Analysis(Protocol):
     def __call__(
@@ -26,5 +27,13 @@ class Run:
         compat: Optional[str] = None,
         bucket_ms: Optional[float] = None,
     ) -> Result: ...
+    def view(
+        self,
+        *,
+        port: int = ...,
+        browser: bool = ...,
+        allow_hosts: Iterable[str] = ...,
+        allow_frame: bool = ...,
+    ) -> View: ...
     def __getattr__(self, name: str) -> _Analysis: ...
     def __dir__(self) -> list[str]: ...

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 # What a type checker sees of the package: these modules have stubs, the others are read as they are.
-WITH_STUBS = ["stepscope", "stepscope._engine", "stepscope._result", "stepscope._run"]
+WITH_STUBS = ["stepscope", "stepscope._engine", "stepscope._result", "stepscope._run", "stepscope._view"]
 
 
 def test_stubs_agree_with_the_package(tmp_path):

@@ -3,6 +3,7 @@
 
 mod own_averages;
 mod own_recording;
+mod view;
 
 #[pyo3::pymodule]
 mod _engine {
@@ -11,6 +12,8 @@ mod _engine {
     #[pymodule_export]
     use crate::own_recording::{Events, read_events, write_chrome, write_memory_timeline};
     use crate::to_exception;
+    #[pymodule_export]
+    use crate::view::{Server, serve};
     use arrow_array::RecordBatchIterator;
     use arrow_array::ffi_stream::FFI_ArrowArrayStream;
     use pyo3::prelude::*;

@@ -1,5 +1,6 @@
 //! The pages' files, as they were built into the program: packed, and each under a name that changes with its content.
 
+use crate::failure::Failure;
 use axum::http::StatusCode;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -30,8 +31,7 @@ pub(crate) async fn asset(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     let path = if path.is_empty() { INDEX } else { path };
     let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) else {
-        return (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/plain")], "there is no such page\n")
-            .into_response();
+        return Failure::not_there("there is no such page").into_response();
     };
     let cache = if path.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let about = [

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -15,6 +16,7 @@ pub(crate) struct Pool {
     long: Arc<Semaphore>,
     sent: Arc<Semaphore>,
     text: Arc<Semaphore>,
+    long_begun: Arc<AtomicU64>,
 }
 
 /// Files that are written at once while they are sent.
@@ -25,7 +27,13 @@ impl Pool {
     pub(crate) fn new() -> Self {
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);
         let of = |threads: usize| Arc::new(Semaphore::new(threads.max(1)));
-        Self { quick: of(processors), long: of(processors / 2), sent: of(SENT), text: of(processors / 2) }
+        Self {
+            quick: of(processors),
+            long: of(processors / 2),
+            sent: of(SENT),
+            text: of(processors / 2),
+            long_begun: Arc::default(),
+        }
     }
 
     /// Does what takes milliseconds: tiles, look-ups. It never waits for [`Pool::long`].
@@ -47,7 +55,17 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        run(&self.long, work).await
+        let begun = self.long_begun.clone();
+        run(&self.long, move || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            work()
+        })
+        .await
+    }
+
+    /// How much long work was begun so far.
+    pub(crate) fn long_begun(&self) -> u64 {
+        self.long_begun.load(Ordering::Relaxed)
     }
 
     /// Looks something up in a file that a run was read from.
@@ -92,7 +110,7 @@ async fn run<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
     use tokio::runtime::Builder;
 

@@ -52,7 +52,6 @@ impl ServeError {
 }
 
 /// A server at work. It ends when this is dropped.
-#[derive(Debug)]
 pub struct Running {
     /// The address to open, with the token.
     pub url: String,
@@ -60,13 +59,26 @@ pub struct Running {
     pub address: SocketAddr,
     /// What requests must know.
     pub token: String,
+    pool: Pool,
     runtime: Option<Runtime>,
 }
 
 impl Running {
+    /// How many analyses, reports and other work that may take long were begun so far.
+    pub fn long_work_begun(&self) -> u64 {
+        self.pool.long_begun()
+    }
+
     /// Ends it; who is still connected is cut off.
     pub fn stop(self) {
         drop(self);
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The token is a secret.
+        out.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -102,7 +114,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
         source_roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
         editor: options.editor,
     });
-    let token = site.token.as_str().to_string();
+    let (token, pool) = (site.token.as_str().to_string(), site.pool.clone());
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).thread_name("stepscope http").enable_io().enable_time().build();
     let runtime = runtime.map_err(start)?;
@@ -120,7 +132,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
         shown(address),
         form_urlencoded::byte_serialize(token.as_bytes()).collect::<String>()
     );
-    Ok(Running { url, address, token, runtime: Some(runtime) })
+    Ok(Running { url, address, token, pool, runtime: Some(runtime) })
 }
 
 /// An address that a browser can open: one that means every host becomes this one.

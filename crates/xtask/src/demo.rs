@@ -3,32 +3,56 @@
 use crate::checkout::{cargo, root};
 use crate::child;
 use crate::python_env::PythonEnv;
+use std::io::IsTerminal;
+use std::process::Command;
 
 const RUN: &str = "stepscope-runs/demo";
 const RECORDED: &str = "tests/fixtures/gpt-cpu";
 
-/// Records `examples/gpt` and shows the report; with `--no-torch`, needs Rust alone and shows a run recorded earlier.
+/// Records `examples/gpt`, shows the report, and serves the pages until Ctrl-C; with `--no-torch`, needs Rust alone and
+/// shows a run recorded earlier; with `--no-view`, or where nobody watches, says how to open the pages.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
-    match arguments {
-        [] => record_and_report()?,
-        [flag] if flag == "--no-torch" => report_on_recorded()?,
-        _ => return Err("`cargo xtask demo` takes --no-torch and nothing else".into()),
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if arguments.iter().any(|argument| !["--no-torch", "--no-view"].contains(&argument.as_str())) {
+        return Err("`cargo xtask demo` takes --no-torch, --no-view and nothing else".into());
+    }
+    let is_watched = std::io::stdout().is_terminal() && std::env::var_os("CI").is_none();
+    let serves = is_watched && !has("--no-view");
+    match has("--no-torch") {
+        false => record_and_report(serves)?,
+        true => report_on_recorded(serves)?,
     }
     Ok(true)
 }
 
-fn record_and_report() -> Result<(), String> {
+fn record_and_report(serves: bool) -> Result<(), String> {
     let environment =
         PythonEnv::ready().map_err(|error| format!("{error}\nhint: `cargo xtask demo --no-torch` needs no Python"))?;
     environment.install_stepscope()?;
     remove_last_run()?;
     let mut record = environment.command("stepscope");
     child::run(record.args(["record", "-o", RUN, "--", "python", "examples/gpt/train.py"]))?;
-    child::run(environment.command("stepscope").args(["report", RUN]))
+    child::run(environment.command("stepscope").args(["report", RUN]))?;
+    view(environment.command("stepscope").args(["view", RUN]), RUN, serves)
 }
 
-fn report_on_recorded() -> Result<(), String> {
-    child::run(cargo().args(["run", "--release", "--quiet", "--package=stepscope-cli", "--", "report", RECORDED]))
+fn report_on_recorded(serves: bool) -> Result<(), String> {
+    let stepscope = || {
+        let mut command = cargo();
+        command.args(["run", "--release", "--quiet", "--package=stepscope-cli", "--"]);
+        command
+    };
+    child::run(stepscope().args(["report", RECORDED]))?;
+    view(stepscope().args(["view", RECORDED]), RECORDED, serves)
+}
+
+/// Serves the pages of a run until Ctrl-C, or says how.
+fn view(command: &mut Command, run: &str, serves: bool) -> Result<(), String> {
+    if serves {
+        return child::run(command);
+    }
+    println!("\nto look at it in the browser: stepscope view {run}");
+    Ok(())
 }
 
 fn remove_last_run() -> Result<(), String> {

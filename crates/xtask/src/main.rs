@@ -24,13 +24,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         usage: "test [SUITE…]",
-        says: "run the tests: tidy, format, clippy, rust, python; all of them by default",
+        says: "run the tests: tidy, format, clippy, web, rust, python; all of them by default",
         run: test::run,
     },
     Command {
         name: "demo",
-        usage: "demo [--no-torch]",
-        says: "record a small training and show its report; --no-torch: report on a recorded one",
+        usage: "demo [--no-torch] [--no-view]",
+        says: "record a small training, show its report and its pages; --no-torch: those of a recorded one",
         run: demo::run,
     },
     Command { name: "tidy", usage: "tidy", says: "check the rules that the compiler does not know", run: tidy::run },
@@ -72,7 +72,7 @@ fn is_command(name: &str) -> bool {
 /// Prints what there is: on standard output when asked for, else as the error it is.
 fn print_usage(name: &str) -> ExitCode {
     let list: String =
-        COMMANDS.iter().map(|command| format!("  cargo xtask {:<24} {}\n", command.usage, command.says)).collect();
+        COMMANDS.iter().map(|command| format!("  cargo xtask {:<30} {}\n", command.usage, command.says)).collect();
     if matches!(name, "help" | "--help" | "-h") {
         print!("{list}");
         return ExitCode::SUCCESS;

@@ -5,6 +5,7 @@
 
 mod counts;
 mod summary;
+mod web;
 
 use crate::checkout::{cargo, root};
 use crate::python_env::PythonEnv;
@@ -25,6 +26,7 @@ const SUITES: &[Suite] = &[
     Suite { name: "tidy", run: tidy::check_checkout },
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
+    Suite { name: "web", run: web::run },
     Suite { name: "rust", run: rust },
     Suite { name: "python", run: python },
 ];

@@ -55,13 +55,23 @@ pub(super) async fn analysis(
     let format = files::Format::of(&query)?;
     let (run, opened) = site.runs.opened(&run)?;
     let result = opened.analyze(&site.pool, analysis, part).await?;
+    deliver(&site, result, asking, format, &format!("{}.{}", run.name(), analysis.name)).await
+}
+
+/// A page of a result, or all rows that match as a file for which `name` is a name.
+pub(super) async fn deliver(
+    site: &Site,
+    result: Arc<Envelope>,
+    asking: Asking,
+    format: Option<files::Format>,
+    name: &str,
+) -> Answer {
     let Some(format) = format else {
         return site.pool.quick(move || page(&result, &asking)).await?.map(json);
     };
-    let name = format!("{}.{}", run.name(), analysis.name);
     let written = move || format.write(&with_rows(&result, asking.all(&result.results, result.analysis)?));
     let bytes = site.pool.quick(written).await??;
-    Ok(file(&name, format.ending(), format.kind(), bytes))
+    Ok(file(name, format.ending(), format.kind(), bytes))
 }
 
 /// What part of the run is asked about, and how.
@@ -77,7 +87,7 @@ fn page(result: &Envelope, asking: &Asking) -> Result<String, Failure> {
 }
 
 /// The same result with these rows.
-pub(super) fn with_rows(result: &Envelope, results: Table) -> Envelope {
+fn with_rows(result: &Envelope, results: Table) -> Envelope {
     let Envelope { analysis, definition, run, results: _, coverage, findings } = result;
     let (definition, run, findings) = (definition.clone(), run.clone(), findings.clone());
     Envelope { analysis, definition, run, results, coverage: *coverage, findings }

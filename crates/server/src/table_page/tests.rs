@@ -71,8 +71,11 @@ proptest! {
     ) {
         let mut raw = form_urlencoded::Serializer::new(String::new());
         raw.append_pair("where", &format!("{column}:{op}:{value}")).append_pair("sort", &sort).append_pair("search", &search);
-        offset.iter().for_each(|offset| drop(raw.append_pair("offset", &offset.to_string())));
-        limit.iter().for_each(|limit| drop(raw.append_pair("limit", &limit.to_string())));
+        for (name, number) in [("offset", offset), ("limit", limit)] {
+            if let Some(number) = number {
+                raw.append_pair(name, &number.to_string());
+            }
+        }
         if let Ok((page, told)) = asking(&raw.finish()).and_then(|asking| asking.page(&table(), "t")) {
             prop_assert!(page.len() == told.rows && told.rows <= told.matching && told.matching <= told.total);
         }

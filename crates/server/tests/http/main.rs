@@ -1,0 +1,9 @@
+//! The server on a real socket.
+
+mod load;
+mod queries;
+mod results;
+mod runs;
+mod security;
+mod served;
+mod timeline;

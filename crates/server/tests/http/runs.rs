@@ -1,0 +1,136 @@
+//! Runs are read in the background, and followed.
+
+use crate::served::{Served, fixture};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+use stepscope_server::Options;
+
+fn trace(slices: usize) -> String {
+    let event = |at: usize| {
+        format!(
+            "{{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"op{at}\", \"pid\": 1, \"tid\": 1, \"ts\": {}, \"dur\": 1}}",
+            at * 2
+        )
+    };
+    format!("{{\"traceEvents\": [{}]}}", (0..slices).map(event).collect::<Vec<_>>().join(","))
+}
+
+/// Looks for changes all the time.
+fn watching(input: std::path::PathBuf) -> Served {
+    let every = Some(Duration::from_millis(10));
+    Served::with(Options { watch_every: every, reread_after: Duration::ZERO, ..Options::new(vec![input]) })
+}
+
+#[test]
+fn of_a_folder_each_run_is_read_when_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), trace(3)).unwrap();
+    fs::write(folder.path().join("b.json"), "nonsense").unwrap();
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    let served = watching(folder.path().into());
+    let runs = served.json("runs");
+    let told: Vec<_> = runs
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (run["name"].as_str().unwrap(), run["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("a.json", "waiting"), ("b.json", "waiting")]);
+    assert_eq!(served.get("runs/0").status, 409);
+    served.ready(0);
+    assert_eq!(served.json("runs/0")["counts"]["slices"], 3);
+    assert_eq!(served.get("runs/1").status, 409);
+    let error = served.wait(|runs| (runs[1]["state"] == "failed").then(|| runs[1]["error"].clone()));
+    assert!(error["what"].as_str().unwrap().contains("expected JSON"), "{error}");
+    let refused = served.get("runs/1/report");
+    assert_eq!((refused.status, &refused.json()["error"]), (404, &error));
+    // What appears is added, and numbers stay.
+    fs::write(folder.path().join("0.json"), trace(5)).unwrap();
+    served.wait(|runs| (runs.as_array().unwrap().len() == 3).then_some(()));
+    assert_eq!(served.json("runs")[2]["name"], "0.json");
+    // What could not be read is read again once it is another.
+    fs::write(folder.path().join("b.json"), trace(7)).unwrap();
+    served.ready_again(1);
+    assert_eq!(served.json("runs/1")["counts"]["slices"], 7);
+}
+
+impl Served {
+    /// Waits until a run that failed is read.
+    fn ready_again(&self, id: usize) {
+        self.wait(|runs| (runs[id]["state"] == "ready").then_some(()));
+    }
+}
+
+#[test]
+fn a_run_that_changes_is_read_again_and_the_old_answers_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.json");
+    fs::write(&path, trace(3)).unwrap();
+    let served = watching(path.clone());
+    let mut version = served.ready(0);
+    for slices in [4, 5, 6] {
+        fs::write(folder.path().join("next"), trace(slices)).unwrap();
+        fs::rename(folder.path().join("next"), &path).unwrap();
+        let newer = served.wait(|runs| {
+            assert_eq!(runs[0]["state"], "ready");
+            // It always has an answer.
+            assert_eq!(served.get("runs/0").status, 200);
+            runs[0]["version"].as_u64().filter(|found| *found != version)
+        });
+        assert!(newer > version);
+        version = newer;
+        let told = served.json("runs/0");
+        assert_eq!((told["counts"]["slices"].as_u64(), told["version"].as_u64()), (Some(slices as u64), Some(version)));
+        let operators = served.json("runs/0/analyses/operators");
+        assert_eq!(operators["page"]["total"].as_u64(), Some(slices as u64));
+    }
+    // What was taken away, or is damaged now, is still shown.
+    fs::write(&path, "nonsense").unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    fs::remove_file(&path).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!((served.ready(0), served.json("runs/0")["counts"]["slices"].as_u64()), (version, Some(6)));
+}
+
+#[test]
+fn what_happens_is_told_as_it_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), trace(3)).unwrap();
+    fs::write(folder.path().join("b.json"), trace(3)).unwrap();
+    let served = watching(folder.path().into());
+    let mut stream = TcpStream::connect(served.running.address).unwrap();
+    write!(stream, "GET /api/events?token={} HTTP/1.0\r\nHost: localhost\r\n\r\n", served.running.token).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap).filter_map(|line| {
+        line.strip_prefix("data: ").map(|data| serde_json::from_str::<serde_json::Value>(data).unwrap())
+    });
+    assert_eq!(lines.next().unwrap()[1]["state"], "waiting");
+    served.get("runs/1");
+    assert!(lines.any(|runs| runs[1]["state"] == "ready"));
+    fs::write(folder.path().join("c.json"), trace(3)).unwrap();
+    assert!(lines.any(|runs| runs[2]["name"] == "c.json"));
+}
+
+#[test]
+fn a_run_says_what_it_is() {
+    let served = Served::of(&[fixture("gpt-cpu")]);
+    let run = served.json("runs/0");
+    assert_eq!(run["run"]["ranks"], serde_json::json!([0]));
+    assert!(run["steps"].as_array().unwrap().len() == 12 && run["steps"][0]["source"].is_string());
+    assert_eq!((&run["has"]["devices"], &run["has"]["memory"]), (&false.into(), &false.into()));
+    let listed = served.json("runs");
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["is_live"], &listed[0]["version"]),
+        (&"gpt-cpu".into(), &false.into(), &run["version"])
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_says_so() {
+    let served = Served::of(&[fixture("gpt-cpu")]);
+    let options = Options { address: served.running.address, ..Options::new(vec![fixture("gpt-cpu")]) };
+    let error = stepscope_server::serve(options).unwrap_err();
+    assert!(error.hint().unwrap().contains("another port"), "{error}");
+}
