@@ -4,6 +4,7 @@ Each gets the recordings of ``torch.profiler`` and those of Stepscope, one or mo
 found. What counts is compared round by round with the first of ``torch.profiler``'s.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 
 from gpu.durations import durations
@@ -13,6 +14,10 @@ from gpu.trace import COPY, DEVICE_WORK, FILL, KERNEL
 # Blocks per SM are written with seven digits, occupancy in whole percent.
 BLOCKS_RATIO = 1e-4
 OCCUPANCY_PERCENT = 1.0
+# Of a kernel whose blocks have more shared memory than a device gives without being asked, torch.profiler says 0 %.
+MOST_SHARED_BYTES = 48 << 10
+# Of the calls that lie whole between begins and ends of operators, so many may be fewer than torch.profiler's.
+PLACED_RATIO = 0.02
 
 
 def compare(theirs, ours, expected=()):
@@ -67,12 +72,20 @@ def occupancy(check, theirs, ours):
 def _equal_occupancy(check, their_rows, our_rows):
     if not their_rows and not our_rows:
         return Outcome(check, NOTHING, "neither has kernels with an occupancy")
-    numbers = {"torch": len(their_rows), "stepscope": len(our_rows), "largest_difference_percent": 0.0}
-    if [row[:3] for row in their_rows] != [row[:3] for row in our_rows]:
+    numbers = {
+        "torch": len(their_rows),
+        "stepscope": len(our_rows),
+        "largest_difference_percent": 0.0,
+        "not_told_by_torch": 0,
+    }
+    if [row[:4] for row in their_rows] != [row[:4] for row in our_rows]:
         return Outcome(check, FAILS, "not the same kernels have blocks per SM and an occupancy", numbers)
-    for (name, *_, their_blocks, their_percent), (*_, our_blocks, our_percent) in zip(their_rows, our_rows):
+    for (name, *_, shared, their_blocks, their_percent), (*_, our_blocks, our_percent) in zip(their_rows, our_rows):
         if abs(our_blocks - their_blocks) > BLOCKS_RATIO * abs(their_blocks):
             return Outcome(check, FAILS, f"blocks per SM of {name[:60]}: {their_blocks} and {our_blocks}", numbers)
+        if their_percent == 0 and shared > MOST_SHARED_BYTES:
+            numbers["not_told_by_torch"] += 1
+            continue
         difference = abs(our_percent - their_percent)
         numbers["largest_difference_percent"] = max(numbers["largest_difference_percent"], difference)
         if difference > OCCUPANCY_PERCENT:
@@ -81,13 +94,14 @@ def _equal_occupancy(check, their_rows, our_rows):
 
 
 def _occupancies(trace):
-    """Name, grid, block, blocks per SM, percent of each kernel that has them, sorted."""
+    """Name, grid, block, shared memory, blocks per SM, percent of each kernel that has them, sorted."""
     rows = []
     for work in trace.of_kind(KERNEL):
         blocks, percent = work.args.get("blocks per SM"), work.args.get("est. achieved occupancy %")
         if blocks is not None and percent is not None:
             shape = (str(work.args.get(key)) for key in ("grid", "block"))
-            rows.append((work.name, *shape, float(blocks), float(percent)))
+            shared = int(work.args.get("shared memory", 0))
+            rows.append((work.name, *shape, shared, float(blocks), float(percent)))
     return sorted(rows)
 
 
@@ -147,8 +161,17 @@ def calls(check, theirs, ours):
 
 
 def waits(check, theirs, ours):
-    """Synchronizations by kind."""
-    return _each_round(check, theirs, ours, "waits", lambda trace: Counter(wait.name for wait in trace.waits))
+    """Synchronizations by kind; torch.profiler leaves out where a stream on which nothing ran waits for an event."""
+
+    def key_of(trace):
+        used = {(work.args.get("device"), work.args.get("stream")) for work in trace.work}
+        return Counter(
+            wait.name
+            for wait in trace.waits
+            if wait.name != "Stream Wait Event" or (wait.args.get("device"), wait.args.get("stream")) in used
+        )
+
+    return _each_round(check, theirs, ours, "waits", key_of)
 
 
 def ops(check, theirs, ours):
@@ -170,12 +193,15 @@ def collectives(check, theirs, ours):
 
 
 def clock(check, theirs, ours):
-    """Nothing runs on a device before its launch has begun: host and device have one clock."""
-    early = {}
+    """Host and device have one clock: calls, which the device's profiler tells, lie between begins and ends of the
+    host's operators, and nothing runs on a device before its launch has begun."""
+    early, placed = {}, {}
     for name, rounds in (("torch", theirs), ("stepscope", ours)):
         linked = [work for trace in rounds for work in trace.work if work.launch is not None]
         early[name] = min((work.start_ns - work.launch.start_ns for work in linked), default=None)
-    numbers = {"earliest_start_after_launch_ns": early}
+        found = [is_placed for trace in rounds for is_placed in _placed_calls(trace)]
+        placed[name] = sum(found) / len(found) if found else None
+    numbers = {"earliest_start_after_launch_ns": early, "calls_that_cross_no_operators_edge_ratio": placed}
     if early["stepscope"] is None:
         status = NOTHING if early["torch"] is None else FAILS
         which = "neither" if status == NOTHING else "only torch.profiler"
@@ -183,7 +209,23 @@ def clock(check, theirs, ours):
     # torch.profiler's own clock may be off, too: it is the reference for how far.
     if early["stepscope"] < min(0, early["torch"] or 0):
         return Outcome(check, FAILS, f"work begins {-early['stepscope']} ns before its launch", numbers)
+    if placed["torch"] is not None and (placed["stepscope"] or 0) < placed["torch"] - PLACED_RATIO:
+        crossing = 1 - (placed["stepscope"] or 0)
+        return Outcome(check, FAILS, f"{crossing:.0%} of calls cross an edge of an operator", numbers)
     return Outcome(check, HOLDS, numbers=numbers)
+
+
+def _placed_calls(trace):
+    """Of each call on a thread with operators, whether no operator begins or ends within it."""
+    edges = defaultdict(list)
+    for op in trace.ops:
+        edges[op.thread] += [op.start_ns, op.end_ns]
+    for of_thread in edges.values():
+        of_thread.sort()
+    on_threads = (call for call in trace.calls if call.thread in edges)
+    for call in on_threads:
+        of_thread = edges[call.thread]
+        yield bisect_right(of_thread, call.start_ns) >= bisect_left(of_thread, call.end_ns)
 
 
 def devices(check, theirs, ours):

@@ -4,6 +4,8 @@ Each is a function that changes the events of a Chrome trace in place. A check t
 fail at all.
 """
 
+from collections import Counter
+
 from gpu.trace import CALLS, DEVICE_WORK
 
 
@@ -28,8 +30,12 @@ def missing_memset(events):
 
 
 def longer_kernel(events):
-    """All kernels of one name take 3 % longer."""
-    name = _first(events, "kernel")["name"]
+    """All kernels of the name that takes longest take 3 % longer."""
+    total = Counter()
+    for event in events:
+        if event.get("cat") == "kernel":
+            total[event["name"]] += float(event["dur"])
+    name = max(total, key=total.get)
     for event in events:
         if event.get("name") == name:
             event["dur"] = float(event["dur"]) * 1.03
@@ -130,6 +136,20 @@ def early_kernel(events):
             event["ts"] = launch["ts"] - 1_000
 
 
+def later_device(events):
+    """The device's profiler is 20 us behind the host's clock."""
+    for event in events:
+        if event.get("cat") in (*CALLS, *DEVICE_WORK, "cuda_sync"):
+            event["ts"] += 20
+
+
+def earlier_device(events):
+    """It is 20 us ahead."""
+    for event in events:
+        if event.get("cat") in (*CALLS, *DEVICE_WORK, "cuda_sync"):
+            event["ts"] -= 20
+
+
 def _launch(events):
     correlation = _first(events, "kernel")["args"]["correlation"]
     calls = (event for event in events if event.get("cat") in CALLS)
@@ -162,6 +182,8 @@ PLANTED = {
     missing_wait: ["waits"],
     another_collective: ["collectives"],
     early_kernel: ["clock"],
+    later_device: ["clock"],
+    earlier_device: ["clock"],
 }
 
 

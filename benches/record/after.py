@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 import torch
@@ -35,9 +36,10 @@ def measure(job, _arguments, folder):
     before = forget_peak()
 
     def stage(name, work):
-        start = cpu_ns()
+        start, begun = cpu_ns(), time.perf_counter()
         returned = work()
-        result[name] = {"cpu_s": (cpu_ns() - start) / 1e9, "peak_bytes_added": peak() - before}
+        spent = {"cpu_s": (cpu_ns() - start) / 1e9, "wall_s": time.perf_counter() - begun}
+        result[name] = {**spent, "peak_bytes_added": peak() - before}
         return returned
 
     stage("start", profile.start)
@@ -80,7 +82,8 @@ def _table(profile):
 def line(job, result):
     def text(name, stage):
         size = f", {stage['bytes'] / 1e6:,.0f} MB" if "bytes" in stage else ""
-        return f"{name} {stage['cpu_s'] * 1e3:,.1f} ms ({stage['peak_bytes_added'] / 1e6:,.0f} MB{size})"
+        times = f"{stage['cpu_s'] * 1e3:,.1f} ms ({stage['wall_s'] * 1e3:,.1f} by the clock"
+        return f"{name} {times}; {stage['peak_bytes_added'] / 1e6:,.0f} MB{size})"
 
     stages = "   ".join(text(*item) for item in result.items())
     return f"{job['configuration']:<7} {job['who']:<15} {job['ops']:>9,} ops   {stages}"

@@ -5,13 +5,16 @@ Nothing begins before the program itself has begun to use a device, and a proces
 
 import os
 import threading
-import time
 
-from stepscope import _device_libraries, _device_session, _recorder
+from stepscope import (
+    _device_libraries,
+    _device_others,
+    _device_ranges,
+    _device_session,
+    _device_wait,
+    _recorder,
+)
 from stepscope._say import say
-
-# How long the end of a process waits for what its devices still do, in seconds.
-_PATIENCE = 5
 
 _NEW: dict = {
     # "warmup", "on", or None while nothing is wanted.
@@ -21,18 +24,13 @@ _NEW: dict = {
     "kind": None,
     # What was enqueued has been waited for.
     "is_settled": False,
-    # Another profiler has the device since then, in ns.
-    "given_up_ns": None,
-    "gaps": 0,
-    "gaps_ns": 0,
 }
 _state: dict = {
     **_NEW,
     "torch": None,
     "options": None,
     "watched": set(),
-    "refusals": set(),
-    "has_seen_other": False,
+    "told": set(),
     "is_fork_watched": False,
 }
 # What another thread's first use of the device and a step of the training loop do must not mix.
@@ -62,40 +60,36 @@ def stop():
     with _lock:
         _state["wanted"] = None
         _end()
+        _device_others.end_gap()
 
 
-def begin_capture():
+def begin_capture(torch, options):
     """What is counted is counted anew."""
-    _state.update(gaps=0, gaps_ns=0)
+    _device_others.begin_capture()
+    _device_ranges.listen(torch, options)
 
 
-def give_way(function, activities):
-    """Another profiler is about to begin: only one may listen to a device."""
-    is_beginning = function in ("_prepare_profiler", "_enable_profiler")
-    if not is_beginning or _device_session.is_own_thread() or not _are_of_devices(activities):
-        return
+def give_way(function):
+    """Another profiler is about to begin, if ``function`` begins one; True when the call is the one that does."""
+    if _device_session.is_own_thread():
+        return False
     with _lock:
-        _state["has_seen_other"] = True
-        if _state["wanted"] is not None and _state["given_up_ns"] is None:
+        has_begun = _device_others.begin(function)
+        if has_begun and _state["wanted"] is not None and kinds_in_use(_state["torch"]):
             _end(is_given_up=True)
-            _state["given_up_ns"] = time.monotonic_ns()
+            _device_others.begin_gap()
+        return has_begun
 
 
-def come_back(function, has_failed):
-    """The other profiler has ended, or has not begun."""
-    if function != "_disable_profiler" and not has_failed or _device_session.is_own_thread():
+def come_back(function, has_failed, has_begun, result):
+    """The call is over. When nobody else listens any more, what is wanted is recorded again."""
+    if _device_session.is_own_thread():
         return
     with _lock:
-        since_ns, _state["given_up_ns"] = _state["given_up_ns"], None
-        if since_ns is None:
-            return
-        _state["gaps"] += 1
-        _state["gaps_ns"] += time.monotonic_ns() - since_ns
-        times = "once" if _state["gaps"] == 1 else f"{_state['gaps']} times"
-        gaps_ms = _state["gaps_ns"] / 1e6
-        _recorder.set_fact("device_refused", f"torch.profiler had the device {times}, {gaps_ms:.0f} ms in all")
-        if _state["wanted"] is not None:
-            _begin_if_in_use()
+        if _device_others.end(function, has_failed, has_begun, result):
+            _device_others.end_gap()
+            if _state["wanted"] is not None and _state["by"] is None:
+                _begin_if_in_use()
 
 
 def kinds_in_use(torch):
@@ -112,7 +106,7 @@ def _want(what, torch, options):
         _state.update(wanted=what, torch=torch, options=options)
         if is_warm and _state["by"] == "torch":
             _device_session.begin()
-        if _state["by"] is None and _state["given_up_ns"] is None:
+        if _state["by"] is None:
             _begin_if_in_use()
 
 
@@ -131,6 +125,9 @@ def _begin(kind):
     from stepscope import _other_profilers
 
     _other_profilers.watch(_state["torch"])
+    if _device_others.have_devices():
+        _device_others.begin_gap()
+        return
     by_torch = _state["options"].gpu == "torch"
     try:
         if by_torch:
@@ -138,21 +135,22 @@ def _begin(kind):
             if _state["wanted"] == "on":
                 _device_session.begin()
         else:
-            _recorder.device_start(_native_options(kind))
+            found = _recorder.device_start(_native_options(kind))
+            _remark(found["remarks"])
     except Exception as error:
         _refuse(str(error))
     else:
+        _device_wait.prepare()
         _state.update(by="torch" if by_torch else "native", kind=kind, is_settled=False)
 
 
 def _native_options(kind):
-    options = _state["options"]
+    torch, options = _state["torch"], _state["options"]
     return {
         "kind": kind,
-        "libraries": _device_libraries.libraries(kind, _state["torch"]),
+        "libraries": _device_libraries.libraries(kind, torch),
         "ranges": options.nvtx,
-        # PyTorch's profiler stays subscribed once it has run; while it runs, ours does not.
-        "others_are_idle": _state["has_seen_other"],
+        "others_are_idle": _device_others.are_idle(torch),
         **({} if options.counters else {"sample_period_ms": 0}),
     }
 
@@ -179,9 +177,21 @@ def _end(is_given_up=False):
 def _refuse(reason):
     reason = " ".join(reason.split()) or "for no reason that it gives"
     _recorder.set_fact("device_refused", reason)
-    if reason not in _state["refusals"] and len(_state["refusals"]) < 8:
-        _state["refusals"].add(reason)
-        say(f"not recording the GPU of process {os.getpid()}: {reason}")
+    _tell(f"not recording the GPU of process {os.getpid()}: {reason}")
+
+
+def _remark(remarks):
+    """What the device's profiler does not tell, although it runs, or what must be known of it."""
+    if remarks:
+        _recorder.set_fact("device_remarks", "\n".join(remarks))
+    for remark in remarks:
+        _tell(f"the GPU of process {os.getpid()}: {remark}")
+
+
+def _tell(line):
+    if line not in _state["told"] and len(_state["told"]) < 16:
+        _state["told"].add(line)
+        say(line)
 
 
 def _modules(torch):
@@ -206,43 +216,31 @@ def _first_used(kind):
     """PyTorch initialises a kind of device, on this thread; whatever fails here must not fail there."""
     try:
         with _lock:
-            if _state["wanted"] is not None and _state["by"] is None and _state["given_up_ns"] is None:
+            if _state["wanted"] is not None and _state["by"] is None:
                 _begin(kind)
     except Exception as error:
         say(f"not recording the GPU of process {os.getpid()}: {error}")
 
 
-def _are_of_devices(activities):
-    return any(getattr(activity, "name", "CPU") != "CPU" for activity in activities or ())
-
-
 def _synchronize(torch, kind):
     """Wait for what was enqueued."""
     module = torch.xpu if kind == "xpu" else torch.cuda
-    if not module.is_initialized() or _is_capturing(module):
-        return
-    # At the end of the process the main thread counts as ended. Work that hangs must not keep the process then.
-    if threading.main_thread().is_alive():
-        module.synchronize()
-        return
-    waiter = threading.Thread(target=_quietly(module.synchronize), daemon=True)
-    waiter.start()
-    waiter.join(_PATIENCE)
+    if module.is_initialized() and not _is_capturing(module):
+        # Each thread has a device of its own: whoever waits must know whose is meant.
+        device = _device_of_this_thread(module)
+        _device_wait.wait(lambda: module.synchronize(device))
+
+
+def _device_of_this_thread(module):
+    try:
+        return module.current_device()
+    except Exception:
+        return None  # Waiting says what is wrong with it.
 
 
 def _is_capturing(module):
     """True while the calling thread's work becomes part of a graph: to wait would spoil the graph."""
     return bool(getattr(module, "is_current_stream_capturing", lambda: False)())
-
-
-def _quietly(function):
-    def call():
-        try:
-            function()
-        except Exception:
-            pass  # An error of the program's own work: it has been told already.
-
-    return call
 
 
 def _watch_forks():
@@ -256,4 +254,9 @@ def _forget():
     global _lock
     _lock = threading.RLock()
     _state.update(_NEW, wanted=_state["wanted"])
+    _device_others.forget()
     _device_session.forget()
+    _device_wait.forget()
+
+
+_recorder.hide(_device_wait.work.__code__)

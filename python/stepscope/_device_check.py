@@ -88,7 +88,7 @@ def _is_privileged(root):
 def _nvml():
     """Whether the library that samples utilization, memory, clocks and power is there."""
     try:
-        ctypes.CDLL(os.environ.get("STEPSCOPE_NVML") or "libnvidia-ml.so.1")
+        ctypes.CDLL("libnvidia-ml.so.1")
         return True
     except OSError:
         return False

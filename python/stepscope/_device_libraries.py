@@ -18,6 +18,15 @@ _LIBRARIES = {
     ),
     "xpu": (("libpti_view.so",), ("../..", "torch/lib"), ("/opt/intel/oneapi/pti/latest/lib",)),
 }
+# What Nsight Systems, Nsight Compute, compute-sanitizer and cuda-gdb bring into a process.
+_TOOLS = (
+    "libToolsInjection",
+    "libInterceptorInjection",
+    "libcuda-injection",
+    "libnvlog",
+    "libsanitizer-collection",
+    "libcudadebugger",
+)
 # The path of the library to use, for tests and for odd installations.
 VARIABLES = {"cuda": "STEPSCOPE_CUPTI", "rocm": "STEPSCOPE_ROCTRACER", "xpu": "STEPSCOPE_PTI"}
 _DRIVERS = {
@@ -45,6 +54,14 @@ def has_driver(kind):
     if os.environ.get(VARIABLES.get(kind, "")):
         return True
     return any(os.path.exists(path) for path in _DRIVERS[kind])
+
+
+def tool():
+    """The library of a tool that listens to this process's CUDA from outside; None without one."""
+    for path in loaded():
+        if os.path.basename(path).startswith(_TOOLS):
+            return path
+    return os.environ.get("CUDA_INJECTION64_PATH") or None
 
 
 def loaded():

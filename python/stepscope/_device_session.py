@@ -85,13 +85,13 @@ def forget():
 
 
 def _path(number):
-    """The file of a session, by the name of the capture that is open."""
+    """The file of a session: named as the capture, but by this process, which may be forked from the one that opened it."""
     from stepscope import _recording
 
     capture = _recording.capture()
     run = os.path.dirname(os.path.dirname(capture))
-    stem = os.path.splitext(os.path.basename(capture))[0]
-    return os.path.join(run, "device", f"{stem}-{number}.json.gz")
+    _, _, began = os.path.splitext(os.path.basename(capture))[0].partition("-")
+    return os.path.join(run, "device", f"{os.getpid()}-{began}-{number}.json.gz")
 
 
 def _prepare(session, torch, activity):

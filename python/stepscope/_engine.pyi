@@ -54,8 +54,12 @@ def write_chrome(
     capture: Union[str, PathLike[str]],
     asked: _Asked,
     facts: List[Tuple[str, str]],
-) -> None:
-    """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own."""
+    streams: bool = True,
+) -> bool:
+    """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
+
+    Says whether that was possible without a whole trace in memory, which ``streams`` allows.
+    """
 
 def write_memory_timeline(
     path: Union[str, PathLike[str]],

@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 
-from stepscope import _device, _recorder
+from stepscope import _device, _device_others, _recorder
 from stepscope._say import say
 
 # What starts, stops or changes a profiler of the calling thread, and where programs find it.
@@ -79,6 +79,7 @@ def _wrap_claim(profiler):
     if set_enabled is None:
         return
     _state["is_other_enabled"] = bool(getattr(profiler, "_is_profiler_enabled", False))
+    _device_others.note_unseen(_state["is_other_enabled"])
 
     @functools.wraps(set_enabled)
     def set_enabled_beside_us(enable):
@@ -92,8 +93,8 @@ def _beside_us(function):
     @functools.wraps(function)
     def with_empty_slot(*args, **kwargs):
         _recorder.step_aside()
-        _tell(_device.give_way, function.__name__, kwargs.get("activities", args[1] if len(args) > 1 else ()))
-        has_failed = True
+        has_begun = _tell(_device.give_way, function.__name__)
+        has_failed, result = True, None
         try:
             result = function(*args, **kwargs)
             has_failed = False
@@ -101,7 +102,7 @@ def _beside_us(function):
         finally:
             _recorder.step_back()
             note_missing_memory()
-            _tell(_device.come_back, function.__name__, has_failed)
+            _tell(_device.come_back, function.__name__, has_failed, has_begun, result)
 
     for own in (with_empty_slot.__code__, _recorder.step_aside, _recorder.step_back):
         _recorder.hide(own)
@@ -111,6 +112,7 @@ def _beside_us(function):
 def _tell(listener, *arguments):
     """Only one profiler may listen to a device; whatever fails here must not fail in the other one."""
     try:
-        listener(*arguments)
+        return listener(*arguments)
     except Exception as error:
         say(f"not recording the GPU of process {os.getpid()}: {error}")
+        return False

@@ -18,6 +18,7 @@ from stepscope import (
     _shapes,
     _stacks,
     _steps,
+    _workers,
 )
 from stepscope._hook import HookRefused, probe
 from stepscope._options import Options
@@ -45,7 +46,7 @@ def open_capture(run, torch, options):
     if is_new:
         _state["options"] = options
         _steps.begin()
-        _device.begin_capture()
+        _device.begin_capture(torch, options)
         _ring.start(options)
     if is_new and not _state["is_prepared"]:
         _state["is_prepared"] = True
@@ -249,6 +250,7 @@ def _name_workers():
         worker = _worker_id(worker_loop, args, kwargs)
         _recorder.set_fact("process_name", f"DataLoader worker {worker}")
         _recorder.name_thread(f"DataLoader worker {worker}")
+        _workers.begin()
         return worker_loop(*args, **kwargs)
 
     _hide(named_worker_loop)
@@ -271,6 +273,8 @@ def _labelled(fetch):
 
     @functools.wraps(fetch)
     def labelled_fetch(self, possibly_batched_index):
+        if not _workers.is_recorded():
+            return fetch(self, possibly_batched_index)
         token = _recorder.begin_label("DataLoader.fetch")
         try:
             return fetch(self, possibly_batched_index)

@@ -46,13 +46,16 @@ def start(torch, schedule):
         if is_on and not state["is_on"]:
             _recording.start_hook(torch)
             _recorder.set_window(True, cycle)
+            _recorder.tell_children(True, cycle)
         elif state["is_on"] and not is_on:
             _recording.settle_devices()
             _recorder.set_window(False, state["cycle"])
+            _recorder.tell_children(False, state["cycle"])
             _recording.stop_hook()
         if not is_on and is_warmup(schedule, step):
             _recording.warm_up(torch)
         state.update(is_on=is_on, cycle=cycle)
 
+    _recorder.tell_children(False, 0)
     switch(0)
     _steps.listen(switch)

@@ -27,8 +27,9 @@ enum { KINDS = 64, CALLS = 1024, FUNCTIONS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t version;
-static int64_t clock_offset_ns, clock_drift_ppm;
+static int64_t clock_offset_ns, clock_drift_ppm, callback_offset_ns;
 static size_t sizes[KINDS];
+static int is_size_given[KINDS];
 static int is_enabled[KINDS], is_call_on[3][CALLS];
 static struct { char name[64]; Code code; int times, calls; } functions[FUNCTIONS];
 static Request request;
@@ -39,6 +40,33 @@ static int subscribers_v1, subscribers_v2, is_v1_used, mixed, is_held;
 static uint8_t *buffer;
 static size_t capacity, used, dropped, flush_ms;
 static int buffers_out;
+
+static uint32_t known_version(void) {
+    const char *given = getenv("FAKE_CUPTI_VERSION");
+    if (!version) version = given ? (uint32_t)atoi(given) : 130001;
+    return version;
+}
+
+// How long a record is: what a test gave it, else as in the release of this version; 0 of a kind that there is not.
+static size_t size_of(uint32_t kind) {
+    // From a version on: kernels, copies, copies between devices, fills, graphs, overhead, waits, events.
+    static const uint32_t kinds[] = {10, 1, 22, 2, 51, 17, 38, 36};
+    static const struct { uint32_t version; size_t sizes[8]; } releases[] = {
+        {130500, {248, 112, 96, 104, 56, 56, 56, 80}}, {130300, {232, 96, 96, 88, 56, 56, 56, 56}},
+        {130000, {216, 96, 96, 88, 56, 56, 56, 56}},   {28, {208, 96, 96, 88, 56, 56, 56, 56}},
+        {20, {208, 88, 96, 88, 56, 56, 40, 24}},       {0, {200, 88, 96, 88, 48, 40, 40, 24}},
+    };
+    if (kind >= KINDS) return 0;
+    if (is_size_given[kind]) return sizes[kind];
+    if (kind == 4 || kind == 5) return 40;
+    if (kind == 12) return 56;
+    size_t release = 0;
+    while (known_version() < releases[release].version) release++;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i] == kind) return releases[release].sizes[i];
+    }
+    return 0;
+}
 
 static int find(const char *name) {
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -52,7 +80,9 @@ static int find(const char *name) {
 static Code called(const char *name) {
     int at = find(name);
     functions[at].calls++;
-    if (strstr(name, "_v2") ? is_v1_used : subscribers_v2 && strncmp(name, "cuptiActivity", 13) == 0) mixed++;
+    // To subscribe is how one finds out which of them it is.
+    if (!strcmp(name, "cuptiSubscribe_v2")) {
+    } else if (strstr(name, "_v2") ? is_v1_used : subscribers_v2 && strncmp(name, "cuptiActivity", 13) == 0) mixed++;
     if (functions[at].times == 0) return 0;
     functions[at].times--;
     return functions[at].code;
@@ -61,18 +91,28 @@ static Code called(const char *name) {
 #define CALLED do { pthread_mutex_lock(&lock); Code code_ = called(__func__); pthread_mutex_unlock(&lock); \
                     if (code_) return code_; } while (0)
 
-static int64_t now(void) {
+static int64_t monotonic(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    int64_t ns = time.tv_sec * 1000000000LL + time.tv_nsec;
-    return ns + clock_offset_ns + (int64_t)((__int128)ns * clock_drift_ppm / 1000000);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
+
+// What CUPTI's clock says at a moment of the monotonic one.
+int64_t fake_at(int64_t ns) {
+    return ns + callback_offset_ns + clock_offset_ns + (int64_t)((__int128)ns * clock_drift_ppm / 1000000);
+}
+
+static int64_t now(void) { return fake_at(monotonic()); }
+
+// PyTorch's profiler gives CUPTI a clock of its own.
+static uint64_t other_clock(void) { return monotonic() / 2; }
 
 // What the tests ask for.
 void fake_version(uint32_t number) { version = number; }
 void fake_clock(int64_t offset_ns, int64_t drift_ppm) { clock_offset_ns = offset_ns; clock_drift_ppm = drift_ppm; }
 int64_t fake_now(void) { return now(); }
-void fake_size(uint32_t kind, size_t size) { sizes[kind] = size; }
+void fake_size(uint32_t kind, size_t size) { sizes[kind] = size, is_size_given[kind] = 1; }
+size_t fake_size_of(uint32_t kind) { return size_of(kind); }
 void fake_drop(size_t count) { dropped += count; }
 void fake_slow_flush(size_t ms) { flush_ms = ms; }
 // From now on no buffer is given back, until it is over.
@@ -88,8 +128,35 @@ int fake_is_call_on(uint32_t domain, uint32_t call) { return is_call_on[domain][
 int fake_mixed(void) { return mixed; }
 int fake_subscribers(void) { return subscribers_v1 + subscribers_v2; }
 int fake_buffers_out(void) { return buffers_out; }
-// Somebody else listens.
-void fake_other(int is_there) { subscribers_v1 += is_there ? 1 : -1; }
+// Somebody else listens, by a clock that stays when they do not.
+Code cuptiActivityRegisterTimestampCallback(uint64_t (*callback)(void));
+void fake_other(int is_there) {
+    subscribers_v1 += is_there ? 1 : -1;
+    cuptiActivityRegisterTimestampCallback(other_clock);
+}
+
+// Somebody else's sessions, as of PyTorch's own profiler: it subscribes for good with the first, and offers its buffers
+// anew with each.
+static int other_records, is_other_subscribed;
+static void other_request(uint8_t **wanted, size_t *size, size_t *most) {
+    *wanted = malloc(1 << 16), *size = 1 << 16, *most = 0;
+}
+static void other_complete(void *context, uint32_t stream, uint8_t *full, size_t size, size_t valid) {
+    (void)context, (void)stream, (void)size;
+    uint32_t kind;
+    for (size_t at = 0; at < valid; at += size_of(kind)) {
+        memcpy(&kind, full + at, 4);
+        other_records++;
+    }
+    free(full);
+}
+void fake_other_begins(void) {
+    if (!is_other_subscribed) subscribers_v1++, is_v1_used = 1;
+    is_other_subscribed = 1;
+    cuptiActivityRegisterTimestampCallback(other_clock);
+    request = other_request, complete = other_complete;
+    is_enabled[10] = 1;
+}
 
 static void *hand_over(void *unused) {
     (void)unused;
@@ -101,6 +168,15 @@ static void *hand_over(void *unused) {
     if (complete_v2) complete_v2(full, capacity, valid, NULL);
     else if (complete) complete(NULL, 0, full, capacity, valid);
     return NULL;
+}
+
+// Its session is over; gives how many records it had in all.
+int fake_other_ends(void) {
+    is_enabled[10] = 0;
+    pthread_mutex_lock(&lock);
+    if (buffer) hand_over(NULL);
+    pthread_mutex_unlock(&lock);
+    return other_records;
 }
 
 // On a thread of its own, as a full buffer is.
@@ -115,7 +191,7 @@ void fake_complete(void) {
 int fake_put(const uint8_t *record) {
     uint32_t kind;
     memcpy(&kind, record, 4);
-    size_t size = sizes[kind];
+    size_t size = size_of(kind);
     pthread_mutex_lock(&lock);
     int result = 1;
     uint32_t call;
@@ -148,9 +224,7 @@ int fake_put(const uint8_t *record) {
 // CUPTI's functions.
 Code cuptiGetVersion(uint32_t *number) {
     CALLED;
-    const char *given = getenv("FAKE_CUPTI_VERSION");
-    if (!version) version = given ? (uint32_t)atoi(given) : 130001;
-    *number = version;
+    *number = known_version();
     return 0;
 }
 
@@ -218,6 +292,18 @@ Code cuptiSetThreadIdType(uint32_t type) {
     return type == 0 ? 0 : 1;
 }
 
+// What the callback says is ahead of the monotonic clock by as much as it is now.
+Code cuptiActivityRegisterTimestampCallback(uint64_t (*callback)(void)) {
+    CALLED;
+    if (!callback || subscribers_v2) return 14;
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < 9; i++) {
+        int64_t before = monotonic(), told = callback(), took = monotonic() - before;
+        if (took < shortest) shortest = took, callback_offset_ns = told - before - took / 2;
+    }
+    return 0;
+}
+
 Code cuptiActivityRegisterCallbacks(Request wanted, Complete given) {
     CALLED;
     request = wanted, complete = given;
@@ -232,7 +318,7 @@ Code cuptiActivityRegisterCallbacks_v2(Handle handle, RequestV2 wanted, Complete
 }
 
 static Code switched(uint32_t kind, int is_on) {
-    if (kind >= KINDS || !sizes[kind]) return 21;
+    if (!size_of(kind)) return 21;
     is_enabled[kind] = is_on;
     // A kind turned on or off as one overrides what was said of its calls.
     if (kind == 4 || kind == 5) memset(is_call_on[kind == 4 ? 1 : 2], 0, sizeof is_call_on[1]);
@@ -283,7 +369,7 @@ static Code next(uint8_t *base, size_t valid, uint8_t **record) {
     if (*record) {
         uint32_t kind;
         memcpy(&kind, *record, 4);
-        at = *record + sizes[kind];
+        at = *record + size_of(kind);
     }
     if (at >= base + valid) return 12;
     *record = at;

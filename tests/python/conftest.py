@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fake_gpu
 import pytest
 import runs
 
@@ -49,3 +50,12 @@ def training(tmp_path_factory):
     recorded = runs.record(run, runs.program("training.py"), env=runs.environment(RANK=3, WORLD_SIZE=8))
     assert recorded.stdout == "done\n"
     return run
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """The folder of a fake GPU's libraries: see ``fake_gpu``."""
+    try:
+        return fake_gpu.build(tmp_path_factory.mktemp("fake_gpu"))
+    except (OSError, subprocess.CalledProcessError) as why:
+        pytest.skip(f"no C compiler: {why}")

@@ -20,17 +20,9 @@ LAUNCH_KERNEL, MEMCPY_ASYNC, MEMSET_ASYNC, STREAM_SYNCHRONIZE, EVENT_RECORD = 21
 GRAPH_LAUNCH, GET_DEVICE, CU_LAUNCH_KERNEL, CU_GET_INFO = 311, 17, 307, 242
 NONE = 0xFFFFFFFF
 
-# CUPTI's number of a CUDA, and the bytes of its records: of kernels, copies, copies between devices, fills, graphs, and
-# of overhead, waits, events.
-CUDAS = {
-    "11.8": (18, (200, 88, 96, 88, 48, 40, 40, 24)),
-    "12.4": (22, (208, 88, 96, 88, 56, 56, 40, 24)),
-    "12.9": (28, (208, 96, 96, 88, 56, 56, 56, 56)),
-    "13.0": (130001, (216, 96, 96, 88, 56, 56, 56, 56)),
-    "13.3": (130301, (232, 96, 96, 88, 56, 56, 56, 56)),
-    "13.5": (130500, (248, 112, 96, 104, 56, 56, 56, 80)),
-}
-SIZED = (KERNEL, MEMCPY, MEMCPY2, MEMSET, GRAPH, OVERHEAD, WAIT, EVENT)
+# CUPTI's number of a CUDA. How long its records are, the fake knows.
+CUDAS = {"11.8": 18, "12.4": 22, "12.9": 28, "13.0": 130001, "13.3": 130301, "13.5": 130500}
+KINDS = (KERNEL, MEMCPY, MEMCPY2, MEMSET, GRAPH, OVERHEAD, WAIT, EVENT, RUNTIME, DRIVER, MARKER)
 
 # Fields by kind: where, and as what.
 _WORK = {"bytes": (8, "Q"), "start": (16, "Q"), "end": (24, "Q"), "device": (32, "I"), "context": (36, "I")}
@@ -88,8 +80,7 @@ def environment(folder, cuda="13.0"):
     return {
         "LD_LIBRARY_PATH": folder,
         "STEPSCOPE_CUPTI": folder / "libcupti.so",
-        "FAKE_CUPTI_VERSION": CUDAS[cuda][0],
-        "FAKE_CUDA": cuda,
+        "FAKE_CUPTI_VERSION": CUDAS[cuda],
         "PYTHONPATH": Path(__file__).parent,
     }
 
@@ -97,28 +88,25 @@ def environment(folder, cuda="13.0"):
 class Gpu:
     """What a program does on the fake GPU. Times are on the monotonic clock; CUPTI's own differs as a test wants."""
 
-    def __init__(self, folder, cuda):
+    def __init__(self, folder):
         self.cupti = ctypes.CDLL(str(Path(folder) / "libcupti.so"))
         self.cuda = ctypes.CDLL(str(Path(folder) / "libcuda.so.1"))
-        self.cupti.fake_now.restype = ctypes.c_int64
+        self.cupti.fake_now.restype = self.cupti.fake_at.restype = ctypes.c_int64
+        self.cupti.fake_at.argtypes = [ctypes.c_int64]
         self.cupti.fake_clock.argtypes = [ctypes.c_int64, ctypes.c_int64]
         self.cupti.fake_size.argtypes = [ctypes.c_uint32, ctypes.c_size_t]
         self.cupti.fake_drop.argtypes = self.cupti.fake_slow_flush.argtypes = [ctypes.c_size_t]
-        self.sizes = {**dict(zip(SIZED, CUDAS[cuda][1])), RUNTIME: 40, DRIVER: 40, MARKER: 56}
-        for kind, size in self.sizes.items():
-            self.cupti.fake_size(kind, size)
-        self.clock = (0, 0)
+        self.cupti.fake_size_of.restype = ctypes.c_size_t
+        self.sizes = {kind: self.cupti.fake_size_of(kind) for kind in KINDS}
         self._names = {}
 
     def set_clock(self, offset_ns, drift_ppm):
         """CUPTI's clock from now on: so much ahead of the monotonic clock, and so much faster."""
-        self.clock = (offset_ns, drift_ppm)
         self.cupti.fake_clock(offset_ns, drift_ppm)
 
     def at(self, monotonic_ns):
         """A moment on CUPTI's clock."""
-        offset_ns, drift_ppm = self.clock
-        return monotonic_ns + offset_ns + monotonic_ns * drift_ppm // 1_000_000
+        return self.cupti.fake_at(monotonic_ns)
 
     def use(self, *devices):
         """The program uses these devices, and no others."""

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import fake_gpu
 import runs
 from stepscope import _device_check, _device_libraries
 
@@ -84,3 +85,12 @@ def test_the_command_says_why_cupti_is_not_used(tmp_path):
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["CUPTI"]["health"] == "limited" and "kernels cannot be recorded" in checks["CUPTI"]["says"]
     assert json.loads(told.stdout)["can_record"] is True, "the CPU is recorded all the same"
+
+
+def test_doctor_tries_what_can_be_tried(libraries):
+    """A CUPTI of our own, which knows what each release has without being told."""
+    for cuda, interface in (("11.8", "API 18 (v1)"), ("13.0", "13.0 (v1)"), ("13.5", "13.5 (v2, beside others)")):
+        environment = runs.environment(**fake_gpu.environment(libraries, cuda))
+        told = runs.stepscope("doctor", "--python", sys.executable, env=environment).stdout
+        told = " ".join(told.split())
+        assert f"✓ CUPTI {interface}" in told and "tried: kernels can be recorded" in told and "✓ GPU Fake GPU 0" in told

@@ -1,6 +1,7 @@
 """When devices' profilers are started and stopped. PyTorch's own initialisation runs; device and profiler are stand-ins."""
 
 import json
+import os
 
 import pytest
 import runs
@@ -22,8 +23,9 @@ def device_start(options):
         raise RuntimeError(refusals[0])
     told.append("start")
     given.append(options)
+    return {"remarks": remarks}
 
-given = []
+given, remarks = [], []
 _recorder.device_start = device_start
 _recorder.device_stop = lambda: told.append("stop")
 torch.cuda.synchronize = lambda device=None: told.append("wait")
@@ -147,24 +149,17 @@ def test_ranges_of_nvtx_and_samples(tmp_path):
 
 def test_another_profiler_has_the_device_meanwhile(tmp_path):
     text = """
-class Activity:
-    name = "CUDA"
-
 torch.cuda.init()
 with profile(run=run):
     torch.ones(3).exp()
     for _ in range(2):
         # What fails has not begun.
         try:
-            torch._C._autograd._prepare_profiler(None, {Activity()})
+            torch._C._autograd._prepare_profiler(None, {CPU})
         except TypeError:
             told.append("failed")
-    from stepscope import _device
-    _device.give_way("_enable_profiler", {Activity()})
-    _device.give_way("_prepare_profiler", {Activity()})
-    told.append("theirs")
-    _device.come_back("_enable_profiler", False)
-    _device.come_back("_disable_profiler", False)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        told.append("theirs")
     told.append("ours")
 """
     expected = ["start", "stop", "start", "failed", "stop", "start", "failed", "stop", "theirs", "start", "ours"]
@@ -173,14 +168,129 @@ with profile(run=run):
     assert "torch.profiler had the device 3 times" in example
 
 
-def test_a_profiler_of_the_cpu_changes_nothing(tmp_path):
-    text = """
+THEIRS = """
+def theirs(**options):
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
+
+def on_another_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_another_profiler_that_began_between_windows_keeps_the_device(tmp_path):
+    text = THEIRS + """
 torch.cuda.init()
 with profile(run=run):
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+    told.append("window")
+    torch.ones(3).exp()
+prof = theirs()
+prof.start()
+with profile(run=run + "-2"):
+    told.append("window")
+    torch.ones(3).exp()
+with profile(run=run + "-3"):
+    told.append("window")
+    torch.ones(3).exp()
+    prof.stop()
+    told.append("ours")
+"""
+    first = ["start", "window", "wait", "stop"]
+    assert told(tmp_path, text) == [*first, "window", "window", "start", "ours", "wait", "stop"]
+    assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
+    for number in (2, 3):
+        (example,) = runs.findings(tmp_path / f"run-{number}")["capture.device_not_recorded"]["examples"]
+        assert "torch.profiler had the device once" in example
+
+
+def test_another_profiler_keeps_the_device_until_it_ends(tmp_path):
+    text = THEIRS + """
+from stepscope import _device
+
+def one_more():
+    # Not for real: PyTorch does not always survive two sessions at a time.
+    begun = _device.give_way("_enable_profiler")
+    told.append(["one more", begun])
+    _device.come_back("_enable_profiler", False, begun, None)
+    _device.come_back("_disable_profiler", False, False, None)
+
+torch.cuda.init()
+with profile(run=run):
+    with theirs():
+        # What fails inside of it, and what runs beside it, does not end it.
+        for call in (torch._C._autograd._enable_profiler, torch._C._autograd._toggle_collection_dynamic):
+            try:
+                call(None, None)
+            except TypeError:
+                told.append("failed")
+        on_another_thread(one_more)
+        on_another_thread(torch._C._autograd._disable_profiler)
+    told.append("ours")
+"""
+    theirs = ["start", "stop", "failed", "failed", ["one more", True], "start", "ours"]
+    assert told(tmp_path, text) == [*theirs, "wait", "stop"]
+
+
+def test_another_profiler_that_began_before_us_keeps_the_device(tmp_path):
+    text = THEIRS + """
+torch.cuda.init()
+prof = theirs()
+prof.start()
+with profile(run=run):
+    told.append("theirs")
+    prof.stop()
+    told.append("ours")
+assert given[0]["others_are_idle"] is True, given
+"""
+    assert told(tmp_path, text) == ["theirs", "start", "ours", "wait", "stop"]
+
+
+def test_another_profiler_of_all_threads_may_be_ended_by_any(tmp_path):
+    text = THEIRS + """
+torch.cuda.init()
+with profile(run=run):
+    prof = theirs(experimental_config=torch.profiler._ExperimentalConfig(profile_all_threads=True))
+    prof.start()
+    told.append("theirs")
+    on_another_thread(torch._C._autograd._disable_profiler)
+    told.append("ours")
+"""
+    assert told(tmp_path, text) == ["start", "stop", "theirs", "start", "ours", "wait", "stop"]
+
+
+def test_a_device_that_is_first_used_while_another_profiler_runs(tmp_path):
+    text = THEIRS + """
+with profile(run=run):
+    with theirs():
+        torch.cuda.init()
         told.append("theirs")
 """
-    assert told(tmp_path, text) == ["start", "theirs", "wait", "stop"]
+    assert told(tmp_path, text) == ["theirs", "start", "wait", "stop"]
+
+
+def test_another_profiler_in_a_process_without_a_device_is_no_finding(tmp_path):
+    assert told(tmp_path, THEIRS + "with profile(run=run), theirs(): torch.ones(3).exp()") == []
+    assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
+
+
+@pytest.mark.parametrize("has_run, tool, are_idle", [(True, None, True), (True, "/opt/tool.so", False), (False, None, False)])
+def test_torch_profiler_is_known_to_be_idle_when_it_ran_before_us(tmp_path, has_run, tool, are_idle):
+    text = THEIRS + f"""
+import os
+tool = {tool!r}
+os.environ.pop("CUDA_INJECTION64_PATH", None)
+if tool:
+    os.environ["CUDA_INJECTION64_PATH"] = tool
+if {has_run}:
+    with theirs():
+        torch.ones(3).exp()
+torch.cuda.init()
+with profile(run=run):
+    pass
+assert given[0]["others_are_idle"] is {are_idle}, given
+"""
+    assert told(tmp_path, text) == ["start", "wait", "stop"]
 
 
 def test_a_refusal_is_said_once_and_is_a_finding(tmp_path):
@@ -224,13 +334,56 @@ with profile(run=run):
 
 def test_work_that_hangs_does_not_keep_the_end_of_a_process(tmp_path):
     text = """
-import time
-from stepscope import _device
-_device._PATIENCE = 0.2
-torch.cuda.synchronize = lambda device=None: time.sleep(3600)
+import os, time
+from stepscope import _device_wait
+_device_wait._PATIENCE = 0.2
+
+def start(thread):
+    # As from Python 3.12 on.
+    if not threading.main_thread().is_alive():
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+    before(thread)
+
+before, threading.Thread.start = threading.Thread.start, start
+torch.cuda.current_device = lambda: 3
+
+def hang(device=None):
+    os.write(1, json.dumps([*told, "waits", device]).encode() + b"\\n")
+    time.sleep(3600)
+
+torch.cuda.synchronize = hang
 torch.cuda.init()
 """
-    assert told(tmp_path, text, command=["--memory"]) == ["start"]
+    # On another thread than the one whose device is meant.
+    assert told(tmp_path, text, command=["--memory"]) == ["start", "waits", 3]
+
+
+def test_what_the_profiler_does_not_tell_is_said_once_and_is_a_finding(tmp_path):
+    text = """
+remarks += ["no waits: CUPTI has none", "no events: nor these"]
+torch.cuda.init()
+with profile(run=run, schedule=schedule(wait=0, warmup=1, active=1, repeat=2)) as prof:
+    for _ in range(4):
+        torch.ones(3).exp()
+        prof.step()
+"""
+    result = runs.execute(*runs.script(STAND_INS + text + END, tmp_path / "run"))
+    assert result.stderr.count("no waits: CUPTI has none") == result.stderr.count("no events: nor these") == 1
+    example, other = runs.findings(tmp_path / "run")["capture.device_remarks"]["examples"]
+    assert example.endswith("no waits: CUPTI has none") and other.endswith("no events: nor these")
+
+
+@pytest.mark.parametrize("options, given, expected", [
+    (["--nvtx"], None, "libcupti.so"), (["--nvtx"], "theirs.so", "theirs.so"), ([], None, None),
+    (["--nvtx", "--gpu", "off"], None, None),
+])
+def test_ranges_of_nvtx_are_told_to_cupti(tmp_path, options, given, expected):
+    library = tmp_path / "libcupti.so"
+    library.touch()
+    environment = runs.environment(STEPSCOPE_CUPTI=library, NVTX_INJECTION64_PATH=given)
+    program = runs.script("import os, torch; print(os.environ.get('NVTX_INJECTION64_PATH'))")
+    result = runs.stepscope("record", *options, "-o", tmp_path / "run", "--", *program, env=environment)
+    assert os.path.basename(result.stdout.strip()) == str(expected)
 
 
 def test_a_forked_child_begins_anew(tmp_path):

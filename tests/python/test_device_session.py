@@ -165,6 +165,32 @@ for step in range(8):
     assert sum(row["count"] for row in kernels) == 2 * 3
 
 
+def test_a_forked_child_has_a_file_of_its_own(tmp_path, checkout):
+    text = PROGRAM + """
+def child():
+    # A child may use a device that its parent has not used; here it is made to look so.
+    from stepscope import _device
+    torch.cuda._initialized = False
+    _device._state["watched"].clear()
+    _device._watch_first_use(torch)
+    first(torch.ones(1))
+    slow(torch.ones(1))
+
+import multiprocessing
+for _ in range(2):
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+    told = record(tmp_path, checkout, text, "system")
+    assert told.stdout.splitlines().count("stopped") == 3, told.stderr
+    files = list((tmp_path / "run" / "device").iterdir())
+    assert len({file.name.partition("-")[0] for file in files}) == len(files) == 3
+    kernels = runs.analyze("kernels", tmp_path / "run")["results"]
+    assert sum(row["count"] for row in kernels) == 3 * 3
+
+
 def test_a_session_that_fails_is_said_once(tmp_path, checkout):
     text = PROGRAM.replace('print("prepared", threading.current_thread().name)', 'raise RuntimeError("no Kineto")')
     told = record(tmp_path, checkout, text, "system")

@@ -20,7 +20,7 @@ def rows_of(path):
 
 
 def slices_of(path):
-    return [row for row in rows_of(path) if row["ph"] == "X"]
+    return [row for row in rows_of(path) if row["ph"] == "X" and row["cat"] != "Trace"]
 
 
 def test_a_trace_is_written_as_often_as_asked(tmp_path):

@@ -46,7 +46,7 @@ CLOCK = (123_456_789_012, 20)
 # A block of 256 threads with 32 registers each: 8 fill a multiprocessor, with 8 warps each of the 64 that it has.
 SHAPE = {"block": [256, 1, 1], "registers per thread": 32, "shared memory": 0}
 
-_kept = {"gpu": None, "rows": [], "correlation": 0, "is_done_ns": 0}
+_kept = {"gpu": None, "rows": [], "correlation": 0, "is_done_ns": 0, "has_subscriber": False}
 
 
 def folder_of_fake():
@@ -65,7 +65,7 @@ def fake_gpu():
 @contextmanager
 def ready(torch, _):
     fake = fake_gpu()
-    gpu = fake.Gpu(Path(os.environ["STEPSCOPE_CUPTI"]).parent, os.environ["FAKE_CUDA"])
+    gpu = fake.Gpu(Path(os.environ["STEPSCOPE_CUPTI"]).parent)
     gpu.set_clock(*CLOCK)
     gpu.use(0)
     _kept["gpu"] = gpu
@@ -112,7 +112,8 @@ def _copy(x):
         fields = {"memory": 3, "bytes": 512}
         _work("gpu_memset", "Memset (Device)", fake.MEMSET, 5 * US, 7, correlation, fields, bytes=512)
         # One of the calls that torch.profiler leaves out.
-        _put(fake.RUNTIME, call=fake.GET_DEVICE, start=1, end=2, thread=fake.thread(), correlation=_next_correlation())
+        times = {"start": time.monotonic_ns() - 2, "end": time.monotonic_ns() - 1}
+        _put(fake.RUNTIME, call=fake.GET_DEVICE, thread=fake.thread(), correlation=_next_correlation(), **times)
 
 
 @contextmanager
@@ -207,6 +208,10 @@ class StandIn:
 
     def stop(self):
         self._profile.stop()
+        # The real one stays subscribed to CUPTI once it has run.
+        if not _kept["has_subscriber"]:
+            _kept["has_subscriber"] = True
+            _kept["gpu"].cupti.fake_other(1)
 
     def export_chrome_trace(self, path):
         self._profile.export_chrome_trace(path)

@@ -29,9 +29,7 @@ impl Selection {
 
     /// The window between two moments of which one or both may be left out; `None` without either.
     pub fn window_of(start_ns: Option<i64>, end_ns: Option<i64>) -> Option<Span> {
-        if start_ns.or(end_ns).is_none() {
-            return None;
-        }
+        start_ns.or(end_ns)?;
         // Far from any moment of a trace, and near enough to compute with.
         let (first, last) = (i64::MIN / 2, i64::MAX / 2);
         let start_ns = start_ns.unwrap_or(first).clamp(first, last);

@@ -25,8 +25,7 @@ mod threads;
 pub use events::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
 pub(crate) use process::ProcessRecords;
 pub(crate) use record::{body_len, short_len};
-pub(crate) use streamed::StreamHeader;
-pub use streamed::{Listener, StreamedCapture};
+pub use streamed::{Listener, Ranges, StreamedCapture, ThreadSurvey};
 pub(crate) use threads::Decoded;
 
 use crate::clock::{ClockPoint, TickClock};

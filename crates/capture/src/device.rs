@@ -289,10 +289,15 @@ pub struct Range {
     pub name: Option<u32>,
     /// Start, ns.
     pub start_ns: i64,
-    /// End, ns; 0 when it was still open when recording ended.
+    /// End, ns. While it is open 0, and then a report of the same range may follow that has an end. Once a capture is
+    /// read there is one report of a range, and this the last known moment where none is told.
     pub end_ns: i64,
     /// The thread where it began: see [`Handle`].
     pub thread: u32,
+    /// The number that the device's profiler has for it; 0 once a capture is read.
+    pub id: u32,
+    /// It had not ended at `end_ns`.
+    pub is_unfinished: bool,
 }
 
 /// How device profilers name a thread of the host: the lower half of what `pthread_self` gives, or the system's number of
@@ -375,4 +380,4 @@ impl DeviceRecord {
 
 mod words;
 
-pub use words::{Words, decode, encode};
+pub use words::{Words, decode, encode, lengths};

@@ -21,7 +21,9 @@ mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
-pub use decode::{CollectiveOf, Event, Listener, Mark, Sample, StepRange, StreamedCapture, Window};
+pub use decode::{
+    CollectiveOf, Event, Listener, Mark, Ranges, Sample, StepRange, StreamedCapture, ThreadSurvey, Window,
+};
 pub use device::DeviceReport;
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]

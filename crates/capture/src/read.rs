@@ -1,7 +1,7 @@
 //! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
 
 use crate::clock::{ClockPoint, TickClock};
-use crate::decode::{Scanned, StreamHeader};
+use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
 use crate::{
@@ -93,27 +93,15 @@ pub fn read(path: &Path) -> Result<Capture, CaptureError> {
 /// The capture and the ticks of its last record; what was recorded after `until_ticks` is left out.
 fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture, u64), CaptureError> {
     let header = HeaderFields::read(bytes, path)?;
-    let is_running = !header.is_closed && header.process.is_running(header.heartbeat_unix_ns);
-    let state = match (header.is_closed, is_running) {
-        (true, _) => State::Closed,
-        (false, true) => State::Running,
-        (false, false) => State::Killed,
-    };
     let mut scanned = Scanned::until(&bytes[HEADER_BYTES..], header.segment_bytes, until_ticks);
     // Ticks that are nanoseconds need no moments to become so.
-    let has_rate = header.clock_kind == ClockKind::TimeStampCounter;
-    let moments = if has_rate { scanned.process.clock_points.as_slice() } else { &[] };
+    let moments = if header.has_rate() { scanned.process.clock_points.as_slice() } else { &[] };
     let clock = TickClock::new(header.opened, moments.iter().copied());
     let decoded = scanned.replay(&clock, &header.opened);
     let last_ticks = decoded.last_ticks.max(scanned.process.last_ticks());
     scanned.damaged.extend(scanned.process.inputs.damage());
     scanned.damaged.extend(decoded.device_damage);
     let mut capture = Capture {
-        process: header.process,
-        parent_pid: header.parent_pid,
-        state,
-        opened_ns: header.opened.monotonic_ns,
-        unix_offset_ns: header.opened.unix_ns.saturating_sub(header.opened.monotonic_ns),
         last_ns: decoded.last_ns,
         facts: scanned.process.facts(),
         threads: decoded.threads,
@@ -127,10 +115,8 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         samples: decoded.samples,
         device: decoded.device,
         windows: decoded.windows,
-        dropped: header.dropped,
-        is_disk_full: header.stopped & STOPPED_DISK_FULL != 0,
         damaged: scanned.damaged,
-        ring: None,
+        ..header.empty_capture()
     };
     if header.ring_ns != 0 {
         let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
@@ -139,24 +125,14 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
     Ok((capture, last_ticks))
 }
 
-/// What a stream needs of the header page.
-pub(crate) fn stream_header(bytes: &[u8], path: &Path) -> Result<StreamHeader, CaptureError> {
-    let header = HeaderFields::read(bytes, path)?;
-    Ok(StreamHeader {
-        segment_bytes: header.segment_bytes,
-        opened: header.opened,
-        has_rate: header.clock_kind == ClockKind::TimeStampCounter,
-        is_ring: header.ring_ns != 0,
-    })
-}
-
 /// The header page as plain values.
-struct HeaderFields {
+#[derive(Debug)]
+pub(crate) struct HeaderFields {
     process: ProcessIdentity,
     parent_pid: u64,
-    segment_bytes: usize,
+    pub(crate) segment_bytes: usize,
     clock_kind: ClockKind,
-    opened: ClockPoint,
+    pub(crate) opened: ClockPoint,
     is_closed: bool,
     stopped: u32,
     heartbeat_unix_ns: u64,
@@ -166,7 +142,53 @@ struct HeaderFields {
 }
 
 impl HeaderFields {
-    fn read(bytes: &[u8], path: &Path) -> Result<Self, CaptureError> {
+    /// Whether ticks need clock points to become nanoseconds.
+    pub(crate) fn has_rate(&self) -> bool {
+        self.clock_kind == ClockKind::TimeStampCounter
+    }
+
+    pub(crate) fn is_ring(&self) -> bool {
+        self.ring_ns != 0
+    }
+
+    fn state(&self) -> State {
+        let is_running = !self.is_closed && self.process.is_running(self.heartbeat_unix_ns);
+        match (self.is_closed, is_running) {
+            (true, _) => State::Closed,
+            (false, true) => State::Running,
+            (false, false) => State::Killed,
+        }
+    }
+
+    /// A capture of which nothing is known yet but what the header says.
+    pub(crate) fn empty_capture(&self) -> Capture {
+        Capture {
+            process: self.process,
+            parent_pid: self.parent_pid,
+            state: self.state(),
+            opened_ns: self.opened.monotonic_ns,
+            unix_offset_ns: self.opened.unix_ns.saturating_sub(self.opened.monotonic_ns),
+            last_ns: self.opened.monotonic_ns,
+            facts: Vec::new(),
+            threads: Vec::new(),
+            names: Vec::new(),
+            overloads: Vec::new(),
+            inputs: Vec::new(),
+            events: Vec::new(),
+            steps: Vec::new(),
+            optimizer_steps: Vec::new(),
+            memory: Vec::new(),
+            samples: Vec::new(),
+            device: Vec::new(),
+            windows: Vec::new(),
+            dropped: self.dropped,
+            is_disk_full: self.stopped & STOPPED_DISK_FULL != 0,
+            damaged: Vec::new(),
+            ring: None,
+        }
+    }
+
+    pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<Self, CaptureError> {
         let not_a_capture = || CaptureError::NotACapture { path: path.into() };
         let u64_at =
             |at: usize| bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));

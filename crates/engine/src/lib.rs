@@ -19,21 +19,23 @@ mod rows;
 mod text_table;
 
 pub use cells::{column_words, format_cell, has_answers, is_right_aligned};
-pub use compare::{compared, compared_steps};
+pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_asked, find_analysis, list_analyses};
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
-pub use open::{check_selection, open_cut, open_run, open_run_with_progress, split_place};
+pub use open::{check_selection, open_cut, open_run, open_run_with_progress, open_window, split_place};
 pub use options::{OptionTexts, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;
-pub use stepscope_analyses::comparison::CompareBy;
+pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{Analysis, Asked, Column, Coverage, Selection, Table, Unit, Values, catalogue};
-pub use stepscope_import::{Cut, Hidden, HiddenDevice, Progress, source_text};
+pub use stepscope_import::{
+    Cut, Hidden, HiddenDevice, Progress, Rows as StreamedRows, StreamedCut, StreamedSlice, source_text,
+};
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

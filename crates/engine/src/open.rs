@@ -2,6 +2,7 @@
 
 use crate::{EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
+use stepscope_base::Span;
 use stepscope_import::{Cut, ImportError, Progress};
 use stepscope_trace::StepSource;
 
@@ -37,6 +38,14 @@ pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress)
 /// What the reader says of it.
 pub fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, EngineError> {
     stepscope_import::open_cut(raw, cut).map_err(|error| told(&error, raw))
+}
+
+/// The same, and when that was recorded, in times of the trace.
+///
+/// # Errors
+/// What the reader says of it.
+pub fn open_window(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), EngineError> {
+    stepscope_import::open_window(raw, cut).map_err(|error| told(&error, raw))
 }
 
 fn told(error: &ImportError, path: &Path) -> EngineError {

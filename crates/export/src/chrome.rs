@@ -5,6 +5,7 @@
 //! tell (`dataloader`, `optimizer`, `host_sync`, `io`), `communication`, `unfinished`.
 
 mod arrows;
+mod closing;
 mod device_args;
 mod head;
 mod heads;
@@ -14,11 +15,15 @@ mod labels;
 mod samples;
 mod slices;
 mod step_marks;
+mod streamed;
+mod streamed_arrows;
 
 use crate::numbering::Numbering;
 use json::Json;
 use std::io::{self, Write};
+use stepscope_base::Span;
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
+pub(crate) use streamed::write_chrome_cut;
 
 /// Text is handed on when this much is there.
 const CHUNK_BYTES: usize = 1 << 18;
@@ -28,7 +33,15 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    write(trace, None, out)
+    write(trace, None, None, out)
+}
+
+/// Writes what was recorded within `window`, and as Kineto does where that begins and ends.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub(crate) fn write_chrome_window(trace: &Trace, window: Option<Span>, out: &mut dyn Write) -> io::Result<()> {
+    write(trace, None, window, out)
 }
 
 /// Writes what is of one rank, as a job's own profiler writes a file a rank. All ranks count time from the same moment.
@@ -36,21 +49,18 @@ pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome_of_rank(trace: &Trace, rank: u32, out: &mut dyn Write) -> io::Result<()> {
-    write(trace, Some(rank), out)
+    write(trace, Some(rank), None, out)
 }
 
-fn write(trace: &Trace, rank: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
-    let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
-    let mut document = Document { trace, rank, numbers, json: Json::default(), out };
+fn write(trace: &Trace, rank: Option<u32>, window: Option<Span>, out: &mut dyn Write) -> io::Result<()> {
+    let mut document = Document::new(trace, rank, window, out);
     head::write(&mut document);
     labels::write(&mut document)?;
     slices::write(&mut document)?;
     samples::write(&mut document)?;
     step_marks::write(&mut document)?;
     arrows::write(&mut document)?;
-    document.json.raw("\n]}\n");
-    document.flush()
+    document.finish()
 }
 
 /// A document under way.
@@ -58,12 +68,29 @@ struct Document<'a> {
     trace: &'a Trace,
     /// The only rank that is written; all without one.
     rank: Option<u32>,
+    /// When it was recorded, where that is to be said.
+    window: Option<Span>,
     numbers: Numbering,
     json: Json,
     out: &'a mut dyn Write,
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    fn new(trace: &'a Trace, rank: Option<u32>, window: Option<Span>, out: &'a mut dyn Write) -> Self {
+        let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
+        let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
+        Document { trace, rank, window, numbers, json: Json::default(), out }
+    }
+
+    /// Writes what stands behind all events.
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(window) = self.window {
+            closing::write(self, window)?;
+        }
+        self.json.raw("\n]}\n");
+        self.flush()
+    }
+
     /// Whether what is of a rank is written.
     fn has_rank(&self, rank: u32) -> bool {
         self.rank.is_none_or(|asked| asked == rank)

@@ -1,6 +1,7 @@
 //! A file that is there whole or not at all.
 
 use crate::ExportError;
+use crate::direct::DirectFile;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,20 @@ impl Destination {
         let (destination, file) = Self::create(path)?;
         let mut buffered = BufWriter::with_capacity(1 << 18, file);
         let written = write(&mut buffered).and_then(|()| buffered.flush());
+        written.and_then(|()| destination.finish()).map_err(|source| ExportError::Write { path: path.into(), source })
+    }
+
+    /// The same for a large file that nobody reads soon.
+    ///
+    /// # Errors
+    /// [`ExportError::Write`]; `path` is then as it was.
+    pub(crate) fn write_large(
+        path: &Path,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> std::io::Result<()>,
+    ) -> Result<(), ExportError> {
+        let (destination, file) = Self::create(path)?;
+        let mut direct = DirectFile::new(file);
+        let written = write(&mut direct).and_then(|()| direct.flush());
         written.and_then(|()| destination.finish()).map_err(|source| ExportError::Write { path: path.into(), source })
     }
 

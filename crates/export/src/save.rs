@@ -1,12 +1,15 @@
 //! A trace into a file of any format.
 
 use crate::behind::write_behind;
+use crate::chrome::{write_chrome_cut, write_chrome_window};
 use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use stepscope_base::Span;
+use stepscope_engine::StreamedCut;
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
@@ -25,6 +28,40 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
     match format {
         Format::Tables => write_tables(trace, path),
         _ => Destination::write(path, |out| write_trace(trace, format, out)),
+    }
+}
+
+/// Writes `cut` to `path` as Chrome JSON, without a trace; what lies there is replaced. False when only a whole trace
+/// tells.
+///
+/// # Errors
+/// [`ExportError::Write`]; `path` is then as it was, as it is when the answer is false.
+pub fn save_cut(cut: &StreamedCut, path: &Path, is_packed: bool) -> Result<bool, ExportError> {
+    let mut is_told = true;
+    let saved = save_chrome(path, is_packed, |out| {
+        is_told = write_chrome_cut(cut, out)?;
+        // So nothing gets the name.
+        is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())
+    });
+    if is_told { saved.map(|()| true) } else { Ok(false) }
+}
+
+/// Writes what was recorded within `window`, in times of `trace`, to `path` as Chrome JSON; what lies there is replaced.
+///
+/// # Errors
+/// [`ExportError::Write`]; `path` is then as it was.
+pub fn save_window(trace: &Trace, window: Option<Span>, path: &Path, is_packed: bool) -> Result<(), ExportError> {
+    save_chrome(path, is_packed, |out| write_chrome_window(trace, window, out))
+}
+
+fn save_chrome(
+    path: &Path,
+    is_packed: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    match is_packed {
+        true => Destination::write(path, |out| write_packed(out, write)),
+        false => Destination::write_large(path, |out| write_behind(out, write)),
     }
 }
 

@@ -182,7 +182,8 @@ fn device_reports() -> Vec<DeviceRecord> {
         DeviceRecord::Wait(wait),
         DeviceRecord::Wait(waits),
         DeviceRecord::Overhead(Overhead { name: Some(1), start_ns, end_ns, thread: 6 }),
-        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6 }),
+        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6, id: 3, is_unfinished: true }),
+        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns, thread: 6, id: 3, is_unfinished: true }),
         DeviceRecord::Lost(12),
     ]
 }

@@ -8,7 +8,9 @@ mod counters;
 mod device;
 mod devices;
 mod memory;
+mod streamed;
 mod torch_session;
+mod trouble;
 mod window;
 
 use crate::ImportError;
@@ -19,21 +21,22 @@ use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use stepscope_base::StringId;
+use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, Inputs, State};
-use stepscope_run::Cut;
+use stepscope_capture::{Capture, Event, Inputs, State, StepRange};
+use stepscope_run::{Cut, ExactCut};
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
     TrackKind,
 };
+pub use streamed::{Rows, StreamedCut, StreamedSlice};
 
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 15] = [
+const FACTS_OF_A_PROCESS: [&str; 16] = [
     "process_name",
     "rank",
     "local_rank",
@@ -49,6 +52,7 @@ const FACTS_OF_A_PROCESS: [&str; 15] = [
     "collectives_refused",
     "devices",
     "device_refused",
+    "device_remarks",
 ];
 
 /// Opens a run folder.
@@ -73,21 +77,32 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     Ok(trace_of(&captures, builder))
 }
 
-/// Opens a part of what one process recorded at `raw`.
-pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, ImportError> {
+/// Opens a part of what one process recorded at `raw`. Gives also when that was recorded, in times of the trace.
+pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
     let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     if let Some(run) = raw.parent().and_then(Path::parent) {
         add_sessions(run, &mut capture, &mut builder);
     }
+    let exact = cut.exact(&capture.windows);
     cut.apply(&mut capture);
     cut.hide_device_calls(&mut capture);
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
     add_all(&[&capture], &mut builder);
+    let unix_offset_ns = capture.unix_offset_ns;
     // Putting a trace together takes as much memory again.
     drop(capture);
-    Ok(builder.finish())
+    let trace = builder.finish();
+    let window = window_of(&exact, unix_offset_ns, &trace);
+    Ok((trace, window))
+}
+
+/// The time that is asked for, in times of `trace`.
+fn window_of(exact: &ExactCut, unix_offset_ns: i64, trace: &Trace) -> Option<Span> {
+    let times = exact.times()?;
+    let place = |time_ns: i64| place_ns(time_ns, unix_offset_ns).saturating_sub(trace.start_unix_ns.unwrap_or(0));
+    Some(Span::new(place(times.start), place(times.end)))
 }
 
 /// Adds what PyTorch's own profiler told of a process's devices, where it was asked.
@@ -174,19 +189,16 @@ impl Placed<'_> {
         if capture.is_cut() {
             builder.set_cut(process);
         }
-        report(capture, builder);
+        trouble::report(capture, builder);
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
-        let names: Vec<(StringId, SliceKind)> =
-            capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect();
-        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
-        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
-        let of_ops = OfOps { overloads, inputs };
-        let mut modules = ModuleNames::new(capture);
+        let names = intern_names(capture, builder);
+        let of_ops = OfOps::of(capture, builder);
+        let mut modules = ModuleNames::new(&capture.names);
         for event in &capture.events {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
-                    let name = modules.name(event, builder);
+                    let name = modules.name(event, &mut builder.strings);
                     self.add_call(event, &tracks, SliceKind::Module, name, builder);
                 }
                 Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
@@ -241,11 +253,7 @@ impl Placed<'_> {
         builder: &mut TraceBuilder,
     ) {
         let (name, label) = names[event.name as usize];
-        // Beside a step that our own profiler object marked, another profiler's label of the same step is a label.
-        let is_marked =
-            || self.capture.steps.iter().any(|step| step.start_ns < event.end_ns && event.start_ns < step.end_ns);
-        let label = if label == SliceKind::Step && is_marked() { SliceKind::Annotation } else { label };
-        let kind = if event.scope == USER_SCOPE { label } else { SliceKind::Op };
+        let kind = kind_of_event(event, label, &self.capture.steps);
         let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
@@ -270,6 +278,22 @@ impl Placed<'_> {
     }
 }
 
+/// What an event is that is no call, by the kind of label that its name would be.
+fn kind_of_event(event: &Event, label: SliceKind, steps: &[StepRange]) -> SliceKind {
+    // Beside a step that our own profiler object marked, another profiler's label of the same step is a label.
+    let is_marked = || steps.iter().any(|step| step.start_ns < event.end_ns && event.start_ns < step.end_ns);
+    match label {
+        _ if event.scope != USER_SCOPE => SliceKind::Op,
+        SliceKind::Step if is_marked() => SliceKind::Annotation,
+        label => label,
+    }
+}
+
+/// A capture's names as the trace's, with the kind of label that each would be.
+fn intern_names(capture: &Capture, builder: &mut TraceBuilder) -> Vec<(StringId, SliceKind)> {
+    capture.names.iter().map(|name| (builder.strings.intern(name), kind_of_label(name))).collect()
+}
+
 /// Unix time; numbers that only damage can explain are cut to what arithmetic can bear.
 fn place_ns(time_ns: i64, offset_ns: i64) -> i64 {
     const FARTHEST_NS: i64 = 1 << 61;
@@ -286,12 +310,19 @@ fn kind_of_label(name: &str) -> SliceKind {
 }
 
 /// What events refer to beside their names, as the trace's.
+#[derive(Debug)]
 struct OfOps {
     overloads: Vec<StringId>,
     inputs: Vec<OpInputsId>,
 }
 
 impl OfOps {
+    fn of(capture: &Capture, builder: &mut TraceBuilder) -> Self {
+        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
+        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
+        Self { overloads, inputs }
+    }
+
     fn info(&self, event: &Event) -> OpInfo {
         let nothing = OpInfo::default();
         OpInfo {
@@ -341,8 +372,8 @@ fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
     }
 }
 
-/// One track for each thread that recorded something, in order of appearance.
-fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
+/// The threads that recorded something, in order of appearance.
+fn used_threads(capture: &Capture) -> Vec<u32> {
     let threads_of_events = capture.events.iter().map(|event| event.thread);
     let threads_of_steps = capture.steps.iter().map(|step| step.thread);
     let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
@@ -353,8 +384,13 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
     let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();
+    used
+}
+
+/// One track for each thread that recorded something, in order of appearance.
+fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
     let mut tracks = BTreeMap::new();
-    for ordinal in used {
+    for ordinal in used_threads(capture) {
         let thread = &capture.threads[ordinal as usize];
         let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
         // One that only a device's profiler knows of has no number.
@@ -363,49 +399,4 @@ fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder)
         tracks.insert(ordinal, builder.add_track(track));
     }
     tracks
-}
-
-/// Turns what went wrong while recording into findings.
-fn report(capture: &Capture, builder: &mut TraceBuilder) {
-    let findings = &mut builder.findings;
-    let who = || format!("{} (pid {})", fact(capture, "process_name").unwrap_or("process"), capture.process.pid);
-    match capture.state {
-        State::Closed => {}
-        State::Running => findings.add(FindingCode::ProcessRunning, who),
-        State::Killed => findings.add(FindingCode::ProcessKilled, who),
-    }
-    window::report(capture, &who, findings);
-    if capture.dropped > 0 {
-        findings.add(FindingCode::DroppedRecords, || format!("{}: {}", who(), capture.dropped));
-        findings.add_count(FindingCode::DroppedRecords, capture.dropped - 1);
-    }
-    if capture.is_disk_full {
-        findings.add(FindingCode::DiskFull, who);
-    }
-    for damage in &capture.damaged {
-        findings.add(FindingCode::DamagedSegment, || format!("{}: {damage}", who()));
-    }
-    if let Some(reason) = fact(capture, "hook_refused") {
-        findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
-    }
-    if let Some(reason) = fact(capture, "stacks_refused") {
-        findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
-    }
-    if let Some(reason) = fact(capture, "inputs_refused") {
-        findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
-    }
-    memory::report(capture, &who, findings);
-    device::report(capture, &who, findings);
-    if let Some(reason) = fact(capture, "collectives_refused") {
-        findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
-    }
-    for option in
-        fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
-    {
-        findings.add(FindingCode::OptionNotRecorded, || option.to_string());
-    }
-    let is_unfinished = capture.events.iter().filter(|event| event.is_unfinished);
-    for event in is_unfinished {
-        findings.add(FindingCode::UnfinishedSlices, || format!("{} in {}", capture.names[event.name as usize], who()));
-    }
 }

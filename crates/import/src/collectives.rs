@@ -1,5 +1,6 @@
 //! What our own recorder says of collectives.
 
+use stepscope_base::StringTable;
 use stepscope_capture::collectives::value;
 use stepscope_capture::{Capture, CollectiveOf};
 use stepscope_trace::{Collective, SliceId, TraceBuilder};
@@ -7,10 +8,16 @@ use stepscope_trace::{Collective, SliceId, TraceBuilder};
 /// Adds what an event says of the collective that it is.
 pub(crate) fn add(said: CollectiveOf, capture: &Capture, slice: SliceId, builder: &mut TraceBuilder) {
     let description = capture.names.get(said.description as usize).map_or("", String::as_str);
+    let described = describe(description, &mut builder.strings);
+    builder.add_collective(Collective { slice, sequence_number: said.sequence_number, ..described });
+}
+
+/// The collective that is described so, on no slice yet.
+pub(crate) fn describe(description: &str, strings: &mut StringTable) -> Collective {
     let number = |key: &str| value(description, key).and_then(|text| text.parse().ok());
-    let mut text = |key: &str| builder.strings.intern(value(description, key).unwrap_or_default());
-    let collective = Collective {
-        slice,
+    let mut text = |key: &str| strings.intern(value(description, key).unwrap_or_default());
+    Collective {
+        slice: SliceId(0),
         name: text("name"),
         dtype: text("dtype"),
         input_elements: number("input_elements"),
@@ -25,7 +32,6 @@ pub(crate) fn add(said: CollectiveOf, capture: &Capture, slice: SliceId, builder
         source_rank: number("source_rank"),
         destination_rank: number("destination_rank"),
         is_async: value(description, "is_async").and_then(|text| text.parse().ok()),
-        sequence_number: said.sequence_number,
-    };
-    builder.add_collective(collective);
+        sequence_number: None,
+    }
 }

@@ -19,12 +19,14 @@ mod source_text;
 mod stream;
 mod window;
 
+pub use capture::{Rows, StreamedCut, StreamedSlice};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;
 pub use stepscope_run::{Cut, Hidden, HiddenDevice};
 
 use std::path::{Path, PathBuf};
+use stepscope_base::Span;
 use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
@@ -61,6 +63,14 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
 pub fn open_cut(raw: impl AsRef<Path>, cut: &Cut) -> Result<Trace, ImportError> {
+    open_window(raw, cut).map(|(trace, _)| trace)
+}
+
+/// The same, and when that was recorded, in times of the trace.
+///
+/// # Errors
+/// As [`open_cut`].
+pub fn open_window(raw: impl AsRef<Path>, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
     capture::open_cut(raw.as_ref(), cut)
 }
 

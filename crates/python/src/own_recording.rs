@@ -7,9 +7,9 @@ use pyo3::types::{PyBytes, PyDict};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use stepscope_engine::{Cut, Hidden, HiddenDevice, open_cut};
-use stepscope_export::{Format, save_memory_timeline, save_trace};
+use std::path::PathBuf;
+use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut, open_window};
+use stepscope_export::{ExportError, save_cut, save_memory_timeline, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and the kinds of a device's activities that are.
@@ -50,22 +50,38 @@ pub(crate) fn read_events(
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own.
+/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own. Says whether
+/// that was possible without a whole trace, which `streams` allows.
 #[pyfunction]
+#[pyo3(signature = (path, capture, asked, facts, streams=true))]
 pub(crate) fn write_chrome(
     py: Python<'_>,
     path: PathBuf,
     capture: PathBuf,
     asked: Asked,
     facts: Vec<(String, String)>,
-) -> PyResult<()> {
-    py.detach(|| {
-        let mut trace = open_cut(&capture, &cut_of(asked)).map_err(to_exception)?;
+    streams: bool,
+) -> PyResult<bool> {
+    let tell = |trace: &mut Trace| {
         trace.name = path.to_string_lossy().into_owned();
         // The run has what was last said in the process; the caller knows what held for this window.
         trace.facts.retain(|(key, _)| !key.starts_with("metadata.") && !key.starts_with("distributedInfo."));
         trace.facts.extend(facts);
-        save(&trace, &path)
+    };
+    py.detach(|| {
+        let cut = cut_of(asked);
+        let failed = |error: ExportError| pyo3::exceptions::PyOSError::new_err(error.to_string());
+        let is_packed = path.extension().is_some_and(|ending| ending == "gz");
+        if streams && let Some(mut streamed) = StreamedCut::open(&capture, &cut) {
+            tell.clone()(streamed.frame_mut());
+            if save_cut(&streamed, &path, is_packed).map_err(failed)? {
+                return Ok(true);
+            }
+        }
+        let (mut trace, window) = open_window(&capture, &cut).map_err(to_exception)?;
+        tell(&mut trace);
+        save_window(&trace, window, &path, is_packed).map_err(failed)?;
+        Ok(false)
     })
 }
 
@@ -84,12 +100,6 @@ pub(crate) fn write_memory_timeline(
         let saved = save_memory_timeline(&trace, &path, device);
         saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
     })
-}
-
-fn save(trace: &stepscope_engine::Trace, path: &Path) -> PyResult<()> {
-    let is_packed = path.extension().is_some_and(|ending| ending == "gz");
-    let saved = save_trace(trace, path, Format::Chrome { is_packed }, true);
-    saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
 }
 
 /// The events of a window, in memory. A row is an event.

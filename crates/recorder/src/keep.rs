@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use stepscope_capture::{CaptureFile, KeptCopy};
 
@@ -27,6 +27,15 @@ const MAX_REQUESTS: usize = 16;
 
 /// Time from one look for what other processes keep to the next.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// What is called before each copy.
+static BEFORE_COPY: OnceLock<fn()> = OnceLock::new();
+
+/// Has `f` called before what is in the ring is copied, on a thread of the recorder's own: by it whoever holds something
+/// back writes it. It should not take long. The first one that is given stays.
+pub fn before_keeping(f: fn()) {
+    let _ = BEFORE_COPY.set(f);
+}
 
 /// Set by the signal's handler.
 static IS_SIGNALLED: AtomicBool = AtomicBool::new(false);
@@ -226,6 +235,9 @@ impl Keeper {
             let beside = folder.join(format!(".run.json.{}", std::process::id()));
             std::fs::copy(self.run.join("run.json"), &beside)?;
             std::fs::rename(&beside, &manifest)?;
+        }
+        if let Some(f) = BEFORE_COPY.get() {
+            f();
         }
         let path = raw.join(&self.name).with_extension("new");
         file.keep(&KeptCopy { path: &path, because, at_ticks: clock::ticks() }, between)?;

@@ -14,6 +14,7 @@ mod call_names;
 mod calls;
 mod clock;
 mod counters;
+mod family;
 mod fork;
 mod helper;
 mod inputs;
@@ -32,8 +33,9 @@ pub use buffer::{
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
 pub use counters::{start_counters, stop_counters};
+pub use family::{tell_children, window_of_parent};
 pub use helper::with_signals_blocked;
-pub use keep::{keep, keep_on_signal};
+pub use keep::{before_keeping, keep, keep_on_signal};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
     mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,

@@ -5,7 +5,7 @@ use crate::keep::Keeper;
 use crate::lock::ForkLock;
 use crate::names::NameTable;
 use crate::ring::{Free, Ring};
-use crate::{clock, fork, helper, labels};
+use crate::{clock, family, fork, helper, labels};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -196,6 +196,7 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
         return Err("cannot start the thread that keeps the ring small".into());
     }
     HEADER.store(std::ptr::from_ref(file.header()).cast_mut(), Ordering::Release);
+    family::begin();
     EPOCH.fetch_add(1, Ordering::Release);
     state.session = Some(Session {
         helper,

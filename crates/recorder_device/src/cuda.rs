@@ -9,13 +9,14 @@ mod callbacks;
 mod calls;
 mod decode;
 mod driver;
+mod functions;
 mod kinds;
 mod layout;
 mod markers;
 mod nvml;
 mod read;
 
-use crate::{DeviceFacts, DeviceProfiler, Found, Library, Pool, Refusal, Wanted, Write};
+use crate::{DeviceFacts, DeviceProfiler, Found, Pool, Refusal, Wanted, Write, places};
 use api::Cupti;
 use driver::Driver;
 use kinds::Enabled;
@@ -28,8 +29,14 @@ static POOL: Pool = Pool::new();
 
 /// Names a library to use in place of all others: for tests, and for installations that nobody foresaw.
 const LIBRARY_VARIABLE: &str = "STEPSCOPE_CUPTI";
+const STEM: &str = "libcupti.so";
 /// Where the loader may find one when nobody knows better.
 const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+
+/// What is said where somebody else is CUPTI's subscriber. What it enables while it is idle goes nowhere: CUPTI has one
+/// receiver of buffers, which it must become again before it listens, as PyTorch's profiler does.
+const BESIDE_A_SUBSCRIBER: &str = "another profiler of the process is CUPTI's subscriber and idle: the GPU is recorded \
+                                   without a subscription, and not while that profiler runs";
 
 /// Listens to CUPTI.
 #[derive(Default)]
@@ -50,12 +57,7 @@ impl Cuda {
     fn open(&mut self, libraries: &[PathBuf]) -> Result<(Cupti, PathBuf), Refusal> {
         let driver = Driver::load()?;
         self.driver = Some(driver);
-        let given = std::env::var_os(LIBRARY_VARIABLE).map(|path| vec![PathBuf::from(path)]);
-        let libraries = given.unwrap_or_else(|| match libraries {
-            [] => NAMES.map(PathBuf::from).to_vec(),
-            _ => libraries.to_vec(),
-        });
-        let (library, path) = Library::first_of(&libraries)
+        let (library, path) = places::open(LIBRARY_VARIABLE, STEM, libraries, &NAMES)
             .map_err(|why| Refusal(format!("CUPTI (libcupti.so) cannot be loaded: {why}")))?;
         Ok((Cupti::find(library)?, path))
     }
@@ -90,9 +92,13 @@ impl DeviceProfiler for Cuda {
     fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
         let (mut cupti, path) = self.open(&wanted.libraries)?;
         cupti.subscribe(wanted.others_are_idle)?;
+        cupti.set_clock();
         POOL.open(wanted.buffer_limit_bytes);
         let enabled = cupti.register().and_then(|()| Enabled::enable(&cupti, wanted));
-        let (enabled, remarks) = enabled.inspect_err(|_| POOL.close())?;
+        let (enabled, mut remarks) = enabled.inspect_err(|_| POOL.close())?;
+        if !cupti.is_subscribed() {
+            remarks.push(BESIDE_A_SUBSCRIBER.into());
+        }
         // Those of whoever listened before.
         cupti.dropped();
         let found = self.found(&cupti, path, remarks);
@@ -131,7 +137,7 @@ impl DeviceProfiler for Cuda {
             // Complete ones first: what a forced flush finds unfinished has no end.
             listening.cupti.flush(false);
             listening.cupti.flush(true);
-            listening.reader.end();
+            listening.reader.end(listening.cupti.now_ns());
             POOL.close();
         }
     }

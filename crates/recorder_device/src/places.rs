@@ -1,11 +1,25 @@
 //! Where a vendor's library is looked for.
 
+use crate::Library;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// The vendor's library, and where it was found: the first of [`of_library`] that is loaded already, else that can be.
+///
+/// # Errors
+/// What the loader says of the last.
+pub(crate) fn open(
+    variable: &str,
+    stem: &str,
+    given: &[PathBuf],
+    names: &[&str],
+) -> Result<(Library, PathBuf), String> {
+    Library::first_of(&of_library(variable, stem, given, names))
+}
+
 /// In order: what the environment's `variable` names, and then nothing else; what the process has loaded under a name
 /// that begins with `stem`; what was `given`; what the system's loader finds under `names`.
-pub(crate) fn of_library(variable: &str, stem: &str, given: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
+fn of_library(variable: &str, stem: &str, given: &[PathBuf], names: &[&str]) -> Vec<PathBuf> {
     if let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) {
         return vec![path.into()];
     }

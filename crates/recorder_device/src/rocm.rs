@@ -64,8 +64,7 @@ fn open(libraries: &[PathBuf], may_load_hip: bool) -> Result<(PathBuf, Roctracer
             "the process has not loaded HIP (libamdhip64.so): this PyTorch is not for AMD GPUs".into(),
         ));
     }
-    let places = places::of_library(VARIABLE, STEM, libraries, NAMES);
-    let (library, path) = Library::first_of(&places).map_err(|why| match successor() {
+    let (library, path) = places::open(VARIABLE, STEM, libraries, NAMES).map_err(|why| match successor() {
         Some(name) => Refusal(format!(
             "this ROCm has {name} alone, which a program must set up before its first use of HIP: not recorded yet, \
              --gpu=torch takes the GPU's rows from torch.profiler"

@@ -5,10 +5,14 @@ use crate::{DeviceProfiler, Found, Refusal, Wanted, cuda, forked, rocm, xpu};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use stepscope_recorder as recorder;
 use stepscope_recorder::ForkLock;
 
 /// How long a caller waits for the vendor's library. It may hang, and the job must not.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// And how long a window of the flight recorder waits for what the library has complete.
+const PATIENCE_TO_KEEP: Duration = Duration::from_secs(2);
 
 static CURRENT: ForkLock<Option<Arc<Worker>>> = ForkLock::new(None);
 
@@ -47,16 +51,21 @@ pub fn start(kind: &str, wanted: &Wanted) -> Result<Found, Refusal> {
 /// # Errors
 /// Why it cannot be done.
 pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
+    start_within(PATIENCE, profiler, wanted)
+}
+
+fn start_within(patience: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
     if forked::is_forked() {
         return Err(is_forked());
     }
     forked::watch();
+    recorder::before_keeping(flush_to_keep);
     let worker = {
         let mut current = CURRENT.lock();
         match current.as_ref() {
             Some(worker) if worker.is_over() => {}
             Some(worker) if worker.is_given_up() => {
-                return Err(Refusal("the devices' profiler hangs since it was stopped".into()));
+                return Err(Refusal("the devices' profiler hangs".into()));
             }
             Some(_) => return Err(Refusal("devices are recorded already".into())),
             None => {}
@@ -65,9 +74,11 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
             .ok_or_else(|| Refusal("the system has no thread left to record devices with".into()))?;
         Arc::clone(current.insert(worker))
     };
-    let started = worker.started(PATIENCE).unwrap_or_else(|| {
-        Err(Refusal(format!("the devices' profiler did not start within {} s", PATIENCE.as_secs())))
-    });
+    let Some(started) = worker.started(patience) else {
+        // It has been waited for long enough: what hangs as it starts would hang as it ends.
+        worker.give_up();
+        return Err(Refusal(format!("the devices' profiler did not start within {} s", patience.as_secs_f32())));
+    };
     if started.is_err() {
         end(&worker);
     }
@@ -76,9 +87,18 @@ pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<
 
 /// Has what is complete written. Waits for it, but not for long.
 pub fn flush() {
+    flush_within(PATIENCE);
+}
+
+/// A window is about to be kept: what the device did last belongs to it.
+fn flush_to_keep() {
+    flush_within(PATIENCE_TO_KEEP);
+}
+
+fn flush_within(limit: Duration) {
     let worker = CURRENT.lock().clone();
     if let Some(worker) = worker {
-        worker.wish(Wish::Flush, PATIENCE);
+        worker.wish(Wish::Flush, limit);
     }
 }
 
@@ -118,3 +138,6 @@ pub(crate) fn after_fork(is_child: bool) {
         std::mem::forget(CURRENT.lock().take());
     }
 }
+
+#[cfg(test)]
+mod tests;

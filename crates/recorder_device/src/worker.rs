@@ -194,13 +194,13 @@ impl Loop {
 
     /// Ties the vendor's clock to the capture's.
     fn read_clock(&self) {
-        if self.profiler.clock_ns().is_some() && !self.worker.is_given_up() {
-            recorder::device_clock(|| self.profiler.clock_ns().unwrap_or_default());
+        if !self.worker.is_given_up() {
+            recorder::device_clock(|| self.profiler.clock_ns());
         }
     }
 
     fn learn_devices(&mut self, devices: Vec<DeviceFacts>) {
-        if !devices.is_empty() && devices != self.devices {
+        if !devices.is_empty() && devices != self.devices && !self.worker.is_given_up() {
             recorder::set_fact("devices", &DeviceFacts::to_json(&devices));
             self.devices = devices;
         }

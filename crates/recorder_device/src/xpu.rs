@@ -46,8 +46,7 @@ fn open(libraries: &[PathBuf]) -> Result<(Library, PathBuf, Pti), Refusal> {
     if !places::is_named(VARIABLE) && !has_gpu() {
         return Err(Refusal("there is no Intel GPU".into()));
     }
-    let places = places::of_library(VARIABLE, STEM, libraries, NAMES);
-    let (library, path) = Library::first_of(&places)
+    let (library, path) = places::open(VARIABLE, STEM, libraries, NAMES)
         .map_err(|why| Refusal(format!("Intel's PTI (the package intel-pti) cannot be loaded: {why}")))?;
     Ok((library, path, Pti::of(library)?))
 }

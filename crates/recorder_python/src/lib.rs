@@ -144,6 +144,18 @@ mod _recorder {
         recorder::keep_on_signal(signal);
     }
 
+    /// Tells forked processes whether to record now, and in which cycle.
+    #[pyfunction]
+    fn tell_children(is_on: bool, cycle: u64) {
+        recorder::tell_children(is_on, cycle);
+    }
+
+    /// Whether the process that this one was forked from records now, and in which cycle; None where it does not say.
+    #[pyfunction]
+    fn window_of_parent() -> Option<(bool, u64)> {
+        recorder::window_of_parent()
+    }
+
     /// A schedule switched recording.
     #[pyfunction]
     fn set_window(is_on: bool, cycle: u64) {
@@ -283,6 +295,12 @@ mod _recorder {
     #[pyo3(signature = (facts=None, sequence_number=None))]
     fn set_labelled_group(facts: Option<Vec<(String, String)>>, sequence_number: Option<i64>) {
         torch::set_labelled_group(facts.map(|facts| (described(&facts), sequence_number)));
+    }
+
+    /// True where PyTorch's own profiler was ever used in this process; None where it does not tell.
+    #[pyfunction]
+    fn is_kineto_used(torch_lib: PathBuf) -> Option<bool> {
+        torch::is_kineto_used(&torch_lib)
     }
 
     /// Counts the collectives of these groups of Gloo's: the object of each one's backend, which lives until others are

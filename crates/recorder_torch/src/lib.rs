@@ -12,6 +12,7 @@ mod api;
 mod collectives;
 mod hook;
 mod inputs;
+mod kineto;
 mod known_releases;
 mod peek;
 mod probe;
@@ -23,6 +24,7 @@ pub use collectives::{
 };
 pub use hook::{are_inputs_recorded, hook, is_hooked, unhook};
 pub use inputs::probe::{KnownTensor, inputs_probe_begin, inputs_probe_cancel, inputs_probe_end};
+pub use kineto::is_kineto_used;
 pub use peek::Peek;
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};

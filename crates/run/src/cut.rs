@@ -61,29 +61,17 @@ pub struct Hidden {
 impl Cut {
     /// Removes everything else from `capture`, which then is complete: what was open at the end is cut there.
     pub fn apply(&self, capture: &mut Capture) {
-        let spans = self.exact_spans(capture);
-        let contains = |time_ns: i64| spans.iter().any(|span| span.contains(&time_ns));
+        let exact = self.exact(&capture.windows);
+        let contains = |time_ns: i64| exact.contains(time_ns);
         let is_shown = self.shown_threads(capture);
         let is_shown = |thread: u32| is_shown.get(thread as usize).copied().unwrap_or(false);
-        let end_ns = spans.last().map_or(i64::MIN, |span| span.end);
-        let is_kind_shown = |of: u8| match of {
-            USER_SCOPE => !self.hides.labels,
-            of if scope::is_call(of) => !self.hides.calls,
-            _ => !self.hides.operators,
-        };
-        // A call that was open when a span began is one from then on: it is around what was recorded. The order stays,
-        // since nothing else that is kept began before.
-        let start_in = |event: &Event| match spans.iter().find(|span| event.start_ns < span.end) {
-            Some(span) if span.contains(&event.start_ns) => Some(event.start_ns),
-            Some(span) if scope::is_call(event.scope) && event.end_ns > span.start => Some(span.start),
-            _ => None,
-        };
+        let end_ns = exact.end_ns();
+        // The order stays, since nothing that is kept began before a call that was open when a span began.
         capture.events.retain_mut(|event| {
-            let start_ns = start_in(event).filter(|_| is_kind_shown(event.scope) && is_shown(event.thread));
-            event.start_ns = start_ns.unwrap_or(event.start_ns);
-            start_ns.is_some()
+            let span = exact.of_event(event).filter(|_| is_shown(event.thread));
+            (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
+            span.is_some()
         });
-        capture.events.iter_mut().for_each(|event| event.end_ns = event.end_ns.min(end_ns));
         capture.steps.retain(|step| !self.hides.steps && is_shown(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
         capture.optimizer_steps.retain(|mark| is_shown(mark.thread) && contains(mark.time_ns));
@@ -105,6 +93,11 @@ impl Cut {
         capture.device.retain(|report| {
             !matches!(report.record, DeviceRecord::Call(_)) || !self.hides.device.hides(&report.record)
         });
+    }
+
+    /// The cut by the windows of a capture.
+    pub fn exact(&self, windows: &[Window]) -> ExactCut {
+        ExactCut { spans: self.exact_spans_in(windows), hides: self.hides }
     }
 
     /// The spans, from and to the records that the same thread wrote about them: what follows one of those in the
@@ -129,8 +122,9 @@ impl Cut {
         spans.map(|span| exact(span.start, begin(span.start))..exact(span.end, end(span.end))).collect()
     }
 
-    /// By ordinal.
-    fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
+    /// Whether the events of each thread are asked for, by ordinal. Of threads that may have run a backward pass, `capture`
+    /// has at least one node for the thread that is asked for, if there was one.
+    pub fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
         let shown = self.threads_shown(&capture.threads);
         let mut is_shown: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
         let asked = self.framework_ids(&capture.threads);
@@ -160,6 +154,55 @@ impl Cut {
     pub fn framework_ids(&self, threads: &[Thread]) -> Vec<u64> {
         let asked = threads.iter().filter(|thread| Some(thread.tid) == self.thread);
         asked.map(|thread| thread.framework_thread).filter(|id| *id != 0).collect()
+    }
+}
+
+/// A cut whose spans are those of a capture's records.
+#[derive(Clone, Debug)]
+pub struct ExactCut {
+    spans: Vec<Range<i64>>,
+    hides: Hidden,
+}
+
+impl ExactCut {
+    /// From the first moment to the last; `None` when nothing is asked for.
+    pub fn times(&self) -> Option<Range<i64>> {
+        Some(self.spans.first()?.start..self.end_ns())
+    }
+
+    /// Where what is open at the end is cut.
+    pub fn end_ns(&self) -> i64 {
+        self.spans.last().map_or(i64::MIN, |span| span.end)
+    }
+
+    /// Whether a moment is asked for.
+    #[inline]
+    pub fn contains(&self, time_ns: i64) -> bool {
+        self.spans.iter().any(|span| span.contains(&time_ns))
+    }
+
+    /// The number of the span that a moment lies in.
+    pub fn span_of(&self, time_ns: i64) -> Option<usize> {
+        self.spans.iter().position(|span| span.contains(&time_ns))
+    }
+
+    /// Start and end of what is asked for of an event, if its thread is. A call that was open when a span began is one
+    /// from then on: it is around what was recorded.
+    #[inline]
+    pub fn of_event(&self, event: &Event) -> Option<(i64, i64)> {
+        let is_call = scope::is_call(event.scope);
+        let is_hidden = match event.scope {
+            USER_SCOPE => self.hides.labels,
+            _ if is_call => self.hides.calls,
+            _ => self.hides.operators,
+        };
+        let span = self.spans.iter().find(|span| event.start_ns < span.end).filter(|_| !is_hidden)?;
+        let start_ns = match span.contains(&event.start_ns) {
+            true => event.start_ns,
+            false if is_call && event.end_ns > span.start => span.start,
+            false => return None,
+        };
+        Some((start_ns, event.end_ns.min(self.end_ns())))
     }
 }
 

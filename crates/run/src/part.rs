@@ -303,7 +303,8 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::Device(report) => {
             let kind = device::kind(report);
             let name = device::name(report, &capture.names).unwrap_or(kind);
-            Row { name, device: Some(report), value: device::lost(report), ..empty(kind) }
+            let is_unfinished = device::is_unfinished(report);
+            Row { name, device: Some(report), value: device::lost(report), is_unfinished, ..empty(kind) }
         }
     }
 }

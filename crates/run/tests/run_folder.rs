@@ -113,7 +113,9 @@ fn a_part_holds_what_devices_reported() {
         records.push(DeviceRecord::EventRecorded(EventRecorded { event, event_sync, context, stream, correlation }));
     }
     records.push(DeviceRecord::Overhead(Overhead { name, start_ns, end_ns, thread: 0 }));
-    records.push(DeviceRecord::Range(Range { name, start_ns, end_ns, thread: 0 }));
+    let range = Range { name, start_ns, end_ns, thread: 0, id: 0, is_unfinished: false };
+    records.push(DeviceRecord::Range(range));
+    records.push(DeviceRecord::Range(Range { start_ns: start_ns + 1, is_unfinished: true, ..range }));
     records.push(DeviceRecord::Lost(u64::MAX));
     capture.device = records.iter().map(|record| DeviceReport { device_type: 1, record: *record }).collect();
     let again = folder.path().join("again.parquet");

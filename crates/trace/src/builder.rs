@@ -12,6 +12,8 @@ mod out_of_memory;
 mod repeating_kernels;
 mod step_limits;
 
+pub use nesting::Lanes;
+
 use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::{

@@ -132,10 +132,12 @@ finding_codes! {
         "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "what the device did could not be recorded: why, and in which process";
+    DeviceRemarks = "capture.device_remarks", Info,
+        "what devices do was recorded in part, or not in the usual way: what is to be known of it, and of which process";
     DeviceReportsLost = "capture.device_reports_lost", Severe,
         "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,
-        "the process was killed before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
+        "the process was killed, or its window kept, before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "memory was asked for and could not be had: on which device, how often, and when first";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,

@@ -79,7 +79,9 @@ def _activity_type(columns, row):
 
 def _is_flow_start(columns, row):
     name = columns.names[columns.name[row]]
-    return columns.activity[row] in _RUNTIMES and any(part in name for part in _BEGIN_ARROWS) and "Event" not in name
+    # Whoever waits for an event enqueues nothing.
+    begins = any(part in name for part in _BEGIN_ARROWS) and "EventSynchronize" not in name
+    return columns.activity[row] in _RUNTIMES and begins
 
 
 # How attributes are looked up that differ from those of operators.

@@ -192,6 +192,8 @@ class _KinetoProfile(Metadata, Results):
         elif is_on and self._is_owner:
             self._set_devices(True)
         _recorder.set_window(is_on, self._cycle)
+        if self._is_owner:
+            _recorder.tell_children(is_on and self._is_cpu_asked, self._cycle)
         if not is_on and self._is_owner:
             _recording.stop_hook()
 
@@ -213,6 +215,8 @@ class _KinetoProfile(Metadata, Results):
             _run_folder.create_run(self.run)
             # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
             self._is_owner = _recording.open_capture(self.run, torch, self._options)
+            if self._is_owner:
+                _recorder.tell_children(False, 0)
         except OSError as error:
             self._is_failed = True
             warnings.warn(f"stepscope does not record: {error}", stacklevel=4)

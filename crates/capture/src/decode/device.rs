@@ -31,12 +31,9 @@ pub(super) fn finish(
     by_handle.extend(threads.iter().filter(|thread| thread.handle != 0).map(|thread| (thread.handle, thread.ordinal)));
     let mut by_tid: HashMap<u32, u32> = HashMap::new();
     by_tid.extend(threads.iter().filter(|thread| thread.tid != 0).map(|thread| (thread.tid as u32, thread.ordinal)));
+    keep_last_of_ranges(&mut reports);
     for report in &mut reports {
         place(&mut report.record, &clock, last_ns);
-        let names = process.names.len();
-        if let Some(name) = report.record.name_mut() {
-            *name = name.filter(|id| (*id as usize) < names);
-        }
         if let Some(thread) = report.record.thread_mut() {
             let named = *thread;
             let known = if names_threads_by_tid(report.device_type) { &mut by_tid } else { &mut by_handle };
@@ -61,8 +58,28 @@ fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock
     Some(TickClock::new(before, moments.iter().map(|(ns, monotonic_ns)| at(*ns, *monotonic_ns)).chain([after])))
 }
 
+/// A range is told while it is open, lest it be lost, and again once it has ended: the second holds.
+fn keep_last_of_ranges(reports: &mut Vec<DeviceReport>) {
+    let range = |report: &DeviceReport| match report.record {
+        DeviceRecord::Range(range) => Some(((range.start_ns, range.id, range.thread), range.end_ns == 0)),
+        _ => None,
+    };
+    let open = reports.iter().filter_map(range).filter(|(_, is_open)| *is_open);
+    let mut open: HashMap<_, bool> = open.map(|(key, _)| (key, false)).collect();
+    if open.is_empty() {
+        return;
+    }
+    for (key, _) in reports.iter().filter_map(range).filter(|(_, is_open)| !is_open) {
+        open.entry(key).and_modify(|has_end| *has_end = true);
+    }
+    reports.retain(|report| range(report).is_none_or(|(key, is_open)| !is_open || !open[&key]));
+}
+
 fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {
     let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
+    if let DeviceRecord::Range(range) = record {
+        range.id = 0;
+    }
     if let Some((start_ns, end_ns)) = record.span_mut() {
         *start_ns = clock.monotonic_ns(*start_ns as u64);
         *end_ns = if is_open { last_ns } else { clock.monotonic_ns(*end_ns as u64) };

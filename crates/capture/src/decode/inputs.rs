@@ -80,6 +80,11 @@ impl InputsTable {
         &self.list
     }
 
+    /// All of them, by row. What is left tells rows only.
+    pub(super) fn take_list(&mut self) -> Vec<Inputs> {
+        std::mem::take(&mut self.list)
+    }
+
     /// All of them, by row.
     pub(crate) fn into_list(self) -> Vec<Inputs> {
         self.list

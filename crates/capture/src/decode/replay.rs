@@ -50,6 +50,11 @@ pub(super) struct EndElsewhere {
     pub(super) ns: i64,
 }
 
+/// The number within its group that a collective's record says.
+pub(super) fn sequence_number(record: &Record) -> Option<i64> {
+    record.word(1).checked_sub(1).map(|number| number as i64)
+}
+
 /// Whether replaying such a record makes an event.
 pub(super) fn begins_event(tag: Tag) -> bool {
     matches!(tag, Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText)
@@ -185,13 +190,8 @@ impl<'e> Replay<'_, 'e> {
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
             Tag::Device => {
-                let mut words = [0; device::LONGEST - 1];
-                words.iter_mut().enumerate().for_each(|(at, word)| *word = record.word(at));
-                if let Some((record, device_type)) = device::decode(&words) {
-                    self.records.device.push(DeviceReport { device_type, record });
-                }
                 // It is about another thread, or about none.
-                return;
+                return self.report(record);
             }
             Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
             Tag::InputsInPlace => {
@@ -263,9 +263,24 @@ impl<'e> Replay<'_, 'e> {
     /// Says of the innermost range that it is a collective.
     fn describe(&mut self, description: u32, record: &Record) {
         if let Some((_, at)) = self.open.last() {
-            let sequence_number = record.word(1).checked_sub(1).map(|number| number as i64);
+            let sequence_number = sequence_number(record);
             self.records.events[*at].collective = Some(CollectiveOf { description, sequence_number });
         }
+    }
+
+    /// Takes what a device's profiler reported.
+    fn report(&mut self, record: &Record) {
+        let (len, text_bytes) = device::lengths(record.word(0));
+        let mut words = [0; device::LONGEST - 1];
+        words.iter_mut().enumerate().take(len).for_each(|(at, word)| *word = record.word(at));
+        let Some((mut report, device_type)) = device::decode(&words) else { return };
+        if let Some(name) = report.name_mut() {
+            *name = name.filter(|id| *id < self.names);
+            if name.is_none() && text_bytes > 0 {
+                *name = Some(self.id_of_text(record.text(8 * len, text_bytes)));
+            }
+        }
+        self.records.device.push(DeviceReport { device_type, record: report });
     }
 
     fn id_of_text(&mut self, text: String) -> u32 {

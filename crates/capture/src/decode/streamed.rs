@@ -3,21 +3,27 @@
 //! The file is read twice, a segment at a time into the same memory. The first pass steps over records by their lengths
 //! and takes in only what holds for the process; the second replays the parts that somebody asks for.
 
+mod ranges;
+
+pub use ranges::{Ranges, ThreadSurvey};
+
 use super::parts::Records;
 use super::process::{ProcessRecords, is_of_process};
 use super::record::{Record, half_at, read_long, short_len, word_at};
-use crate::clock::{ClockPoint, TickClock, TickCursor};
+use super::replay::sequence_number;
+use crate::clock::{TickClock, TickCursor};
 use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, scope};
+use crate::read::HeaderFields;
 use crate::short::Begin;
-use crate::{CaptureError, Inputs, Thread, Window};
+use crate::{Capture, CaptureError, Inputs, MemoryEvent, Sample, Thread, Window};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What hears of a thread's records, in their order. Calls of Python and of modules are left out: they have a stack of
-/// their own, and their begins are written late. So is memory.
+/// What hears of a thread's records, in their order. Calls of Python and of modules have a stack of their own, and their
+/// begins are written late.
 pub trait Listener {
     /// An op or a label begins.
     fn begin(&mut self, at_ns: i64, begin: &Begin);
@@ -32,6 +38,24 @@ pub trait Listener {
     /// Something happened that cannot be understood from this thread's records in their order: whoever wants to know
     /// reads the whole capture.
     fn give_up(&mut self);
+    /// The range ends that has so many open ones inside it.
+    fn end_outer(&mut self, _at_ns: i64, _inside: usize) {
+        self.give_up();
+    }
+    /// A call begins, whose name may be lost.
+    fn begin_call(&mut self, _at_ns: i64, _ticks: u64, _begin: &Begin) {}
+    /// The innermost open call ends.
+    fn end_call(&mut self, _at_ns: i64) {}
+    /// The innermost open range is a collective, with this name for a description; none when that is lost, or no name.
+    fn set_collective(&mut self, _description: Option<u32>, _sequence_number: Option<i64>) {}
+    /// An optimizer has stepped.
+    fn optimizer_step(&mut self, _at_ns: i64, _number: Option<i64>) {}
+    /// Memory was allocated or freed, or could not be.
+    fn memory(&mut self, _event: &MemoryEvent) {}
+    /// Whether what was recorded behind the times that were asked for still matters.
+    fn wants_more(&self) -> bool {
+        false
+    }
 }
 
 /// A capture on disk, and all of it that holds for the whole process.
@@ -39,11 +63,13 @@ pub trait Listener {
 pub struct StreamedCapture {
     file: File,
     path: PathBuf,
-    segment_bytes: usize,
-    opened_ns: i64,
+    header: HeaderFields,
     process: ProcessRecords,
+    /// How many names there are.
+    names: u32,
     clock: TickClock,
     threads: Vec<StreamedThread>,
+    samples: Vec<Sample>,
     /// When ranges ended that began on another thread.
     ends_elsewhere: Vec<i64>,
 }
@@ -78,8 +104,8 @@ impl StreamedCapture {
         let mut file = File::open(path).map_err(io)?;
         let mut header = Vec::new();
         file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header).map_err(io)?;
-        let header = crate::read::stream_header(&header, path)?;
-        if header.is_ring {
+        let header = HeaderFields::read(&header, path)?;
+        if header.is_ring() {
             return Ok(None);
         }
         let mut scan = Scan::default();
@@ -94,14 +120,20 @@ impl StreamedCapture {
                 return Ok(None);
             }
         }
-        let moments = if header.has_rate { scan.process.clock_points.as_slice() } else { &[] };
+        scan.process.call_stops.sort_unstable();
+        let is_lost = |name: u32| name as usize >= scan.process.names.len();
+        if scan.samples.iter().any(|(_, name, ..)| is_lost(*name)) {
+            return Ok(None);
+        }
+        let moments = if header.has_rate() { scan.process.clock_points.as_slice() } else { &[] };
         let clock = TickClock::new(header.opened, moments.iter().copied());
         let ends_elsewhere = scan.ends_elsewhere.iter().map(|ticks| clock.monotonic_ns(*ticks)).collect();
         Ok(Some(Self {
             file,
             path: path.into(),
-            segment_bytes: header.segment_bytes,
-            opened_ns: header.opened.monotonic_ns,
+            header,
+            names: scan.process.names.len() as u32,
+            samples: samples_of(&scan.samples, &clock),
             clock,
             threads: threads_of(scan.parts, &scan.threads),
             process: scan.process,
@@ -111,13 +143,13 @@ impl StreamedCapture {
 
     /// Monotonic clock when the capture was opened.
     pub fn opened_ns(&self) -> i64 {
-        self.opened_ns
+        self.header.opened.monotonic_ns
     }
 
     /// A moment at which the process is known to have lived, and not necessarily the last one.
     pub fn lived_until_ns(&self) -> i64 {
         let moments = self.process.clock_points.iter().map(|point| self.clock.monotonic_ns(point.ticks));
-        moments.fold(self.opened_ns, i64::max)
+        moments.fold(self.opened_ns(), i64::max)
     }
 
     /// Names that begins refer to.
@@ -158,29 +190,68 @@ impl StreamedCapture {
     /// # Errors
     /// When the file cannot be read.
     pub fn listen(&self, thread: u32, times: &Range<i64>, listener: &mut impl Listener) -> Result<(), CaptureError> {
-        let io = |source| CaptureError::Io { action: "read", source, path: self.path.clone() };
-        let Some(StreamedThread { parts, .. }) = self.threads.get(thread as usize) else { return Ok(()) };
+        self.listen_to_parts(thread, times, listener).map(|_| ())
+    }
+
+    /// The same; gives the parts that were heard.
+    fn listen_to_parts(
+        &self,
+        thread: u32,
+        times: &Range<i64>,
+        listener: &mut impl Listener,
+    ) -> Result<Range<usize>, CaptureError> {
+        let Some(StreamedThread { parts, .. }) = self.threads.get(thread as usize) else { return Ok(0..0) };
         let begins_at = |part: &PartOnDisk| self.clock.monotonic_ns(part.first_ticks);
-        let mut replay = Replay {
-            names: self.process.names.len() as u32,
-            process: &self.process,
-            clock: self.clock.cursor(),
-            listener,
-        };
-        let mut bytes = vec![0; self.segment_bytes];
-        let mut file = &self.file;
-        for (at, part) in parts.iter().enumerate() {
-            // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
-            let is_over = parts.get(at + 1).is_some_and(|next| begins_at(next) < times.start);
-            let is_behind = at.checked_sub(1).is_some_and(|before| begins_at(&parts[before]) >= times.end);
-            if is_over || is_behind {
-                continue;
-            }
-            file.seek(SeekFrom::Start((HEADER_BYTES + part.segment * self.segment_bytes) as u64)).map_err(io)?;
-            file.read_exact(&mut bytes[..part.end]).map_err(io)?;
-            Records::between(&bytes[..part.end], part.at, part.end).for_each(|record| replay.take(&record));
+        // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
+        let is_over = |at: usize| parts.get(at + 1).is_some_and(|next| begins_at(next) < times.start);
+        let is_behind = |at: usize| begins_at(&parts[at]) >= times.end;
+        let first = (0..parts.len()).find(|at| !is_over(*at)).unwrap_or(parts.len());
+        let mut last = first;
+        let mut replay = self.replay_to(thread, listener);
+        let mut bytes = vec![0; self.header.segment_bytes];
+        while last < parts.len() && (last == 0 || !is_behind(last - 1) || replay.listener.wants_more()) {
+            self.replay_part(&parts[last], &mut bytes, &mut replay)?;
+            last += 1;
         }
+        Ok(first..last)
+    }
+
+    fn replay_to<'a, L: Listener>(&'a self, thread: u32, listener: &'a mut L) -> Replay<'a, L> {
+        Replay { thread, names: self.names, process: &self.process, clock: self.clock.cursor(), listener }
+    }
+
+    /// Reads a part into `bytes` and replays it.
+    fn replay_part(
+        &self,
+        part: &PartOnDisk,
+        bytes: &mut [u8],
+        replay: &mut Replay<'_, impl Listener>,
+    ) -> Result<(), CaptureError> {
+        let io = |source| CaptureError::Io { action: "read", source, path: self.path.clone() };
+        let mut file = &self.file;
+        let segment = HEADER_BYTES + part.segment * self.header.segment_bytes;
+        file.seek(SeekFrom::Start((segment + part.at) as u64)).map_err(io)?;
+        file.read_exact(&mut bytes[part.at..part.end]).map_err(io)?;
+        Records::between(&bytes[..part.end], part.at, part.end).for_each(|record| replay.take(&record));
         Ok(())
+    }
+
+    /// The capture but for what its threads recorded. It takes names and inputs along: [`names`](Self::names) and
+    /// [`inputs`](Self::inputs) are empty from then on.
+    pub fn take_capture(&mut self) -> Capture {
+        let damaged = self.process.inputs.damage().into_iter().collect();
+        Capture {
+            last_ns: self.lived_until_ns(),
+            facts: self.process.facts(),
+            threads: self.threads().cloned().collect(),
+            names: std::mem::take(&mut self.process.names),
+            overloads: std::mem::take(&mut self.process.overloads),
+            inputs: self.process.inputs.take_list(),
+            samples: std::mem::take(&mut self.samples),
+            windows: self.windows(),
+            damaged,
+            ..self.header.empty_capture()
+        }
     }
 }
 
@@ -201,6 +272,8 @@ struct Scan {
     /// By the thread's number in the file.
     threads: BTreeMap<u32, Known>,
     ends_elsewhere: Vec<u64>,
+    /// The part, name, ticks and value of each.
+    samples: Vec<(PartOnDisk, u32, u64, i64)>,
 }
 
 impl Scan {
@@ -247,6 +320,10 @@ impl Scan {
                 }
             }
             Tag::EndElsewhere => self.ends_elsewhere.push(record.ticks),
+            Tag::Counter => {
+                let Some(part) = self.parts.last() else { return };
+                self.samples.push((*part, record.halves(0).0, record.ticks, record.word(1) as i64));
+            }
             tag if is_of_process(tag) => self.process.learn(record),
             _ => {}
         }
@@ -282,8 +359,27 @@ fn threads_of(mut parts: Vec<PartOnDisk>, known: &BTreeMap<u32, Known>) -> Vec<S
     (0..).zip(of_threads).map(thread).collect()
 }
 
+/// What was sampled, in the order that a capture promises.
+fn samples_of(found: &[(PartOnDisk, u32, u64, i64)], clock: &TickClock) -> Vec<Sample> {
+    let mut found: Vec<_> = found.iter().collect();
+    found.sort_by_key(|(part, ..)| (part.ordinal, part.part));
+    let mut samples = Vec::with_capacity(found.len());
+    for (thread, of_thread) in (0..).zip(found.chunk_by(|a, b| a.0.ordinal == b.0.ordinal)) {
+        let sample = |(_, name, ticks, value): &&(_, u32, u64, i64)| Sample {
+            thread,
+            name: *name,
+            time_ns: clock.monotonic_ns(*ticks),
+            value: *value,
+        };
+        samples.extend(of_thread.iter().map(sample));
+    }
+    samples.sort_by_key(|sample| (sample.time_ns, sample.name));
+    samples
+}
+
 /// Tells a listener what records say.
 struct Replay<'a, L> {
+    thread: u32,
     names: u32,
     process: &'a ProcessRecords,
     clock: TickCursor<'a>,
@@ -295,7 +391,9 @@ impl<L: Listener> Replay<'_, L> {
     fn take(&mut self, record: &Record) {
         match record.tag {
             Tag::Begin | Tag::BeginSequence | Tag::BeginBackward => match &record.begin {
-                Some(begin) if scope::is_call(begin.scope) => {}
+                Some(begin) if scope::is_call(begin.scope) => {
+                    self.listener.begin_call(self.clock.monotonic_ns(record.ticks), record.ticks, begin);
+                }
                 Some(begin) if begin.name < self.names => {
                     self.listener.begin(self.clock.monotonic_ns(record.ticks), begin);
                 }
@@ -303,6 +401,7 @@ impl<L: Listener> Replay<'_, L> {
             },
             Tag::End => self.listener.end(self.clock.monotonic_ns(record.ticks)),
             Tag::InputsReference => self.listener.set_inputs(self.process.inputs.row(record.body)),
+            Tag::CallEnd => self.listener.end_call(self.clock.monotonic_ns(record.ticks)),
             _ => self.take_rare(record),
         }
     }
@@ -317,18 +416,21 @@ impl<L: Listener> Replay<'_, L> {
             }
             Tag::StepBegin => self.listener.begin_step(at_ns, record.word(0) as i64),
             Tag::StepEnd => self.listener.end_step(at_ns, record.word(0) as i64),
-            // Which name a text is, and what is still open, only the whole capture tells.
-            Tag::BeginText | Tag::EndOuter => self.listener.give_up(),
+            // Which name a text is only the whole capture tells.
+            Tag::BeginText => self.listener.give_up(),
+            Tag::EndOuter => self.listener.end_outer(at_ns, record.word(0) as usize),
+            Tag::Collective => {
+                let name = Some(record.halves(0).0).filter(|name| *name < self.names);
+                self.listener.set_collective(name, sequence_number(record));
+            }
+            Tag::CollectiveText => self.listener.set_collective(None, sequence_number(record)),
+            Tag::OptimizerStep => self.listener.optimizer_step(at_ns, None),
+            Tag::NumberedOptimizerStep => self.listener.optimizer_step(at_ns, Some(record.word(0) as i64)),
+            Tag::Memory | Tag::MemoryReserved | Tag::OutOfMemory => {
+                let event = MemoryEvent::of_record(record.tag, self.thread, at_ns, |at| record.word(at));
+                event.iter().for_each(|event| self.listener.memory(event));
+            }
             _ => {}
         }
     }
-}
-
-/// What the header page says, as far as a stream needs it.
-pub(crate) struct StreamHeader {
-    pub(crate) segment_bytes: usize,
-    pub(crate) opened: ClockPoint,
-    /// Whether ticks need clock points to become nanoseconds.
-    pub(crate) has_rate: bool,
-    pub(crate) is_ring: bool,
 }

@@ -154,19 +154,18 @@ fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
                 })
             })
             .collect();
+        let share = |id: &mut u32| {
+            if let Some(text) = (*id as usize).checked_sub(names.len()) {
+                *id = shared[text];
+            }
+        };
         for event in thread.events.iter_mut() {
             let described = event.collective.as_mut().map(|collective| &mut collective.description);
-            for id in std::iter::once(&mut event.name).chain(described) {
-                if let Some(text) = (*id as usize).checked_sub(names.len()) {
-                    *id = shared[text];
-                }
-            }
+            std::iter::once(&mut event.name).chain(described).for_each(share);
         }
-        for sample in &mut thread.samples {
-            if let Some(text) = (sample.name as usize).checked_sub(names.len()) {
-                sample.name = shared[text];
-            }
-        }
+        thread.samples.iter_mut().for_each(|sample| share(&mut sample.name));
+        let named = thread.device.iter_mut().filter_map(|report| report.record.name_mut()?.as_mut());
+        named.for_each(share);
     }
     all
 }

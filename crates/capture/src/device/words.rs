@@ -4,9 +4,13 @@ use super::{
     Api, Call, DeviceRecord, Direction, EventRecorded, LONGEST, MemoryKind, NO_NAME, Overhead, Range, Wait, WaitKind,
     Work, WorkKind,
 };
+use crate::layout::padded;
 
 /// In place of a stream: all of them.
 const ALL_STREAMS: u32 = u32::MAX;
+
+/// The first of the 16 bits of word 1 that say how many bytes the text of a name has.
+const TEXT_SHIFT: u32 = 16;
 
 /// The number of a kind of record.
 mod kind {
@@ -33,6 +37,13 @@ impl Words {
     /// As a slice.
     pub fn as_slice(&self) -> &[u64] {
         &self.words[..self.len]
+    }
+
+    /// The same, where the text of the record's name stands behind these words: of so many bytes, padded to whole words.
+    pub fn with_text(mut self, bytes: usize) -> Self {
+        self.words[0] |= (bytes as u64) << TEXT_SHIFT;
+        self.words[0] += (padded(bytes) as u64 / 8) << 32;
+        self
     }
 
     fn push(&mut self, word: u64) {
@@ -84,6 +95,7 @@ pub fn encode(record: &DeviceRecord, device_type: u8) -> Words {
         DeviceRecord::Range(range) => {
             words.push_span(range.start_ns, range.end_ns);
             words.push_halves(range.name.unwrap_or(NO_NAME), range.thread);
+            words.push_halves(range.id, u32::from(range.is_unfinished));
             kind::RANGE
         }
         DeviceRecord::Lost(count) => {
@@ -127,6 +139,17 @@ fn encode_work(work: &Work, words: &mut Words) -> u8 {
             words.push_halves(work.graph, 0);
             kind::GRAPH
         }
+    }
+}
+
+/// How many words of a record stand behind its first one and before the text of its name, and how many bytes that text
+/// has; `word` is the first of those words.
+pub fn lengths(word: u64) -> (usize, usize) {
+    let bytes = usize::from((word >> TEXT_SHIFT) as u16);
+    let words = (word >> 32) as usize + 1;
+    match words.checked_sub(padded(bytes) / 8) {
+        Some(before @ 1..) => (before, bytes),
+        _ => (words, 0),
     }
 }
 
@@ -200,7 +223,14 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             event_sync: word(3),
         }),
         kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
-        kind::RANGE => DeviceRecord::Range(Range { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
+        kind::RANGE => DeviceRecord::Range(Range {
+            name: name(low(3)),
+            start_ns,
+            end_ns,
+            thread: high(3),
+            id: low(4),
+            is_unfinished: end_ns == 0 || high(4) != 0,
+        }),
         kind::LOST => DeviceRecord::Lost(word(1)),
         _ => return None,
     };
@@ -261,7 +291,7 @@ mod tests {
             event: 6,
             event_sync: 7,
         };
-        let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8 };
+        let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8, id: 9, is_unfinished: true };
         for record in [
             work(kernel),
             work(copy),
@@ -286,12 +316,29 @@ mod tests {
             }),
             DeviceRecord::Overhead(Overhead { name: Some(1), start_ns: 2, end_ns: 3, thread: 4 }),
             DeviceRecord::Range(range),
+            DeviceRecord::Range(Range { end_ns: 5, ..range }),
+            DeviceRecord::Range(Range { end_ns: 5, is_unfinished: false, ..range }),
             DeviceRecord::Lost(12),
         ] {
             let words = encode(&record, 1);
             assert_eq!(decode(words.as_slice()), Some((record, 1)));
             assert_eq!(words.as_slice()[0] >> 32, words.as_slice().len() as u64 - 1);
         }
+    }
+
+    #[test]
+    fn a_text_stands_behind_the_words_and_does_no_harm_to_who_does_not_know_it() {
+        let record = DeviceRecord::Overhead(Overhead { name: None, start_ns: 2, end_ns: 3, thread: 4 });
+        let plain = encode(&record, 1);
+        for bytes in [1, 8, 9, 4096] {
+            let words = plain.with_text(bytes);
+            assert_eq!(lengths(words.as_slice()[0]), (4, bytes));
+            assert_eq!(words.as_slice()[0] >> 32, 3 + (bytes as u64).div_ceil(8));
+            assert_eq!(decode(words.as_slice()), Some((record, 1)));
+        }
+        assert_eq!(lengths(plain.as_slice()[0]), (4, 0));
+        // A text that is longer than its record is none.
+        assert_eq!([lengths(0xffff << 16), lengths(2 << 32 | 24 << 16)], [(1, 0), (3, 0)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use stepscope_trace::{FlowKind, SliceId, SliceKind, Trace};
 
 /// How many children are passed by to find a moment of an op's own.
-const MAX_TRIES: usize = 1_000;
+pub(super) const MAX_TRIES: usize = 1_000;
 
 pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     let trace = document.trace;
@@ -22,20 +22,32 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
                 let Some(end_ns) = own_moment(trace, flow.to, SliceKind::is_device_event) else { continue };
                 let id = joining_id(flow.from);
                 if last_launch != Some(flow.from) {
-                    write_end(document, "s", "ac2g", id, (flow.from, start_ns(flow.from)))?;
+                    let begin = (document.row_of(flow.from), start_ns(flow.from));
+                    write_end(document, "s", "ac2g", id, begin)?;
                 }
                 last_launch = Some(flow.from);
-                write_end(document, "f", "ac2g", id, (flow.to, end_ns))?;
+                let end = (document.row_of(flow.to), end_ns);
+                write_end(document, "f", "ac2g", id, end)?;
             }
             FlowKind::ForwardBackward => {
                 let is_op = |kind| kind == SliceKind::Op;
                 let moment = |slice| (slice, own_moment(trace, slice, is_op).unwrap_or(start_ns(slice)));
-                write_end(document, "s", "fwdbwd", number, moment(flow.from))?;
-                write_end(document, "f", "fwdbwd", number, moment(flow.to))?;
+                let ends = [moment(flow.from), moment(flow.to)].map(|(slice, at_ns)| (document.row_of(slice), at_ns));
+                write_forward_backward(document, number, ends)?;
             }
         }
     }
     Ok(())
+}
+
+/// An arrow from a forward op to its backward node, each by its row and a moment of its own.
+pub(super) fn write_forward_backward(
+    document: &mut Document<'_>,
+    number: i64,
+    [from, to]: [((i64, i64), i64); 2],
+) -> io::Result<()> {
+    write_end(document, "s", "fwdbwd", number, from)?;
+    write_end(document, "f", "fwdbwd", number, to)
 }
 
 fn write_end(
@@ -43,9 +55,8 @@ fn write_end(
     phase: &str,
     category: &str,
     id: i64,
-    (slice, at_ns): (SliceId, i64),
+    (row, at_ns): ((i64, i64), i64),
 ) -> io::Result<()> {
-    let row = document.row_of(slice);
     document.begin_event(phase, category, category, row);
     document.json.int("id", id);
     document.json.time(at_ns);
@@ -59,14 +70,17 @@ fn write_end(
 /// arrow's end there. None when there is no such moment.
 fn own_moment(trace: &Trace, slice: SliceId, is_fitting: fn(SliceKind) -> bool) -> Option<i64> {
     let (span, track) = (trace.slices.span(slice), trace.slices.track[slice.index()]);
-    let innermost = |at_ns: i64| {
+    let place = |id: SliceId| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()], id);
+    // Where the last of those ends that are open at `at_ns` and further in.
+    let inner_end = |at_ns: i64| {
         let fitting = trace.open_slices(track, at_ns).filter(|id| is_fitting(trace.slices.kind(*id)));
-        fitting.max_by_key(|id| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]))
+        let inner = fitting.filter(|id| place(*id) > place(slice));
+        inner.map(|id| trace.slices.span(id).end_ns).max()
     };
     let mut at_ns = span.start_ns;
     for _ in 0..MAX_TRIES {
-        match innermost(at_ns).filter(|innermost| *innermost != slice) {
-            Some(inside) => at_ns = trace.slices.span(inside).end_ns.max(at_ns + 1),
+        match inner_end(at_ns) {
+            Some(end_ns) => at_ns = end_ns.max(at_ns + 1),
             None => return Some(at_ns),
         }
         if at_ns >= span.end_ns {

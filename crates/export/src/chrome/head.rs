@@ -30,9 +30,12 @@ pub(super) fn write(document: &mut Document<'_>) {
     let json = &mut document.json;
     // Beyond this range no reader takes it; times then count from an arbitrary moment.
     if let Some(start_ns) = trace.start_unix_ns.filter(|ns| (0..1 << 62).contains(ns)) {
+        // No time lies before it.
+        let first_ns = document.window.map_or(0, |window| window.start_ns.min(0)).saturating_add(start_ns).max(0);
         // In whole microseconds, so that times have the fractions that the source's had: some readers drop them.
-        json.zero_ns = start_ns % 1_000;
-        json.int("baseTimeNanoseconds", start_ns - json.zero_ns);
+        let base_ns = first_ns - first_ns % 1_000;
+        json.zero_ns = start_ns - base_ns;
+        json.int("baseTimeNanoseconds", base_ns);
     }
     let mut written: Vec<&str> = RESERVED.to_vec();
     for (key, value) in trace.facts.iter().filter(|(key, _)| !key.starts_with(DISTRIBUTED)) {

@@ -1,7 +1,7 @@
 //! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
 
 use super::slices::op_around;
-use super::{Document, joining_id};
+use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
 use serde::de::IgnoredAny;
 use stepscope_base::{StringId, StringTable};
@@ -12,6 +12,12 @@ pub(super) struct HostArgs<'a> {
     trace: &'a Trace,
     next_op: usize,
     io: BySlice<'a, IoEvent>,
+    ops: OpArgs<'a>,
+}
+
+/// What is written of ops.
+pub(super) struct OpArgs<'a> {
+    strings: &'a StringTable,
     /// The inputs that are sound JSON, by their id.
     inputs: Vec<SoundInputs>,
 }
@@ -25,8 +31,7 @@ struct SoundInputs {
 
 impl<'a> HostArgs<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
-        let inputs = trace.ops.inputs.iter().map(|inputs| sound(trace, inputs)).collect();
-        Self { trace, next_op: 0, io: BySlice::new(&trace.io, |row| row.slice), inputs }
+        Self { trace, next_op: 0, io: BySlice::new(&trace.io, |row| row.slice), ops: OpArgs::new(trace) }
     }
 
     /// What is known of `slice` as an op; slices come in ascending order.
@@ -42,7 +47,7 @@ impl<'a> HostArgs<'a> {
         match kind {
             SliceKind::Op | SliceKind::Annotation | SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer => {
                 document.json.int("External id", joining_id(slice));
-                op.into_iter().for_each(|info| self.write_info(document, info));
+                op.into_iter().for_each(|info| self.ops.write(&mut document.json, &info));
             }
             SliceKind::Runtime | SliceKind::Driver | SliceKind::HostSync => {
                 op_around(document, slice).into_iter().for_each(|id| document.json.int("External id", id));
@@ -53,19 +58,25 @@ impl<'a> HostArgs<'a> {
             _ => {}
         }
     }
+}
 
-    fn write_info(&self, document: &mut Document<'_>, info: OpInfo) {
-        let trace = document.trace;
-        let json = &mut document.json;
+impl<'a> OpArgs<'a> {
+    pub(super) fn new(trace: &'a Trace) -> Self {
+        let inputs = trace.ops.inputs.iter().map(|inputs| sound(trace, inputs)).collect();
+        Self { strings: &trace.strings, inputs }
+    }
+
+    pub(super) fn write(&self, json: &mut Json, info: &OpInfo) {
+        let strings = self.strings;
         info.sequence_number.into_iter().for_each(|number| json.int("Sequence number", number));
         info.forward_thread.into_iter().for_each(|thread| json.unsigned("Fwd thread id", thread));
         if let Some(SoundInputs { lists, keywords }) = self.inputs.get(info.inputs.index()) {
             let known = lists.iter().filter(|(_, text)| *text != StringTable::EMPTY);
-            known.for_each(|(key, text)| json.verbatim(key, trace.strings.get(*text)));
-            json.members(trace.strings.get(*keywords));
+            known.for_each(|(key, text)| json.verbatim(key, strings.get(*text)));
+            json.members(strings.get(*keywords));
         }
         if info.stack != StringTable::EMPTY {
-            json.text("Call stack", trace.strings.get(info.stack));
+            json.text("Call stack", strings.get(info.stack));
         }
     }
 }
@@ -83,20 +94,22 @@ fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
     SoundInputs { lists, keywords: sound(inputs.keywords) }
 }
 
-/// Calls of Python refer to the call they were made in.
 fn write_python(document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
     let slices = &document.trace.slices;
     let is_python = |id: &SliceId| matches!(slices.kind(*id), SliceKind::PythonFunction | SliceKind::Module);
     let caller = slices.with_ancestors(slice).skip(1).find(is_python);
-    let name = slices.name[slice.index()];
-    document.json.int("Python id", joining_id(slice));
+    let module = (kind == SliceKind::Module).then(|| slices.name[slice.index()]);
+    write_call(&mut document.json, joining_id(slice), caller.map(joining_id), module);
+}
+
+/// Calls of Python refer to the call they were made in.
+pub(super) fn write_call(json: &mut Json, id: i64, caller: Option<i64>, module: Option<StringId>) {
+    json.int("Python id", id);
     match caller {
-        Some(caller) => document.json.int("Python parent id", joining_id(caller)),
-        None => document.json.verbatim("Python parent id", "null"),
+        Some(caller) => json.int("Python parent id", caller),
+        None => json.verbatim("Python parent id", "null"),
     }
-    if kind == SliceKind::Module {
-        document.json.int("Python module id", name.0.into());
-    }
+    module.into_iter().for_each(|name| json.int("Python module id", name.0.into()));
 }
 
 fn write_io(document: &mut Document<'_>, row: &IoEvent) {

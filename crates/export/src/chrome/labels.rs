@@ -38,7 +38,8 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
             continue;
         }
         write_label(document, "thread_name", row, |json| json.text("name", &track.name))?;
-        write_label(document, "thread_sort_index", row, |json| json.int("sort_index", at as i64))?;
+        let place = named.len() as i64 - 1;
+        write_label(document, "thread_sort_index", row, |json| json.int("sort_index", place))?;
     }
     Ok(())
 }

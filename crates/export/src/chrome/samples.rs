@@ -2,7 +2,12 @@
 
 use super::Document;
 use std::io;
-use stepscope_trace::TrackKind;
+use stepscope_trace::{MemoryEvent, TrackKind};
+
+/// Allocations and frees.
+pub(super) const MEMORY: &str = "[memory]";
+/// Allocations that failed.
+pub(super) const OUT_OF_MEMORY: &str = "[OutOfMemory]";
 
 pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     write_memory(document)?;
@@ -12,31 +17,35 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
 
 fn write_memory(document: &mut Document<'_>) -> io::Result<()> {
     let trace = document.trace;
-    let memory = trace.memory.iter().map(|event| (event, "[memory]"));
-    for (event, name) in memory.chain(trace.out_of_memory.iter().map(|event| (event, "[OutOfMemory]"))) {
-        if !document.has_track(event.track) {
-            continue;
+    let memory = trace.memory.iter().map(|event| (event, MEMORY));
+    for (event, name) in memory.chain(trace.out_of_memory.iter().map(|event| (event, OUT_OF_MEMORY))) {
+        if document.has_track(event.track) {
+            write_allocation(document, event, name)?;
         }
-        let row = document.row(event.track);
-        document.begin_event("i", "cpu_instant_event", name, row);
-        let device = event.device.map(|device| document.device(device));
-        let json = &mut document.json;
-        json.text("s", "t");
-        json.time(event.time_ns);
-        json.open(Some("args"));
-        event.reserved_bytes.into_iter().for_each(|bytes| json.int("Total Reserved", bytes));
-        event.allocated_bytes.into_iter().for_each(|bytes| json.int("Total Allocated", bytes));
-        json.int("Bytes", event.bytes);
-        if event.address != 0 {
-            json.unsigned("Addr", event.address);
-        }
-        // PyTorch's device types: 0 is the CPU, 1 is CUDA.
-        json.int("Device Id", device.unwrap_or(-1));
-        json.int("Device Type", i64::from(device.is_some()));
-        json.close();
-        document.end_event()?;
     }
     Ok(())
+}
+
+/// An allocation, a free, or one that failed.
+pub(super) fn write_allocation(document: &mut Document<'_>, event: &MemoryEvent, name: &str) -> io::Result<()> {
+    let row = document.row(event.track);
+    document.begin_event("i", "cpu_instant_event", name, row);
+    let device = event.device.map(|device| document.device(device));
+    let json = &mut document.json;
+    json.text("s", "t");
+    json.time(event.time_ns);
+    json.open(Some("args"));
+    event.reserved_bytes.into_iter().for_each(|bytes| json.int("Total Reserved", bytes));
+    event.allocated_bytes.into_iter().for_each(|bytes| json.int("Total Allocated", bytes));
+    json.int("Bytes", event.bytes);
+    if event.address != 0 {
+        json.unsigned("Addr", event.address);
+    }
+    // PyTorch's device types: 0 is the CPU, 1 is CUDA.
+    json.int("Device Id", device.unwrap_or(-1));
+    json.int("Device Type", i64::from(device.is_some()));
+    json.close();
+    document.end_event()
 }
 
 fn write_instants(document: &mut Document<'_>) -> io::Result<()> {

@@ -3,10 +3,11 @@
 use super::device_args::DeviceArgs;
 use super::heads::Heads;
 use super::host_args::HostArgs;
-use super::{Document, joining_id};
+use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
 use std::borrow::Cow;
 use std::io;
+use stepscope_base::StringTable;
 use stepscope_trace::{Collective, SliceId, SliceKind, TrackId};
 
 pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
@@ -24,16 +25,16 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
             let op = host_args.op(slice);
             let category = category(kind, op.is_some());
             let (start_ns, dur_ns) = (trace.slices.start_ns[slice.index()], trace.slices.dur_ns[slice.index()]);
-            let head = heads.of(trace.slices.name[slice.index()], kind, category, || match kind {
-                SliceKind::Module => Cow::from(format!("nn.Module: {}", trace.slice_name(slice))),
-                _ => Cow::from(trace.slice_name(slice)),
-            });
+            let head = heads
+                .of(trace.slices.name[slice.index()], kind, category, || shown_name(kind, trace.slice_name(slice)));
             document.json.open_slice(head, start_ns, dur_ns);
             host_args.write(document, slice, op);
             let collective = collectives.of(slice);
             let is_communication = device_args.write(document, slice);
-            collective.into_iter().for_each(|collective| write_collective(document, collective));
-            write_words(document, slice, is_communication && collective.is_none());
+            let strings = &trace.strings;
+            collective.into_iter().for_each(|collective| write_collective(&mut document.json, strings, collective));
+            let is_communication = is_communication && collective.is_none();
+            write_words(&mut document.json, kind, is_communication, trace.slices.is_unfinished[slice.index()]);
             document.json.close();
             document.end_event()?;
         }
@@ -41,9 +42,17 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// A slice's name as Kineto writes it.
+pub(super) fn shown_name(kind: SliceKind, name: &str) -> Cow<'_, str> {
+    match kind {
+        SliceKind::Module => Cow::from(format!("nn.Module: {name}")),
+        _ => Cow::from(name),
+    }
+}
+
 /// The category that today's Kineto gives to such rows. Of labels, those that old profilers recorded as operators stay
 /// operators: they have what only operators have.
-fn category(kind: SliceKind, is_known_as_op: bool) -> &'static str {
+pub(super) fn category(kind: SliceKind, is_known_as_op: bool) -> &'static str {
     match kind {
         SliceKind::Op => "cpu_op",
         SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer if is_known_as_op => "cpu_op",
@@ -63,22 +72,21 @@ fn category(kind: SliceKind, is_known_as_op: bool) -> &'static str {
 }
 
 /// What category and arguments do not say, for our own reader.
-fn write_words(document: &mut Document<'_>, slice: SliceId, is_communication: bool) {
-    let kind = document.trace.slices.kind(slice);
+pub(super) fn write_words(json: &mut Json, kind: SliceKind, is_communication: bool, is_unfinished: bool) {
     let is_told_by_name_alone =
         matches!(kind, SliceKind::DataLoader | SliceKind::Optimizer | SliceKind::HostSync | SliceKind::Io);
     let words = [
         is_told_by_name_alone.then_some(kind.as_str()),
         is_communication.then_some("communication"),
-        document.trace.slices.is_unfinished[slice.index()].then_some("unfinished"),
+        is_unfinished.then_some("unfinished"),
     ];
     let words: Vec<&str> = words.into_iter().flatten().collect();
     if !words.is_empty() {
-        document.json.text("Stepscope", &words.join(" "));
+        json.text("Stepscope", &words.join(" "));
     }
 }
 
-fn write_collective(document: &mut Document<'_>, collective: &Collective) {
+pub(super) fn write_collective(json: &mut Json, strings: &StringTable, collective: &Collective) {
     let texts = [
         ("Collective name", collective.name),
         ("dtype", collective.dtype),
@@ -88,9 +96,9 @@ fn write_collective(document: &mut Document<'_>, collective: &Collective) {
         ("In split size", collective.input_split_sizes),
         ("Out split size", collective.output_split_sizes),
     ];
-    for (key, text) in texts.map(|(key, id)| (key, document.trace.strings.get(id))) {
+    for (key, text) in texts.map(|(key, id)| (key, strings.get(id))) {
         if !text.is_empty() {
-            document.json.text(key, text);
+            json.text(key, text);
         }
     }
     let numbers = [
@@ -103,7 +111,7 @@ fn write_collective(document: &mut Document<'_>, collective: &Collective) {
         ("Is asynchronized op", collective.is_async.map(i64::from)),
         ("Seq", collective.sequence_number),
     ];
-    numbers.into_iter().filter_map(|(key, n)| Some((key, n?))).for_each(|(key, n)| document.json.int(key, n));
+    numbers.into_iter().filter_map(|(key, n)| Some((key, n?))).for_each(|(key, n)| json.int(key, n));
 }
 
 /// The op that a slice lies in, on its own track.

@@ -31,6 +31,13 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether all slices are needed to write them: no optimizer says where the first mark lies.
+pub(super) fn need_all_slices(trace: &Trace) -> bool {
+    let steps: Vec<&Step> = trace.steps.iter().filter(|step| step.source == StepSource::Optimizer).collect();
+    let mut firsts = steps.chunk_by(|a, b| a.process == b.process).map(|steps| steps[0]);
+    firsts.any(|step| !optimizers(trace, step.process).iter().any(|(end_ns, ..)| *end_ns == step.span.end_ns))
+}
+
 fn write_mark(document: &mut Document<'_>, name: &str, track: Option<TrackId>, time_ns: i64) -> io::Result<()> {
     let Some(track) = track else { return Ok(()) };
     document.begin_event("i", "cpu_instant_event", name, document.row(track));
@@ -58,7 +65,7 @@ fn thread_of(trace: &Trace, step: &Step) -> Option<TrackId> {
         track.kind == TrackKind::Thread && track.process == step.process && track.lane == 0
     };
     let begins = |track: &TrackId| {
-        let mut ids = trace.tracks[track.index()].slice_ids();
+        let mut ids = trace.lanes(*track).flat_map(|lane| trace.tracks[lane.index()].slice_ids());
         ids.any(|id| trace.slices.start_ns[id.index()] == step.span.start_ns)
     };
     let threads: Vec<TrackId> = tracks.filter(own).collect();

@@ -1,10 +1,10 @@
 //! Calls of Python, of modules and of its garbage collector: what they are in the model, and what modules are called.
 
 use std::collections::HashMap;
-use stepscope_base::StringId;
+use stepscope_base::{StringId, StringTable};
+use stepscope_capture::Event;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event};
-use stepscope_trace::{SliceKind, TraceBuilder};
+use stepscope_trace::SliceKind;
 
 /// What a range of this scope is; `None` for the framework's own.
 pub(super) fn kind_of_call(scope: u8) -> Option<SliceKind> {
@@ -18,7 +18,8 @@ pub(super) fn kind_of_call(scope: u8) -> Option<SliceKind> {
 /// Names modules by their place inside the module that calls them, so that the places of nested calls joined are the
 /// path: `Net.layers.3` inside `Net` is `layers.3`. Sees a capture's events in their order.
 pub(super) struct ModuleNames<'a> {
-    capture: &'a Capture,
+    /// Those of the capture.
+    names: &'a [String],
     thread: u32,
     /// End and name of the calls that are open.
     open: Vec<(i64, u32)>,
@@ -26,12 +27,12 @@ pub(super) struct ModuleNames<'a> {
 }
 
 impl<'a> ModuleNames<'a> {
-    pub(super) fn new(capture: &'a Capture) -> Self {
-        Self { capture, thread: 0, open: Vec::new(), known: HashMap::new() }
+    pub(super) fn new(names: &'a [String]) -> Self {
+        Self { names, thread: 0, open: Vec::new(), known: HashMap::new() }
     }
 
     /// The name of a module's call.
-    pub(super) fn name(&mut self, event: &Event, builder: &mut TraceBuilder) -> StringId {
+    pub(super) fn name(&mut self, event: &Event, strings: &mut StringTable) -> StringId {
         if event.thread != self.thread {
             self.thread = event.thread;
             self.open.clear();
@@ -41,12 +42,12 @@ impl<'a> ModuleNames<'a> {
         }
         let caller = self.open.last().map(|(_, name)| *name);
         self.open.push((event.end_ns, event.name));
-        let names = &self.capture.names;
+        let names = self.names;
         *self.known.entry((caller, event.name)).or_insert_with(|| {
             let path = path_of(&names[event.name as usize]);
             let inside = caller.and_then(|caller| path.strip_prefix(path_of(&names[caller as usize])));
             let inside = inside.and_then(|inside| inside.strip_prefix('.'));
-            builder.strings.intern(inside.unwrap_or(path))
+            strings.intern(inside.unwrap_or(path))
         })
     }
 }

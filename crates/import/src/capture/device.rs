@@ -114,7 +114,10 @@ impl Reader<'_, '_> {
             DeviceRecord::Range(range) => {
                 let name = self.name(range.name);
                 let track = self.threads[&range.thread];
-                self.add_slice(track, SliceKind::Annotation, name, (range.start_ns, range.end_ns));
+                let slice = self.add_slice(track, SliceKind::Annotation, name, (range.start_ns, range.end_ns));
+                if range.is_unfinished {
+                    self.builder.set_unfinished(slice);
+                }
             }
             DeviceRecord::Lost(count) => {
                 self.builder.findings.add_count(FindingCode::DeviceReportsLost, *count);
@@ -306,16 +309,32 @@ pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut
         findings
             .add(FindingCode::DeviceNotRecorded, || format!("{}: nothing was reported of the device it uses", who()));
     }
-    // Reports come in bundles. What a killed process had not fetched yet is lost.
-    let ends = capture.device.iter().filter_map(|report| report.record.span()).map(|(_, end_ns)| end_ns);
-    if let Some(known_ns) = ends.max().filter(|known_ns| capture.state == State::Killed && *known_ns < capture.last_ns)
-    {
+    for remark in fact(capture, "device_remarks").unwrap_or_default().lines() {
+        findings.add(FindingCode::DeviceRemarks, || format!("{}: {remark}", who()));
+    }
+    let ranges = capture.device.iter().filter_map(|report| match report.record {
+        DeviceRecord::Range(range) => Some(range).filter(|range| range.is_unfinished),
+        _ => None,
+    });
+    for range in ranges {
+        let name = range.name.and_then(|name| capture.names.get(name as usize)).map_or("(name lost)", String::as_str);
+        findings.add(FindingCode::UnfinishedSlices, || format!("{name} in {}", who()));
+    }
+    // Reports come in bundles. What a killed process had not fetched yet is lost, and a copy of a ring lacks it.
+    let is_cut = capture.state != State::Running && capture.is_cut();
+    let known = capture.device.iter().filter(|report| !is_unfinished(&report.record));
+    let ends = known.filter_map(|report| report.record.span()).map(|(_, end_ns)| end_ns);
+    if let Some(known_ns) = ends.max().filter(|known_ns| is_cut && *known_ns < capture.last_ns) {
         findings.add(FindingCode::DeviceUnknownAfter, || {
             let since_begin = format_ns(known_ns.saturating_sub(capture.opened_ns));
             let before_end = format_ns(capture.last_ns.saturating_sub(known_ns));
             format!("{}: {since_begin} after recording began, {before_end} before it ended", who())
         });
     }
+}
+
+fn is_unfinished(record: &DeviceRecord) -> bool {
+    matches!(record, DeviceRecord::Range(range) if range.is_unfinished)
 }
 
 /// True where a trace of PyTorch's own profiler tells what the device did.

@@ -88,8 +88,10 @@ impl MadeCapture {
         if let Some(place) = record.name_mut() {
             *place = id;
         }
+        let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
         if let Some((start_ns, end_ns)) = record.span_mut() {
-            (*start_ns, *end_ns) = (*start_ns + DEVICE_NS, *end_ns + DEVICE_NS);
+            *start_ns += DEVICE_NS;
+            *end_ns += if is_open { 0 } else { DEVICE_NS };
         }
         self.add(0, Tag::Device, encode(&record, CUDA).as_slice(), "");
     }

@@ -1,9 +1,9 @@
 //! Runs in which something of a device is missing: what is said, and what is not.
 
 use crate::made_capture::MadeCapture;
-use stepscope_capture::device::{DeviceRecord, Work, WorkKind};
+use stepscope_capture::device::{DeviceRecord, Range, Work, WorkKind};
 use stepscope_import::open;
-use stepscope_trace::{FindingCode, Trace};
+use stepscope_trace::{FindingCode, SliceKind, Trace};
 
 const MS: i64 = 1_000_000;
 
@@ -69,6 +69,16 @@ fn a_process_that_uses_a_device_of_which_nothing_was_reported_says_so() {
 }
 
 #[test]
+fn what_the_profiler_remarked_is_said() {
+    let mut made = process();
+    made.device_clock(0);
+    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.fact("device_remarks", "no waits: CUPTI says so\nno events: neither");
+    let expected = ["process (pid 70): no waits: CUPTI says so", "process (pid 70): no events: neither"];
+    assert_eq!(examples(&opened(&made), FindingCode::DeviceRemarks), expected);
+}
+
+#[test]
 fn lost_reports_are_counted() {
     let mut made = process();
     made.device_clock(0);
@@ -89,9 +99,37 @@ fn of_a_killed_process_it_is_said_from_when_on_nothing_is_known_of_its_device() 
     made.is_killed = true;
     let expected = ["process (pid 70): 3.00 ms after recording began, 2.00 ms before it ended"];
     assert_eq!(examples(&opened(&made), FindingCode::DeviceUnknownAfter), expected);
+    made.is_killed = false;
+    made.fact("kept_because", "slow_step 7");
+    assert_eq!(examples(&opened(&made), FindingCode::DeviceUnknownAfter), expected, "it went on");
     let mut without_a_device = process();
     without_a_device.is_killed = true;
     assert_eq!(examples(&opened(&without_a_device), FindingCode::DeviceUnknownAfter), [""; 0]);
+}
+
+#[test]
+fn a_range_that_did_not_end_is_marked_and_says_nothing_of_the_device() {
+    let mut made = process();
+    made.device_clock(0);
+    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    let range = |start_ns, end_ns| {
+        DeviceRecord::Range(Range { start_ns, end_ns, is_unfinished: end_ns == 0, ..Range::default() })
+    };
+    made.report(range(MS, 3 * MS), Some("ended"));
+    made.report(range(MS, 0), Some("open"));
+    made.is_killed = true;
+    let trace = opened(&made);
+    let told: Vec<_> = trace
+        .slices
+        .ids()
+        .filter(|id| trace.slices.kind(*id) == SliceKind::Annotation)
+        .map(|id| (trace.slice_name(id), trace.slices.dur_ns[id.index()], trace.slices.is_unfinished[id.index()]))
+        .collect();
+    // The process is known to have lived for five.
+    assert_eq!(told, [("open", 4 * MS, true), ("ended", 2 * MS, false)]);
+    assert_eq!(examples(&trace, FindingCode::UnfinishedSlices), ["open in process (pid 70)"]);
+    let expected = ["process (pid 70): 3.00 ms after recording began, 2.00 ms before it ended"];
+    assert_eq!(examples(&trace, FindingCode::DeviceUnknownAfter), expected);
 }
 
 #[test]

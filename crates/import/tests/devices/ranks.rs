@@ -135,7 +135,7 @@ fn work_is_named_and_classed_by_what_it_is() {
 fn ranges_and_calls_of_threads_that_recorded_nothing_have_tracks() {
     let mut made = rank(0);
     made.report(call(8, 0x123, 9), Some("cudaStreamSynchronize"));
-    let range = Range { name: None, start_ns: 8 * MS, end_ns: 10 * MS, thread: 0x123 };
+    let range = Range { start_ns: 8 * MS, end_ns: 10 * MS, thread: 0x123, ..Range::default() };
     made.report(DeviceRecord::Range(range), Some("nvtx range"));
     let overhead = Overhead { name: None, start_ns: 8 * MS, end_ns: 9 * MS, thread: 0x123 };
     made.report(DeviceRecord::Overhead(overhead), Some("Activity Buffer Request"));

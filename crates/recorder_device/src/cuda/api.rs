@@ -4,14 +4,10 @@
 //! has a handle of its own; the two must not be mixed.
 
 use super::callbacks;
+use super::functions::{self, Code, Common, First, Handle, Second, Subscription};
 use crate::{Library, Refusal};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
-
-/// CUPTI's number of a result.
-type Code = u32;
-/// A subscriber.
-type Handle = *mut c_void;
 
 const SUCCESS: Code = 0;
 const NOT_COMPATIBLE: Code = 14;
@@ -56,63 +52,15 @@ enum Subscriber {
 // SAFETY: CUPTI's handles and functions may be used on any thread.
 unsafe impl Send for Cupti {}
 
-/// What both interfaces share.
-struct Common {
-    get_version: unsafe extern "C" fn(*mut u32) -> Code,
-    result_text: Option<unsafe extern "C" fn(Code, *mut *const c_char) -> Code>,
-    callback_name: unsafe extern "C" fn(u32, u32, *mut *const c_char) -> Code,
-    flush_all: unsafe extern "C" fn(u32) -> Code,
-    unsubscribe: unsafe extern "C" fn(Handle) -> Code,
-}
-
-/// The interface for one listener.
-struct First {
-    subscribe: unsafe extern "C" fn(*mut Handle, Listener, *mut c_void) -> Code,
-    register: unsafe extern "C" fn(callbacks::Request, callbacks::Complete) -> Code,
-    enable: unsafe extern "C" fn(u32) -> Code,
-    disable: unsafe extern "C" fn(u32) -> Code,
-    next: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> Code,
-    dropped: unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> Code,
-    now: unsafe extern "C" fn(*mut u64) -> Code,
-    enable_runtime_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
-    enable_driver_call: Option<unsafe extern "C" fn(u32, u8) -> Code>,
-    set_thread_ids: Option<unsafe extern "C" fn(u32) -> Code>,
-}
-
-/// The interface for many.
-struct Second {
-    subscribe: unsafe extern "C" fn(*mut Handle, Listener, *mut c_void, *mut Subscription) -> Code,
-    register: unsafe extern "C" fn(Handle, callbacks::RequestOfMany, callbacks::CompleteOfMany) -> Code,
-    enable: unsafe extern "C" fn(Handle, u32, *const c_void) -> Code,
-    disable: unsafe extern "C" fn(Handle, u32, *const c_void) -> Code,
-    next: unsafe extern "C" fn(Handle, *mut u8, usize, *mut *mut u8) -> Code,
-    dropped: unsafe extern "C" fn(Handle, *mut c_void, u32, *mut usize) -> Code,
-    now: unsafe extern "C" fn(Handle, *mut u64) -> Code,
-    enable_runtime_call: unsafe extern "C" fn(Handle, u32, u8) -> Code,
-    enable_driver_call: unsafe extern "C" fn(Handle, u32, u8) -> Code,
-}
-
 /// Called for calls that were asked for: none are.
-type Listener = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
-
 unsafe extern "C" fn listener(_data: *mut c_void, _domain: u32, _call: u32, _info: *const c_void) {}
-
-/// `CUpti_SubscriberParams`.
-#[repr(C)]
-struct Subscription {
-    size: usize,
-    name: *const c_char,
-    other: *mut c_char,
-    other_size: usize,
-    allows_others: u8,
-    padding: [u8; 7],
-}
 
 impl Cupti {
     /// Finds the functions.
     pub(super) fn find(library: Library) -> Result<Self, Refusal> {
         // SAFETY: the types are those of CUPTI's headers, where no function has ever changed its own.
-        let (common, first, second) = unsafe { (common(library)?, first(library)?, second(library)) };
+        let (common, first, second) =
+            unsafe { (functions::common(library)?, functions::first(library)?, functions::second(library)) };
         let mut version = 0;
         // SAFETY: the number is writable.
         let code = unsafe { (common.get_version)(&mut version) };
@@ -141,6 +89,11 @@ impl Cupti {
             Subscriber::None if self.has_second() => "v2",
             Subscriber::None => "v1",
         }
+    }
+
+    /// False where it is listened to beside somebody who is.
+    pub(super) fn is_subscribed(&self) -> bool {
+        matches!(self.subscriber, Subscriber::First(_) | Subscriber::Second(_))
     }
 
     fn has_second(&self) -> bool {
@@ -184,6 +137,16 @@ impl Cupti {
             self.check(code, "threads are to be told by pthread_self")?;
         }
         Ok(())
+    }
+
+    /// Has CUPTI use the clock that it has by itself. PyTorch's profiler gives it another one, for ever: times of both
+    /// in one capture would be told by one line. Where it cannot be set, nobody else can set it either.
+    pub(super) fn set_clock(&self) {
+        // The second interface has no such function, and refuses that of the first.
+        if let (None, Some(set_clock)) = (self.second(), self.first.set_clock) {
+            // SAFETY: the callback lives for ever, never unwinds, and may be called on any thread.
+            unsafe { set_clock(callbacks::unix_ns) };
+        }
     }
 
     /// Has buffers taken from the pool.
@@ -316,7 +279,10 @@ impl Cupti {
             }
             MULTIPLE_SUBSCRIBERS => {
                 let other = if other.is_empty() { "another tool" } else { other };
-                format!("{other} listens to CUPTI already, and CUPTI has one listener a process")
+                format!(
+                    "{other} listens to CUPTI already, and CUPTI has one listener a process: end it, or begin to \
+                     record before it does"
+                )
             }
             _ => format!("CUPTI says {} when {when}", self.text_of(code)),
         })
@@ -344,58 +310,4 @@ impl Drop for Cupti {
 /// The text up to its zero.
 fn text_of(bytes: &[u8]) -> String {
     CStr::from_bytes_until_nul(bytes).map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned())
-}
-
-/// # Safety
-/// The library is CUPTI.
-unsafe fn common(library: Library) -> Result<Common, Refusal> {
-    // SAFETY: as the caller vouches for; likewise below.
-    unsafe {
-        Ok(Common {
-            get_version: library.required(c"cuptiGetVersion")?,
-            result_text: library.function(c"cuptiGetResultString"),
-            callback_name: library.required(c"cuptiGetCallbackName")?,
-            flush_all: library.required(c"cuptiActivityFlushAll")?,
-            unsubscribe: library.required(c"cuptiUnsubscribe")?,
-        })
-    }
-}
-
-/// # Safety
-/// The library is CUPTI.
-unsafe fn first(library: Library) -> Result<First, Refusal> {
-    // SAFETY: as above.
-    unsafe {
-        Ok(First {
-            subscribe: library.required(c"cuptiSubscribe")?,
-            register: library.required(c"cuptiActivityRegisterCallbacks")?,
-            enable: library.required(c"cuptiActivityEnable")?,
-            disable: library.required(c"cuptiActivityDisable")?,
-            next: library.required(c"cuptiActivityGetNextRecord")?,
-            dropped: library.required(c"cuptiActivityGetNumDroppedRecords")?,
-            now: library.required(c"cuptiGetTimestamp")?,
-            enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi"),
-            enable_driver_call: library.function(c"cuptiActivityEnableDriverApi"),
-            set_thread_ids: library.function(c"cuptiSetThreadIdType"),
-        })
-    }
-}
-
-/// # Safety
-/// The library is CUPTI.
-unsafe fn second(library: Library) -> Option<Second> {
-    // SAFETY: as above.
-    unsafe {
-        Some(Second {
-            subscribe: library.function(c"cuptiSubscribe_v2")?,
-            register: library.function(c"cuptiActivityRegisterCallbacks_v2")?,
-            enable: library.function(c"cuptiActivityEnable_v2")?,
-            disable: library.function(c"cuptiActivityDisable_v2")?,
-            next: library.function(c"cuptiActivityGetNextRecord_v2")?,
-            dropped: library.function(c"cuptiActivityGetNumDroppedRecords_v2")?,
-            now: library.function(c"cuptiGetTimestamp_v2")?,
-            enable_runtime_call: library.function(c"cuptiActivityEnableRuntimeApi_v2")?,
-            enable_driver_call: library.function(c"cuptiActivityEnableDriverApi_v2")?,
-        })
-    }
 }

@@ -10,6 +10,16 @@ pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize
 pub(super) type RequestOfMany = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize, *mut c_void);
 pub(super) type CompleteOfMany = unsafe extern "C" fn(*mut u8, usize, usize, *mut c_void);
 
+pub(super) type Clock = unsafe extern "C" fn() -> u64;
+
+/// Unix time, CUPTI's clock where nobody has set another.
+pub(super) unsafe extern "C" fn unix_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is writable, and every kernel has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
 /// CUPTI wants a buffer. Without one it throws records away and counts them.
 pub(super) unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     let taken = POOL.take();

@@ -120,7 +120,11 @@ mod tests {
         for name in ["cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2"] {
             assert!(is_recorded(Domain::Driver, name), "{name}");
         }
-        for name in ["cuCtxGetCurrent", "cuGetProcAddress_v2", "cuMemGetInfo_v2"] {
+        // All of which torch.profiler shows.
+        for name in ["Create", "Map", "Unmap", "Release", "ExportToShareableHandle", "ImportFromShareableHandle"] {
+            assert!(is_recorded(Domain::Driver, &format!("cuMem{name}")), "{name}");
+        }
+        for name in ["cuCtxGetCurrent", "cuGetProcAddress_v2", "cuMemGetInfo_v2", "cuMemAlloc_v2", "cuMemSetAccess"] {
             assert!(!is_recorded(Domain::Driver, name), "{name}");
         }
     }

@@ -1,4 +1,5 @@
 //! Where CUPTI's records have their fields: bytes from the beginning of the record, the same from CUDA 11.8 to 13.5.
+//! `tests/python/test_cupti_headers.py` reads the places below and compares them with CUPTI's headers.
 
 macro_rules! fields {
     ($(#[$doc:meta])* $record:ident { $($field:ident = $offset:literal as $kind:ty;)* }) => {
@@ -7,11 +8,6 @@ macro_rules! fields {
         pub(super) mod $record {
             use super::Field;
             $(pub(in crate::cuda) const $field: Field<$kind> = Field::at($offset);)*
-
-            /// The fields by name: where, and how many bytes.
-            #[cfg(test)]
-            pub(in crate::cuda) const ALL: &[(&str, usize, usize)] =
-                &[$((stringify!($field), $offset, size_of::<$kind>())),*];
         }
     };
 }
@@ -192,6 +188,3 @@ fields! {
         name = 40 as u64;
     }
 }
-
-#[cfg(test)]
-mod tests;

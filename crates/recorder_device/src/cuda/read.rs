@@ -30,7 +30,7 @@ pub(super) struct Reader {
     calls: Names,
     markers: Markers,
     lost: u64,
-    is_ended: bool,
+    ended_ns: Option<i64>,
 }
 
 impl Reader {
@@ -39,16 +39,19 @@ impl Reader {
         while let Some(full) = pool.next_full() {
             self.read(cupti, &full, write);
         }
-        if self.is_ended {
-            for (range, name) in self.markers.take_open() {
+        if let Some(ended_ns) = self.ended_ns {
+            for (range, name) in self.markers.take_open(ended_ns) {
                 write(DeviceRecord::Range(range), Some(&name));
             }
         }
+        for (range, name) in self.markers.take_begun() {
+            write(DeviceRecord::Range(range), Some(name));
+        }
     }
 
-    /// Nothing more is to come than what is in the pool now.
-    pub(super) fn end(&mut self) {
-        self.is_ended = true;
+    /// Nothing more is to come than what is in the pool now, at this moment of CUPTI's clock.
+    pub(super) fn end(&mut self, now_ns: Option<i64>) {
+        self.ended_ns = now_ns;
     }
 
     /// How many records could not be written since the last time.
@@ -108,7 +111,7 @@ impl Reader {
         let name = unsafe { text_at(marker.name) }.map(CStr::to_string_lossy).unwrap_or_default();
         match self.markers.take(marker, &name) {
             Marked::Range(range, name) => write(DeviceRecord::Range(range), Some(&name)),
-            Marked::Open => {}
+            Marked::Open | Marked::Unbegun => {}
             Marked::Lost => self.lost += 1,
         }
     }

@@ -89,6 +89,11 @@ pub(super) fn lost(report: &DeviceReport) -> Option<i64> {
     }
 }
 
+/// True of a range whose end was not recorded.
+pub(super) fn is_unfinished(report: &DeviceReport) -> bool {
+    matches!(report.record, DeviceRecord::Range(range) if range.is_unfinished)
+}
+
 fn stream(report: &DeviceReport) -> Option<i64> {
     match &report.record {
         DeviceRecord::Work(work) => Some(i64::from(work.stream)),
@@ -228,6 +233,7 @@ pub(super) struct DeviceRow<'a> {
     pub(super) end_ns: i64,
     pub(super) thread: Option<u32>,
     pub(super) value: Option<i64>,
+    pub(super) is_unfinished: bool,
 }
 
 /// The columns of a batch.
@@ -331,7 +337,10 @@ impl<'a> Columns<'a> {
                 correlation,
             }),
             kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread: row.thread? }),
-            kind::RANGE => DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread: row.thread? }),
+            kind::RANGE => {
+                let (thread, is_unfinished) = (row.thread?, row.is_unfinished);
+                DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread, id: 0, is_unfinished })
+            }
             kind::LOST => DeviceRecord::Lost(row.value.unwrap_or(0) as u64),
             _ => return None,
         };

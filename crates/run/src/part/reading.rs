@@ -193,8 +193,8 @@ fn read_batch(
         let thread = thread.is_valid(row).then(|| thread.value(row)).filter(known);
         let kind = kind.value(row)?;
         if device::is_device(kind) {
-            let found =
-                device::DeviceRow { kind, name: name.value(row)?, start_ns, end_ns, thread, value: value_of(row) };
+            let (name, value) = (name.value(row)?, value_of(row));
+            let found = device::DeviceRow { kind, name, start_ns, end_ns, thread, value, is_unfinished };
             let report = of_devices.as_ref()?.report(row, &found, capture, names)?;
             capture.device.push(report);
             continue;

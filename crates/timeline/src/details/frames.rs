@@ -18,19 +18,10 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The frame that is written `file.py(12): function`, as PyTorch writes it.
-    pub(super) fn parse(text: &str) -> Self {
-        let place = text.split_once("): ").and_then(|(place, function)| {
-            let (file, line) = place.rsplit_once('(')?;
-            Some((file, line.parse().ok()?, function))
-        });
-        let text = text.to_string();
-        match place {
-            Some((file, line, function)) => {
-                Self { file: Some(file.to_string()), line: Some(line), function: function.to_string(), text }
-            }
-            None => Self { file: None, line: None, function: text.clone(), text },
-        }
+    fn parse(text: &str) -> Self {
+        let place = stepscope_trace::Frame::parse(text);
+        let (file, function) = (place.file.map(str::to_string), place.function.to_string());
+        Self { file, line: place.line, function, text: text.to_string() }
     }
 }
 
@@ -52,19 +43,6 @@ pub(super) fn frames(trace: &Trace, slice: SliceId) -> Vec<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_are_files_lines_and_functions() {
-        let told = |text: &str| {
-            let frame = Frame::parse(text);
-            (frame.file, frame.line, frame.function)
-        };
-        let python = (Some("/a (b)/train.py".to_string()), Some(12), "step".to_string());
-        assert_eq!(told("/a (b)/train.py(12): step"), python);
-        assert_eq!(told("<built-in method add>"), (None, None, "<built-in method add>".to_string()));
-        assert_eq!(told("x(y): z").0, None, "no line");
-        assert_eq!(told("a.py(3): f(1): g"), (Some("a.py".to_string()), Some(3), "f(1): g".to_string()));
-    }
 
     #[test]
     fn calls_of_python_are_a_stack() {

@@ -86,25 +86,51 @@ pub(super) fn in_new_order(places: &[u64], slice_of: &[SliceId]) -> Vec<u64> {
     ordered
 }
 
-/// Rows, ordered by (start, longest first), each to the first lane where it nests; at least one lane.
-fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
-    let mut lanes: Vec<(Vec<u32>, Vec<i64>)> = vec![Default::default()];
-    for at in order {
-        let (start_ns, end_ns) = (rows[*at as usize].start_ns, rows[*at as usize].start_ns + rows[*at as usize].dur_ns);
+/// The lanes of a track: each slice goes to the first one where it nests.
+#[derive(Debug)]
+pub struct Lanes {
+    /// When the open slices of each lane end, the innermost last.
+    open_ends: Vec<Vec<i64>>,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self { open_ends: vec![Vec::new()] }
+    }
+}
+
+impl Lanes {
+    /// The lane of the next slice; slices come by (start, longest first).
+    #[inline]
+    pub fn place(&mut self, start_ns: i64, end_ns: i64) -> usize {
         let fits = |open_ends: &mut Vec<i64>| {
             while open_ends.last().is_some_and(|open_end| *open_end <= start_ns) {
                 open_ends.pop();
             }
             open_ends.last().is_none_or(|open_end| end_ns <= *open_end)
         };
-        let lane = lanes.iter_mut().position(|(_, open_ends)| fits(open_ends)).unwrap_or_else(|| {
-            lanes.push(Default::default());
-            lanes.len() - 1
+        let lane = self.open_ends.iter_mut().position(fits).unwrap_or_else(|| {
+            self.open_ends.push(Vec::new());
+            self.open_ends.len() - 1
         });
-        lanes[lane].0.push(*at);
-        lanes[lane].1.push(end_ns);
+        self.open_ends[lane].push(end_ns);
+        lane
     }
-    lanes.into_iter().map(|(members, _)| members).collect()
+}
+
+/// Rows, ordered by (start, longest first), each to its lane; at least one lane.
+fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
+    let mut open = Lanes::default();
+    let mut lanes: Vec<Vec<u32>> = vec![Vec::new()];
+    for at in order {
+        let row = &rows[*at as usize];
+        let lane = open.place(row.start_ns, row.start_ns + row.dur_ns);
+        if lane == lanes.len() {
+            lanes.push(Vec::new());
+        }
+        lanes[lane].push(*at);
+    }
+    lanes
 }
 
 /// Adds a lane of `members`, ordered by (start, longest first). False, and nothing is added, when they do not nest.

@@ -143,33 +143,42 @@ fn consecutive_steps(
         steps.push(step(trace, process, number, span, StepSource::Optimizer, is_complete));
         (start_ns, is_start_known, number) = (end_ns, is_end_known, number.saturating_add(1));
     }
-    let last_ns = trace.tracks[track.index()].slice_ids().map(|id| trace.slices.span(id).end_ns).max();
+    let ids = trace.lanes(track).flat_map(|lane| trace.tracks[lane.index()].slice_ids());
+    let last_ns = ids.map(|id| trace.slices.span(id).end_ns).max();
     if let Some(end_ns) = last_ns.filter(|end_ns| is_cut && *end_ns > start_ns) {
         steps.push(step(trace, process, number, Span::new(start_ns, end_ns), StepSource::Optimizer, false));
     }
     steps
 }
 
+/// When the first slice of a kind begins on a track, in any of its lanes, if that is before `before_ns`.
 fn first_start(trace: &Trace, track: TrackId, kind: SliceKind, before_ns: i64) -> Option<i64> {
-    let ids = trace.tracks[track.index()].slice_ids();
-    let mut starts = ids.filter(|id| trace.slices.kind(*id) == kind).map(|id| trace.slices.start_ns[id.index()]);
-    starts.next().filter(|start_ns| *start_ns < before_ns)
+    let first = |lane: TrackId| {
+        let mut ids = trace.tracks[lane.index()].slice_ids().filter(|id| trace.slices.kind(*id) == kind);
+        ids.next().map(|id| trace.slices.start_ns[id.index()])
+    };
+    trace.lanes(track).filter_map(first).min().filter(|start_ns| *start_ns < before_ns)
 }
 
-/// The end of the innermost optimizer slice that is open at `time_ns` (else `time_ns` itself), and whether it was seen.
+/// The end of the innermost optimizer slice that is open at `time_ns` in any lane (else `time_ns` itself), and whether it
+/// was seen.
 fn optimizer_end(trace: &Trace, track: TrackId, time_ns: i64) -> (i64, bool) {
-    let rows = &trace.tracks[track.index()].slices;
-    let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
-    let Some(last) = starts.partition_point(|start_ns| *start_ns <= time_ns).checked_sub(1) else {
-        return (time_ns, true);
-    };
-    let last = SliceId(rows.start + last as u32);
-    let is_open_optimizer =
-        |id: &SliceId| trace.slices.kind(*id) == SliceKind::Optimizer && trace.slices.span(*id).end_ns >= time_ns;
-    match trace.slices.with_ancestors(last).find(is_open_optimizer) {
+    let place = |id: &SliceId| (trace.slices.start_ns[id.index()], trace.slices.depth[id.index()]);
+    let open = trace.lanes(track).filter_map(|lane| open_optimizer(trace, lane, time_ns));
+    match open.max_by_key(place) {
         Some(id) => (trace.slices.span(id).end_ns, !trace.slices.is_unfinished[id.index()]),
         None => (time_ns, true),
     }
+}
+
+/// The innermost optimizer slice of a lane that is open at `time_ns`.
+fn open_optimizer(trace: &Trace, lane: TrackId, time_ns: i64) -> Option<SliceId> {
+    let rows = &trace.tracks[lane.index()].slices;
+    let starts = &trace.slices.start_ns[rows.start as usize..rows.end as usize];
+    let last = starts.partition_point(|start_ns| *start_ns <= time_ns).checked_sub(1)?;
+    let is_open_optimizer =
+        |id: &SliceId| trace.slices.kind(*id) == SliceKind::Optimizer && trace.slices.span(*id).end_ns >= time_ns;
+    trace.slices.with_ancestors(SliceId(rows.start + last as u32)).find(is_open_optimizer)
 }
 
 fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {

@@ -5,7 +5,7 @@ use super::*;
 use crate::Thread;
 use crate::decode::process::ProcessRecords;
 use crate::device::{Api, Call, DeviceRecord, DeviceReport, Overhead, Range, Work, WorkKind, encode};
-use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word};
+use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
 
 /// What the device's clock says when the capture's says 0.
 const DEVICE_NS: i64 = 1_700_000_000_000_000_000;
@@ -70,9 +70,48 @@ fn reports_come_in_order_and_never_end_before_they_begin() {
 
 #[test]
 fn a_range_left_open_reaches_to_the_last_moment() {
-    let range = |end_ns| report(DeviceRecord::Range(Range { start_ns: DEVICE_NS + 5, end_ns, ..Range::default() }));
-    let found = placed(vec![range(0), range(DEVICE_NS + 7)], &[(DEVICE_NS, 0)], &mut Vec::new());
+    let found = placed(vec![range(1, 0), range(2, DEVICE_NS + 7)], &[(DEVICE_NS, 0)], &mut Vec::new());
     assert_eq!(times(&found), [(5, 7), (5, 1_000_000)]);
+    assert_eq!(are_unfinished(&found), [false, true]);
+}
+
+/// A range with this number of the profiler's, told as it is written.
+fn range(id: u32, end_ns: i64) -> DeviceReport {
+    let range = Range { start_ns: DEVICE_NS + 5, end_ns, id, is_unfinished: end_ns == 0, ..Range::default() };
+    report(DeviceRecord::Range(range))
+}
+
+fn are_unfinished(reports: &[DeviceReport]) -> Vec<bool> {
+    let is_unfinished = |report: &DeviceReport| match report.record {
+        DeviceRecord::Range(range) => (range.id == 0).then_some(range.is_unfinished),
+        _ => None,
+    };
+    reports.iter().map(|report| is_unfinished(report).expect("a range that is read")).collect()
+}
+
+#[test]
+fn a_range_that_was_told_while_it_was_open_is_one_range() {
+    let at_stop = |id, end_ns| {
+        let DeviceRecord::Range(range) = range(id, end_ns).record else { unreachable!() };
+        report(DeviceRecord::Range(Range { is_unfinished: true, ..range }))
+    };
+    let reports = vec![
+        range(1, 0),
+        range(2, 0),
+        range(2, DEVICE_NS + 9),
+        range(3, 0),
+        at_stop(3, DEVICE_NS + 20),
+        // The same number, at another time.
+        report(DeviceRecord::Range(Range {
+            start_ns: DEVICE_NS + 1,
+            end_ns: DEVICE_NS + 2,
+            id: 1,
+            ..Range::default()
+        })),
+    ];
+    let found = placed(reports, &[(DEVICE_NS, 0)], &mut Vec::new());
+    assert_eq!(times(&found), [(1, 2), (5, 9), (5, 20), (5, 1_000_000)]);
+    assert_eq!(are_unfinished(&found), [false, false, true, true]);
 }
 
 #[test]
@@ -144,9 +183,42 @@ fn a_report_longer_than_its_segment_is_damage() {
     assert_eq!((decoded.device.len(), damaged.len()), (0, 1));
 }
 
+/// The words of a range with that name, and with a text behind them when it is not empty.
+fn named(name: Option<u32>, text: &str) -> (Tag, Vec<u64>) {
+    let range = Range { name, start_ns: DEVICE_NS, end_ns: DEVICE_NS, ..Range::default() };
+    let words = encode(&DeviceRecord::Range(range), CUDA).with_text(text.len());
+    let mut words = words.as_slice().to_vec();
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(padded(text.len()), 0);
+    words.extend(bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())));
+    (Tag::Device, words)
+}
+
+/// The records, and what their names are.
+fn names_of(records: &[(Tag, Vec<u64>)]) -> Vec<Option<String>> {
+    let clock = (Tag::DeviceClock, vec![DEVICE_NS as u64]);
+    let (mut decoded, damaged) = decoded(&segment(&[&[clock], records].concat()));
+    assert_eq!(damaged, Vec::<String>::new());
+    let ids = decoded.device.iter_mut().map(|report| *report.record.name_mut().expect("it has a name"));
+    ids.map(|id| id.map(|id| decoded.names[id as usize].clone())).collect()
+}
+
 #[test]
 fn a_name_that_is_not_there_is_none() {
-    let named = |name| report(DeviceRecord::Range(Range { name, start_ns: DEVICE_NS, end_ns: DEVICE_NS, thread: 0 }));
-    let found = placed(vec![named(Some(0)), named(None)], &[(DEVICE_NS, 0)], &mut Vec::new());
-    assert!(found.iter().all(|report| matches!(report.record, DeviceRecord::Range(Range { name: None, .. }))));
+    assert_eq!(names_of(&[named(Some(0), ""), named(None, "")]), [None, None]);
+}
+
+#[test]
+fn a_name_without_an_id_stands_in_the_record() {
+    let name = (Tag::Name, vec![4 << 32, u64::from_le_bytes(*b"mine\0\0\0\0")]);
+    let records = [
+        name,
+        named(None, "gemm"),
+        named(Some(0), ""),
+        named(None, "a longer one"),
+        named(None, "gemm"),
+        named(None, ""),
+    ];
+    let expected = [Some("gemm"), Some("mine"), Some("a longer one"), Some("gemm"), None];
+    assert_eq!(names_of(&records), expected.map(|name| name.map(String::from)));
 }

@@ -1,0 +1,160 @@
+//! # Definition
+//! For each kernel name, how many of its runs took how long: a row is a range of durations in which at least one run lies.
+//! A range has the durations from `from_ns` up to, and without, `to_ns`. Ranges grow with what they hold: each power of
+//! two is cut into four equal ranges, below 4 ns every duration is a range of its own. The counts of a name's rows sum to
+//! its runs, and their totals to its time, as `kernels` has them.
+//!
+//! # Units
+//! Nanoseconds; counts of runs.
+//!
+//! # Source
+//! Kernels as the device's profiler recorded them. The kind says whether a kernel computes or communicates; a name that
+//! does both has rows for each.
+//!
+//! # Edge cases
+//! Ranges without a run have no row. Copies and fills are no kernels. For one step, the kernels launched on the host
+//! inside it; kernels without a known launch are then left out. The kernel with the longest total comes first, of each
+//! the shortest range.
+
+use crate::{Asked, Outcome, Selection, Table};
+use std::collections::BTreeMap;
+use stepscope_base::StringId;
+use stepscope_trace::{DeviceEventClass, Findings, Trace};
+
+/// The runs of a kernel that took about as long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelDurations {
+    /// The kernel's name.
+    pub name: String,
+    /// Whether it computes or communicates.
+    pub kind: DeviceEventClass,
+    /// The shortest duration of the range.
+    pub from_ns: i64,
+    /// The first duration beyond it.
+    pub to_ns: i64,
+    /// Runs that took so long.
+    pub count: i64,
+    /// Sum of their durations.
+    pub total_ns: i64,
+}
+
+/// Parts of each power of two, as a power of two.
+const PARTS_LOG2: u32 = 2;
+
+/// The range that a duration lies in.
+fn range_of(dur_ns: i64) -> (i64, i64) {
+    let dur_ns = dur_ns.max(0);
+    let width = match dur_ns.checked_ilog2() {
+        Some(log2) if log2 > PARTS_LOG2 => 1_i64 << (log2 - PARTS_LOG2),
+        _ => 1,
+    };
+    let from_ns = dur_ns / width * width;
+    (from_ns, from_ns.saturating_add(width))
+}
+
+/// Count and sum of durations, by where their range begins.
+type Ranges = BTreeMap<(i64, i64), (i64, i64)>;
+
+/// The ranges of every kernel asked for: the longest total first, then by name and kind; of each the shortest first.
+pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurations> {
+    let mut kernels: BTreeMap<(StringId, DeviceEventClass), (i64, Ranges)> = BTreeMap::new();
+    for event in selection.device_events(trace) {
+        if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
+            continue;
+        }
+        let dur_ns = trace.slices.dur_ns[event.slice.index()];
+        let (total_ns, ranges) = kernels.entry((trace.slices.name[event.slice.index()], event.class)).or_default();
+        *total_ns = total_ns.saturating_add(dur_ns);
+        let (count, sum_ns) = ranges.entry(range_of(dur_ns)).or_default();
+        (*count, *sum_ns) = (*count + 1, sum_ns.saturating_add(dur_ns));
+    }
+    let mut kernels: Vec<_> = kernels
+        .into_iter()
+        .map(|((name, kind), (total_ns, ranges))| (-total_ns, trace.strings.get(name), kind, ranges))
+        .collect();
+    kernels.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+    let rows = kernels.into_iter().flat_map(|(_, name, kind, ranges)| {
+        ranges.into_iter().map(move |((from_ns, to_ns), (count, total_ns))| KernelDurations {
+            name: name.to_string(),
+            kind,
+            from_ns,
+            to_ns,
+            count,
+            total_ns,
+        })
+    });
+    rows.collect()
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let Asked { trace, selection, .. } = *asked;
+    let rows = kernel_durations(trace, selection);
+    let table = Table::default()
+        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
+        .text("kind", rows.iter().map(|row| Some(row.kind.as_str())))
+        .ns("from_ns", rows.iter().map(|row| row.from_ns))
+        .ns("to_ns", rows.iter().map(|row| row.to_ns))
+        .count("count", rows.iter().map(|row| row.count))
+        .ns("total_ns", rows.iter().map(|row| row.total_ns));
+    let coverage = asked.coverage();
+    Outcome { table, coverage, findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::kernels;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    fn line(row: &KernelDurations) -> String {
+        format!("{} {}..{} x{} {}", row.name, row.from_ns, row.to_ns, row.count, row.total_ns)
+    }
+
+    #[test]
+    fn runs_that_took_about_as_long_are_one_row() {
+        let trace = drawn("rank 0 stream 7 A.AAA.A.HH.BBBBB.AAA");
+        let lines: Vec<String> = kernel_durations(&trace, &Selection::default()).iter().map(line).collect();
+        assert_eq!(lines, ["A 896..1024 x2 2000", "A 2560..3072 x2 6000", "B 4096..5120 x1 5000"]);
+    }
+
+    #[test]
+    fn a_step_has_the_kernels_launched_in_it() {
+        let trace = drawn("rank 0 step 0011\nrank 0 launch 1 A.B.\nrank 0 stream 7 ...ABC");
+        let selection = Selection { step: Some(1), ..Selection::default() };
+        let lines: Vec<String> = kernel_durations(&trace, &selection).iter().map(line).collect();
+        assert_eq!(lines, ["B 896..1024 x1 1000"]);
+    }
+
+    #[test]
+    fn ranges_follow_each_other_without_a_gap() {
+        let mut at_ns = 0;
+        while at_ns < i64::MAX {
+            let (from_ns, to_ns) = range_of(at_ns);
+            assert_eq!(from_ns, at_ns);
+            assert!(to_ns > from_ns && (from_ns < 8 || (to_ns - from_ns) * 4 <= from_ns), "{from_ns}..{to_ns}");
+            at_ns = to_ns;
+        }
+        assert_eq!(range_of(-5), (0, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn every_duration_lies_in_its_range(dur_ns in 0..=i64::MAX) {
+            let (from_ns, to_ns) = range_of(dur_ns);
+            prop_assert!(from_ns <= dur_ns && (dur_ns < to_ns || to_ns == i64::MAX));
+        }
+
+        #[test]
+        fn ranges_of_a_kernel_sum_to_it(rows in prop::collection::vec("[.ABN|]{1,40}", 1..4)) {
+            let text: String = rows.iter().enumerate().map(|(at, row)| format!("rank 0 stream {at} {row}\n")).collect();
+            let trace = drawn(&text);
+            let found = kernel_durations(&trace, &Selection::default());
+            for kernel in kernels(&trace, &Selection::default()) {
+                let of = found.iter().filter(|row| row.name == kernel.name && row.kind == kernel.kind);
+                let (count, total_ns) = of.fold((0, 0), |sum, row| (sum.0 + row.count, sum.1 + row.total_ns));
+                prop_assert_eq!((count, total_ns), (kernel.count, kernel.total_ns));
+            }
+        }
+    }
+}

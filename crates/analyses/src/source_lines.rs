@@ -1,0 +1,306 @@
+//! # Definition
+//! For each line of the program's source: the time of the operators that were called from it, on the host and in the
+//! device work that they launched. Total counts an operator for every line of its call stack, once a line; self for the
+//! innermost line only. An operator counts with its own time, without operators inside it, so that self times add up to
+//! the time of all operators. The count is of operators that lie in no other and were called from the line itself.
+//!
+//! # Units
+//! Nanoseconds; counts of operators; the line is a number in its file.
+//!
+//! # Source
+//! An operator's recorded call stack; without one, the calls of Python around it; without those, the stack of the operator
+//! around it. A node of the backward pass without any has the stack of its forward operator. Functions that have no file
+//! are passed over. Where stacks are made of calls, the line is that of the function, as their source tells no other.
+//!
+//! # Edge cases
+//! What has no stack stands in a row without file. For one step, operators that begin in it and device work launched in
+//! it. Device work without a known operator is left out.
+
+use crate::op_tree::{NONE, OpTree};
+use crate::windows::Windows;
+use crate::{Asked, Outcome, Selection, Table};
+use rustc_hash::FxHashMap;
+use stepscope_base::StringTable;
+use stepscope_trace::{Findings, FlowKind, Frame, SliceId, SliceKind, Trace};
+
+/// One line of the program's source.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SourceLine {
+    /// Its file; `None` for what has no stack.
+    pub file: Option<String>,
+    /// Its number.
+    pub line: Option<u32>,
+    /// The function that it is in.
+    pub function: Option<String>,
+    /// Operators called from it that lie in no other.
+    pub count: i64,
+    /// Time of operators called from it, or through it.
+    pub host_total_ns: i64,
+    /// Time of operators called from it.
+    pub host_self_ns: i64,
+    /// Time of the device work of operators called from it, or through it.
+    pub device_total_ns: i64,
+    /// Time of the device work of operators called from it.
+    pub device_self_ns: i64,
+}
+
+/// Lines by the time that operators and devices spend for them, the most first.
+pub fn source_lines(trace: &Trace, selection: &Selection) -> Vec<SourceLine> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<SourceLine> {
+    let (trace, tree) = (asked.trace, asked.op_tree());
+    let stacks = Stacks::of(trace, tree);
+    let is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
+    let mut rows = vec![SourceLine::default(); stacks.lines.len()];
+    for (row, line) in rows.iter_mut().zip(&stacks.lines) {
+        row.file = line.file.map(str::to_string);
+        row.line = line.line;
+        row.function = line.file.map(|_| line.function.to_string());
+    }
+    let mut own_ns: Vec<i64> = tree.slice.iter().map(|slice| trace.slices.dur_ns[slice.index()]).collect();
+    for op in (0..tree.len()).rev() {
+        let (dur_ns, parent) = (trace.slices.dur_ns[tree.slice[op].index()], tree.parent[op]);
+        if let Some(around_ns) = own_ns.get_mut(parent as usize) {
+            *around_ns -= dur_ns;
+        }
+        if is_asked[op] {
+            let lines = stacks.lines_of(op);
+            let own = &mut rows[lines[0] as usize];
+            own.count += i64::from(parent == NONE);
+            own.host_self_ns = own.host_self_ns.saturating_add(own_ns[op]);
+            add_to_all(&mut rows, lines, |row| &mut row.host_total_ns, own_ns[op]);
+        }
+    }
+    for event in asked.selection.device_events(trace) {
+        let Some(op) = tree.row(event.op) else { continue };
+        let (dur_ns, lines) = (trace.slices.dur_ns[event.slice.index()], stacks.lines_of(op as usize));
+        let own = &mut rows[lines[0] as usize];
+        own.device_self_ns = own.device_self_ns.saturating_add(dur_ns);
+        add_to_all(&mut rows, lines, |row| &mut row.device_total_ns, dur_ns);
+    }
+    rows.retain(|row| row.count != 0 || row.host_total_ns != 0 || row.device_total_ns != 0);
+    let order = |row: &SourceLine| row.host_total_ns.saturating_add(row.device_total_ns);
+    let place = |row: &SourceLine| (row.file.clone(), row.line, row.function.clone());
+    rows.sort_by(|a, b| order(b).cmp(&order(a)).then_with(|| place(a).cmp(&place(b))));
+    rows
+}
+
+fn add_to_all(rows: &mut [SourceLine], lines: &[u32], of: fn(&mut SourceLine) -> &mut i64, ns: i64) {
+    for line in lines {
+        let sum = of(&mut rows[*line as usize]);
+        *sum = sum.saturating_add(ns);
+    }
+}
+
+/// The lines of every operator's stack.
+struct Stacks<'a> {
+    /// Every line; the first is that of what has no stack.
+    lines: Vec<Frame<'a>>,
+    /// Distinct stacks: lines, innermost first, each once. The first is that of what has none.
+    stacks: Vec<Vec<u32>>,
+    of_op: Vec<u32>,
+    known_lines: FxHashMap<Frame<'a>, u32>,
+}
+
+const UNKNOWN: u32 = 0;
+
+impl<'a> Stacks<'a> {
+    fn of(trace: &'a Trace, tree: &OpTree) -> Self {
+        let nowhere = Frame { file: None, line: None, function: "" };
+        let mut stacks = Self {
+            lines: vec![nowhere],
+            stacks: vec![vec![UNKNOWN]],
+            of_op: vec![UNKNOWN; tree.len()],
+            known_lines: FxHashMap::default(),
+        };
+        stacks.read(trace, tree);
+        stacks.inherit(trace, tree);
+        stacks
+    }
+
+    /// The lines of an operator's stack, at least one.
+    fn lines_of(&self, op: usize) -> &[u32] {
+        &self.stacks[self.of_op[op] as usize]
+    }
+
+    /// Stacks that operators have themselves, or by the calls of Python around them.
+    fn read(&mut self, trace: &'a Trace, tree: &OpTree) {
+        let has_calls = trace.slices.kind.contains(&SliceKind::PythonFunction);
+        let (mut of_text, mut of_call) = (FxHashMap::default(), FxHashMap::default());
+        let mut infos = trace.ops.slice.iter().zip(&trace.ops.info).peekable();
+        for (op, slice) in tree.slice.iter().enumerate() {
+            while infos.next_if(|(of, _)| *of < slice).is_some() {}
+            let text = infos.next_if(|(of, _)| *of == slice).map_or(StringTable::EMPTY, |(_, info)| info.stack);
+            self.of_op[op] = if text != StringTable::EMPTY {
+                *of_text.entry(text).or_insert_with(|| self.add(Frame::of_stack(trace.strings.get(text))))
+            } else if has_calls {
+                let is_call = |id: &SliceId| trace.slices.kind(*id) == SliceKind::PythonFunction;
+                let calls = || trace.slices.with_ancestors(*slice).filter(is_call);
+                let frames = || calls().map(|call| Frame::parse(trace.slice_name(call)));
+                let innermost = calls().next();
+                innermost.map_or(UNKNOWN, |call| *of_call.entry(call).or_insert_with(|| self.add(frames())))
+            } else {
+                UNKNOWN
+            };
+        }
+    }
+
+    /// Operators without a stack have that of their forward operator, else of the operator around them.
+    fn inherit(&mut self, trace: &Trace, tree: &OpTree) {
+        let flows = trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward);
+        let forward: FxHashMap<SliceId, SliceId> = flows.map(|flow| (flow.to, flow.from)).collect();
+        // What is around an operator stands before it; forward operators keep what they have by themselves.
+        let own = self.of_op.clone();
+        for op in 0..tree.len() {
+            if self.of_op[op] != UNKNOWN {
+                continue;
+            }
+            let linked = forward.get(&tree.slice[op]).and_then(|from| tree.row(Some(*from)));
+            let linked =
+                linked.and_then(|from| tree.with_enclosing(from).map(|op| own[op as usize]).find(|of| *of != UNKNOWN));
+            let around = self.of_op.get(tree.parent[op] as usize).copied();
+            self.of_op[op] = linked.or(around).unwrap_or(UNKNOWN);
+        }
+    }
+
+    fn add(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> u32 {
+        let mut stack: Vec<u32> = Vec::new();
+        for frame in frames.filter(|frame| frame.file.is_some()) {
+            let lines = &mut self.lines;
+            let line = *self.known_lines.entry(frame).or_insert_with(|| {
+                lines.push(frame);
+                lines.len() as u32 - 1
+            });
+            // A function that calls itself counts once.
+            if !stack.contains(&line) {
+                stack.push(line);
+            }
+        }
+        if stack.is_empty() {
+            return UNKNOWN;
+        }
+        self.stacks.push(stack);
+        self.stacks.len() as u32 - 1
+    }
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
+    let table = Table::default()
+        .text("file", rows.iter().map(|row| row.file.as_deref()))
+        .count("line", rows.iter().map(|row| row.line.map(i64::from)))
+        .text("function", rows.iter().map(|row| row.function.as_deref()))
+        .count("count", rows.iter().map(|row| row.count))
+        .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
+        .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
+        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
+        .ns("device_self_ns", rows.iter().map(|row| row.device_self_ns));
+    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, OpInfo, Process, TraceBuilder, Track, TrackKind};
+
+    /// Ops as (name, start, end, stack) on one thread, each launching a kernel of 10 ns; links from forward to backward.
+    fn trace_of(ops: &[(&str, i64, i64, &str)], calls: &[(&str, i64, i64)], links: &[(usize, usize)]) -> Trace {
+        let mut builder = TraceBuilder::new("lines");
+        let process = builder.add_process(Process::default());
+        let device = builder.add_device(Device::default());
+        let thread = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+        let stream = builder.add_track(Track::new(TrackKind::Stream, process, "stream"));
+        for (name, start, end) in calls {
+            let name = builder.strings.intern(name);
+            builder.add_slice(thread, SliceKind::PythonFunction, name, *start, end - start);
+        }
+        let mut slices = Vec::new();
+        for (at, (name, start, end, stack)) in ops.iter().enumerate() {
+            let name = builder.strings.intern(name);
+            let slice = builder.add_slice(thread, SliceKind::Op, name, *start, end - start);
+            if !stack.is_empty() {
+                let stack = builder.strings.intern(stack);
+                builder.add_op(slice, OpInfo { stack, ..OpInfo::default() });
+            }
+            let launch = builder.add_slice(thread, SliceKind::Runtime, name, end - 1, 1);
+            let kernel = builder.add_slice(stream, SliceKind::Kernel, name, 1_000 + 20 * at as i64, 10);
+            builder.add_device_event(DeviceEvent::new(kernel, device, DeviceEventClass::Compute));
+            builder.add_launch_link(launch, kernel);
+            slices.push(slice);
+        }
+        for (from, to) in links {
+            let kind = FlowKind::ForwardBackward;
+            builder.add_flow(stepscope_trace::Flow { from: slices[*from], to: slices[*to], kind });
+        }
+        builder.finish()
+    }
+
+    fn lines(trace: &Trace) -> Vec<String> {
+        let line = |row: &SourceLine| {
+            let place = row.file.as_ref().map_or("–".to_string(), |file| format!("{file}:{}", row.line.unwrap_or(0)));
+            let numbers = [row.host_total_ns, row.host_self_ns, row.device_total_ns, row.device_self_ns];
+            format!("{place} x{} {numbers:?}", row.count)
+        };
+        source_lines(trace, &Selection::default()).iter().map(line).collect()
+    }
+
+    #[test]
+    fn an_operator_counts_for_every_line_of_its_stack() {
+        let trace = trace_of(
+            &[
+                ("linear", 0, 20, "m.py(3): forward;<built-in call>;t.py(9): main"),
+                ("addmm", 5, 15, ""),
+                ("loss", 30, 34, "t.py(10): main"),
+            ],
+            &[],
+            &[],
+        );
+        // The inner operator has the stack of the one around it.
+        let expected = ["m.py:3 x1 [20, 20, 20, 20]", "t.py:9 x1 [20, 0, 20, 0]", "t.py:10 x1 [4, 4, 10, 10]"];
+        let found = lines(&trace);
+        assert_eq!(found[0], expected[0]);
+        assert!(found.contains(&"t.py:9 x0 [20, 0, 20, 0]".to_string()), "{found:?}");
+        assert!(found.contains(&expected[2].to_string()), "{found:?}");
+    }
+
+    #[test]
+    fn a_backward_node_has_the_line_of_its_forward_operator() {
+        let trace = trace_of(
+            &[("mul", 0, 10, "m.py(3): forward"), ("MulBackward0", 20, 30, ""), ("mul", 22, 28, "")],
+            &[],
+            &[(0, 1)],
+        );
+        assert_eq!(lines(&trace), ["m.py:3 x2 [20, 20, 30, 30]"]);
+    }
+
+    #[test]
+    fn calls_of_python_are_stacks_and_what_has_none_is_told() {
+        let trace = trace_of(
+            &[("a", 2, 4, ""), ("b", 20, 25, "")],
+            &[("t.py(1): main", 0, 10), ("f.py(7): f", 1, 5), ("<built-in method a>", 2, 5)],
+            &[],
+        );
+        assert_eq!(lines(&trace), ["– x1 [5, 5, 10, 10]", "f.py:7 x1 [2, 2, 10, 10]", "t.py:1 x0 [2, 0, 10, 0]"]);
+    }
+
+    proptest! {
+        /// Whatever the stacks: nothing of the operators' time is lost, nor counted twice.
+        #[test]
+        fn own_times_add_up(ops in prop::collection::vec((0_i64..900, 1_i64..60, "(a.py\\([1-3]\\): f;?){0,3}"), 0..25)) {
+            let rows: Vec<(&str, i64, i64, &str)> = ops.iter().map(|(at, dur, stack)| ("op", *at, at + dur, stack.as_str())).collect();
+            let trace = trace_of(&rows, &[], &[]);
+            let found = source_lines(&trace, &Selection::default());
+            let host: i64 = crate::operators::operators(&trace, &Selection::default()).iter().map(|row| row.host_self_ns).sum();
+            let device: i64 = crate::operators::operators(&trace, &Selection::default()).iter().map(|row| row.device_self_ns).sum();
+            prop_assert_eq!(found.iter().map(|row| row.host_self_ns).sum::<i64>(), host);
+            prop_assert_eq!(found.iter().map(|row| row.device_self_ns).sum::<i64>(), device);
+            for row in &found {
+                prop_assert!(row.host_self_ns <= row.host_total_ns && row.host_total_ns <= host);
+                prop_assert!(row.device_self_ns <= row.device_total_ns && row.device_total_ns <= device);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What is written while it is read, against what is written of a trace.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use stepscope_capture::inputs::{Signature, pack};
+use stepscope_capture::layout::{
+    BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded,
+};
+use stepscope_engine::{Cut, Hidden, StreamedCut};
+use stepscope_export::{save_cut, save_window};
+
+const NAMES: [&str; 9] = [
+    "aten::mm",
+    "forward",
+    "Optimizer.step#SGD.step",
+    "ProfilerStep#4",
+    "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+    "Net:Net",
+    "Linear:Net.fc",
+    "train.py(3): main",
+    "name=allreduce",
+];
+const SEGMENT: usize = 4096;
+
+/// What a thread does next.
+#[derive(Clone, Debug)]
+enum Does {
+    /// Name, scope, sequence number and 1, forward thread, and the size of its only input.
+    Begin(u32, u8, u64, u64, Option<i64>),
+    End,
+    /// Begins so many ns before it is recorded.
+    Call(u32, u8, u64),
+    CallEnd,
+    Step(Option<i64>),
+    Mark(Option<i64>),
+    Memory {
+        bytes: i64,
+        is_host: bool,
+    },
+    Counter(i64),
+    Switch(bool),
+    Rare(Tag),
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    let op = (prop::sample::select(vec![0_u32, 1]), prop::sample::select(vec![0_u8, 0, 1]), 0_u64..4, 0_u64..3);
+    let label = prop::sample::select(vec![1_u32, 1, 1, 2, 3, 4]);
+    let call = (prop::sample::select(vec![5_u32, 6, 7]), prop::sample::select(vec![10_u8, 11, 12, 13]), 0_u64..3);
+    prop_oneof![
+        1000 => (op, prop::option::of(0_i64..3))
+            .prop_map(|((name, scope, number, forward), size)| Does::Begin(name, scope, number, forward, size)),
+        300 => (label, prop::option::weighted(0.1, 0_i64..3)).prop_map(|(name, size)| Does::Begin(name, 7, 0, 0, size)),
+        1250 => Just(Does::End),
+        40 => call.prop_map(|(name, scope, before)| Does::Call(name, scope, before)),
+        60 => Just(Does::CallEnd),
+        20 => prop::option::of(0_i64..3).prop_map(Does::Step),
+        50 => prop::option::of(0_i64..3).prop_map(Does::Mark),
+        100 => (-9_i64..9, any::<bool>()).prop_map(|(bytes, is_host)| Does::Memory { bytes, is_host }),
+        25 => (0_i64..9).prop_map(Does::Counter),
+        20 => any::<bool>().prop_map(Does::Switch),
+        20 => prop::sample::select(vec![Tag::Collective, Tag::OutOfMemory]).prop_map(Does::Rare),
+        2 => prop::sample::select(vec![Tag::EndOuter, Tag::CallsStop]).prop_map(Does::Rare),
+        1 => prop::sample::select(vec![Tag::EndElsewhere, Tag::BeginText]).prop_map(Does::Rare),
+    ]
+}
+
+/// One thread's doings; most of them take time.
+fn thread() -> impl Strategy<Value = Vec<(u64, Does)>> {
+    prop::collection::vec((prop_oneof![1 => 0_u64..2, 30 => 1_u64..20], does()), 0..120)
+}
+
+/// A capture in the making.
+struct Made {
+    bytes: Vec<u8>,
+    segment: Vec<u8>,
+    thread: Vec<u64>,
+    part: u64,
+}
+
+impl Made {
+    fn put(&mut self, ticks: u64, tag: Tag, words: &[u64]) {
+        if self.segment.len() + 8 + words.len() * 8 > SEGMENT - 64 {
+            self.next_segment(ticks);
+        }
+        self.segment.extend(first_word(ticks, tag).to_le_bytes());
+        self.segment.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    fn next_segment(&mut self, ticks: u64) {
+        self.end_segment();
+        let index = ((self.bytes.len() - HEADER_BYTES) / SEGMENT) as u64;
+        self.segment.extend((u64::from(SEGMENT_MAGIC) << 32 | index).to_le_bytes());
+        self.segment.resize(SEGMENT_HEADER_BYTES, 0);
+        let words = [self.thread[0] | self.part << 32, self.thread[1], self.thread[2]];
+        self.part += 1;
+        self.put(ticks + 5, Tag::Thread, &words);
+    }
+
+    fn end_segment(&mut self) {
+        if !self.segment.is_empty() {
+            self.segment.resize(SEGMENT, 0);
+            self.bytes.append(&mut self.segment);
+        }
+    }
+
+    fn text(&mut self, ticks: u64, tag: Tag, word: u64, text: &[u8]) {
+        let mut padded_text = text.to_vec();
+        padded_text.resize(padded(text.len()), 0);
+        let text = padded_text.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        let words: Vec<u64> = std::iter::once(word).chain(text).collect();
+        self.put(ticks, tag, &words);
+    }
+
+    fn record(&mut self, ticks: u64, does: &Does) {
+        match *does {
+            Does::Begin(name, scope, number, forward, size) => {
+                self.put(ticks, Tag::BeginBackward, &[BeginWord::pack(name, scope, number), forward]);
+                if let Some(size) = size {
+                    let mut signature = Signature::default();
+                    signature.tensor(6, &[size], None);
+                    let packed = pack(signature.words());
+                    self.text(ticks, Tag::InputsInPlace, packed.len() as u64, &packed);
+                }
+            }
+            Does::End => self.put(ticks, Tag::End, &[]),
+            Does::Call(name, scope, before) => {
+                self.put(ticks - before, Tag::Begin, &[BeginWord::pack(name, scope, 0)]);
+            }
+            Does::CallEnd => self.put(ticks, Tag::CallEnd, &[]),
+            Does::Step(Some(number)) => self.put(ticks, Tag::StepBegin, &[number as u64]),
+            Does::Step(None) => self.put(ticks, Tag::StepEnd, &[1]),
+            Does::Mark(Some(number)) => self.put(ticks, Tag::NumberedOptimizerStep, &[number as u64]),
+            Does::Mark(None) => self.put(ticks, Tag::OptimizerStep, &[]),
+            Does::Memory { bytes, is_host } => {
+                self.put(ticks, Tag::Memory, &[64 | u64::from(!is_host) << 48, bytes as u64, 1_000]);
+            }
+            Does::Counter(value) => self.put(ticks, Tag::Counter, &[1, value as u64]),
+            Does::Switch(is_on) => self.put(ticks, Tag::Window, &[u64::from(is_on), 0]),
+            Does::Rare(Tag::BeginText) => self.text(ticks, Tag::BeginText, 1, b"t"),
+            Does::Rare(Tag::EndElsewhere) => self.put(ticks, Tag::EndElsewhere, &[0, 1]),
+            Does::Rare(Tag::OutOfMemory) => self.put(ticks, Tag::OutOfMemory, &[7, 8, 9, 1]),
+            Does::Rare(Tag::Collective) => self.put(ticks, Tag::Collective, &[8, 3]),
+            Does::Rare(Tag::CallsStop) => self.put(ticks, Tag::CallsStop, &[]),
+            Does::Rare(tag) => self.put(ticks, tag, &[0]),
+        }
+    }
+}
+
+fn capture_bytes(threads: &[Vec<(u64, Does)>], has_schedule: bool) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[16..20].copy_from_slice(&(SEGMENT as u32).to_le_bytes());
+    bytes[96] = 1;
+    let mut made = Made { bytes, segment: Vec::new(), thread: Vec::new(), part: 0 };
+    for (ordinal, does) in threads.iter().enumerate() {
+        made.thread = vec![ordinal as u64, 100 + ordinal as u64, 1 + ordinal as u64];
+        made.part = 0;
+        let mut ticks = 100;
+        made.next_segment(ticks);
+        if ordinal == 0 {
+            for (id, name) in (0_u64..).zip(NAMES) {
+                made.text(ticks, Tag::Name, id | (name.len() as u64) << 32, name.as_bytes());
+            }
+            if has_schedule {
+                made.text(ticks, Tag::Fact, 8 | 4 << 32, b"schedulesome");
+            }
+        }
+        for (after, does) in does {
+            ticks += after;
+            made.record(ticks, does);
+        }
+        made.put(9_000, Tag::Clock, &[9_000, 0]);
+        made.end_segment();
+    }
+    made.bytes
+}
+
+fn cut() -> impl Strategy<Value = Cut> {
+    let spans = prop_oneof![
+        Just(vec![Range { start: 0, end: 4_000 }]),
+        Just(vec![Range { start: 0, end: 10_000 }]),
+        (0_i64..900, 0_i64..900, 0_i64..100, 0_i64..500).prop_map(|(start, len, gap, more)| {
+            vec![start..start + len, start + len + gap..start + len + gap + more]
+        }),
+        Just(vec![]),
+    ];
+    let thread = prop::option::of(100_u64..103);
+    let hides = prop::collection::vec(prop::bool::weighted(0.1), 4);
+    (spans, thread, hides).prop_map(|(spans, thread, hides)| Cut {
+        spans,
+        thread,
+        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: hides[3], ..Hidden::default() },
+    })
+}
+
+/// The rows of a document, allocations last in their order, with what numbers modules numbered anew; and all else.
+fn told(bytes: &[u8]) -> (Vec<Value>, Value) {
+    let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
+    let rows = document["traceEvents"].take();
+    let Value::Array(mut rows) = rows else { panic!("a list") };
+    let mut modules: HashMap<i64, usize> = HashMap::new();
+    for row in &mut rows {
+        if let Some(id) = row.pointer_mut("/args/Python module id") {
+            let next = modules.len();
+            *id = (*modules.entry(id.as_i64().unwrap()).or_insert(next)).into();
+        }
+    }
+    let is_allocation = |row: &Value| matches!(row["name"].as_str(), Some("[memory]" | "[OutOfMemory]"));
+    let (mut allocations, mut others): (Vec<Value>, Vec<Value>) = rows.into_iter().partition(is_allocation);
+    allocations.sort_by_key(Value::to_string);
+    others.append(&mut allocations);
+    (others, document)
+}
+
+/// How many cases were written while they were read, with at least one slice, and how many needed a trace.
+static STREAMED: AtomicU32 = AtomicU32::new(0);
+static WHOLE: AtomicU32 = AtomicU32::new(0);
+
+fn check(threads: &[Vec<(u64, Does)>], has_schedule: bool, cut: &Cut) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("1.capture");
+    std::fs::write(&path, capture_bytes(threads, has_schedule)).unwrap();
+    let [streamed, whole] = ["streamed.json", "whole.json"].map(|name| folder.path().join(name));
+    let is_told = StreamedCut::open(&path, cut).is_some_and(|cut| save_cut(&cut, &streamed, false).unwrap());
+    if !is_told {
+        WHOLE.fetch_add(1, Ordering::Relaxed);
+        prop_assert!(!streamed.exists(), "nothing is left of a try");
+        return Ok(());
+    }
+    let (trace, window) = stepscope_engine::open_window(&path, cut).unwrap();
+    save_window(&trace, window, &whole, false).unwrap();
+    let [streamed, whole] = [streamed, whole].map(|path| std::fs::read(path).unwrap());
+    STREAMED.fetch_add(u32::from(!trace.slices.is_empty()), Ordering::Relaxed);
+    prop_assert_eq!(told(&streamed), told(&whole));
+    Ok(())
+}
+
+#[test]
+fn what_is_written_while_it_is_read_is_what_a_trace_says() {
+    let cases = (prop::collection::vec(thread(), 1..4), any::<bool>(), cut());
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
+    runner.run(&cases, |(threads, has_schedule, cut)| check(&threads, has_schedule, &cut)).unwrap();
+    let (streamed, whole) = (STREAMED.load(Ordering::Relaxed), WHOLE.load(Ordering::Relaxed));
+    assert!(streamed > 500 && whole > 100, "{streamed} written while read, {whole} needed a trace");
+}
+
+/// More between begin and end than is waited for.
+#[test]
+fn long_ranges_stand_where_they_began() {
+    let begin = |name| Does::Begin(name, 0, 1, 0, Some(2));
+    let one = [(1, begin(0)), (3, Does::End)];
+    let many: Vec<(u64, Does)> = std::iter::repeat_n(one, 1_500).flatten().collect();
+    let doing = [vec![(1, Does::Call(7, 10, 0)), (1, begin(1)), (2, Does::Begin(1, 7, 0, 0, None))], many.clone()];
+    let doing = [doing.concat(), vec![(2, Does::End)], many, vec![(2, Does::End), (1, Does::CallEnd)]].concat();
+    let cut = Cut { spans: vec![Range { start: 0, end: 20_000 }], ..Cut::default() };
+    let before = STREAMED.load(Ordering::Relaxed);
+    check(&[doing], false, &cut).unwrap();
+    assert!(STREAMED.load(Ordering::Relaxed) > before);
+}

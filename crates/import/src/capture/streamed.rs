@@ -1,0 +1,392 @@
+//! A part of a capture as rows of a trace, in the order in which [`open_cut`](super::open_cut) has them, and without
+//! holding them.
+//!
+//! ```text
+//! capture ─┬─▶ frame   each thread is heard once, for what must be known before its rows: a trace of few rows, made
+//!          │           as any other, with processes, threads, facts, steps, counters
+//!          └─▶ rows    each thread is heard again: whole slices by start, each in its lane
+//! ```
+//!
+//! What is read so is decided in [`StreamedCut::open`] and [`StreamedCapture::open`]: all but rings, damaged files, parts
+//! that captures have become, names that stand in their records, ranges that end on another thread, work of devices, and
+//! what was open where the recording ends. While rows are given, operators that overlap, very many slices that do, and
+//! records far from their places turn out to need a trace.
+
+mod frame;
+mod in_order;
+
+use super::collectives::describe;
+use super::{
+    ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory, place_ns,
+    torch_session, used_threads, window_of,
+};
+use frame::Frame;
+use in_order::InOrder;
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use stepscope_base::{Span, StringId, StringTable};
+use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
+use stepscope_run::{Cut, ExactCut, ThreadShown};
+use stepscope_trace::{
+    Collective, DeviceId, Lanes, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
+};
+
+/// Slices beside the first lanes of a thread that are kept until their turn comes.
+const MOST_ASIDE: usize = 1 << 16;
+
+/// A slice, as a trace would have it.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamedSlice<'a> {
+    /// What it is.
+    pub kind: SliceKind,
+    /// Tells its name from those of other slices of its kind.
+    pub name: StringId,
+    /// Its name.
+    pub text: &'a str,
+    /// Start, ns since the start of the trace.
+    pub start_ns: i64,
+    /// Duration, ns.
+    pub dur_ns: i64,
+    /// True when its end was not recorded.
+    pub is_unfinished: bool,
+    /// What is known of it as an op.
+    pub op: Option<OpInfo>,
+    /// The collective that it is; the row's own slice means nothing.
+    pub collective: Option<Collective>,
+}
+
+/// What is given rows.
+pub trait Rows {
+    /// The slices of a lane follow.
+    fn begin_lane(&mut self, track: TrackId);
+    /// The next slice of the lane: lanes are in the order of a trace's tracks, slices in that of its rows.
+    ///
+    /// # Errors
+    /// When nothing more is wanted.
+    fn slice(&mut self, slice: &StreamedSlice<'_>) -> io::Result<()>;
+    /// An allocation, a free, or one that failed. Those of a thread come by time, among its slices.
+    ///
+    /// # Errors
+    /// When nothing more is wanted.
+    fn memory(&mut self, event: &MemoryEvent, is_out_of_memory: bool) -> io::Result<()>;
+}
+
+/// A part of a capture.
+#[derive(Debug)]
+pub struct StreamedCut {
+    capture: StreamedCapture,
+    exact: ExactCut,
+    frame: Trace,
+    /// Threads that have rows, with their tracks.
+    threads: Vec<(ThreadSurvey, TrackId)>,
+    /// The capture of the frame, cut.
+    kept: Capture,
+    names: Vec<(StringId, SliceKind)>,
+    of_ops: OfOps,
+    /// By the id of the name that describes them.
+    collectives: HashMap<u32, Collective>,
+    devices: HashMap<i64, DeviceId>,
+    /// What turns times of the capture into those of the trace.
+    offset_ns: i64,
+}
+
+impl StreamedCut {
+    /// The part of the capture at `raw` that `cut` asks for; `None` when only a whole trace tells.
+    pub fn open(raw: &Path, cut: &Cut) -> Option<Self> {
+        let mut capture = StreamedCapture::open(raw).ok()??;
+        let exact = cut.exact(&capture.windows());
+        let times = exact.times()?;
+        if capture.has_ends_elsewhere(&(times.start..i64::MAX)) {
+            return None;
+        }
+        let mut kept = capture.take_capture();
+        if kept.facts.iter().any(|(key, _)| key.starts_with(torch_session::FACT)) {
+            return None;
+        }
+        let has_calls = !cut.hides.calls;
+        // Calls that were open when a span began are around what is in it.
+        let times = Range { start: if has_calls { i64::MIN } else { times.start }, ..times };
+        let mut frame = Frame::new(&exact, &kept, cut.framework_ids(&kept.threads));
+        let mut surveys = Vec::new();
+        for (thread, shown) in (0..).zip(cut.threads_shown(&kept.threads)) {
+            let times = match shown {
+                ThreadShown::Yes => times.clone(),
+                // Whether it ever ran a backward pass for the thread that is asked for.
+                ThreadShown::IfBackward => Range { start: i64::MIN, end: i64::MAX },
+                ThreadShown::No => continue,
+            };
+            frame.begin_thread(thread);
+            surveys.push((thread, capture.survey(thread, &times, has_calls, &mut frame).ok()??));
+        }
+        frame.finish_into(&mut kept);
+        cut.apply(&mut kept);
+        // Another thread may have ended a step, and nobody knows for sure when the process was last seen.
+        let is_unclear = kept.steps.iter().any(|step| step.is_unfinished) && kept.threads.len() > 1;
+        if is_unclear || (frame.has_unfinished() && capture.lived_until_ns() < exact.end_ns()) {
+            return None;
+        }
+        Some(Self::new(raw, capture, exact, kept, surveys))
+    }
+
+    fn new(
+        raw: &Path,
+        capture: StreamedCapture,
+        exact: ExactCut,
+        kept: Capture,
+        mut surveys: Vec<(u32, ThreadSurvey)>,
+    ) -> Self {
+        let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
+        builder.sources.push(raw.display().to_string());
+        builder.clock_zero_unix_ns = Some(0);
+        add_all(&[&kept], &mut builder);
+        let names = intern_names(&kept, &mut builder);
+        let of_ops = OfOps::of(&kept, &mut builder);
+        let described = kept.events.iter().filter_map(|event| Some(event.collective?.description));
+        let described = described.map(|id| (id, describe(&kept.names[id as usize], &mut builder.strings)));
+        let collectives = described.collect();
+        let unix_offset_ns = host_offsets(&[&kept])[&kept.process.boot_id];
+        let mut frame = builder.finish();
+        // They are among the rows.
+        frame.memory.clear();
+        frame.out_of_memory.clear();
+        frame.flows.clear();
+        let devices = frame.devices.iter().enumerate();
+        let devices = devices.map(|(at, device)| (device.ordinal, DeviceId::from_index(at))).collect();
+        let used = used_threads(&kept);
+        surveys.retain(|(thread, _)| used.contains(thread));
+        let tracks = frame.tracks.iter().enumerate();
+        let threads = tracks.filter(|(_, track)| track.kind == TrackKind::Thread && track.lane == 0);
+        let tracks: HashMap<u32, TrackId> =
+            used.iter().copied().zip(threads.map(|(at, _)| TrackId::from_index(at))).collect();
+        let threads = surveys.into_iter().map(|(thread, survey)| (survey, tracks[&thread])).collect();
+        let offset_ns = unix_offset_ns.saturating_sub(frame.start_unix_ns.unwrap_or(0));
+        Self { capture, exact, frame, threads, kept, names, of_ops, collectives, devices, offset_ns }
+    }
+
+    /// The trace, but for slices, memory and arrows.
+    pub fn frame(&self) -> &Trace {
+        &self.frame
+    }
+
+    /// The same, to say what a reader cannot know.
+    pub fn frame_mut(&mut self) -> &mut Trace {
+        &mut self.frame
+    }
+
+    /// When it was recorded, in times of the trace.
+    pub fn window(&self) -> Option<Span> {
+        window_of(&self.exact, self.kept.unix_offset_ns, &self.frame)
+    }
+
+    /// Gives `rows` everything. False when only a whole trace tells: what was given then means nothing.
+    ///
+    /// # Errors
+    /// What `rows` says.
+    pub fn give(&self, rows: &mut impl Rows) -> io::Result<bool> {
+        let mut modules = ModuleNames::new(&self.kept.names);
+        let mut module_texts = StringTable::default();
+        for (survey, track) in &self.threads {
+            rows.begin_lane(*track);
+            let mut thread = ThreadRows {
+                cut: self,
+                track: *track,
+                steps: self.steps_of(survey.thread()).into_iter().rev().collect(),
+                in_order: InOrder::default(),
+                lanes: Lanes::default(),
+                aside: Vec::new(),
+                modules: &mut modules,
+                module_texts: &mut module_texts,
+                rows: &mut *rows,
+                trouble: Trouble::None,
+            };
+            // What cannot be read now is told when all of it is read.
+            let is_told = self.capture.replay(survey, &mut thread).unwrap_or(false);
+            thread.finish();
+            match thread.trouble {
+                Trouble::Failed(error) => return Err(error),
+                Trouble::GaveUp => return Ok(false),
+                Trouble::None if !is_told => return Ok(false),
+                Trouble::None => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// The steps of a thread, by start and longest first.
+    fn steps_of(&self, thread: u32) -> Vec<StepRange> {
+        let steps = self.kept.steps.iter().filter(|step| step.thread == thread);
+        let mut steps: Vec<StepRange> = steps.copied().collect();
+        steps.sort_by_key(|step| (step.start_ns, std::cmp::Reverse(step.end_ns)));
+        steps
+    }
+
+    /// Start and duration in the trace.
+    #[inline]
+    fn place(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
+        let start_ns = place_ns(start_ns, self.offset_ns);
+        (start_ns, place_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
+    }
+}
+
+/// Why no more rows are given.
+enum Trouble {
+    None,
+    GaveUp,
+    Failed(io::Error),
+}
+
+/// One thread, while it is heard.
+struct ThreadRows<'a, 'r, R> {
+    cut: &'a StreamedCut,
+    track: TrackId,
+    /// Labelled steps that have not been given yet, the next one last.
+    steps: Vec<StepRange>,
+    in_order: InOrder,
+    lanes: Lanes,
+    /// Slices of other lanes than the first, with their lane.
+    aside: Vec<(usize, OwnSlice)>,
+    modules: &'r mut ModuleNames<'a>,
+    module_texts: &'r mut StringTable,
+    rows: &'r mut R,
+    trouble: Trouble,
+}
+
+/// A slice that waits for its turn, and its name where that is not one of the capture's.
+struct OwnSlice {
+    slice: StreamedSlice<'static>,
+    text: String,
+}
+
+impl<R: Rows> ThreadRows<'_, '_, R> {
+    fn finish(&mut self) {
+        while let Some(event) = self.in_order.pop_any() {
+            self.add(&event);
+        }
+        self.add_steps_before(None);
+        self.aside.sort_by_key(|(lane, _)| *lane);
+        let aside = std::mem::take(&mut self.aside);
+        for lane in aside.chunk_by(|a, b| a.0 == b.0) {
+            self.rows.begin_lane(self.track);
+            for (_, OwnSlice { slice, text }) in lane {
+                self.give(&StreamedSlice { text, ..*slice });
+            }
+        }
+        if self.in_order.has_given_up() && matches!(self.trouble, Trouble::None) {
+            self.trouble = Trouble::GaveUp;
+        }
+    }
+
+    /// Adds the next event of the thread.
+    #[inline]
+    fn add(&mut self, event: &Event) {
+        self.add_steps_before(Some(event));
+        let cut = self.cut;
+        let (start_ns, dur_ns) = cut.place(event.start_ns, event.end_ns);
+        let (mut name, label) = cut.names[event.name as usize];
+        let mut text = cut.kept.names[event.name as usize].as_str();
+        let called = kind_of_call(event.scope);
+        let kind = called.unwrap_or_else(|| kind_of_event(event, label, &cut.kept.steps));
+        let module;
+        if kind == SliceKind::Module {
+            name = self.modules.name(event, self.module_texts);
+            module = self.module_texts.get(name).to_string();
+            text = &module;
+        }
+        let is_op = called.is_none() && (kind == SliceKind::Op || event.inputs.is_some());
+        let collective = event.collective.filter(|_| called.is_none()).and_then(|said| {
+            let described = *cut.collectives.get(&said.description)?;
+            Some(Collective { sequence_number: said.sequence_number, ..described })
+        });
+        self.place_slice(&StreamedSlice {
+            kind,
+            name,
+            text,
+            start_ns,
+            dur_ns,
+            is_unfinished: event.is_unfinished,
+            op: is_op.then(|| cut.of_ops.info(event)),
+            collective,
+        });
+    }
+
+    #[inline]
+    fn add_steps_before(&mut self, event: Option<&Event>) {
+        while let Some(step) = self.steps.last() {
+            let is_before = |event: &Event| (step.start_ns, event.end_ns) < (event.start_ns, step.end_ns);
+            if !event.is_none_or(is_before) {
+                return;
+            }
+            let step = *step;
+            self.steps.pop();
+            let (start_ns, dur_ns) = self.cut.place(step.start_ns, step.end_ns);
+            let text = format!("ProfilerStep#{}", step.number);
+            // The frame has the same step.
+            let name = self.cut.frame.strings.find(&text).unwrap_or(StringTable::EMPTY);
+            let (kind, is_unfinished) = (SliceKind::Step, step.is_unfinished);
+            let (op, collective) = (None, None);
+            let text = text.as_str();
+            self.place_slice(&StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective });
+        }
+    }
+
+    /// Gives a slice, or keeps it for the turn of its lane.
+    #[inline]
+    fn place_slice(&mut self, slice: &StreamedSlice<'_>) {
+        match self.lanes.place(slice.start_ns, slice.start_ns + slice.dur_ns) {
+            0 => self.give(slice),
+            lane => {
+                // Where arrows of ops end depends on all lanes.
+                if slice.kind == SliceKind::Op || self.aside.len() >= MOST_ASIDE {
+                    self.trouble = Trouble::GaveUp;
+                    return;
+                }
+                let text = slice.text.to_string();
+                self.aside.push((lane, OwnSlice { slice: StreamedSlice { text: "", ..*slice }, text }));
+            }
+        }
+    }
+
+    #[inline]
+    fn give(&mut self, slice: &StreamedSlice<'_>) {
+        if let Trouble::None = self.trouble
+            && let Err(error) = self.rows.slice(slice)
+        {
+            self.trouble = Trouble::Failed(error);
+        }
+    }
+}
+
+impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
+    #[inline]
+    fn range(&mut self, event: &Event) {
+        let Some(span) = self.cut.exact.of_event(event) else { return };
+        self.in_order.push(event, span);
+        if let Some(event) = self.in_order.pop() {
+            self.add(&event);
+        }
+    }
+
+    fn memory(&mut self, event: &stepscope_capture::MemoryEvent) {
+        if !self.cut.exact.contains(event.time_ns) {
+            return;
+        }
+        let ordinal = (event.device_type != memory::HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
+        let seen = MemoryEvent {
+            time_ns: self.cut.place(event.time_ns, event.time_ns).0,
+            track: self.track,
+            device: ordinal.and_then(|ordinal| self.cut.devices.get(&ordinal)).copied(),
+            address: event.address.unwrap_or(0),
+            bytes: event.bytes,
+            allocated_bytes: event.allocated_bytes,
+            reserved_bytes: event.reserved_bytes,
+            op: None,
+        };
+        if let Trouble::None = self.trouble
+            && let Err(error) = self.rows.memory(&seen, event.is_out_of_memory())
+        {
+            self.trouble = Trouble::Failed(error);
+        }
+    }
+}

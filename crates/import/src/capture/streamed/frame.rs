@@ -1,0 +1,139 @@
+//! What of a capture's threads must be known before their rows: the few events that steps, the begin of the trace and the
+//! list of threads depend on.
+
+use super::super::{USER_SCOPE, kind_of_label};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
+use stepscope_run::{BACKWARD_SCOPE, ExactCut};
+use stepscope_trace::SliceKind;
+
+/// The listener that picks them.
+pub(super) struct Frame<'a> {
+    exact: &'a ExactCut,
+    /// By name: labels of steps, of waits for data, of optimizers.
+    is_of_steps: Vec<bool>,
+    /// The framework's ids of the thread that is asked for.
+    asked: Vec<u64>,
+    thread: u32,
+    /// The first event of the thread in each span.
+    first: Vec<Option<Event>>,
+    first_op: Option<Event>,
+    has_backward: bool,
+    events: Vec<Event>,
+    steps: Vec<StepRange>,
+    marks: Vec<Mark>,
+    /// The first of each thread, device and kind.
+    memory: HashMap<(u32, u8, Option<u8>, bool), MemoryEvent>,
+    /// Descriptions of collectives that were met, each on a thread.
+    described: HashSet<(u32, u32)>,
+    has_unfinished: bool,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(exact: &'a ExactCut, capture: &Capture, asked: Vec<u64>) -> Self {
+        let is_of_steps = |name: &String| kind_of_label(name) != SliceKind::Annotation;
+        Self {
+            exact,
+            is_of_steps: capture.names.iter().map(is_of_steps).collect(),
+            asked,
+            thread: 0,
+            first: Vec::new(),
+            first_op: None,
+            has_backward: false,
+            events: Vec::new(),
+            steps: Vec::new(),
+            marks: Vec::new(),
+            memory: HashMap::new(),
+            described: HashSet::new(),
+            has_unfinished: false,
+        }
+    }
+
+    /// True when the end of something that is asked for was not recorded.
+    pub(super) fn has_unfinished(&self) -> bool {
+        self.has_unfinished
+    }
+
+    /// What is heard from here on is of this thread.
+    pub(super) fn begin_thread(&mut self, thread: u32) {
+        self.events.extend(self.first.drain(..).flatten());
+        self.events.extend(self.first_op.take());
+        (self.thread, self.has_backward) = (thread, false);
+    }
+
+    /// Puts what was picked where a capture has it.
+    pub(super) fn finish_into(&mut self, capture: &mut Capture) {
+        self.begin_thread(0);
+        let key = |event: &Event| (event.thread, event.start_ns, Reverse(event.end_ns));
+        self.events.sort_by_key(key);
+        // One may be the first op, and the first event at all.
+        self.events.dedup();
+        capture.events = std::mem::take(&mut self.events);
+        self.steps.sort_by_key(|step| (step.start_ns, step.number));
+        capture.steps = std::mem::take(&mut self.steps);
+        self.marks.sort_by_key(|mark| mark.time_ns);
+        capture.optimizer_steps = std::mem::take(&mut self.marks);
+        capture.memory = self.memory.values().copied().collect();
+        capture.memory.sort_by_key(|event| (event.thread, event.time_ns, event.device_type, event.device_index));
+    }
+}
+
+/// Puts `event` in the place of one that starts later.
+#[inline]
+fn keep_first(first: &mut Option<Event>, event: &Event) {
+    if first.is_none_or(|first| event.start_ns < first.start_ns) {
+        *first = Some(*event);
+    }
+}
+
+impl Ranges for Frame<'_> {
+    #[inline]
+    fn range(&mut self, event: &Event) {
+        if event.scope == BACKWARD_SCOPE && !self.has_backward {
+            let is_asked = event.forward_thread.is_some_and(|thread| self.asked.contains(&thread));
+            if is_asked {
+                self.has_backward = true;
+                self.events.push(*event);
+            }
+        }
+        let Some((start_ns, _)) = self.exact.of_event(event) else { return };
+        self.has_unfinished |= event.is_unfinished;
+        let span = self.exact.span_of(start_ns).unwrap_or(0);
+        if self.first.len() <= span {
+            self.first.resize(span + 1, None);
+        }
+        keep_first(&mut self.first[span], event);
+        match event.scope {
+            USER_SCOPE if self.is_of_steps[event.name as usize] => self.events.push(*event),
+            USER_SCOPE => {}
+            of if scope::is_call(of) => {}
+            _ => keep_first(&mut self.first_op, event),
+        }
+        if let Some(said) = event.collective
+            && self.described.insert((self.thread, said.description))
+        {
+            self.events.push(*event);
+        }
+    }
+
+    fn memory(&mut self, event: &MemoryEvent) {
+        if self.exact.contains(event.time_ns) {
+            let key = (event.thread, event.device_type, event.device_index, event.is_out_of_memory());
+            let first = self.memory.entry(key).or_insert(*event);
+            if event.time_ns < first.time_ns {
+                *first = *event;
+            }
+        }
+    }
+
+    fn step(&mut self, step: &StepRange) {
+        self.has_unfinished |= step.is_unfinished && self.exact.contains(step.start_ns);
+        self.steps.push(*step);
+    }
+
+    fn mark(&mut self, mark: &Mark) {
+        self.marks.push(*mark);
+    }
+}

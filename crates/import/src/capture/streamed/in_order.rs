@@ -1,0 +1,56 @@
+//! Events from nearly the order of their starts to just that, and of those that start together the longest first.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use stepscope_capture::Event;
+
+/// So many events may stand between an event's place and where it was recorded. Calls are recorded late, but before
+/// anything that lies in them.
+const NEAR: usize = 64;
+
+/// Start and end of what is asked for, and of all of it.
+type Key = (i64, Reverse<i64>, i64, Reverse<i64>);
+
+/// Events that may still be overtaken.
+#[derive(Default, Debug)]
+pub(super) struct InOrder {
+    waiting: VecDeque<(Key, Event)>,
+    last: Option<Key>,
+    has_given_up: bool,
+}
+
+impl InOrder {
+    /// True when an event came too late for its place.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
+    /// Takes in an event, of which `span` is asked for.
+    #[inline]
+    pub(super) fn push(&mut self, event: &Event, (start_ns, end_ns): (i64, i64)) {
+        let key = (start_ns, Reverse(end_ns), event.start_ns, Reverse(event.end_ns));
+        let event = Event { start_ns, end_ns, ..*event };
+        match self.waiting.back() {
+            Some((last, _)) if *last > key => {
+                let place = self.waiting.partition_point(|(before, _)| *before <= key);
+                self.waiting.insert(place, (key, event));
+            }
+            _ => self.waiting.push_back((key, event)),
+        }
+        self.has_given_up |= self.last.is_some_and(|last| key < last);
+    }
+
+    /// The next event, when nothing that is near can come before it.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        if self.waiting.len() > NEAR { self.pop_any() } else { None }
+    }
+
+    /// The next event, when nothing comes any more.
+    #[inline]
+    pub(super) fn pop_any(&mut self) -> Option<Event> {
+        let (key, event) = self.waiting.pop_front()?;
+        self.last = Some(key);
+        Some(event)
+    }
+}

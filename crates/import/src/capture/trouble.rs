@@ -1,0 +1,50 @@
+//! What went wrong while a process was recorded.
+
+use super::{device, fact, memory, window};
+use stepscope_capture::{Capture, State};
+use stepscope_trace::{FindingCode, TraceBuilder};
+
+/// Turns what went wrong while recording into findings.
+pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
+    let findings = &mut builder.findings;
+    let who = || format!("{} (pid {})", fact(capture, "process_name").unwrap_or("process"), capture.process.pid);
+    match capture.state {
+        State::Closed => {}
+        State::Running => findings.add(FindingCode::ProcessRunning, who),
+        State::Killed => findings.add(FindingCode::ProcessKilled, who),
+    }
+    window::report(capture, &who, findings);
+    if capture.dropped > 0 {
+        findings.add(FindingCode::DroppedRecords, || format!("{}: {}", who(), capture.dropped));
+        findings.add_count(FindingCode::DroppedRecords, capture.dropped - 1);
+    }
+    if capture.is_disk_full {
+        findings.add(FindingCode::DiskFull, who);
+    }
+    for damage in &capture.damaged {
+        findings.add(FindingCode::DamagedSegment, || format!("{}: {damage}", who()));
+    }
+    if let Some(reason) = fact(capture, "hook_refused") {
+        findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
+    }
+    if let Some(reason) = fact(capture, "stacks_refused") {
+        findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
+    }
+    if let Some(reason) = fact(capture, "inputs_refused") {
+        findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
+    }
+    memory::report(capture, &who, findings);
+    device::report(capture, &who, findings);
+    if let Some(reason) = fact(capture, "collectives_refused") {
+        findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
+    }
+    for option in
+        fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
+    {
+        findings.add(FindingCode::OptionNotRecorded, || option.to_string());
+    }
+    let is_unfinished = capture.events.iter().filter(|event| event.is_unfinished);
+    for event in is_unfinished {
+        findings.add(FindingCode::UnfinishedSlices, || format!("{} in {}", capture.names[event.name as usize], who()));
+    }
+}

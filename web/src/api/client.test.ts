@@ -1,0 +1,45 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { ApiError, ask } from "./client";
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+const answer = (status: number, body: unknown) => new Response(JSON.stringify(body), { status });
+const loading = () => answer(409, { error: { what: "the run is still being read" } });
+
+test("what is still being read is asked for again", async () => {
+  vi.useFakeTimers();
+  const answers = [loading(), loading(), new Response("[9007199254740993]")];
+  vi.stubGlobal("fetch", async () => answers.shift());
+  const asked = ask("api/runs/0");
+  await vi.runAllTimersAsync();
+  expect(await asked).toEqual([9007199254740993n]);
+  expect(answers.length).toBe(0);
+});
+
+test("waiting ends when nobody wants the answer any more", async () => {
+  const abort = new AbortController();
+  let times = 0;
+  vi.stubGlobal("fetch", async () => {
+    times++;
+    return loading();
+  });
+  const asked = ask("api/runs/0", abort.signal);
+  await vi.waitFor(() => expect(times).toBe(1));
+  await new Promise((resolve) => setTimeout(resolve));
+  abort.abort(new Error("enough"));
+  await expect(asked).rejects.toThrow("enough");
+  expect(times).toBe(1);
+});
+
+test("errors are the server's words; what comes from elsewhere has its status", async () => {
+  const body = { what: "no such step", where: "step 9", hint: "there are 0 to 5" };
+  vi.stubGlobal("fetch", async () => answer(404, { error: body }));
+  await expect(ask("a")).rejects.toMatchObject({ body, status: 404 });
+  vi.stubGlobal("fetch", async () => new Response("<html>Bad gateway</html>", { status: 502 }));
+  await expect(ask("api/x")).rejects.toMatchObject({ body: { what: "the server answered 502", where: "api/x" } });
+  vi.stubGlobal("fetch", async () => Promise.reject(new TypeError("failed to fetch")));
+  await expect(ask("a")).rejects.toThrow(ApiError);
+});

@@ -1,0 +1,174 @@
+// The answers of the HTTP interface, as docs/http-api.md describes them.
+
+/** A number as the server said it; see `parseExact`. */
+export type Num = number | bigint;
+
+/** One value of a result; `null` is "not known". */
+export type Cell = string | Num | boolean | null;
+
+export type Unit = "text" | "count" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag";
+
+export interface RunSummary {
+  readonly id: number;
+  readonly name: string;
+  readonly path: string;
+  /** `waiting` for somebody to ask for it. */
+  readonly state: "waiting" | "loading" | "ready" | "failed";
+  readonly progress: { readonly done_bytes: Num; readonly total_bytes: Num | null } | null;
+  readonly error: ErrorBody | null;
+  readonly version: number | null;
+  readonly is_live: boolean;
+}
+
+export interface ErrorBody {
+  readonly what: string;
+  readonly where?: string | null;
+  readonly hint?: string | null;
+}
+
+export interface StepOfRun {
+  readonly rank: number;
+  readonly number: Num;
+  readonly start_ns: Num;
+  readonly end_ns: Num;
+  readonly source: string;
+  readonly is_complete: boolean;
+}
+
+export type Has = "devices" | "memory" | "shapes" | "stacks" | "modules" | "python" | "io" | "collectives" | "counters";
+
+export interface RunDetail {
+  readonly id: number;
+  readonly version: number;
+  readonly run: RunIdentity;
+  readonly span: { readonly start_ns: Num; readonly end_ns: Num } | null;
+  readonly start_unix_ns: Num | null;
+  readonly ranks: readonly {
+    readonly rank: number;
+    readonly host: string | null;
+    readonly pid: Num | null;
+    readonly name: string | null;
+  }[];
+  readonly steps: readonly StepOfRun[];
+  readonly devices: readonly {
+    readonly rank: number;
+    readonly ordinal: Num;
+    readonly name: string | null;
+    readonly memory_bytes: Num | null;
+  }[];
+  readonly facts: readonly (readonly [string, string])[];
+  readonly counts: Readonly<Record<string, Num>>;
+  readonly has: Readonly<Record<Has, boolean>>;
+}
+
+export interface RunIdentity {
+  readonly name: string;
+  readonly ranks: readonly number[];
+  readonly sources: readonly string[];
+}
+
+export interface AnalysisInfo {
+  readonly name: string;
+  readonly definition: string;
+  readonly sections: Readonly<Record<string, string>>;
+  readonly accepts: {
+    readonly group_by: readonly string[];
+    readonly compat: readonly string[];
+    readonly bucket: boolean;
+  };
+}
+
+export interface Column {
+  readonly name: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly is_right_aligned: boolean;
+  readonly has_answers: boolean;
+}
+
+export type Row = Readonly<Record<string, Cell>>;
+
+export interface Finding {
+  readonly code: string;
+  readonly severity: "info" | "suspect" | "severe";
+  readonly count: Num;
+  readonly says: string;
+  readonly examples: readonly string[];
+}
+
+export interface Envelope {
+  readonly schema: string;
+  readonly analysis: string;
+  readonly definition: string;
+  readonly run: RunIdentity;
+  readonly results: readonly Row[];
+  readonly coverage: { readonly device_ns_linked_ratio: number | null };
+  readonly findings: readonly Finding[];
+  readonly columns: readonly Column[];
+  readonly page: { readonly offset: number; readonly rows: number; readonly matching: number; readonly total: number };
+}
+
+export interface Breakdown {
+  readonly total_ns: Num;
+  readonly parts: readonly { readonly class: string; readonly ns: Num; readonly ratio: number }[];
+}
+
+export interface Advice {
+  readonly rank: number | null;
+  readonly device: Num | null;
+  readonly rule: string;
+  readonly priority: "high" | "medium" | "low";
+  readonly gain_ns: Num | null;
+  readonly gain_ratio: number | null;
+  readonly gain_estimate: string | null;
+  readonly says: string;
+  readonly to_do: string;
+  readonly evidence: string;
+  readonly start_ns: Num | null;
+  readonly slice: string | null;
+  readonly others: number;
+}
+
+export interface StepTime {
+  readonly rank: number;
+  readonly step: Num;
+  readonly total_ns: Num;
+  readonly is_complete: boolean;
+}
+
+export interface Report {
+  readonly run: RunIdentity;
+  readonly rank: number | null;
+  readonly step: Num | null;
+  readonly verdict: readonly string[];
+  readonly advice: readonly Advice[];
+  readonly span_ns: Num | null;
+  readonly environment: readonly { readonly name: string; readonly value: string }[];
+  readonly processes: readonly {
+    readonly rank: number;
+    readonly pid: Num | null;
+    readonly name: string;
+    readonly is_helper: boolean;
+  }[];
+  readonly steps: {
+    readonly source: string;
+    readonly count: number;
+    readonly incomplete_count: number;
+    readonly mean_ns: Num;
+    readonly min_ns: Num;
+    readonly max_ns: Num;
+    readonly slowest: StepTime;
+    readonly steps: readonly StepTime[];
+  } | null;
+  readonly step_breakdown: Breakdown | null;
+  readonly devices: readonly {
+    readonly rank: number;
+    readonly device: Num;
+    readonly name: string | null;
+    readonly device_events: Num;
+    readonly overlap_ratio: number | null;
+    readonly breakdown: Breakdown;
+  }[];
+  readonly findings: readonly Finding[];
+  readonly next: readonly { readonly command: string; readonly shows: string }[];
+}

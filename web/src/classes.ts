@@ -1,0 +1,52 @@
+// The classes that everything on a page is coloured by. Colours are custom properties in styles/classes.css.
+
+/** Classes by their number in the HTTP interface; `--class-NAME` is the colour. */
+export const CLASSES = [
+  "other",
+  "compute",
+  "communication",
+  "copy",
+  "synchronization",
+  "host-op",
+  "label",
+  "python",
+  "runtime",
+  "input",
+  "overhead",
+] as const;
+
+export type ClassName = (typeof CLASSES)[number] | "idle";
+
+/** What tells neighbours apart without colour. */
+export type Texture = "plain" | "rising" | "falling" | "upright" | "level" | "dots" | "cross" | "dense";
+
+/** How a part of a breakdown looks and what it is called. */
+export interface PartLook {
+  readonly colour: ClassName;
+  readonly texture: Texture;
+  readonly words: string;
+}
+
+/** Parts of breakdowns, by the name that the report has for them; the words are the report's. */
+export const PARTS: Readonly<Record<string, PartLook>> = {
+  kernel: { colour: "compute", texture: "plain", words: "compute kernels" },
+  compute: { colour: "compute", texture: "plain", words: "compute" },
+  comm: { colour: "communication", texture: "rising", words: "exposed communication" },
+  exposed_comm: { colour: "communication", texture: "rising", words: "exposed communication" },
+  memcpy: { colour: "copy", texture: "upright", words: "copies" },
+  exposed_copy: { colour: "copy", texture: "upright", words: "exposed copies" },
+  memset: { colour: "copy", texture: "dots", words: "memsets" },
+  runtime: { colour: "runtime", texture: "falling", words: "device API calls" },
+  dataloader: { colour: "input", texture: "level", words: "waiting for data" },
+  io: { colour: "input", texture: "cross", words: "reading and writing files" },
+  cpu: { colour: "host-op", texture: "dense", words: "operators on the CPU" },
+  other: { colour: "other", texture: "plain", words: "outside of operators" },
+  idle: { colour: "idle", texture: "dots", words: "idle" },
+};
+
+/** The look of a part; one that is not known looks like "other" under its own name. */
+export function partLook(part: string): PartLook {
+  return Object.hasOwn(PARTS, part) && PARTS[part]
+    ? PARTS[part]
+    : { colour: "other", texture: "cross", words: part.replaceAll("_", " ") };
+}

@@ -1,0 +1,43 @@
+import { type Query, runPath, withQuery } from "../api/paths";
+import type { Envelope } from "../api/types";
+import { useAnswer } from "../state/answer";
+import { runId, selection } from "../state/place";
+import { detail } from "../state/runs";
+import { BarList } from "./charts/BarList";
+import { ErrorNotice, Loading } from "./Notice";
+
+interface Props {
+  readonly analysis: string;
+  /** The column whose largest values are shown. */
+  readonly by: string;
+  /** The column that names a row. */
+  readonly name: string;
+  readonly query?: Query;
+  readonly count?: number;
+  /** True for what devices do; bars then have the colour of computing. */
+  readonly isDevice: boolean;
+}
+
+/** The rows with the largest values of a column, as bars. */
+export function TopBars({ analysis, by, name, query = [], count = 10, isDevice }: Props) {
+  const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
+    ...selection.value,
+    ...query,
+    ["sort", by],
+    ["limit", count],
+  ]);
+  const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
+  if (!answer.value) return <Loading />;
+  const column = answer.value.columns.find((column) => column.name === by);
+  const bars = answer.value.results.map((row) => ({ name: String(row[name] ?? "–"), value: row[by] ?? null }));
+  const shown = bars.filter((bar) => bar.value !== null && Number(bar.value) > 0);
+  if (!column || shown.length === 0) return null;
+  const label = `Most ${column.label}, ${shown.length} of ${answer.value.page.matching}`;
+  return (
+    <figure>
+      <figcaption>{label}</figcaption>
+      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} />
+    </figure>
+  );
+}

@@ -1,0 +1,38 @@
+import type { Cell, Unit } from "../../api/types";
+import { Value } from "../Value";
+
+/** One bar. */
+export interface Bar {
+  readonly name: string;
+  readonly value: Cell;
+  readonly href?: string;
+}
+
+interface Props {
+  readonly label: string;
+  readonly unit: Unit;
+  readonly bars: readonly Bar[];
+  readonly isDevice: boolean;
+}
+
+/** Named values as horizontal bars, the longest as wide as there is room. */
+export function BarList({ label, unit, bars, isDevice }: Props) {
+  const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
+  return (
+    <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
+      {bars.map((bar, at) => (
+        <li key={`${at} ${bar.name}`}>
+          <span class="bar-name" title={bar.name}>
+            {bar.href ? <a href={bar.href}>{bar.name}</a> : bar.name}
+          </span>
+          <span class="bar-track" aria-hidden="true">
+            <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />
+          </span>
+          <span class="number">
+            <Value unit={unit} value={bar.value} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}

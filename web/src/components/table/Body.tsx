@@ -1,0 +1,119 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Column } from "../../api/types";
+import { exactCell, formatCell, plainCell } from "../../format/cell";
+import { copyText } from "../clipboard";
+import type { RowStore } from "./rows";
+import { useVirtual } from "./virtual";
+
+/** Height of a row, as in styles/table.css. */
+const ROW_PX = 28;
+
+interface Props {
+  readonly label: string;
+  readonly columns: readonly Column[];
+  readonly widths: { readonly each: readonly number[]; readonly sum: number };
+  readonly store: RowStore;
+  readonly count: number;
+  readonly height: number;
+  readonly opened: number | null;
+  readonly onOpen: (index: number) => void;
+  readonly head: ComponentChildren;
+}
+
+/** The rows on the screen, and room for all others above and below. */
+export function Body({ label, columns, widths, store, count, height, opened, onOpen, head }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtual(scroller, count, ROW_PX);
+  const [active, setActive] = useState(0);
+  const items = virtual.getVirtualItems();
+  const [first, last] = [items[0], items[items.length - 1]];
+  const [from, to] = [first?.index, last?.index];
+  useEffect(() => {
+    if (from !== undefined && to !== undefined) store.want(from, to);
+  }, [store, from, to]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another result begins at its top
+  useEffect(() => setActive(0), [store]);
+
+  const focus = (index: number) => {
+    const next = Math.max(0, Math.min(count - 1, index));
+    setActive(next);
+    virtual.scrollToIndex(next);
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-row="${next}"]`)?.focus());
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!(event.target as HTMLElement).dataset.row) return;
+    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX) - 2);
+    const moves: Record<string, number> = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + page,
+      PageUp: active - page,
+      Home: 0,
+      End: count - 1,
+    };
+    const to = moves[event.key];
+    const row = store.row(active);
+    if (to !== undefined) focus(to);
+    else if (event.key === "Enter" || event.key === " ") onOpen(active);
+    else if (event.key === "Escape" && opened !== null) onOpen(opened);
+    else if (event.key === "c" && (event.ctrlKey || event.metaKey) && row && getSelection()?.isCollapsed !== false)
+      void copyText(columns.map((column) => plainCell(row[column.name])).join("\t"));
+    else return;
+    event.preventDefault();
+  };
+
+  const padding = (px: number, key: string) =>
+    px > 0 && (
+      <tr key={key} role="presentation" aria-hidden="true">
+        <td role="presentation" colSpan={columns.length} class="room" style={{ height: `${px}px` }} />
+      </tr>
+    );
+  return (
+    <div class="table-scroll" ref={scroller} style={{ maxHeight: `${(height + 1) * ROW_PX + 16}px` }}>
+      <table
+        role="grid"
+        aria-label={label}
+        aria-rowcount={count + 1}
+        aria-colcount={columns.length}
+        style={{ minWidth: `${widths.sum}rem` }}
+        onKeyDown={onKeyDown}
+      >
+        <colgroup>
+          {columns.map((column, at) => (
+            <col key={column.name} style={{ width: `${widths.each[at]}rem` }} />
+          ))}
+        </colgroup>
+        {head}
+        <tbody>
+          {padding(first?.start ?? 0, "above")}
+          {items.map(({ index }) => {
+            const row = store.row(index);
+            return (
+              <tr
+                key={index}
+                data-row={index}
+                aria-rowindex={index + 2}
+                aria-selected={index === opened}
+                tabIndex={index === active ? 0 : -1}
+                onFocus={() => setActive(index)}
+                onClick={() => onOpen(index)}
+              >
+                {columns.map((column) => (
+                  <td
+                    key={column.name}
+                    class={column.is_right_aligned ? "number" : undefined}
+                    title={row && exactCell(column.unit, row[column.name])}
+                  >
+                    {row ? formatCell(column.unit, row[column.name]) : "…"}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          {padding(virtual.getTotalSize() - (last?.end ?? 0), "below")}
+        </tbody>
+      </table>
+    </div>
+  );
+}

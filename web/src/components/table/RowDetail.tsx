@@ -1,0 +1,61 @@
+import type { Column, Row } from "../../api/types";
+import { exactCell, formatCell, plainCell } from "../../format/cell";
+import { CopyButton } from "../CopyButton";
+import type { Condition } from "./choices";
+import type { RowLink } from "./links";
+
+interface Props {
+  readonly columns: readonly Column[];
+  readonly row: Row;
+  readonly links: readonly RowLink[];
+  readonly onFilter: (condition: Condition) => void;
+  readonly onClose: () => void;
+}
+
+/** Everything that is known of one row, with every digit, and where it leads. */
+export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
+  const known = columns.filter((column) => row[column.name] !== null && row[column.name] !== undefined);
+  const names = known.map((column) => column.name).join("\t");
+  const cells = () => `${names}\n${known.map((column) => plainCell(row[column.name])).join("\t")}`;
+  return (
+    <aside class="row-detail" aria-label="The row that is open">
+      <div class="row-detail-head">
+        {links.map((link) => (
+          <a key={link.label} href={link.href}>
+            {link.label}
+          </a>
+        ))}
+        <CopyButton text={cells}>Copy the row</CopyButton>
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      <dl>
+        {known.map((column) => {
+          const [text, exact] = [formatCell(column.unit, row[column.name]), exactCell(column.unit, row[column.name])];
+          return (
+            <div key={column.name} class={column.unit === "text" ? "wide" : undefined}>
+              <dt>{column.label}</dt>
+              <dd>
+                <span class="pre">{text}</span>
+                {exact !== text && <span class="dim exact">{exact}</span>}
+                {column.unit === "text" && (
+                  <button
+                    type="button"
+                    class="small"
+                    aria-label={`only these: rows with this ${column.label}`}
+                    onClick={() =>
+                      onFilter({ column: column.name, operator: "eq", value: plainCell(row[column.name]) })
+                    }
+                  >
+                    only these
+                  </button>
+                )}
+              </dd>
+            </div>
+          );
+        })}
+      </dl>
+    </aside>
+  );
+}

@@ -1,0 +1,125 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Query, runPath } from "../../api/paths";
+import type { Row } from "../../api/types";
+import { formatCount } from "../../format/units";
+import { choose, place, runId, selection } from "../../state/place";
+import { detail } from "../../state/runs";
+import { Definition } from "../Definition";
+import { Empty, ErrorNotice, Loading } from "../Notice";
+import { Body } from "./Body";
+import { type Choices, changesFor, choicesAt, nextSort, queryOf, shownColumns } from "./choices";
+import { Head } from "./Head";
+import type { RowLink } from "./links";
+import { RowDetail } from "./RowDetail";
+import { useRows } from "./rows";
+import { Toolbar } from "./Toolbar";
+import { widthsOf } from "./widths";
+
+/** Rows beyond this are reached by searching: browsers do not scroll over more. */
+const MAX_ROWS = 500_000;
+
+export interface TableProps {
+  /** The analysis whose rows are shown. */
+  readonly analysis: string;
+  /** What the table is called. */
+  readonly title: string;
+  /** Parameters of the analysis itself, such as `group_by`. */
+  readonly query?: Query;
+  /** The order unless a person chose one; none is that of the analysis. */
+  readonly order?: string;
+  /** Columns that are there but not shown at first. */
+  readonly hidden?: readonly string[];
+  /** Tells this table's choices in the address from those of others on the page. */
+  readonly prefix?: string;
+  /** Where a row leads. */
+  readonly linksOf?: (row: Row) => RowLink[];
+  /** Conditions of the page, beside those of the person. */
+  readonly where?: readonly string[];
+  /** Rows that are seen at once, at most. */
+  readonly height?: number;
+}
+
+/** A result as a table: sorted, searched, filtered and paged by the server, with every choice in the address. */
+export function Table(props: TableProps) {
+  const { analysis, title, query = [], order = "", hidden = [], prefix = "", where = [] } = props;
+  const version = detail.value?.version ?? 0;
+  const choices = choicesAt(place.value, prefix);
+  const asked: Query = [
+    ...selection.value,
+    ...query,
+    ...where.map((condition) => ["where", condition] as const),
+    ...queryOf(choices, order),
+  ];
+  const path = runPath(runId.value, `analyses/${analysis}`);
+  const store = useRows(path, asked, version);
+  // While the next answer is under way the one before it stays on the screen, so that nothing jumps.
+  const last = useRef(store);
+  if (store.envelope || store.error) last.current = store;
+  const shown = last.current;
+  const [opened, setOpened] = useState<number | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another result has other rows
+  useEffect(() => setOpened(null), [store]);
+  const set = (next: Partial<Choices>, replace = false) => choose(changesFor(next, prefix), { replace });
+
+  const envelope = shown.envelope;
+  if (shown.error) {
+    const reset = () => set({ sort: "", search: "", where: [], columns: null });
+    return <ErrorNotice error={shown.error} onRetry={reset} />;
+  }
+  if (!envelope) return <Loading what={`Computing ${title.toLowerCase()}…`} />;
+
+  const columns = shownColumns(envelope.columns, choices.columns, hidden);
+  const count = Math.min(envelope.page.matching, MAX_ROWS);
+  const openedRow = opened === null ? undefined : shown.row(opened);
+  return (
+    <section class="table-section" aria-label={title} aria-busy={store !== shown}>
+      <div class="table-title">
+        <h2>
+          {title} <Definition analysis={analysis} />
+        </h2>
+        <p class="dim" role="status">
+          {rowsWords(envelope.page.matching, envelope.page.total)}
+          {count < envelope.page.matching && `; the first ${formatCount(count)} can be scrolled to`}
+        </p>
+      </div>
+      <Toolbar path={path} query={asked} envelope={envelope} choices={choices} shown={columns} onChange={set} />
+      {envelope.page.matching === 0 ? (
+        <Empty>{envelope.page.total === 0 ? "There is nothing of this in what was chosen." : "No row matches."}</Empty>
+      ) : (
+        <Body
+          label={title}
+          columns={columns}
+          widths={widthsOf(columns)}
+          store={shown}
+          count={count}
+          height={props.height ?? 16}
+          opened={opened}
+          onOpen={(index) => setOpened(index === opened ? null : index)}
+          head={
+            <Head
+              columns={columns}
+              sort={choices.sort || order}
+              onSort={(name) => set({ sort: nextSort(choices.sort || order, name) })}
+            />
+          }
+        />
+      )}
+      {openedRow && (
+        <RowDetail
+          columns={envelope.columns}
+          row={openedRow}
+          links={props.linksOf?.(openedRow) ?? []}
+          onFilter={(condition) => set({ where: [...choices.where, condition] })}
+          onClose={() => setOpened(null)}
+        />
+      )}
+    </section>
+  );
+}
+
+function rowsWords(matching: number, total: number): string {
+  const rows = matching === 1 ? "row" : "rows";
+  return matching === total
+    ? `${formatCount(total)} ${rows}`
+    : `${formatCount(matching)} of ${formatCount(total)} rows`;
+}

@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import type { Column } from "../../api/types";
+import { changed, formatPlace, parsePlace } from "../../state/url";
+import {
+  ariaSort,
+  type Choices,
+  changesFor,
+  choicesAt,
+  nextSort,
+  parseCondition,
+  queryOf,
+  shownColumns,
+} from "./choices";
+
+const column = (name: string, unit: Column["unit"], has_answers = true): Column => ({
+  name,
+  label: name,
+  unit,
+  is_right_aligned: unit !== "text",
+  has_answers,
+});
+
+test("choices come back from the address, whatever is typed into them", () => {
+  const choices: Choices = {
+    sort: "-total_ns",
+    search: "a&b=c:#",
+    where: [
+      { column: "name", operator: "has", value: "at::native::<lambda>:1" },
+      { column: "count", operator: "ge", value: "" },
+    ],
+    columns: ["name", "count"],
+  };
+  const place = changed(parsePlace("#kernels?q=other"), changesFor(choices, "k."));
+  expect(choicesAt(parsePlace(formatPlace(place)), "k.")).toEqual(choices);
+  expect(choicesAt(place, "").search).toBe("other");
+});
+
+test("conditions that make no sense are left out", () => {
+  expect(["", "a", "a:b", "a:xx:1", ":eq:1", "a:toString:1"].map(parseCondition)).toEqual(Array(6).fill(null));
+  const place = parsePlace("#kernels?where=junk&where=count:gt:5");
+  expect(choicesAt(place, "").where).toEqual([{ column: "count", operator: "gt", value: "5" }]);
+});
+
+test("a request has the order of the page unless another was chosen", () => {
+  const choices = choicesAt(parsePlace("#kernels?where=a:eq:b&q=x"), "");
+  expect(queryOf(choices, "total_ns")).toEqual([
+    ["sort", "total_ns"],
+    ["search", "x"],
+    ["where", "a:eq:b"],
+  ]);
+});
+
+test("a head goes through three orders", () => {
+  expect([nextSort("", "a"), nextSort("a", "a"), nextSort("-a", "a"), nextSort("b", "a")]).toEqual([
+    "a",
+    "-a",
+    "",
+    "a",
+  ]);
+  const [number, text] = [column("a", "ns"), column("b", "text")];
+  expect([ariaSort("a", number), ariaSort("-a", number), ariaSort("b", number)]).toEqual([
+    "descending",
+    "ascending",
+    undefined,
+  ]);
+  expect([ariaSort("b", text), ariaSort("-b", text)]).toEqual(["ascending", "descending"]);
+});
+
+test("columns without answers are not shown unless chosen", () => {
+  const columns = [column("a", "text"), column("b", "ns", false), column("c", "ns")];
+  const names = (chosen: string[] | null, hidden: string[] = []) =>
+    shownColumns(columns, chosen, hidden).map((column) => column.name);
+  expect(names(null)).toEqual(["a", "c"]);
+  expect(names(null, ["c"])).toEqual(["a"]);
+  expect(names(["b", "a"])).toEqual(["a", "b"]);
+  expect(names(["gone"])).toEqual(["a", "c"]);
+});

@@ -1,0 +1,103 @@
+// What is chosen for a table: order, search, conditions, columns. It stands in the address; a prefix tells tables of
+// one page apart.
+
+import type { Query } from "../../api/paths";
+import type { Column } from "../../api/types";
+import { type Changes, type Place, paramOf, paramsOf } from "../../state/url";
+
+/** How a condition compares; the words are what a person chooses from. */
+export const OPERATORS = {
+  has: "has",
+  eq: "=",
+  ne: "≠",
+  lt: "<",
+  le: "≤",
+  gt: ">",
+  ge: "≥",
+} as const;
+export type Operator = keyof typeof OPERATORS;
+
+/** A condition that rows meet. */
+export interface Condition {
+  readonly column: string;
+  readonly operator: Operator;
+  readonly value: string;
+}
+
+export interface Choices {
+  /** A column, with `-` before it for the other way round; empty for the order of the analysis. */
+  readonly sort: string;
+  readonly search: string;
+  readonly where: readonly Condition[];
+  /** The columns to show; null for those of the page. */
+  readonly columns: readonly string[] | null;
+}
+
+/** The choices that a place has for the table with this prefix; what makes no sense is left out. */
+export function choicesAt(place: Place, prefix: string): Choices {
+  const columns = paramOf(place, `${prefix}cols`);
+  return {
+    sort: paramOf(place, `${prefix}sort`) ?? "",
+    search: paramOf(place, `${prefix}q`) ?? "",
+    where: paramsOf(place, `${prefix}where`).flatMap((text) => parseCondition(text) ?? []),
+    columns: columns === undefined ? null : columns.split(",").filter((name) => name !== ""),
+  };
+}
+
+/** The changes of the place that make it have `choices`. */
+export function changesFor(choices: Partial<Choices>, prefix: string): Changes {
+  const changes: Record<string, string | readonly string[] | null> = {};
+  if (choices.sort !== undefined) changes[`${prefix}sort`] = choices.sort || null;
+  if (choices.search !== undefined) changes[`${prefix}q`] = choices.search || null;
+  if (choices.where !== undefined) changes[`${prefix}where`] = choices.where.map(formatCondition);
+  if (choices.columns !== undefined) changes[`${prefix}cols`] = choices.columns ? choices.columns.join(",") : null;
+  return changes;
+}
+
+/** The choices as parameters of a request. */
+export function queryOf(choices: Choices, order: string): Query {
+  return [
+    ["sort", choices.sort || order],
+    ["search", choices.search],
+    ...choices.where.map((condition) => ["where", formatCondition(condition)] as const),
+  ];
+}
+
+/** `COLUMN:OP:VALUE`; the value may hold colons. */
+export function parseCondition(text: string): Condition | null {
+  const [, column, operator, value] = /^([^:]+):([a-z]{2,3}):([\s\S]*)$/.exec(text) ?? [];
+  if (column === undefined || value === undefined || !isOperator(operator)) return null;
+  return { column, operator, value };
+}
+
+export const formatCondition = ({ column, operator, value }: Condition): string => `${column}:${operator}:${value}`;
+
+/** The order after a click on a column's head: falling, the other way round, as it was. */
+export function nextSort(sort: string, column: string): string {
+  if (sort === column) return `-${column}`;
+  return sort === `-${column}` ? "" : column;
+}
+
+/** What assistive technology is told of a column's order: `sort=COLUMN` has numbers falling and texts rising. */
+export function ariaSort(sort: string, column: Column): "ascending" | "descending" | undefined {
+  const isOther = sort === `-${column.name}`;
+  if (sort !== column.name && !isOther) return undefined;
+  return (column.unit === "text") !== isOther ? "ascending" : "descending";
+}
+
+/** The columns to show: those chosen; else those with any answer, without those that a page keeps back. */
+export function shownColumns(
+  columns: readonly Column[],
+  chosen: readonly string[] | null,
+  hidden: readonly string[],
+): Column[] {
+  if (chosen) {
+    const known = columns.filter((column) => chosen.includes(column.name));
+    if (known.length > 0) return known;
+  }
+  return columns.filter((column) => column.has_answers && !hidden.includes(column.name));
+}
+
+function isOperator(text: string | undefined): text is Operator {
+  return text !== undefined && Object.hasOwn(OPERATORS, text);
+}

@@ -1,0 +1,14 @@
+import { render } from "preact";
+import { takeToken } from "./api/client";
+import { App } from "./app";
+import { followAddress } from "./state/place";
+import { followRuns } from "./state/runs";
+import { followTheme } from "./state/theme";
+
+takeToken();
+followAddress();
+followTheme();
+void followRuns();
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

@@ -1,0 +1,73 @@
+import type { Row } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { TopBars } from "../../components/TopBars";
+import type { RowLink } from "../../components/table/links";
+import { Table } from "../../components/table/Table";
+import { timelineSearch } from "../../state/links";
+import { chosen, hrefWith } from "../../state/place";
+import { findPage } from "../registry";
+import { Durations } from "./Durations";
+
+const GROUPS = [
+  ["name", "name"],
+  ["properties", "name, operator and launch properties"],
+] as const;
+const LAUNCHES = [
+  ["call", "call of the device's API"],
+  ["name", "kernel, copy or fill"],
+] as const;
+const METRICS = [
+  ["total_ns", "total time"],
+  ["count", "runs"],
+  ["mean_ns", "mean time"],
+  ["max_ns", "longest run"],
+] as const;
+
+/** What kernels cost, how well they fill the device, and how they are launched. */
+export default function Kernels() {
+  const group = GROUPS.find(([name]) => name === chosen("group"))?.[0] ?? "name";
+  const launches = LAUNCHES.find(([name]) => name === chosen("launches"))?.[0] ?? "call";
+  const by = METRICS.find(([name]) => name === chosen("by"))?.[0] ?? "total_ns";
+  const query = [["group_by", group === "name" ? null : group]] as const;
+  return (
+    <>
+      <h1>Kernels</h1>
+      <div class="choices">
+        <Choices label="A row is a" name="group" value={group} options={GROUPS} />
+        <Choices label="Most" name="by" value={by} options={METRICS} />
+      </div>
+      <TopBars analysis="kernels" isDevice={true} by={by} name="name" query={query} />
+      <Table
+        key={group}
+        analysis="kernels"
+        title="All kernels"
+        query={query}
+        order={by}
+        hidden={["min_ns"]}
+        linksOf={(row) => [...durations(row), ...onTimeline(row)]}
+      />
+      <Durations />
+      <Choices label="Launches by" name="launches" value={launches} options={LAUNCHES} />
+      <Table
+        key={`launches ${launches}`}
+        analysis="launch_statistics"
+        title="Launches"
+        query={[["group_by", launches === "call" ? null : launches]]}
+        hidden={["delay_min_ns", "delay_outliers", "launch_p99_ns", "launch_max_ns"]}
+        prefix="l."
+        height={10}
+        linksOf={onTimeline}
+      />
+    </>
+  );
+}
+
+function durations(row: Row): RowLink[] {
+  if (typeof row.name !== "string") return [];
+  return [{ label: "How long its runs take", href: hrefWith({ kernel: row.name }) }];
+}
+
+function onTimeline(row: Row): RowLink[] {
+  if (typeof row.name !== "string" || !findPage("timeline")) return [];
+  return [{ label: "On the timeline", href: timelineSearch(row.name) }];
+}

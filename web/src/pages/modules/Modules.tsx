@@ -1,0 +1,92 @@
+import { useMemo } from "preact/hooks";
+import { runPath, withQuery } from "../../api/paths";
+import type { Column, Envelope } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Definition } from "../../components/Definition";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { Table } from "../../components/table/Table";
+import { formatCount } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import { allChosen, choose, chosen, hrefWith, runId, selection } from "../../state/place";
+import { detail } from "../../state/runs";
+import { Flame } from "./Flame";
+import { Tree } from "./Tree";
+import { findModule, type Module, treeOf, visible } from "./tree";
+
+/** Modules that are asked for; a tree with more is shown as far as that. */
+const MOST = 10_000;
+const NOT_NUMBERS = ["path", "name", "depth", "parent"];
+
+/** What modules cost, as a tree, as a flame graph and as a table. */
+export default function Modules() {
+  const path = withQuery(runPath(runId.value, "analyses/modules"), [...selection.value, ["limit", MOST]]);
+  const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  const rows = answer.value?.results;
+  const roots = useMemo(() => treeOf(rows ?? []), [rows]);
+  if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
+  if (!answer.value) return <Loading what="Computing modules…" />;
+  const numbers = answer.value.columns.filter((column) => !NOT_NUMBERS.includes(column.name) && column.has_answers);
+  const measures = numbers.filter((column) => column.name.includes("total") || !column.name.includes("self"));
+  const first = measures.find(
+    (column) => column.name === (detail.value?.has.devices ? "device_total_ns" : "forward_host_total_ns"),
+  );
+  const options = [...new Set([first, ...measures])].filter((column): column is Column => column !== undefined);
+  const measure = options.find((column) => column.name === chosen("by")) ?? options[0];
+  const isIcicle = chosen("shape") !== "flame";
+  const root = findModule(roots, chosen("root") ?? "");
+  const shut = new Set(allChosen("shut"));
+  const open = new Set(allChosen("open"));
+  // What stands at the top shows its children unasked.
+  for (const module of root ? [root] : roots) if (!shut.has(module.path)) open.add(module.path);
+  const total = answer.value.page.total;
+  if (roots.length === 0) return <Empty>No module ran in what was chosen.</Empty>;
+
+  const toggle = (module: Module) => {
+    const isRoot = module === root || module.parent === null;
+    const [name, known] = isRoot ? ["shut", allChosen("shut")] : ["open", allChosen("open")];
+    const next = known.includes(module.path) ? known.filter((path) => path !== module.path) : [...known, module.path];
+    choose({ [name as string]: next }, { replace: true });
+  };
+  const zoom = (module: Module) =>
+    choose({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
+  return (
+    <>
+      <h1>Modules</h1>
+      {total > MOST && (
+        <Empty>
+          The first {formatCount(MOST)} of {formatCount(total)} modules are drawn; the table below has all.
+        </Empty>
+      )}
+      <div class="choices">
+        <Choices
+          label="Boxes show"
+          name="by"
+          value={measure?.name ?? ""}
+          options={options.map((column) => [column.name, column.label])}
+        />
+        <Choices
+          label="Callers"
+          name="shape"
+          value={isIcicle ? "icicle" : "flame"}
+          options={[
+            ["icicle", "at the top"],
+            ["flame", "at the bottom"],
+          ]}
+        />
+        {root && <a href={hrefWith({ root: null })}>Show all modules, not only {root.path}</a>}
+      </div>
+      {measure && <Flame roots={root ? [root] : roots} column={measure} isIcicle={isIcicle} onChoose={zoom} />}
+      <h2>
+        Tree <Definition analysis="modules" />
+      </h2>
+      <Tree
+        columns={numbers}
+        modules={visible(root ? [root] : roots, open)}
+        open={open}
+        onToggle={toggle}
+        onChoose={zoom}
+      />
+      <Table analysis="modules" title="All modules" hidden={["depth", "parent"]} order={measure?.name ?? ""} />
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+import type { Row } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Empty } from "../../components/Notice";
+import { TopBars } from "../../components/TopBars";
+import { Table } from "../../components/table/Table";
+import { chosen } from "../../state/place";
+import { analyses, detail } from "../../state/runs";
+import { operatorLinks } from "./links";
+
+const METRICS = [
+  ["device_self_ns", "device self time"],
+  ["device_total_ns", "device total time"],
+  ["host_self_ns", "host self time"],
+  ["host_total_ns", "host total time"],
+  ["count", "calls"],
+  ["flops", "operations"],
+  ["bytes", "bytes"],
+] as const;
+
+/** What a row stands for, in words, and what must have been recorded for it. */
+const GROUPS: Readonly<Record<string, readonly [words: string, column: string]>> = {
+  name: ["name", "name"],
+  shapes: ["name and input shapes", "shapes"],
+  stack: ["name and call stack", "stack"],
+  module: ["name and module", "module"],
+  category: ["category", "category"],
+};
+
+/** What operators cost on the host and on devices. */
+export default function Operators() {
+  const has = detail.value?.has;
+  const groups = analyses.value.get("operators")?.accepts.group_by ?? ["name"];
+  const group = chosen("group") ?? groups[0] ?? "name";
+  const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
+  const by = metrics.find(([name]) => name === chosen("by"))?.[0] ?? metrics[0]?.[0] ?? "host_self_ns";
+  const query = [["group_by", group === groups[0] ? null : group]] as const;
+  return (
+    <>
+      <h1>Operators</h1>
+      <div class="choices">
+        <Choices
+          label="A row is a"
+          name="group"
+          value={group}
+          options={groups.map((name) => [name, GROUPS[name]?.[0] ?? name])}
+        />
+        <Choices label="Most" name="by" value={by} options={metrics} />
+      </div>
+      {group === "shapes" && has?.shapes === false && (
+        <Empty>No shapes were recorded: record_shapes=True or `stepscope record --shapes` records them.</Empty>
+      )}
+      {group === "stack" && has?.stacks === false && (
+        <Empty>No stacks were recorded: with_stack=True or `stepscope record --stacks` records them.</Empty>
+      )}
+      {group === "module" && has?.modules === false && (
+        <Empty>No modules were recorded: `stepscope record` records them without --no-modules.</Empty>
+      )}
+      <TopBars
+        analysis="operators"
+        isDevice={by.startsWith("device")}
+        by={by}
+        name={group === "category" ? "category" : "name"}
+        query={query}
+      />
+      <Table
+        key={group}
+        analysis="operators"
+        title="All operators"
+        query={query}
+        order={by}
+        hidden={["tensor_core_eligible", "device_union_ns"]}
+        linksOf={(row: Row) => operatorLinks(row)}
+      />
+    </>
+  );
+}

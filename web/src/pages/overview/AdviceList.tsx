@@ -1,0 +1,57 @@
+import type { Advice } from "../../api/types";
+import { Definition } from "../../components/Definition";
+import { Value } from "../../components/Value";
+import { Words } from "../../components/Words";
+import { evidencePage, timelineAt } from "../../state/links";
+import { findPage } from "../registry";
+
+/** What to change, what there is most to gain from first, each with the numbers behind it. */
+export function AdviceList({ advice }: { advice: readonly Advice[] }) {
+  if (advice.length === 0) return null;
+  return (
+    <section aria-label="Advice">
+      <h2>
+        Advice <Definition analysis="advice" />
+      </h2>
+      <p class="dim">Gains are at most, and do not add up.</p>
+      <ul class="advice">
+        {advice.map((row, at) => (
+          <li key={`${at} ${row.rule}`} class={row.priority}>
+            <p class="advice-head">
+              <strong class="priority">{row.priority}</strong> <strong>{gain(row)}</strong> <code>{row.rule}</code>
+              {row.others > 0 && <span class="dim"> and {row.others} times elsewhere</span>}
+            </p>
+            <p>
+              <Words text={row.says} />
+            </p>
+            <p>
+              <Words text={row.to_do} />
+            </p>
+            <p class="advice-links">
+              <a href={evidencePage(row.evidence)}>
+                The numbers: <code>{row.evidence}</code>
+              </a>
+              {row.start_ns !== null && findPage("timeline") && (
+                <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
+              )}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function gain(row: Advice) {
+  if (row.gain_ns === null) return "gain not known";
+  return (
+    <>
+      up to <Value unit="ns" value={row.gain_ns} />
+      {row.gain_ratio !== null && (
+        <>
+          , <Value unit="ratio" value={row.gain_ratio} />
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import { withToken } from "../../api/client";
+import { runPath, withQuery } from "../../api/paths";
+import type { Report } from "../../api/types";
+import { FindingList } from "../../components/FindingList";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { Words } from "../../components/Words";
+import { useAnswer } from "../../state/answer";
+import { chosen, hrefWith, runId, timeWindow } from "../../state/place";
+import { detail } from "../../state/runs";
+import { AdviceList } from "./AdviceList";
+import { Devices } from "./Devices";
+import { Environment } from "./Environment";
+import { Steps } from "./Steps";
+
+/** What a person wants to know of a run first; every number is that of `stepscope report`. */
+export default function Overview() {
+  const version = detail.value?.version ?? 0;
+  const asked = [
+    ["rank", chosen("rank")],
+    ["step", chosen("step")],
+  ] as const;
+  const answer = useAnswer<Report>(withQuery(runPath(runId.value, "report"), asked), version);
+  if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
+  const report = answer.value;
+  if (!report) return <Loading what="Summing up the run…" />;
+  return (
+    <div aria-busy={answer.state === "loading"}>
+      <h1>{report.run.name}</h1>
+      {timeWindow.value && (
+        <Empty>
+          This page is of all of the time; the window that was chosen applies to tables.{" "}
+          <a href={hrefWith({ window: null })}>Show all of the time everywhere</a>
+        </Empty>
+      )}
+      <section aria-label="Verdict" class="verdict">
+        {report.verdict.map((sentence) => (
+          <p key={sentence}>
+            <Words text={sentence} />
+          </p>
+        ))}
+      </section>
+      <AdviceList advice={report.advice} />
+      <Steps report={report} />
+      <Devices report={report} />
+      <Environment report={report} />
+      {report.findings.length > 0 && (
+        <section aria-label="Findings">
+          <h2>Findings</h2>
+          <FindingList findings={report.findings} />
+        </section>
+      )}
+      <section aria-label="Files">
+        <h2>Files</h2>
+        <p>
+          <a href={withToken(withQuery(runPath(runId.value, "report.html"), asked))} download="report.html">
+            This report as one HTML page
+          </a>{" "}
+          ·{" "}
+          <a href={withToken(withQuery(runPath(runId.value, "report"), asked))} download="report.json">
+            as JSON
+          </a>
+        </p>
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,95 @@
+import { runPath, withQuery } from "../../api/paths";
+import type { Envelope, Report } from "../../api/types";
+import { partLook } from "../../classes";
+import { BreakdownTable } from "../../components/charts/BreakdownTable";
+import { Figure } from "../../components/charts/Figure";
+import { StackedColumns } from "../../components/charts/StackedColumns";
+import { Swatch } from "../../components/charts/Swatch";
+import { Definition } from "../../components/Definition";
+import { ErrorNotice, Loading } from "../../components/Notice";
+import { Value } from "../../components/Value";
+import { formatCount } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import { choose, chosen, hrefWith, runId } from "../../state/place";
+import { detail } from "../../state/runs";
+import { type Axis, columnsOf, STEP_PARTS } from "./columns";
+
+/** Columns that are shown at once; more are on the next page. */
+const SHOWN = 120;
+
+/** Steps as stacked columns, and where the time of an average step goes. */
+export function Steps({ report }: { report: Report }) {
+  const known = detail.value;
+  const ranks = known?.run.ranks ?? [];
+  const rank = chosen("rank") ?? (ranks.length === 1 ? String(ranks[0]) : undefined);
+  const axis: Axis = rank === undefined ? "ranks" : "steps";
+  const from = Math.max(0, Number.parseInt(chosen("steps-from") ?? "0", 10) || 0);
+  // The chart has all steps, also when one of them is chosen: it is where one is chosen.
+  const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), [
+    ["rank", rank],
+    ["offset", axis === "steps" ? from : 0],
+    ["limit", axis === "steps" ? SHOWN : 10_000],
+  ]);
+  const answer = useAnswer<Envelope>(path, known?.version ?? 0);
+  const steps = report.steps;
+  if (!steps) return null;
+  const columns = columnsOf(answer.value?.results ?? [], axis, { rank: chosen("rank"), step: chosen("step") });
+  const total = answer.value?.page.total ?? 0;
+  const inferred = steps.source === "optimizer" || steps.source === "kernels" ? ", inferred" : "";
+  return (
+    <section aria-label="Steps">
+      <h2>
+        Where the time of a step goes <Definition analysis="step_breakdown" />
+      </h2>
+      <p class="dim">
+        {formatCount(steps.count)} {steps.count === 1 ? "step" : "steps"}
+        {inferred}
+        {steps.incomplete_count > 0 && `, ${formatCount(steps.incomplete_count)} cut by recording`}; mean{" "}
+        <Value unit="ns" value={steps.mean_ns} />, from <Value unit="ns" value={steps.min_ns} /> to{" "}
+        <Value unit="ns" value={steps.max_ns} />
+      </p>
+      {answer.state === "failed" && <ErrorNotice error={answer.error} />}
+      {answer.state === "loading" && !answer.value && <Loading />}
+      {columns.length > 0 && (
+        <Figure
+          name="steps"
+          title={
+            <ul class="legend">
+              {STEP_PARTS.map((part) => (
+                <li key={part}>
+                  <Swatch part={part} /> {partLook(part).words}
+                </li>
+              ))}
+            </ul>
+          }
+        >
+          <StackedColumns
+            label={axis === "steps" ? `Steps of rank ${rank}` : "Average step of each rank"}
+            columns={columns}
+            onChoose={(column) =>
+              choose(axis === "steps" ? { step: column.isChosen ? null : column.label } : { rank: column.label })
+            }
+          />
+          <p class="dim">
+            {axis === "ranks"
+              ? "A column is the average step of a rank; choose one to see its steps."
+              : "Choose a step, and every page is about it."}
+            {axis === "steps" && from > 0 && (
+              <>
+                {" "}
+                <a href={hrefWith({ "steps-from": String(Math.max(0, from - SHOWN)) })}>Earlier steps</a>
+              </>
+            )}
+            {axis === "steps" && from + SHOWN < total && (
+              <>
+                {" "}
+                <a href={hrefWith({ "steps-from": String(from + SHOWN) })}>Later steps</a>
+              </>
+            )}
+          </p>
+        </Figure>
+      )}
+      {report.step_breakdown && <BreakdownTable breakdown={report.step_breakdown} label="Where the time goes" />}
+    </section>
+  );
+}

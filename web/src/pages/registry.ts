@@ -1,0 +1,70 @@
+// Every page: what it is called, what it needs, and where its code is. A page is loaded when it is first opened.
+
+import type { ComponentType } from "preact";
+import type { RunDetail } from "../api/types";
+
+export interface PageInfo {
+  readonly id: string;
+  readonly title: string;
+  /** What a person finds there, for the search of pages. */
+  readonly about: string;
+  /** Why there is nothing to show, and what would record it; null when there is something. */
+  readonly missing: (detail: RunDetail) => string | null;
+  readonly load: () => Promise<{ default: ComponentType }>;
+}
+
+const always = () => null;
+
+export const PAGES: readonly PageInfo[] = [
+  {
+    id: "overview",
+    title: "Overview",
+    about: "Verdict, advice, steps, breakdown, devices, environment, findings",
+    missing: always,
+    load: () => import("./overview/Overview"),
+  },
+  {
+    id: "timeline",
+    title: "Timeline",
+    about: "Everything that happened, by rank, device and thread: zoom, search, select, follow arrows",
+    missing: ({ counts }) => (Number(counts.slices) > 0 ? null : "Nothing was recorded that lasts."),
+    load: () => import("./timeline/Timeline"),
+  },
+  {
+    id: "operators",
+    title: "Operators",
+    about: "Calls and times of operators, by name, shapes, stack, module or category",
+    missing: always,
+    load: () => import("./operators/Operators"),
+  },
+  {
+    id: "kernels",
+    title: "Kernels",
+    about: "Times, occupancy and launches of kernels",
+    missing: ({ has }) =>
+      has.devices
+        ? null
+        : "No work of a device was recorded: the job used none, or its profiler could not be used; `stepscope doctor` says which.",
+    load: () => import("./kernels/Kernels"),
+  },
+  {
+    id: "modules",
+    title: "Modules",
+    about: "The tree of modules with forward, backward, device time and memory; flame graph",
+    missing: ({ has }) =>
+      has.modules
+        ? null
+        : "No calls of modules were recorded: `stepscope record` does, without --no-modules; torch.profiler with with_stack=True.",
+    load: () => import("./modules/Modules"),
+  },
+  {
+    id: "tables",
+    title: "All tables",
+    about: "Every analysis as a table",
+    missing: always,
+    load: () => import("./tables/Tables"),
+  },
+];
+
+/** The page of that name. */
+export const findPage = (id: string): PageInfo | undefined => PAGES.find((page) => page.id === id);

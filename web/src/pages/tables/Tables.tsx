@@ -1,0 +1,63 @@
+import { Choices } from "../../components/Choices";
+import { ErrorNotice } from "../../components/Notice";
+import { Table } from "../../components/table/Table";
+import { choose, chosen } from "../../state/place";
+import { analyses } from "../../state/runs";
+
+/** Every analysis as a table. */
+export default function Tables() {
+  const names = [...analyses.value.keys()];
+  const name = chosen("analysis") ?? names[0] ?? "";
+  const info = analyses.value.get(name);
+  if (!info) return <ErrorNotice error={{ what: "there is no such analysis", where: name }} />;
+  const group = chosen("group") ?? info.accepts.group_by[0] ?? null;
+  const compat = chosen("compat") ?? "";
+  return (
+    <>
+      <h1>All tables</h1>
+      <div class="choices">
+        <label class="choice">
+          Analysis{" "}
+          <select
+            value={name}
+            onChange={(event) => {
+              const next = { analysis: event.currentTarget.value, group: null, compat: null };
+              choose({ ...next, sort: null, q: null, where: null, cols: null });
+            }}
+          >
+            {names.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        {info.accepts.group_by.length > 1 && (
+          <Choices
+            label="A row is a"
+            name="group"
+            value={group ?? ""}
+            options={info.accepts.group_by.map((name) => [name, name])}
+          />
+        )}
+        {info.accepts.compat.length > 0 && (
+          <Choices
+            label="As defined by"
+            name="compat"
+            value={compat}
+            options={[["", "Stepscope"], ...info.accepts.compat.map((name) => [name, name] as const)]}
+          />
+        )}
+      </div>
+      <p>{info.definition}</p>
+      <Table
+        key={`${name} ${group} ${compat}`}
+        analysis={name}
+        title={name}
+        query={[
+          ["group_by", group === info.accepts.group_by[0] ? null : group],
+          ["compat", compat],
+        ]}
+        height={22}
+      />
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+import { runPath } from "../api/paths";
+import type { Envelope } from "../api/types";
+import { FindingList } from "../components/FindingList";
+import { useAnswer } from "../state/answer";
+import { runId } from "../state/place";
+import { detail } from "../state/runs";
+
+/** What is doubtful about the numbers, before anyone reads them. */
+export function FindingsBanner() {
+  const known = detail.value;
+  const answer = useAnswer<Envelope>(known && runPath(runId.value, "analyses/findings?limit=1"), known?.version ?? 0);
+  const findings = answer.value?.findings ?? [];
+  const severe = findings.filter((finding) => finding.severity === "severe").length;
+  const suspect = findings.filter((finding) => finding.severity === "suspect").length;
+  if (severe + suspect === 0) return null;
+  const said = [
+    severe > 0 && `${severe} severe: data is missing or contradictory`,
+    suspect > 0 && `${suspect} suspect: some numbers may be incomplete or doubtful`,
+  ];
+  return (
+    <details class={`banner ${severe > 0 ? "severe" : "suspect"}`}>
+      <summary>Findings: {said.filter(Boolean).join("; ")}</summary>
+      <FindingList findings={findings.filter((finding) => finding.severity !== "info")} />
+    </details>
+  );
+}

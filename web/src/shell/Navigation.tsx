@@ -1,0 +1,31 @@
+import { PAGES } from "../pages/registry";
+import { hrefOf, place } from "../state/place";
+import { detail } from "../state/runs";
+
+/** The pages; those with nothing to show stay readable and say why. */
+export function Navigation() {
+  const known = detail.value;
+  const here = place.value.page;
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {PAGES.map((page) => {
+          const missing = known && page.missing(known);
+          return (
+            <li key={page.id}>
+              <a
+                href={hrefOf(page.id)}
+                aria-current={page.id === here ? "page" : undefined}
+                class={missing ? "missing" : undefined}
+                title={missing ?? page.about}
+              >
+                {page.title}
+                {missing && <span class="hidden"> (nothing recorded)</span>}
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}

@@ -1,0 +1,73 @@
+import type { StepOfRun } from "../api/types";
+import { choose, chosen } from "../state/place";
+import { detail } from "../state/runs";
+
+/** A choice of more than so many is typed, not picked. */
+const MAX_OPTIONS = 300;
+
+/** Of the whole run, or of one rank or step. */
+export function RankAndStep() {
+  const known = detail.value;
+  const rank = chosen("rank");
+  const step = chosen("step");
+  if (!known) return null;
+  const ranks = known.run.ranks.map(String);
+  const steps = stepNumbers(known.steps, rank);
+  return (
+    <>
+      {(ranks.length > 1 || rank !== undefined) && (
+        <Choice label="Rank" all="all ranks" value={rank} options={ranks} onChange={(rank) => choose({ rank })} />
+      )}
+      {(steps.length > 1 || step !== undefined) && (
+        <Choice label="Step" all="all steps" value={step} options={steps} onChange={(step) => choose({ step })} />
+      )}
+    </>
+  );
+}
+
+interface Props {
+  readonly label: string;
+  readonly all: string;
+  readonly value: string | undefined;
+  readonly options: readonly string[];
+  readonly onChange: (value: string | null) => void;
+}
+
+function Choice({ label, all, value, options, onChange }: Props) {
+  // What a link asks for is shown even when the run does not have it: the page then says so.
+  const shown = value === undefined || options.includes(value) ? options : [value, ...options];
+  if (shown.length > MAX_OPTIONS) {
+    return (
+      <label>
+        {label}
+        <input
+          type="text"
+          inputMode="numeric"
+          size={8}
+          placeholder={all}
+          value={value ?? ""}
+          onChange={(event) => onChange(event.currentTarget.value.trim() || null)}
+        />
+      </label>
+    );
+  }
+  return (
+    <label>
+      {label}
+      <select value={value ?? ""} onChange={(event) => onChange(event.currentTarget.value || null)}>
+        <option value="">{all}</option>
+        {shown.map((option) => (
+          <option key={option} value={option}>
+            {option}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The numbers of the steps of a rank, or of all ranks, in the order of their first start. */
+function stepNumbers(steps: readonly StepOfRun[], rank: string | undefined): string[] {
+  const wanted = steps.filter((step) => rank === undefined || String(step.rank) === rank);
+  return [...new Set(wanted.map((step) => String(step.number)))];
+}

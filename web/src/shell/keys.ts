@@ -1,0 +1,57 @@
+// Keys that mean the same on every page. A page's own keys are its own; they are listed here, so that help has them all.
+
+import { signal } from "@preact/signals";
+import { TIMELINE_KEYS } from "../timeline/keys";
+
+export const isHelpOpen = signal(false);
+export const isPaletteOpen = signal(false);
+
+/** Keys and what they do, by where they work. */
+export const KEYS: readonly { readonly where: string; readonly keys: readonly (readonly [string, string])[] }[] = [
+  {
+    where: "Everywhere",
+    keys: [
+      ["?", "this help"],
+      ["Ctrl+K", "go to a page or a table"],
+      ["Esc", "close what is open"],
+      ["Alt+←", "back, also to what was chosen before"],
+    ],
+  },
+  { where: "Timeline", keys: TIMELINE_KEYS },
+  {
+    where: "Tables",
+    keys: [
+      ["↑ ↓", "next and previous row"],
+      ["Page Up, Page Down", "a screen of rows"],
+      ["Home, End", "first and last row"],
+      ["Enter", "open the row: every digit, and where it leads"],
+      ["Ctrl+C", "copy the row, with every digit"],
+    ],
+  },
+  {
+    where: "Charts",
+    keys: [
+      ["← →", "next and previous bar"],
+      ["Enter", "choose it, so that every page is about it"],
+    ],
+  },
+];
+
+/** True where a key is a letter of a text. */
+export function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+/** Listens for the keys that work everywhere, until the function that it returns is called. */
+export function followKeys(): () => void {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.defaultPrevented) return;
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) isPaletteOpen.value = true;
+    else if (event.key === "?" && !isTyping(event.target)) isHelpOpen.value = true;
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", onKeyDown);
+  return () => removeEventListener("keydown", onKeyDown);
+}

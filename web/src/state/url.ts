@@ -1,0 +1,67 @@
+// Where a person is: the page and everything chosen on it, in the part of the address behind `#`. The server never sees
+// it, and Back goes through it.
+
+/** A page with what is chosen on it. A name may have several values. */
+export interface Place {
+  readonly page: string;
+  readonly params: readonly (readonly [name: string, value: string])[];
+}
+
+/** What stays chosen on the way from page to page: of everything that is shown, the part that a person wants to see. */
+export const KEPT = ["run", "rank", "step", "window"] as const;
+
+/** Where an address begins that names no page. */
+export const FIRST_PAGE = "overview";
+
+/** `#operators?rank=0&sort=count` as a place. Any text is some place. */
+export function parsePlace(hash: string): Place {
+  const text = hash.startsWith("#") ? hash.slice(1) : hash;
+  const at = text.indexOf("?");
+  const page = decode(at < 0 ? text : text.slice(0, at));
+  const params = at < 0 ? [] : [...new URLSearchParams(text.slice(at + 1))];
+  return { page: page || FIRST_PAGE, params };
+}
+
+/** The address of a place; `parsePlace` of it is the place. */
+export function formatPlace(place: Place): string {
+  const params = new URLSearchParams(place.params.map(([name, value]) => [name, value])).toString();
+  const page = encodeURIComponent(place.page);
+  return params ? `#${page}?${params}` : `#${page}`;
+}
+
+/** The first value of `name`. */
+export function paramOf(place: Place, name: string): string | undefined {
+  return place.params.find(([known]) => known === name)?.[1];
+}
+
+/** All values of `name`. */
+export function paramsOf(place: Place, name: string): string[] {
+  return place.params.filter(([known]) => known === name).map(([, value]) => value);
+}
+
+/** What to change at a place: a value, several, or none. */
+export type Changes = Readonly<Record<string, string | readonly string[] | null | undefined>>;
+
+/** The place with some values changed; the others keep their order. */
+export function changed(place: Place, changes: Changes): Place {
+  const kept = place.params.filter(([name]) => !Object.hasOwn(changes, name));
+  const added = Object.entries(changes).flatMap(([name, value]) => {
+    const values = value === null || value === undefined ? [] : typeof value === "string" ? [value] : value;
+    return values.map((value) => [name, value] as const);
+  });
+  return { page: place.page, params: [...kept, ...added] };
+}
+
+/** Another page, on which the same part of the same run is shown. */
+export function onPage(place: Place, page: string, changes: Changes = {}): Place {
+  const kept = place.params.filter(([name]) => (KEPT as readonly string[]).includes(name));
+  return changed({ page, params: kept }, changes);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

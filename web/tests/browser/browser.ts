@@ -1,0 +1,73 @@
+// A real browser that is watched: whatever a page asks of another machine, logs as an error or throws is a failure.
+
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** A page with what went wrong on it so far. */
+export interface Watched {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Fails when anything went wrong, and closes the page. */
+  readonly close: () => Promise<void>;
+}
+
+/** Starts Chromium: `CHROMIUM`, or the one of the system. */
+export function launch(): Promise<Browser> {
+  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+/** Opens an address. */
+export async function open(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+  const viewport = { width: 1280, height: 800 };
+  const context = await browser.newContext({
+    viewport,
+    permissions: ["clipboard-read", "clipboard-write"],
+    ...options,
+  });
+  const page = await context.newPage();
+  const troubles: string[] = [];
+  const origin = new URL(url).origin;
+  page.on("request", (request) => {
+    const asked = request.url();
+    if (!asked.startsWith(origin) && !/^(blob|data):/.test(asked)) troubles.push(`asks ${asked}`);
+  });
+  page.on("pageerror", (error) => troubles.push(`throws ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") troubles.push(`logs ${message.text()}`);
+  });
+  page.on("dialog", (dialog) => {
+    troubles.push(`opens a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.goto(url);
+  const close = async () => {
+    await context.close();
+    expect(troubles).toEqual([]);
+  };
+  return { page, context, close };
+}
+
+/** The address with this place behind `#`. */
+export const at = (url: string, place: string): string => `${url}#${place}`;
+
+/** Waits until everything that the page asked for is shown. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator("main h1").first().waitFor();
+  await page.waitForFunction(() => !document.querySelector(".notice.loading, [aria-busy=true]"));
+}
+
+/** Goes to a place of the same page, as a link does. */
+export async function goTo(page: Page, place: string): Promise<void> {
+  await page.evaluate((hash) => {
+    location.hash = hash;
+  }, place);
+  await settled(page);
+}
+
+/** The pages that have something to show, by the part of the address that names them. */
+export function pagesOf(page: Page): Promise<string[]> {
+  return page
+    .locator("nav a:not(.missing)")
+    .evaluateAll((links) => links.map((link) => (link.getAttribute("href") ?? "").replace(/^#|\?.*$/g, "")));
+}

@@ -1,0 +1,141 @@
+// Text of a trace is text, wherever it is shown.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { at, goTo, launch, open, pagesOf, settled } from "./browser";
+import { analyze, type View, view } from "./stepscope";
+
+const TEXTS = [
+  "<script>globalThis.broken=1</script>",
+  "<img src=x onerror=globalThis.broken=1>",
+  '"><svg onload=globalThis.broken=1>',
+  "'onmouseover='globalThis.broken=1",
+  "javascript:globalThis.broken=1",
+  "</title><iframe srcdoc='<script>parent.broken=1</script>'>",
+  "{{constructor.constructor('globalThis.broken=1')()}}",
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is to stay one
+  "${globalThis.broken=1}",
+  "&lt;b&gt;&#x3c;b&#x3e;",
+  "\u202egnp.exe\u2066",
+  "a\u0000b\tc\nd",
+  "`<b>`",
+  "=cmd|'/c calc'!A1",
+  "x".repeat(5000),
+  "__proto__",
+];
+
+/** A trace in which every text is an operator, a kernel, a stream's process, a module, a frame and an argument. */
+function trace(): unknown {
+  const events = TEXTS.flatMap((text, at) => {
+    const ts = 1000 + at * 100;
+    const args = {
+      "External id": at + 1,
+      correlation: at + 1,
+      device: 0,
+      stream: 7,
+      [text]: text,
+      "Call stack": `${text};${text}`,
+    };
+    const python = { "Python id": 2 * at + 1, "Python parent id": null, "Python module id": at };
+    const module = { "Python id": 2 * at + 2, "Python parent id": 2 * at + 1, "Python module id": at };
+    return [
+      { ph: "X", cat: "python_function", name: `${text}(1): ${text}`, pid: 1, tid: 1, ts, dur: 90, args: python },
+      {
+        ph: "X",
+        cat: "python_function",
+        name: `nn.Module: ${text}_0`,
+        pid: 1,
+        tid: 1,
+        ts: ts + 1,
+        dur: 88,
+        args: module,
+      },
+      {
+        ph: "X",
+        cat: "cpu_op",
+        name: text,
+        pid: 1,
+        tid: 1,
+        ts: ts + 2,
+        dur: 80,
+        args: { ...args, "Input Dims": [text] },
+      },
+      { ph: "X", cat: "cuda_runtime", name: text, pid: 1, tid: 1, ts: ts + 5, dur: 5, args },
+      { ph: "X", cat: "kernel", name: text, pid: 0, tid: 7, ts: ts + 20, dur: 30, args },
+    ];
+  });
+  const named = { ph: "M", name: "process_name", pid: 1, tid: 0, args: { name: TEXTS[0] } };
+  const device = { id: 0, name: TEXTS[1], totalGlobalMem: 1e9, numSms: 10, computeMajor: 8, computeMinor: 0 };
+  return { schemaVersion: 1, deviceProperties: [device], [TEXTS[1] ?? ""]: TEXTS[1], traceEvents: [named, ...events] };
+}
+
+let browser: Browser;
+let server: View;
+let folder: string;
+let input: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "stepscope-hostile-"));
+  input = join(folder, "<img src=x onerror=globalThis.broken=1>.json");
+  writeFileSync(input, JSON.stringify(trace()));
+  browser = await launch();
+  server = await view([input]);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+test("no text of a trace becomes an element or runs, on any page", async () => {
+  const { page, close } = await open(browser, server.url);
+  await settled(page);
+  const names = await pagesOf(page);
+  expect(names).toContain("kernels");
+  const places = [...names, ...["shapes", "stack", "module", "category"].map((group) => `operators?group=${group}`)];
+  const analyses = ["findings", "idle_causes", "idle_gaps", "critical_path_slices", "synchronizations", "queue_length"];
+  places.push("kernels?group=properties", ...analyses.map((name) => `tables?analysis=${name}`));
+  for (const place of places) {
+    await goTo(page, place);
+    for (const row of await page.locator("tr[data-row]").all()) {
+      if (await row.isVisible()) await row.hover();
+    }
+    const strange = await page.evaluate(
+      () => document.querySelectorAll("main img, main iframe, main script, main b").length,
+    );
+    expect([place, strange, await page.evaluate("globalThis.broken")]).toEqual([place, 0, undefined]);
+  }
+  await close();
+});
+
+test("the text is there, letter for letter, in rows and in what they open", async () => {
+  const names = analyze("operators", input).results.map((row) => String(row.name));
+  expect(names).toContain(TEXTS[1]);
+  const { page, close } = await open(browser, at(server.url, "operators"));
+  await settled(page);
+  for (const name of names.filter((name) => name.length < 100)) {
+    const cell = page.getByRole("grid", { name: "All operators" }).locator("tbody td:first-child");
+    const shown = await cell.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
+    expect(shown).toContain(name);
+  }
+  await page.locator('tr[data-row="0"]').first().click();
+  const first = await page.locator('tr[data-row="0"] td').first().getAttribute("title");
+  expect(await page.locator(".row-detail dd .pre").first().textContent()).toBe(first);
+  await close();
+});
+
+test("hostile text in the address is text, too", async () => {
+  for (const text of TEXTS) {
+    const { page } = await open(browser, at(server.url, encodeURIComponent(text)));
+    await page.locator(".notice").first().waitFor();
+    expect(await page.evaluate("globalThis.broken")).toBeUndefined();
+    await page.context().close();
+    const query = new URLSearchParams({ q: text, cols: text, analysis: text, group: text }).toString();
+    const other = await open(browser, at(server.url, `operators?${query}`));
+    await other.page.locator("main h1, main .notice").first().waitFor();
+    expect(await other.page.evaluate("globalThis.broken")).toBeUndefined();
+    await other.context.close();
+  }
+});

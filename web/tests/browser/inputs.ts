@@ -1,0 +1,17 @@
+// What is looked at: a run of our own, a trace of torch.profiler, and whatever else a person has.
+
+import { existsSync } from "node:fs";
+import { CHECKOUT } from "./stepscope";
+
+const OWN = ["tests/fixtures/gpt-cpu", "tests/fixtures/kineto/a100_alexnet_sync.json.gz"];
+
+/** Inputs named by `STEPSCOPE_TEST_INPUTS`, separated by `:`, beside those of the repository. */
+const MORE = (process.env.STEPSCOPE_TEST_INPUTS ?? "").split(":").filter((input) => input !== "");
+
+export const INPUTS: readonly string[] = [...OWN.map((input) => CHECKOUT + input), ...MORE];
+for (const input of INPUTS) if (!existsSync(input)) throw new Error(`there is no ${input}`);
+
+/** A run that was recorded on a processor. */
+export const RUN = INPUTS[0] as string;
+/** A trace with a device. */
+export const TRACE = INPUTS[1] as string;

@@ -1,0 +1,86 @@
+// Everything can be done without a mouse.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { violations } from "./accessibility";
+import { at, launch, open, settled } from "./browser";
+import { RUN, TRACE } from "./inputs";
+import { type View, view } from "./stepscope";
+
+let browser: Browser;
+let server: View;
+beforeAll(async () => {
+  browser = await launch();
+  server = await view([TRACE, RUN]);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+/** Waits until the focus is on this row. */
+const focusOn = (page: Page, row: number) =>
+  page.waitForFunction((row) => (document.activeElement as HTMLElement | null)?.dataset.row === String(row), row);
+
+test("? has every key, Esc closes it", async () => {
+  const { page, close } = await open(browser, server.url);
+  await settled(page);
+  await page.keyboard.press("?");
+  const dialog = page.getByRole("dialog", { name: "Keys" });
+  await dialog.waitFor();
+  expect(await dialog.locator("kbd").count()).toBeGreaterThan(8);
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "hidden" });
+  await close();
+});
+
+test("Ctrl+K goes to a table", async () => {
+  const { page, close } = await open(browser, server.url);
+  await settled(page);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("searchbox", { name: "Page or table" }).fill("idle caus");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#tables\?analysis=idle_causes/);
+  await settled(page);
+  await close();
+});
+
+test("rows are walked through, opened and copied", async () => {
+  const { page, close } = await open(browser, at(server.url, "kernels"));
+  await settled(page);
+  const grid = page.getByRole("grid", { name: "All kernels" });
+  await grid.locator('tr[data-row="0"]').focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await focusOn(page, 2);
+  const cells = await grid
+    .locator('tr[data-row="2"] td')
+    .evaluateAll((all) => all.map((cell) => (cell as HTMLElement).title));
+  await page.keyboard.press("Control+c");
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  expect(copied.split("\t")[0]).toBe(cells[0]);
+  expect(cells).toContain(`${copied.split("\t")[2]} ns`);
+  await page.keyboard.press("Enter");
+  const detail = page.getByRole("complementary", { name: "The row that is open" });
+  await detail.waitFor();
+  expect(await detail.textContent()).toContain(cells[0] ?? "?");
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await detail.waitFor({ state: "hidden" });
+  await page.keyboard.press("End");
+  const last = Number(await grid.getAttribute("aria-rowcount")) - 2;
+  await focusOn(page, last);
+  await close();
+});
+
+test("steps are chosen with the arrows", async () => {
+  const { page, close } = await open(browser, at(server.url, "overview?run=1"));
+  await settled(page);
+  await page.getByRole("button", { name: /^step 0 of rank 0/ }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/step=2/);
+  await close();
+});

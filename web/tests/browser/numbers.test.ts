@@ -1,0 +1,134 @@
+// The numbers on the pages are those of the command line, every digit.
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Cell, Row, Unit } from "../../src/api/types";
+import { exactCell, formatCell } from "../../src/format/cell";
+import { at, launch, open, settled } from "./browser";
+import { INPUTS } from "./inputs";
+import { analyze, report, type View, view } from "./stepscope";
+import { type ShownCell, shownColumns, shownRows } from "./table";
+
+/** Tables, where they are, and what the command is asked for the same. */
+const TABLES = [
+  ["operators", "All operators", "operators", []],
+  ["operators?group=shapes", "All operators", "operators", ["--group-by", "shapes"]],
+  ["operators?group=stack", "All operators", "operators", ["--group-by", "stack"]],
+  ["operators?group=module", "All operators", "operators", ["--group-by", "module"]],
+  ["operators?group=category", "All operators", "operators", ["--group-by", "category"]],
+  ["kernels", "All kernels", "kernels", []],
+  ["kernels?group=properties", "All kernels", "kernels", ["--group-by", "properties"]],
+  ["kernels", "Launches", "launch_statistics", []],
+  ["kernels?launches=name", "Launches", "launch_statistics", ["--group-by", "name"]],
+  ["modules", "All modules", "modules", []],
+  ["overview", "How well devices are used", "gpu_utilization", []],
+  ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
+  ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
+  ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
+] as const;
+
+/** A column's unit, told by its name: it has the unit in it. */
+function unitOf(name: string, cell: Cell): Unit {
+  if (typeof cell === "string") return "text";
+  if (name.endsWith("_ns")) return "ns";
+  if (name.endsWith("bytes")) return "bytes";
+  if (name.endsWith("_ratio")) return "ratio";
+  return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
+}
+
+const shownOf = (rows: readonly Row[], columns: readonly string[]): ShownCell[][] =>
+  rows.map((row) =>
+    columns.map((name) => {
+      const cell = row[name] ?? null;
+      const unit = unitOf(name, cell);
+      return { text: formatCell(unit, cell), exact: exactCell(unit, cell) };
+    }),
+  );
+
+/** The order of rows is tested by itself; here they are the same ones. */
+const inOrder = (rows: readonly ShownCell[][]): string[] => rows.map((row) => JSON.stringify(row)).sort();
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+
+describe.each(INPUTS)("%s", (input) => {
+  let server: View;
+  beforeAll(async () => {
+    server = await view([input]);
+  });
+  afterAll(() => server.stop());
+
+  test.each(TABLES)("%s: %s", async (place, title, analysis, options) => {
+    const expected = analyze(analysis, input, ...options).results;
+    const { page, close } = await open(browser, at(server.url, place));
+    await settled(page);
+    if (expected.length > 0) {
+      const columns = await shownColumns(page, title);
+      expect(columns.length).toBeGreaterThan(1);
+      expect(inOrder(await shownRows(page, title))).toEqual(inOrder(shownOf(expected, columns)));
+    } else expect(await page.getByRole("grid", { name: title, exact: true }).count()).toBe(0);
+    await close();
+  });
+
+  test("the overview says what the report says", async () => {
+    const expected = report(input);
+    const { page, close } = await open(browser, server.url);
+    await settled(page);
+    const verdict = await page.locator(".verdict p").allTextContents();
+    expect(verdict).toEqual(expected.verdict.map((sentence) => sentence.replaceAll("`", "")));
+    const advice = await page.locator(".advice > li code:first-of-type").allTextContents();
+    for (const row of expected.advice) expect(advice).toContain(row.rule);
+    expect(await page.locator(".advice > li").count()).toBe(expected.advice.length);
+    const breakdown = page.getByRole("table", { name: "Where the time goes", exact: true });
+    const parts = expected.step_breakdown?.parts ?? [];
+    const cells = parts.flatMap((part) => [exactCell("ns", part.ns), exactCell("ratio", part.ratio)]);
+    const shown = breakdown.locator("tbody .value");
+    expect(await shown.evaluateAll((values) => values.map((value) => (value as HTMLElement).title))).toEqual(cells);
+    for (const device of expected.devices.slice(0, 16)) {
+      const table = page.getByRole("table", { name: `GPU ${device.device} of rank ${device.rank}`, exact: true });
+      const times = await table
+        .locator("tbody .value")
+        .evaluateAll((values) => values.map((value) => (value as HTMLElement).title));
+      expect(times).toEqual(
+        device.breakdown.parts.flatMap((part) => [exactCell("ns", part.ns), exactCell("ratio", part.ratio)]),
+      );
+    }
+    for (const finding of expected.findings) {
+      const listed = page.getByRole("region", { name: "Findings" }).getByText(finding.says);
+      expect(await listed.isVisible()).toBe(true);
+    }
+    await close();
+  });
+
+  test("the histogram of a kernel has its runs", async () => {
+    const rows = analyze("kernel_durations", input).results;
+    const first = rows[0];
+    if (!first) return;
+    const { page, close } = await open(browser, at(server.url, "kernels"));
+    await settled(page);
+    const figure = page.getByRole("img", { name: `Runs of ${first.name} by duration`.slice(0, 60) });
+    const titles = await figure.locator("title").allTextContents();
+    const counts = titles.map((title) => Number(/: ([\d,]+) runs?$/.exec(title)?.[1]?.replaceAll(",", "")));
+    const expected = rows.filter((row) => row.name === first.name && row.kind === first.kind);
+    expect(counts.filter((count) => count > 0)).toEqual(expected.map((row) => row.count));
+    await close();
+  });
+
+  test("a column for every step, as long as the step", async () => {
+    const steps = analyze("step_breakdown", input).results;
+    const ranks = new Set(steps.map((step) => step.rank));
+    const rank = [...ranks][0];
+    const expected = steps.filter((step) => step.rank === rank && step.step !== null).slice(0, 119);
+    const { page, close } = await open(browser, at(server.url, `overview?rank=${rank}`));
+    await settled(page);
+    const columns = page.locator(".columns-chart [role=button]");
+    const words = await columns.evaluateAll((all) => all.map((column) => column.getAttribute("aria-label") ?? ""));
+    expect(words.slice(0, expected.length).map((text) => text.split(/[,\n]/)[0])).toEqual(
+      expected.map((step) => `step ${step.step} of rank ${rank}: ${formatCell("ns", step.total_ns ?? null)}`),
+    );
+    await close();
+  });
+});

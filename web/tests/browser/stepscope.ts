@@ -1,0 +1,56 @@
+// The real command: `stepscope view`, and `stepscope analyze` to compare its numbers with the pages'.
+
+import { execFileSync, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { parseExact } from "../../src/api/json";
+import type { Envelope, Report } from "../../src/api/types";
+
+/** The folder that this repository is checked out to. */
+export const CHECKOUT = fileURLToPath(new URL("../../..", import.meta.url));
+/** The command under test. */
+const COMMAND = process.env.STEPSCOPE ?? `${CHECKOUT}target/release/stepscope`;
+
+/** A server that is running. */
+export interface View {
+  /** The address that it printed, with the token. */
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts `stepscope view` on the inputs, and waits for its address. */
+export function view(inputs: readonly string[]): Promise<View> {
+  const server = spawn(COMMAND, ["view", "--no-browser", ...inputs], { cwd: CHECKOUT });
+  const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
+  const stop = () => {
+    server.kill("SIGTERM");
+    return ended;
+  };
+  return new Promise((resolve, reject) => {
+    let said = "";
+    let complaints = "";
+    server.stderr.on("data", (data) => {
+      complaints += data;
+    });
+    server.stdout.on("data", (data) => {
+      said += data;
+      const url = /http:\/\/\S+/.exec(said)?.[0];
+      if (url && said.includes("\n")) resolve({ url, stop });
+    });
+    server.on("error", reject);
+    server.on("close", (code) => reject(new Error(`stepscope view ended with ${code}: ${complaints}`)));
+  });
+}
+
+/** What the command line says: the whole result of an analysis. */
+export function analyze(name: string, input: string, ...options: string[]): Envelope {
+  return command("analyze", name, input, "--json", ...options) as Envelope;
+}
+
+/** What the command line says: the report. */
+export function report(input: string, ...options: string[]): Report {
+  return command("report", input, "--json", ...options) as Report;
+}
+
+function command(...words: string[]): unknown {
+  return parseExact(execFileSync(COMMAND, words, { cwd: CHECKOUT, maxBuffer: 1 << 30 }).toString());
+}
