@@ -7,7 +7,7 @@ pub mod advice;
 mod allocations;
 mod asked;
 mod catalogue;
-pub mod comparison;
+pub mod compare;
 pub mod copies;
 pub mod critical_path;
 pub mod critical_path_slack;

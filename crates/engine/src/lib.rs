@@ -19,7 +19,7 @@ mod rows;
 mod text_table;
 
 pub use cells::{column_words, format_cell, has_answers, is_right_aligned};
-pub use compare::{compared, compared_steps};
+pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_asked, find_analysis, list_analyses};
 pub use error::EngineError;
@@ -30,7 +30,7 @@ pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;
-pub use stepscope_analyses::comparison::CompareBy;
+pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{Analysis, Asked, Column, Coverage, Selection, Table, Unit, Values, catalogue};

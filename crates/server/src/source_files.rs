@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use stepscope_engine::Trace;
-use stepscope_trace::SliceKind;
+use stepscope_trace::{Frame, SliceKind};
 
 /// Bytes of a file that are read.
 const MAX_BYTES: u64 = 8 << 20;
@@ -35,8 +35,8 @@ impl SourceFiles {
         let mut texts: BTreeSet<_> = trace.ops.info.iter().map(|info| info.stack).collect();
         let calls = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::PythonFunction);
         texts.extend(calls.map(|id| trace.slices.name[id.index()]));
-        let frames = texts.into_iter().flat_map(|text| trace.strings.get(text).split(';'));
-        Self(frames.filter_map(file_of_frame).map(str::to_string).collect())
+        let frames = texts.into_iter().flat_map(|text| Frame::of_stack(trace.strings.get(text)));
+        Self(frames.filter_map(|frame| frame.file).map(str::to_string).collect())
     }
 
     /// The lines around `line` of the file that stacks call `name`, below one of `roots`.
@@ -62,14 +62,6 @@ impl SourceFiles {
     }
 }
 
-/// The file of `train.py(12): main`; none of what is no Python code, such as `<built-in function f>`.
-fn file_of_frame(frame: &str) -> Option<&str> {
-    let (place, _) = frame.trim().split_once("): ")?;
-    let (file, line) = place.rsplit_once('(')?;
-    let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
-    (is_line && !file.is_empty() && !file.starts_with('<')).then_some(file)
-}
-
 /// Where `name` lies below `root`, when it does, links followed.
 fn below(root: &Path, name: &str) -> Option<PathBuf> {
     let path = root.join(name).canonicalize().ok()?;
@@ -89,14 +81,6 @@ mod tests {
 
     fn files(names: &[&str]) -> SourceFiles {
         SourceFiles(names.iter().map(|name| name.to_string()).collect())
-    }
-
-    #[test]
-    fn a_frame_names_its_file() {
-        assert_eq!(file_of_frame("a/b (c).py(12): main"), Some("a/b (c).py"));
-        for frame in ["<built-in function f>", "<string>(1): x", "nn.Module: Linear_0", "a.py(x): f", "(1): f", ""] {
-            assert_eq!(file_of_frame(frame), None, "{frame}");
-        }
     }
 
     #[test]

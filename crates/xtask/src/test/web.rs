@@ -6,8 +6,10 @@ use crate::child;
 use std::ops::Add;
 use std::process::Command;
 
-/// What is run in `web/`, each counted as a test.
-const STEPS: [&[&str]; 4] = [&["ci", "--no-audit", "--no-fund"], &["run", "check"], &["test"], &["run", "build"]];
+/// What is run in `web/`, each counted as a test. Not `npm ci`: it fails where a registry lacks packages of other systems,
+/// which are optional.
+const STEPS: [&[&str]; 4] =
+    [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["test"], &["run", "build"]];
 
 /// Runs them; an error where there is no Node.
 pub(super) fn run() -> Result<Counts, String> {
