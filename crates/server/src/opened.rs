@@ -7,9 +7,11 @@ use crate::pool::Pool;
 use crate::source_files::SourceFiles;
 use self_cell::self_cell;
 use std::mem::size_of;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use stepscope_base::Span;
 use stepscope_engine::{self as engine, Analysis, Asked, Envelope, Selection, Table, Trace, Values};
+use stepscope_timeline::{SearchIndex, Timeline};
+use tokio::sync::SetOnce;
 
 /// Bytes of results that are kept of one reading.
 const MAX_RESULT_BYTES: usize = 128 << 20;
@@ -27,15 +29,6 @@ self_cell! {
     }
 }
 
-/// What of a trace is asked about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
-    /// Rank, step, and how to answer.
-    pub(crate) selection: Selection,
-    /// Only what lies in this window.
-    pub(crate) window: Option<Span>,
-}
-
 /// A run as it was read once.
 pub(crate) struct Opened {
     /// Grows from reading to reading.
@@ -46,8 +39,10 @@ pub(crate) struct Opened {
     pub(crate) source_files: OnceLock<SourceFiles>,
     /// Reports as JSON, by rank and step.
     pub(crate) reports: Kept<Selection, String>,
-    results: Kept<(&'static str, Part), Envelope>,
-    parts: Mutex<Vec<(Part, Arc<SharedPart>)>>,
+    timeline: SetOnce<Option<Timeline>>,
+    search: SetOnce<Option<SearchIndex>>,
+    results: Kept<(&'static str, Selection), Envelope>,
+    parts: Mutex<Vec<(Selection, Arc<SharedPart>)>>,
 }
 
 impl Opened {
@@ -57,6 +52,8 @@ impl Opened {
             trace: Arc::new(trace),
             source_files: OnceLock::new(),
             reports: Kept::new(MAX_REPORT_BYTES),
+            timeline: SetOnce::new(),
+            search: SetOnce::new(),
             results: Kept::new(MAX_RESULT_BYTES),
             parts: Mutex::default(),
         }
@@ -70,47 +67,75 @@ impl Opened {
         self: &Arc<Self>,
         pool: &Pool,
         analysis: &'static Analysis,
-        part: Part,
+        selection: Selection,
     ) -> Result<Arc<Envelope>, Failure> {
-        engine::check_selection(&self.trace, &part.selection)?;
+        engine::check_selection(&self.trace, &selection)?;
         let opened = self.clone();
-        let computed =
-            async { pool.long(move || engine::analyze_asked(opened.shared(part).borrow_dependent(), analysis)).await };
-        self.results.get((analysis.name, part), bytes_of, computed).await
+        let computed = async {
+            pool.long(move || engine::analyze_asked(opened.shared(selection).borrow_dependent(), analysis)).await
+        };
+        self.results.get((analysis.name, selection), bytes_of, computed).await
     }
 
     /// What analyses of a part share.
-    fn shared(&self, part: Part) -> Arc<SharedPart> {
-        let find = |parts: &mut Vec<(Part, Arc<SharedPart>)>| {
-            let at = parts.iter().position(|(known, _)| *known == part)?;
+    fn shared(&self, selection: Selection) -> Arc<SharedPart> {
+        let find = |parts: &mut Vec<(Selection, Arc<SharedPart>)>| {
+            let at = parts.iter().position(|(known, _)| *known == selection)?;
             let found = parts.remove(at);
             parts.push(found.clone());
             Some(found.1)
         };
-        if let Some(found) = find(&mut self.parts.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return found;
-        }
-        // Cutting takes a while: others need not wait for it.
-        let trace = self.part_of_trace(part.window);
-        let shared =
-            Arc::new(SharedPart::new((trace, part.selection), |(trace, selection)| Asked::new(trace, selection)));
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = find(&mut parts) {
             return found;
         }
-        parts.push((part, shared.clone()));
+        // Nothing is computed yet.
+        let owner = (self.trace.clone(), selection);
+        let shared = Arc::new(SharedPart::new(owner, |(trace, selection)| Asked::new(trace, selection)));
+        parts.push((selection, shared.clone()));
         if parts.len() > MAX_PARTS {
             parts.remove(0);
         }
         shared
     }
 
-    /// The trace, or what of it lies in a window: slices that cross its limits are cut there.
-    pub(crate) fn part_of_trace(&self, window: Option<Span>) -> Arc<Trace> {
-        match window {
-            None => self.trace.clone(),
-            Some(window) => Arc::new(self.trace.clipped(window)),
-        }
+    /// Makes what the timeline is asked for, in the thread that read the trace: requests wait for it and hold nobody up.
+    pub(crate) fn prepare(&self) {
+        // A defect must leave nobody waiting.
+        let timeline = catch_unwind(AssertUnwindSafe(|| Timeline::of(&self.trace))).ok();
+        let _ = self.timeline.set(timeline);
+        let search = catch_unwind(AssertUnwindSafe(|| SearchIndex::of(&self.trace))).ok();
+        let _ = self.search.set(search);
+    }
+
+    /// The rows of the timeline, once they are made.
+    ///
+    /// # Errors
+    /// When making them met a defect.
+    pub(crate) async fn timeline(&self) -> Result<&Timeline, Failure> {
+        self.timeline
+            .wait()
+            .await
+            .as_ref()
+            .ok_or_else(|| Failure::of_server("the timeline met a defect of the program"))
+    }
+
+    /// The rows, when they are made.
+    pub(crate) fn made_timeline(&self) -> Option<&Timeline> {
+        self.timeline.get()?.as_ref()
+    }
+
+    /// What names are looked up in, when it is made.
+    pub(crate) fn made_search(&self) -> Option<&SearchIndex> {
+        self.search.get()?.as_ref()
+    }
+
+    /// What names are looked up in, once it is made.
+    ///
+    /// # Errors
+    /// As [`Opened::timeline`].
+    pub(crate) async fn search(&self) -> Result<&SearchIndex, Failure> {
+        self.search.wait().await.as_ref().ok_or_else(|| Failure::of_server("the search met a defect of the program"))
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Pool {
     quick: Arc<Semaphore>,
     long: Arc<Semaphore>,
     sent: Arc<Semaphore>,
+    text: Arc<Semaphore>,
 }
 
 /// Files that are written at once while they are sent.
@@ -24,7 +25,7 @@ impl Pool {
     pub(crate) fn new() -> Self {
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);
         let of = |threads: usize| Arc::new(Semaphore::new(threads.max(1)));
-        Self { quick: of(processors), long: of(processors / 2), sent: of(SENT) }
+        Self { quick: of(processors), long: of(processors / 2), sent: of(SENT), text: of(processors / 2) }
     }
 
     /// Does what takes milliseconds: tiles, look-ups. It never waits for [`Pool::long`].
@@ -47,6 +48,17 @@ impl Pool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
         run(&self.long, work).await
+    }
+
+    /// Looks something up in a file that a run was read from.
+    ///
+    /// # Errors
+    /// When `work` panics.
+    pub(crate) async fn text<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        run(&self.text, work).await
     }
 
     /// Writes what a client receives meanwhile: a slow one holds nobody up but others who want a file.

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use axum::http::StatusCode;
 use std::str::FromStr;
 use stepscope_base::Span;
+use stepscope_engine::Selection;
 
 /// Bytes of a query that are looked at.
 const MAX_BYTES: usize = 16 << 10;
@@ -75,19 +76,24 @@ impl Query {
         text.split(',').map(|number| number.parse().map_err(|_| not_a_number(name, number))).collect()
     }
 
-    /// From `start_ns` to `end_ns`; none when neither is there.
+    /// From `start_ns` to `end_ns`, of which one may be left out; none when both are.
     pub(crate) fn window(&self) -> Result<Option<Span>, Failure> {
-        match (self.number("start_ns")?, self.number("end_ns")?) {
-            (None, None) => Ok(None),
-            (Some(start_ns), Some(end_ns)) if start_ns < end_ns => Ok(Some(Span::new(start_ns, end_ns))),
-            (Some(_), Some(_)) => Err(Failure::asked_wrongly("start_ns is not before end_ns")),
-            _ => Err(Failure::asked_wrongly("a window has both start_ns and end_ns")),
+        let (start_ns, end_ns) = (self.number("start_ns")?, self.number("end_ns")?);
+        if start_ns.zip(end_ns).is_some_and(|(start_ns, end_ns)| start_ns > end_ns) {
+            return Err(Failure::asked_wrongly("start_ns is after end_ns"));
         }
+        Ok(Selection::window_of(start_ns, end_ns))
     }
 
     /// The window, which must be there.
     pub(crate) fn needed_window(&self) -> Result<Span, Failure> {
         self.window()?.ok_or_else(|| Failure::asked_wrongly("the parameters \"start_ns\" and \"end_ns\" are missing"))
+    }
+
+    /// What part of a run is asked for: rank, step, window.
+    pub(crate) fn selection(&self) -> Result<Selection, Failure> {
+        let (rank, step) = (self.number("rank")?, self.number("step")?);
+        Ok(Selection { rank, step, window: self.window()?, ..Selection::default() })
     }
 }
 
@@ -117,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_a_begin_and_an_end() {
+    fn a_window_does_not_end_before_it_begins() {
         let window = |raw| Query::parse(Some(raw), &["start_ns", "end_ns"]).unwrap().window();
         assert_eq!(window("").unwrap(), None);
         assert_eq!(window("start_ns=-5&end_ns=9").unwrap(), Some(Span::new(-5, 9)));

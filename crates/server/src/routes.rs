@@ -14,7 +14,6 @@ mod timeline;
 use crate::assets;
 use crate::failure::Failure;
 use crate::guard::{check_token, guard};
-use crate::query::Query;
 use crate::site::Site;
 use axum::Router;
 use axum::body::Body;
@@ -24,7 +23,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 use std::sync::Arc;
-use stepscope_engine::Selection;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
@@ -80,9 +78,4 @@ fn file(run: &str, ending: &str, kind: &'static str, body: impl Into<Body>) -> R
         (header::CACHE_CONTROL, "no-cache".to_string()),
     ];
     (headers, body.into()).into_response()
-}
-
-/// Rank and step that a request names.
-fn selection(query: &Query) -> Result<Selection, Failure> {
-    Ok(Selection { rank: query.number("rank")?, step: query.number("step")?, ..Selection::default() })
 }

@@ -124,8 +124,8 @@ impl Run {
     }
 
     /// Takes over what was read. What was there before stays when nothing is new, or nothing could be read. `version`
-    /// gives the new version's number, above that of the last.
-    pub(crate) fn finish(&self, reading: Reading, version: impl FnOnce(u64) -> u64) {
+    /// gives the new version's number, above that of the last. Gives what is new.
+    pub(crate) fn finish(&self, reading: Reading, version: impl FnOnce(u64) -> u64) -> Option<Arc<Opened>> {
         let mut state = self.state();
         state.phase = Phase::Read;
         state.fingerprint = reading.fingerprint;
@@ -137,10 +137,12 @@ impl Run {
                 if last.is_none_or(|last| is_new(&last.trace, &trace)) {
                     let version = version(last.map_or(0, |last| last.version));
                     state.opened = Some(Arc::new(Opened::new(version, trace)));
+                    return state.opened.clone();
                 }
             }
             Err(error) => state.error = Some(error),
         }
+        None
     }
 
     /// About how much memory it takes, and when somebody last asked for it.

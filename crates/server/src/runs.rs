@@ -163,9 +163,10 @@ impl Runs {
             reading.join().and_then(|read| read).unwrap_or_else(|_| Err(defect(run)))
         });
         let pause = self.reread_after;
-        run.finish(Reading { trace, fingerprint, took: begun.elapsed(), pause }, next_version);
+        let new = run.finish(Reading { trace, fingerprint, took: begun.elapsed(), pause }, next_version);
         self.unload_old(run);
         self.tell();
+        new.iter().for_each(|opened| opened.prepare());
     }
 
     /// Lets go of traces that nobody asked for lately, where all together are too large. `last` stays.

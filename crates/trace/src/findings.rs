@@ -160,8 +160,6 @@ finding_codes! {
         "steps cut by the start or the end of recording: left out of averages";
     PartOfTrace = "trace.part", Info,
         "only a window of the trace was asked for: links to what lies outside of it are gone";
-    ClippedSlices = "trace.clipped_slices", Info,
-        "slices reach beyond the window that was asked for: they count with what lies inside";
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
     RuleNotJudged = "analysis.rule_not_judged", Info,

@@ -6,32 +6,13 @@ use crate::{
 };
 use stepscope_base::Span;
 
-/// What becomes of a slice that reaches beyond the window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Limits {
-    /// It stays whole.
-    Cross,
-    /// It ends at the limit.
-    Clip,
-}
-
 impl Trace {
     /// What lies in `window` at least in part, whole: for a file that another program shows.
     pub fn part(&self, window: Span) -> Trace {
-        self.within(window, Limits::Cross)
-    }
-
-    /// What lies in `window`, and of what reaches beyond only that: for numbers about the window. Times of slices, and
-    /// their own times, add up to no more than the window.
-    pub fn clipped(&self, window: Span) -> Trace {
-        self.within(window, Limits::Clip)
-    }
-
-    fn within(&self, window: Span, limits: Limits) -> Trace {
         let kept = Kept::of(&self.slices, window);
         let of_slice = |id: SliceId| kept.new_id(id);
         let linked = |id: Option<SliceId>| id.and_then(of_slice);
-        let (slices, crossing) = self.kept_slices(&kept, window, limits);
+        let slices = self.kept_slices(&kept);
         let instants = (0..self.instants.len()).filter(|at| window.contains(self.instants.time_ns[*at]));
         let memory = |events: &[MemoryEvent]| -> Vec<MemoryEvent> {
             let inside = events.iter().filter(|event| window.contains(event.time_ns));
@@ -43,9 +24,6 @@ impl Trace {
             let slice = of_slice(event.slice)?;
             Some(DeviceEvent { slice, launch: linked(event.launch), op: linked(event.op), ..event })
         });
-        let mut device_events: Vec<DeviceEvent> = device_events.collect();
-        // What was cut at the window's begin starts at the same moment now.
-        device_events.sort_by_key(|event| (slices.start_ns[event.slice.index()], event.slice));
         let synchronizations = self.synchronizations.iter().filter_map(|row| {
             let slice = of_slice(row.slice)?;
             Some(Synchronization { slice, call: linked(row.call), event_record: linked(row.event_record), ..*row })
@@ -53,9 +31,6 @@ impl Trace {
         let flow = |flow: &Flow| Some(Flow { from: of_slice(flow.from)?, to: of_slice(flow.to)?, ..*flow });
         let mut findings = self.findings.clone();
         findings.add(FindingCode::PartOfTrace, || format!("from {} to {} ns", window.start_ns, window.end_ns));
-        if limits == Limits::Clip {
-            findings.add_count(FindingCode::ClippedSlices, crossing);
-        }
         Trace {
             name: self.name.clone(),
             sources: self.sources.clone(),
@@ -70,7 +45,7 @@ impl Trace {
                 name: instants.map(|at| self.instants.name[at]).collect(),
             },
             ops: Ops { slice: op_slices, info: op_infos, inputs: self.ops.inputs.clone() },
-            device_events: device_events.into_iter().collect(),
+            device_events: device_events.collect(),
             synchronizations: synchronizations.collect(),
             collectives: only(&self.collectives, |row| {
                 of_slice(row.slice).map(|slice| crate::Collective { slice, ..*row })
@@ -80,27 +55,22 @@ impl Trace {
             io: only(&self.io, |row| of_slice(row.slice).map(|slice| crate::IoEvent { slice, ..*row })),
             counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             flows: only(&self.flows, flow),
-            steps: only(&self.steps, |step| step_in(step, window, limits)),
+            steps: only(&self.steps, |step| step_in(step, window)),
             slices,
             findings,
             facts: self.facts.clone(),
         }
     }
 
-    /// The rows of kept slices, and how many of them reach beyond the window.
-    fn kept_slices(&self, kept: &Kept, window: Span, limits: Limits) -> (Slices, u64) {
+    /// The rows of kept slices.
+    fn kept_slices(&self, kept: &Kept) -> Slices {
         let old = &self.slices;
         let mut new = Slices::with_capacity(kept.rows.len());
-        let mut crossing = 0;
         for &id in &kept.rows {
-            let span = old.span(id);
-            let inside = if span.is_empty() { span } else { span.intersect(window) };
-            crossing += u64::from(inside != span);
-            let span = if limits == Limits::Clip { inside } else { span };
             let parent = old.with_ancestors(id).skip(1).find_map(|ancestor| kept.new_id(ancestor));
             new.track.push(old.track[id.index()]);
-            new.start_ns.push(span.start_ns);
-            new.dur_ns.push(span.duration_ns());
+            new.start_ns.push(old.start_ns[id.index()]);
+            new.dur_ns.push(old.dur_ns[id.index()]);
             new.name.push(old.name[id.index()]);
             new.kind.push(old.kind(id));
             new.parent.push(parent);
@@ -110,7 +80,7 @@ impl Trace {
         if !old.source_place.is_empty() {
             new.source_place = kept.rows.iter().map(|id| old.source_place[id.index()]).collect();
         }
-        (new, crossing)
+        new
     }
 }
 
@@ -149,10 +119,9 @@ fn samples_in(counter: &Counter, window: Span) -> Counter {
 }
 
 /// A step that reaches beyond the window is not complete in it.
-fn step_in(step: &Step, window: Span, limits: Limits) -> Option<Step> {
+fn step_in(step: &Step, window: Span) -> Option<Step> {
     let inside = step.span.intersect(window);
-    let span = if limits == Limits::Clip { inside } else { step.span };
-    (!inside.is_empty()).then_some(Step { span, is_complete: step.is_complete && inside == step.span, ..*step })
+    (!inside.is_empty()).then_some(Step { is_complete: step.is_complete && inside == step.span, ..*step })
 }
 
 #[cfg(test)]
@@ -178,21 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_part_in_the_window_is_there_whole_or_cut() {
+    fn what_lies_in_part_in_the_window_is_there_whole() {
         let trace = drawn(DRAWING);
-        let window = Span::new(3_000, 6_000);
         let whole = "ProfilerStep#0 0..7, a 1..7, b 2..4, e 5..6, C 4..8";
-        assert_eq!(names(&trace.part(window)), whole);
-        let cut = "ProfilerStep#0 3..6, a 3..6, b 3..4, e 5..6, C 4..6";
-        assert_eq!(names(&trace.clipped(window)), cut);
+        assert_eq!(names(&trace.part(Span::new(3_000, 6_000))), whole);
     }
 
     #[test]
     fn a_part_says_that_it_is_one_and_has_no_link_to_the_outside() {
         let part = drawn(DRAWING).part(Span::new(3_000, 6_000));
         assert_eq!(part.findings.count(FindingCode::PartOfTrace), 1);
-        assert_eq!(part.findings.count(FindingCode::ClippedSlices), 0);
-        assert_eq!(drawn(DRAWING).clipped(Span::new(3_000, 6_000)).findings.count(FindingCode::ClippedSlices), 4);
         let event = part.device_events.iter().next().unwrap();
         assert_eq!((event.launch, event.op.map(|op| part.slice_name(op))), (None, Some("b")));
         assert!(part.flows.is_empty() && part.steps.iter().all(|step| !step.is_complete));
@@ -202,7 +166,7 @@ mod tests {
     #[test]
     fn a_window_around_everything_changes_nothing_but_the_findings() {
         let trace = drawn(DRAWING);
-        for part in [trace.part(Span::new(0, 99_000)), trace.clipped(Span::new(-5, 99_000))] {
+        for part in [trace.part(Span::new(0, 99_000)), trace.part(Span::new(i64::MIN, i64::MAX))] {
             let told = |trace: &Trace| {
                 let Trace { findings: _, strings: _, .. } = trace;
                 format!("{:?} {:?} {:?} {:?}", trace.slices, trace.tracks, trace.ops, trace.device_events)
@@ -220,27 +184,26 @@ mod tests {
         ) {
             let trace = drawn(&format!("rank 0 cpu 1 {host}\nrank 0 cpu 1 {inner}\nrank 0 launch 1 {launch}\nrank 0 stream 7 {stream}\n"));
             let window = Span::new(start * 500, (start + len) * 500);
-            for part in [trace.part(window), trace.clipped(window)] {
-                let overlaps = |id: &SliceId| {
-                    let span = trace.slices.span(*id);
-                    span.start_ns < window.end_ns && span.end_ns > window.start_ns
-                };
-                prop_assert_eq!(part.slices.len(), trace.slices.ids().filter(overlaps).count());
-                for track in &part.tracks {
-                    let ids: Vec<SliceId> = track.slice_ids().collect();
-                    let order = |id: &SliceId| (part.slices.span(*id).start_ns, -part.slices.span(*id).duration_ns());
-                    prop_assert!(ids.is_sorted_by_key(order));
-                    for id in ids {
-                        let depth = part.slices.with_ancestors(id).count() - 1;
-                        prop_assert_eq!(usize::from(part.slices.depth[id.index()]), depth);
-                        if let Some(parent) = part.slices.parent(id) {
-                            prop_assert_eq!(part.slices.span(parent).intersect(part.slices.span(id)), part.slices.span(id));
-                        }
+            let part = trace.part(window);
+            let overlaps = |id: &SliceId| {
+                let span = trace.slices.span(*id);
+                span.start_ns < window.end_ns && span.end_ns > window.start_ns
+            };
+            prop_assert_eq!(part.slices.len(), trace.slices.ids().filter(overlaps).count());
+            for track in &part.tracks {
+                let ids: Vec<SliceId> = track.slice_ids().collect();
+                let order = |id: &SliceId| (part.slices.span(*id).start_ns, -part.slices.span(*id).duration_ns());
+                prop_assert!(ids.is_sorted_by_key(order));
+                for id in ids {
+                    let depth = part.slices.with_ancestors(id).count() - 1;
+                    prop_assert_eq!(usize::from(part.slices.depth[id.index()]), depth);
+                    if let Some(parent) = part.slices.parent(id) {
+                        prop_assert_eq!(part.slices.span(parent).intersect(part.slices.span(id)), part.slices.span(id));
                     }
                 }
-                let links = part.device_events.iter().flat_map(|event| [Some(event.slice), event.launch, event.op]);
-                links.flatten().for_each(|id| assert!(id.index() < part.slices.len()));
             }
+            let links = part.device_events.iter().flat_map(|event| [Some(event.slice), event.launch, event.op]);
+            links.flatten().for_each(|id| assert!(id.index() < part.slices.len()));
         }
     }
 }

@@ -24,6 +24,13 @@ export const PAGES: readonly PageInfo[] = [
     load: () => import("./overview/Overview"),
   },
   {
+    id: "timeline",
+    title: "Timeline",
+    about: "Everything that happened, by rank, device and thread: zoom, search, select, follow arrows",
+    missing: ({ counts }) => (Number(counts.slices) > 0 ? null : "Nothing was recorded that lasts."),
+    load: () => import("./timeline/Timeline"),
+  },
+  {
     id: "operators",
     title: "Operators",
     about: "Calls and times of operators, by name, shapes, stack, module or category",

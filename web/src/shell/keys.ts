@@ -1,6 +1,7 @@
 // Keys that mean the same on every page. A page's own keys are its own; they are listed here, so that help has them all.
 
 import { signal } from "@preact/signals";
+import { TIMELINE_KEYS } from "../timeline/keys";
 
 export const isHelpOpen = signal(false);
 export const isPaletteOpen = signal(false);
@@ -16,6 +17,7 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
       ["Alt+←", "back, also to what was chosen before"],
     ],
   },
+  { where: "Timeline", keys: TIMELINE_KEYS },
   {
     where: "Tables",
     keys: [

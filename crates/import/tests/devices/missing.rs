@@ -112,11 +112,12 @@ fn a_range_that_did_not_end_is_marked_and_says_nothing_of_the_device() {
     let mut made = process();
     made.device_clock(0);
     made.report(kernel(2 * MS, 3 * MS), Some("k"));
-    let range = |start_ns, end_ns| {
-        DeviceRecord::Range(Range { start_ns, end_ns, is_unfinished: end_ns == 0, ..Range::default() })
+    let range = |id, end_ns| {
+        let is_unfinished = end_ns == 0;
+        DeviceRecord::Range(Range { start_ns: MS, end_ns, id, is_unfinished, ..Range::default() })
     };
-    made.report(range(MS, 3 * MS), Some("ended"));
-    made.report(range(MS, 0), Some("open"));
+    made.report(range(1, 3 * MS), Some("ended"));
+    made.report(range(2, 0), Some("open"));
     made.is_killed = true;
     let trace = opened(&made);
     let told: Vec<_> = trace

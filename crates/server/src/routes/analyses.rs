@@ -1,8 +1,7 @@
 //! The catalogue of analyses, and their results: a page of rows as JSON, or all of them as a file.
 
-use super::{Answer, file, files, json, json_text, selection};
+use super::{Answer, file, files, json, json_text};
 use crate::failure::Failure;
-use crate::opened::Part;
 use crate::query::Query;
 use crate::site::Site;
 use crate::table_page::{Asking, PARAMETERS, Page, columns};
@@ -10,7 +9,7 @@ use axum::extract::{Path, RawQuery, State};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use stepscope_engine::{self as engine, Analysis, Envelope, OptionTexts, Table};
+use stepscope_engine::{self as engine, Analysis, Envelope, OptionTexts, Selection, Table};
 
 const OF_PART: [&str; 8] = ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms", "format"];
 const HEADINGS: [&str; 4] = ["Definition", "Units", "Source", "Edge cases"];
@@ -66,10 +65,10 @@ pub(super) async fn analysis(
 }
 
 /// What part of the run is asked about, and how.
-fn part(query: &Query, analysis: &Analysis) -> Result<Part, Failure> {
+fn part(query: &Query, analysis: &Analysis) -> Result<Selection, Failure> {
     let text = |name: &str| query.text(name).map(str::to_string);
     let texts = OptionTexts { group_by: text("group_by"), compat: text("compat"), bucket_ms: text("bucket_ms") };
-    Ok(Part { selection: engine::with_options(analysis, selection(query)?, &texts)?, window: query.window()? })
+    Ok(engine::with_options(analysis, query.selection()?, &texts)?)
 }
 
 fn page(result: &Envelope, asking: &Asking) -> Result<String, Failure> {

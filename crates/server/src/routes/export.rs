@@ -6,7 +6,7 @@ use crate::query::Query;
 use crate::site::Site;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
-use futures_util::stream::unfold;
+use futures_util::stream::{StreamExt, unfold};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,8 @@ pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String
     // What goes wrong breaks the answer off.
     tokio::spawn(async move { pool.sent(write).await });
     let body = unfold(waiting, async |mut waiting| waiting.recv().await.map(|piece| (piece, waiting)));
-    Ok(file(run.name(), ending, kind, Body::from_stream(body)))
+    // Whoever packs the answer asks once more after its end.
+    Ok(file(run.name(), ending, kind, Body::from_stream(body.fuse())))
 }
 
 /// Where a file is written to: whoever receives it. It waits while that is slow, and ends when it is gone.

@@ -1,6 +1,6 @@
 //! The report of a run, as data and as a page that needs no server.
 
-use super::{Answer, file, json, selection};
+use super::{Answer, file, json};
 use crate::failure::Failure;
 use crate::query::Query;
 use crate::site::Site;
@@ -9,9 +9,11 @@ use std::sync::Arc;
 use stepscope_engine::{self as engine, report::report as sum_up};
 use stepscope_export::report_html;
 
+const OF_PART: [&str; 4] = ["rank", "step", "start_ns", "end_ns"];
+
 /// `api/runs/RUN/report`.
 pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
-    let selection = selection(&Query::parse(raw.as_deref(), &["rank", "step"])?)?;
+    let selection = Query::parse(raw.as_deref(), &OF_PART)?.selection()?;
     let (run, opened) = site.runs.opened(&run)?;
     let read = opened.clone();
     let computed = async {
@@ -24,7 +26,7 @@ pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String
 
 /// `api/runs/RUN/report.html`.
 pub(super) async fn page(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
-    let selection = selection(&Query::parse(raw.as_deref(), &["rank", "step"])?)?;
+    let selection = Query::parse(raw.as_deref(), &OF_PART)?.selection()?;
     let (run, opened) = site.runs.opened(&run)?;
     let name = run.name().to_string();
     let write = move || {

@@ -1,15 +1,95 @@
-//! The timeline.
+//! The timeline: its rows, what they show, search, sums, slices. What is asked is looked up in what was made when the run
+//! was read, on threads that no analysis keeps busy.
 
+mod search;
+mod slices;
+mod tiles;
+
+use super::{Answer, json, json_text};
 use crate::failure::Failure;
+use crate::opened::Opened;
+use crate::query::Query;
 use crate::site::Site;
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::{Path, RawQuery, State};
 use axum::routing::get;
+use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
+use stepscope_base::Span;
+use stepscope_timeline::{MAX_POINTS, RowId, SumBy, Timeline};
+
+/// Rows that a request may name.
+const MAX_ROWS: usize = 4_096;
+/// Rows of an answer, unless said, and at most.
+const LIMIT: usize = 100;
+const MAX_LIMIT: usize = 10_000;
+/// Points of a counter, unless said.
+const POINTS: usize = 1_000;
 
 /// What the timeline asks.
 pub(super) fn routes() -> Router<Arc<Site>> {
-    let paths = ["timeline", "tiles", "counters", "search", "search/next", "sums", "slices", "slices/{slice}"];
-    let none = async || Failure::new(StatusCode::NOT_IMPLEMENTED, "the timeline is not there yet");
-    paths.iter().fold(Router::new(), |router, path| router.route(&format!("/runs/{{run}}/{path}"), get(none)))
+    Router::new()
+        .route("/runs/{run}/timeline", get(timeline))
+        .route("/runs/{run}/tiles", get(tiles::tiles))
+        .route("/runs/{run}/counters", get(counters))
+        .route("/runs/{run}/search", get(search::search))
+        .route("/runs/{run}/search/next", get(search::next))
+        .route("/runs/{run}/sums", get(sums))
+        .route("/runs/{run}/slices", get(slices::slices))
+        .route("/runs/{run}/slices/{slice}", get(slices::slice))
+}
+
+/// What `look` finds in a run's timeline, as JSON.
+async fn look_up<T: Serialize>(
+    site: &Site,
+    run: &str,
+    look: impl FnOnce(&Opened, &Timeline) -> Result<T, Failure> + Send + 'static,
+) -> Answer {
+    let (_, opened) = site.runs.opened(run)?;
+    opened.timeline().await?;
+    let found = move || {
+        let timeline = opened.made_timeline().ok_or_else(|| Failure::of_server("the timeline is gone"))?;
+        look(&opened, timeline).map(|found| json_text(&found))
+    };
+    site.pool.quick(found).await?.map(json)
+}
+
+/// `api/runs/RUN/timeline`.
+async fn timeline(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    Query::parse(raw.as_deref(), &[])?;
+    let span = |span: Span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns });
+    let look = move |opened: &Opened, timeline: &Timeline| {
+        let (whole, focus, groups) = (span(timeline.span()), span(timeline.focus()), timeline.groups());
+        Ok(json!({ "version": opened.version, "span": whole, "focus": focus, "groups": groups }))
+    };
+    look_up(&site, &run, look).await
+}
+
+/// `api/runs/RUN/counters`.
+async fn counters(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "points"])?;
+    let (rows, window) = (rows(&query)?, query.needed_window()?);
+    let points = query.number("points")?.unwrap_or(POINTS).min(MAX_POINTS);
+    look_up(&site, &run, move |opened, timeline| Ok(timeline.counters(&opened.trace, &rows, window, points))).await
+}
+
+/// `api/runs/RUN/sums`.
+async fn sums(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "by", "limit"])?;
+    let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
+    let by = SumBy::from_name(query.text("by").unwrap_or("name")).ok_or_else(|| {
+        Failure::asked_wrongly("there is no such thing to sum up by").hint("there are name, kind, track and class")
+    })?;
+    look_up(&site, &run, move |opened, timeline| Ok(timeline.sums(&opened.trace, &rows, window, by, limit))).await
+}
+
+/// The rows that a request names.
+fn rows(query: &Query) -> Result<Vec<RowId>, Failure> {
+    query.numbers("rows", MAX_ROWS)
+}
+
+/// How much of an answer is wanted.
+fn limit(query: &Query) -> Result<usize, Failure> {
+    Ok(query.number("limit")?.unwrap_or(LIMIT).min(MAX_LIMIT))
 }

@@ -1,0 +1,55 @@
+//! Tiles. What one version answers never changes, so that a browser may keep it.
+
+use super::{MAX_ROWS, rows};
+use crate::failure::Failure;
+use crate::query::Query;
+use crate::routes::Answer;
+use crate::site::Site;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use std::sync::Arc;
+use stepscope_timeline::MAX_BLOCKS;
+
+const _: () = assert!(MAX_BLOCKS <= MAX_ROWS);
+/// A browser may keep them for a day.
+const CACHE: &str = "private, max-age=86400, immutable";
+
+/// `api/runs/RUN/tiles`.
+pub(super) async fn tiles(
+    State(site): State<Arc<Site>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let query = Query::parse(raw.as_deref(), &["v", "rows", "level", "first", "count"])?;
+    let version: u64 = query.needed_number("v")?;
+    let rows = rows(&query)?;
+    let (level, first) = (query.needed_number("level")?, query.needed_number("first")?);
+    let count = query.number("count")?.unwrap_or(1);
+    let (_, opened) = site.runs.opened(&run)?;
+    if opened.version != version {
+        let failure = Failure::not_there(format!("version {version} of this run is not kept any more"));
+        return Err(failure.hint(format!("it was read again: its version is {}", opened.version)));
+    }
+    let etag = format!("\"{version}-{}\"", tag(&rows, level, first, count));
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let about = [(header::ETAG, etag.clone()), (header::CACHE_CONTROL, CACHE.to_string())];
+    if known.split(',').any(|known| known.trim().trim_start_matches("W/") == etag) {
+        return Ok((StatusCode::NOT_MODIFIED, about).into_response());
+    }
+    opened.timeline().await?;
+    let cut = move || {
+        let timeline = opened.made_timeline().ok_or_else(|| Failure::of_server("the timeline is gone"))?;
+        let tiles = timeline.tiles(&opened.trace, &rows, level, first, count);
+        tiles.map(|tiles| tiles.to_bytes()).map_err(|error| Failure::asked_wrongly(error.to_string()))
+    };
+    let bytes = site.pool.quick(cut).await??;
+    Ok((about, [(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+/// Says which tiles an answer has.
+fn tag(rows: &[u32], level: u8, first: i64, count: usize) -> String {
+    let rows: Vec<String> = rows.iter().map(u32::to_string).collect();
+    format!("{level}-{first}-{count}-{}", rows.join("."))
+}

@@ -1,0 +1,88 @@
+import { useEffect, useState } from "preact/hooks";
+import { bodyOf } from "../../api/client";
+import type { ErrorBody } from "../../api/types";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { Value } from "../../components/Value";
+import { formatCount } from "../../format/units";
+import type { Slice } from "../../timeline/model";
+import { rowsOf } from "../../timeline/timeline";
+import type { Explore } from "./explore";
+
+/** Slices that are listed. */
+const LIMIT = 200;
+
+/** What the canvas shows, as a list: the same for those who cannot see it, and for the keyboard. */
+export function ListView({ explore }: { explore: Explore }) {
+  const view = explore.view.value;
+  const rows = rowsOf(explore.lines.value.lines).join();
+  const [slices, setSlices] = useState<readonly Slice[] | null>(null);
+  const [error, setError] = useState<ErrorBody | null>(null);
+  useEffect(() => {
+    if (!view || !rows) return;
+    const abort = new AbortController();
+    const ids = rows.split(",").map(Number);
+    const timer = setTimeout(() => {
+      explore.requests.list(ids, view, LIMIT, abort.signal).then(
+        (slices) => {
+          setSlices(slices);
+          setError(null);
+        },
+        (error: unknown) => {
+          if (!abort.signal.aborted) setError(bodyOf(error));
+        },
+      );
+    }, 150);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [explore, view, rows]);
+
+  if (error) return <ErrorNotice error={error} />;
+  if (!rows) return <Empty>No row of slices is shown: open a group.</Empty>;
+  if (!slices) return <Loading />;
+  const selected = explore.details.value?.slice.id;
+  return (
+    <div class="timeline-rows">
+      <table>
+        <caption class="dim">
+          {slices.length === LIMIT
+            ? `The first ${formatCount(LIMIT)} slices of what is shown; zoom in for all`
+            : `${formatCount(slices.length)} slices are shown`}
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">name</th>
+            <th scope="col" class="number">
+              from
+            </th>
+            <th scope="col" class="number">
+              lasts
+            </th>
+            <th scope="col">kind</th>
+            <th scope="col">where</th>
+          </tr>
+        </thead>
+        <tbody>
+          {slices.map((slice) => (
+            <tr key={slice.id} aria-current={slice.id === selected ? "true" : undefined}>
+              <th scope="row">
+                <button type="button" class="link" onClick={() => explore.visit(slice)}>
+                  <code>{slice.name}</code>
+                </button>
+              </th>
+              <td class="number">
+                <Value unit="ns" value={slice.start_ns} />
+              </td>
+              <td class="number">
+                <Value unit="ns" value={slice.dur_ns} />
+              </td>
+              <td>{slice.kind}</td>
+              <td>{explore.rowName(slice.row)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,56 @@
+import type { Explore } from "./explore";
+import { ListView } from "./ListView";
+import { RangeSums } from "./RangeSums";
+import { SliceView } from "./SliceView";
+
+const TABS = [
+  ["slice", "Slice"],
+  ["range", "Range"],
+  ["list", "List"],
+] as const;
+export type PanelTab = (typeof TABS)[number][0];
+
+interface Props {
+  readonly explore: Explore;
+  readonly tab: PanelTab;
+  readonly onTab: (tab: PanelTab) => void;
+}
+
+/** Below the canvas: what is selected, the sums of a range, or what is shown as a list. */
+export function Panel({ explore, tab, onTab }: Props) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    const at = TABS.findIndex(([id]) => id === tab);
+    const [next] = TABS[(at + by + TABS.length) % TABS.length] ?? TABS[0];
+    onTab(next);
+    document.getElementById(`timeline-tab-${next}`)?.focus();
+  };
+  return (
+    <section class="timeline-panel" aria-label="Details">
+      <div role="tablist" aria-label="Details" onKeyDown={onKeyDown}>
+        {TABS.map(([id, title]) => (
+          <button
+            key={id}
+            id={`timeline-tab-${id}`}
+            type="button"
+            role="tab"
+            tabIndex={tab === id ? 0 : -1}
+            aria-selected={tab === id}
+            aria-controls="timeline-panel"
+            onClick={() => onTab(id)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
+      <div id="timeline-panel" role="tabpanel" tabIndex={0} aria-labelledby={`timeline-tab-${tab}`}>
+        {tab === "slice" && <SliceView explore={explore} />}
+        {tab === "range" && <RangeSums explore={explore} />}
+        {tab === "list" && <ListView explore={explore} />}
+      </div>
+    </section>
+  );
+}

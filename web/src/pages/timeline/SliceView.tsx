@@ -1,0 +1,165 @@
+import type { ComponentChildren } from "preact";
+import { CopyButton } from "../../components/CopyButton";
+import { Empty } from "../../components/Notice";
+import { Value } from "../../components/Value";
+import { formatCount } from "../../format/units";
+import { sourceLine } from "../../state/links";
+import { hrefOf } from "../../state/place";
+import { classWords } from "../../timeline/class_words";
+import type { Slice, SliceDetails } from "../../timeline/model";
+import { findPage } from "../registry";
+import type { Explore } from "./explore";
+
+/** Slices of one list that are shown at first. */
+const SHOWN = 20;
+
+/** Everything known of the selected slice. */
+export function SliceView({ explore }: { explore: Explore }) {
+  const details = explore.details.value;
+  if (!details) {
+    return (
+      <Empty>
+        Nothing is selected: click a slice, or press the full stop. <kbd>?</kbd> lists all keys.
+      </Empty>
+    );
+  }
+  return (
+    <div class="timeline-details">
+      <Facts explore={explore} details={details} />
+      <Around explore={explore} details={details} />
+      <Stack details={details} />
+      {details.source_text !== null && (
+        <details class="timeline-source">
+          <summary>As the recorded file has it</summary>
+          <pre>{details.source_text}</pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Facts({ explore, details }: { explore: Explore; details: SliceDetails }) {
+  const { slice } = details;
+  return (
+    <div>
+      <h2 class="timeline-title">
+        <code>{slice.name}</code> <CopyButton text={() => slice.name}>Copy</CopyButton>
+      </h2>
+      <dl class="timeline-facts">
+        <Fact name="what it is">
+          {slice.kind} · {classWords(slice.class)}
+        </Fact>
+        <Fact name="from">
+          <Value unit="ns" value={slice.start_ns} />
+        </Fact>
+        <Fact name={slice.is_unfinished ? "lasts (not finished)" : "lasts"}>
+          <Value unit="ns" value={slice.dur_ns} />
+        </Fact>
+        <Fact name="without what is inside it">
+          <Value unit="ns" value={details.self_ns} />
+        </Fact>
+        <Fact name="slices inside it">
+          <Value unit="count" value={details.children} />
+        </Fact>
+        <Fact name="step">
+          <Value unit="plain" value={details.step === null ? null : String(details.step)} />
+        </Fact>
+        <Fact name="where">{explore.rowName(slice.row) || slice.track || "–"}</Fact>
+        {details.args.map(([key, value], nth) => (
+          <Fact key={`${nth} ${key}`} name={key}>
+            <span class="timeline-arg">{value}</span>
+          </Fact>
+        ))}
+      </dl>
+      <p>
+        <a href={hrefOf(tableOf(slice), { q: slice.name })}>All of this name in the table</a>
+      </p>
+    </div>
+  );
+}
+
+/** The page whose table has slices like this one. */
+function tableOf(slice: Slice): string {
+  return ["compute", "communication", "copy"].includes(slice.class) && findPage("kernels") ? "kernels" : "operators";
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Around({ explore, details }: { explore: Explore; details: SliceDetails }) {
+  const pairs = details.flows.filter(({ kind }) => kind === "forward_backward").map(({ slice }) => slice);
+  const one = (slice: Slice | null) => (slice ? [slice] : []);
+  return (
+    <div>
+      <Slices explore={explore} title="Operator" slices={one(details.op)} />
+      <Slices explore={explore} title="Launched by" slices={one(details.launch)} />
+      <Slices explore={explore} title="Launches" slices={details.launched} />
+      <Slices explore={explore} title="Forward and backward" slices={pairs} />
+      <Slices explore={explore} title="Inside of" slices={details.ancestors} />
+      {details.module.length > 0 && (
+        <>
+          <h3>Module</h3>
+          <ol class="timeline-list">
+            {details.module.map((path, nth) => (
+              <li key={`${nth} ${path}`}>
+                <code>{path}</code>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </div>
+  );
+}
+
+function Slices({ explore, title, slices }: { explore: Explore; title: string; slices: readonly Slice[] }) {
+  if (slices.length === 0) return null;
+  return (
+    <>
+      <h3>
+        {title}
+        {slices.length > 1 && <span class="dim"> {formatCount(slices.length)}</span>}
+      </h3>
+      <ul class="timeline-list">
+        {slices.slice(0, SHOWN).map((slice) => (
+          <li key={slice.id}>
+            <button type="button" class="link" onClick={() => explore.visit(slice)}>
+              <code>{slice.name}</code>
+            </button>{" "}
+            <Value unit="ns" value={slice.dur_ns} />
+          </li>
+        ))}
+        {slices.length > SHOWN && <li class="dim">and {formatCount(slices.length - SHOWN)} more</li>}
+      </ul>
+    </>
+  );
+}
+
+function Stack({ details }: { details: SliceDetails }) {
+  if (details.stack.length === 0) return null;
+  const hasSource = findPage("source") !== undefined;
+  return (
+    <div>
+      <h3>Called from</h3>
+      <ol class="timeline-list">
+        {details.stack.map((frame, nth) => (
+          <li key={`${nth} ${frame.text}`}>
+            {hasSource && frame.file ? (
+              <a href={sourceLine(frame.file, frame.line)}>
+                <code>{frame.text}</code>
+              </a>
+            ) : (
+              <code>{frame.text}</code>
+            )}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

@@ -1,0 +1,497 @@
+// What a person has chosen on the timeline, and what is known of it. The address has everything that a link needs;
+// whoever changes it goes through here.
+
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
+import { ApiError, bodyOf } from "../../api/client";
+import type { ErrorBody, StepOfRun } from "../../api/types";
+import { choose, chosen, place } from "../../state/place";
+import { arrowsOf, type FlowWay, flowEnd } from "../../timeline/flows";
+import {
+  allGroups,
+  groupsAround,
+  type KeyedGroup,
+  keyed,
+  layoutOf,
+  type Shown,
+  withGroup,
+} from "../../timeline/layout";
+import {
+  type CounterPart,
+  type Found,
+  type Slice,
+  type SliceDetails,
+  spanOf,
+  type TimelineInfo,
+} from "../../timeline/model";
+import { formatSpan, formatTimeline, isStep, parseSpan, parseTimeline, type TimelinePlace } from "../../timeline/place";
+import type { Hovered } from "../../timeline/pointer";
+import type { Placed } from "../../timeline/scene";
+import { rowsOf, type Timeline } from "../../timeline/timeline";
+import { around, clampView, revealing, type Span } from "../../timeline/view";
+import type { Requests } from "./requests";
+
+/** What a range is of: everything, or some rows. */
+export interface Range extends Span {
+  readonly rows: readonly number[];
+}
+
+/** Which of the hits of a search is selected, from 1; 0 when none is. */
+export interface SearchState {
+  readonly found: Found | null;
+  readonly position: number;
+}
+
+export class Explore {
+  /** What is selected, with everything known of it. */
+  readonly details = signal<SliceDetails | null>(null);
+  readonly hovered = signal<Hovered | null>(null);
+  readonly range = signal<Range | null>(null);
+  readonly search = signal<SearchState>({ found: null, position: 0 });
+  /** Lines on the screen, and where those end that do not scroll. */
+  readonly lines = signal<{ readonly lines: readonly Placed[]; readonly pinnedBottom: number }>({
+    lines: [],
+    pinnedBottom: 0,
+  });
+  readonly isBehind = signal(false);
+  readonly trouble = signal<ErrorBody | null>(null);
+  /** What is told to those who listen. */
+  readonly told = signal("");
+  /** The window at rest. */
+  readonly view: ReturnType<typeof signal<Span>>;
+
+  readonly groups: readonly KeyedGroup[];
+  readonly allGroups: readonly KeyedGroup[];
+  private readonly names: ReadonlyMap<number, string>;
+  // By its text, so that whoever follows it hears of it only when it says something else.
+  private readonly addressText = computed(() => JSON.stringify(parseTimeline(place.value.params)));
+  readonly address = computed(() => JSON.parse(this.addressText.value) as TimelinePlace);
+  readonly rank = computed(() => {
+    const text = chosen("rank");
+    return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
+  });
+  private readonly shownText = computed(() => {
+    const { open, shut, pins } = this.address.value;
+    return JSON.stringify([open, shut, pins, this.rank.value]);
+  });
+  readonly shown = computed<Shown>(() => {
+    const [open, shut, pins, rank] = JSON.parse(this.shownText.value) as [string[], string[], string[], number | null];
+    return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank };
+  });
+
+  private timeline: Timeline | null = null;
+  private readonly stops: (() => void)[] = [];
+  private aborts = new Map<string, AbortController>();
+  /** The window to which Back comes. */
+  private stepView: Span | null = null;
+  /** The window that is shown when the address has none. */
+  private begin = "";
+  /** The window moves to what was just selected: Back takes both back at once. */
+  private isVisit = false;
+  /** The selection as the address has it, once it is shown. */
+  private selected = "";
+
+  constructor(
+    readonly info: TimelineInfo,
+    readonly steps: readonly StepOfRun[],
+    readonly requests: Requests,
+  ) {
+    this.groups = keyed(info.groups);
+    this.allGroups = allGroups(this.groups);
+    this.names = new Map(this.allGroups.flatMap((each) => each.group.rows.map((row) => [row.id, each.path] as const)));
+    this.view = signal<Span>(this.firstView());
+  }
+
+  /** Where the timeline begins: what the address says, a chosen step or window, or what the server has in focus. */
+  private firstView(): Span {
+    const { view } = this.address.peek();
+    if (view) return view;
+    const step = this.chosenStep();
+    if (step) return around(step, 0.02);
+    const window = parseSpan(untracked(() => chosen("window")));
+    return window ? around(window, 0.05) : around(this.info.focus, 0.01);
+  }
+
+  private chosenStep(): Span | null {
+    const number = chosen("step");
+    const rank = this.rank.value;
+    const step = this.steps.find((step) => String(step.number) === number && (rank === null || step.rank === rank));
+    return step ? { start_ns: Number(step.start_ns), end_ns: Number(step.end_ns) } : null;
+  }
+
+  /** Joins the canvas; from then on it shows what the address says. */
+  join(timeline: Timeline): void {
+    this.timeline = timeline;
+    this.stepView = timeline.motion.goal;
+    this.begin = formatSpan(timeline.motion.goal);
+    const follow = (act: () => void) => this.stops.push(effect(act));
+    follow(() => timeline.setLayout(layoutOf(this.groups, this.shown.value)));
+    follow(() => this.followView());
+    follow(() => this.followStep());
+    follow(() => this.followSelection());
+    follow(() => this.followRange());
+    follow(() => this.followSearch());
+    follow(() => timeline.setEmphasis({ marks: this.address.value.marks }));
+    follow(() => {
+      const details = this.details.value;
+      timeline.setEmphasis({ selected: details?.slice ?? null, arrows: arrowsOf(details) });
+    });
+    follow(() => timeline.setEmphasis({ range: this.range.value }));
+    follow(() => {
+      const found = this.hovered.value;
+      timeline.setEmphasis({ hovered: found?.hit ? { line: found.line.key, ...found.hit } : null });
+    });
+    follow(() => this.followSteps());
+  }
+
+  leave(): void {
+    for (const stop of this.stops.splice(0)) stop();
+    for (const abort of this.aborts.values()) abort.abort();
+  }
+
+  /** The path of a row: what a person calls it. */
+  rowName(row: number | null): string {
+    return row === null ? "" : (this.names.get(row) ?? "");
+  }
+
+  /** The rows that the sums of a range are of; none for all. */
+  rowsFor(range: Range): readonly number[] {
+    const rank = this.rank.value;
+    if (range.rows.length > 0 || rank === null) return range.rows;
+    const rows = this.allGroups.flatMap(({ group }) => (group.rank === rank ? group.rows : []));
+    return rows.filter(({ kind }) => kind === "slices").map(({ id }) => id);
+  }
+
+  /** The values of a counter, as far as they are here. */
+  counter(row: number): CounterPart | undefined {
+    return this.timeline?.counter(row);
+  }
+
+  // What the address says.
+
+  private hadView = false;
+  private followView(): void {
+    const { view } = this.address.value;
+    const shown = untracked(() => this.view.value);
+    const hadView = this.hadView;
+    this.hadView = view !== null;
+    if (!this.timeline || (view && shown && formatSpan(shown) === formatSpan(view)) || (!view && !hadView)) return;
+    // An address without a window is where the timeline begins.
+    this.timeline.go(view ?? untracked(() => this.firstView()));
+    this.stepView = this.timeline.motion.goal;
+    if (!view) this.begin = formatSpan(this.stepView);
+  }
+
+  private stepBefore: string | undefined | null = null;
+  private followStep(): void {
+    const number = chosen("step");
+    const isFirst = this.stepBefore === null;
+    if (number === this.stepBefore) return;
+    this.stepBefore = number;
+    const step = this.chosenStep();
+    if (!isFirst && step) this.timeline?.go(around(step, 0.02));
+  }
+
+  private followSteps(): void {
+    const rank = this.rank.value ?? this.groups[0]?.group.rank ?? 0;
+    const steps = this.steps.filter((step) => step.rank === rank);
+    this.timeline?.setSteps(
+      steps.map((step) => ({
+        number: Number(step.number),
+        rank: step.rank,
+        start_ns: Number(step.start_ns),
+        end_ns: Number(step.end_ns),
+      })),
+    );
+  }
+
+  private followSelection(): void {
+    const { at, view } = this.address.value;
+    const key = at ? JSON.stringify([at.start_ns, at.rank, at.name]) : "";
+    if (key === this.selected) return;
+    this.selected = key;
+    if (!at) {
+      this.details.value = null;
+      return;
+    }
+    const isPlaced = view !== null;
+    const rank = at.rank ?? this.groups[0]?.group.rank ?? 0;
+    if (at.name === null) {
+      if (!isPlaced) this.center(at.start_ns);
+      return;
+    }
+    this.alone("select", async (signal) => {
+      const slice = await this.requests.named({ ...at, rank }, signal);
+      if (!slice) {
+        const where = `rank ${rank}, ${at.start_ns} ns: ${at.name}`;
+        throw new ApiError({ what: "the slice of this link is not in this run", where }, 404);
+      }
+      await this.show(slice, signal, !isPlaced);
+    });
+  }
+
+  private followRange(): void {
+    const span = this.address.value.range ?? parseSpan(chosen("window"));
+    const before = this.range.peek();
+    if (!span) this.range.value = null;
+    else if (!before || formatSpan(before) !== formatSpan(span)) this.range.value = { ...span, rows: [] };
+  }
+
+  private searched = "";
+  private followSearch(): void {
+    const text = this.address.value.search.trim();
+    if (text === this.searched) return;
+    this.searched = text;
+    if (!text) {
+      this.aborts.get("search")?.abort();
+      this.search.value = { found: null, position: 0 };
+      this.timeline?.setSearch("", []);
+      return;
+    }
+    this.alone("search", async (signal) => {
+      await pause(120, signal);
+      const found = await this.requests.search(text, signal);
+      this.search.value = { found, position: 0 };
+      this.timeline?.setSearch(text, found.histogram);
+    });
+  }
+
+  // What a person does.
+
+  /** The window has come to rest: the address has it, and Back comes here again when it was a large move. */
+  readonly onRest = (view: Span): void => {
+    this.view.value = view;
+    const known = this.address.peek().view;
+    const isLarge = !this.isVisit && isStep(this.stepView, view);
+    if (isLarge || this.isVisit) this.stepView = view;
+    this.isVisit = false;
+    if (formatSpan(view) === (known ? formatSpan(known) : this.begin)) return;
+    choose(formatTimeline({ view }), { replace: !isLarge });
+  };
+
+  /** Selects a slice by its number, as the canvas and lists have it. */
+  select(slice: number, isRevealed = false): void {
+    this.alone("select", (signal) => this.show(slice, signal, isRevealed));
+  }
+
+  /** Goes to a slice that is somewhere else: what hides it is opened. */
+  readonly visit = (slice: Slice): void => {
+    this.select(slice.id, true);
+  };
+
+  private async show(slice: number | Slice, signal: AbortSignal, isRevealed: boolean): Promise<void> {
+    const details = await this.requests.details(typeof slice === "number" ? slice : slice.id, signal);
+    const { start_ns, rank, name } = details.slice;
+    this.selected = JSON.stringify([start_ns, rank, name]);
+    batch(() => {
+      this.details.value = details;
+      const known = this.address.peek().at;
+      if (known?.start_ns !== start_ns || known.rank !== rank || known.name !== name) {
+        choose(formatTimeline({ at: { start_ns, rank, name } }));
+      }
+      this.told.value = `${name}, ${this.rowName(details.slice.row)}`;
+    });
+    if (isRevealed) this.reveal(details.slice);
+  }
+
+  private reveal(slice: Slice): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    const path = slice.row === null ? null : groupsAround(this.groups, slice.row);
+    const shut = path?.filter(({ key, group }) => {
+      const { open, shut } = this.shown.peek();
+      return !(open.has(key) || (group.is_open && !shut.has(key)));
+    });
+    // A track of one row is drawn whether it is open or not.
+    const hidden = shut?.filter(({ group }) => group.kind !== "track" || group.rows.length > 1) ?? [];
+    let shown = this.shown.peek();
+    for (const group of hidden) shown = withGroup(shown, group, true);
+    if (this.rank.peek() !== null && this.rank.peek() !== slice.rank) choose({ rank: String(slice.rank) });
+    if (hidden.length > 0) this.change(shown);
+    if (slice.row !== null) timeline.reveal(slice.row);
+    const span = spanOf(slice);
+    const next = revealing(timeline.motion.goal, span);
+    const px = (span.end_ns - span.start_ns) / timeline.scale.ns_per_px;
+    this.isVisit = true;
+    timeline.go(px < 1 ? around(span, 40) : next);
+  }
+
+  private change(shown: Shown): void {
+    choose(formatTimeline({ open: [...shown.open], shut: [...shown.shut], pins: [...shown.pins] }), { replace: true });
+  }
+
+  private center(time_ns: number): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    const half = (timeline.motion.goal.end_ns - timeline.motion.goal.start_ns) / 2;
+    timeline.go({ start_ns: time_ns - half, end_ns: time_ns + half });
+  }
+
+  setOpen(key: string, isOpen: boolean): void {
+    const group = this.allGroups.find((each) => each.key === key);
+    if (group) this.change(withGroup(this.shown.peek(), group, isOpen));
+  }
+
+  setPin(key: string, isPinned: boolean): void {
+    const pins = new Set(this.shown.peek().pins);
+    if (isPinned) pins.add(key);
+    else pins.delete(key);
+    this.change({ ...this.shown.peek(), pins });
+  }
+
+  /** Shows a track, wherever it is. */
+  visitTrack(each: KeyedGroup): void {
+    const above = this.allGroups.filter(({ key }) => each.key === key || each.key.startsWith(`${key}/`));
+    let shown = this.shown.peek();
+    for (const group of above) shown = withGroup(shown, group, true);
+    this.change(shown);
+    const rows = allGroups([each]).flatMap(({ group }) => group.rows);
+    const [row] = rows;
+    if (row) this.timeline?.reveal(row.id);
+  }
+
+  setRange(range: Span, rows: readonly number[], isDone: boolean): void {
+    const whole = {
+      start_ns: Math.max(Math.round(range.start_ns), 0),
+      end_ns: Math.max(Math.round(range.end_ns), 0),
+      rows,
+    };
+    if (!isDone) {
+      this.timeline?.setEmphasis({ range: whole });
+      return;
+    }
+    this.range.value = whole;
+    choose(formatTimeline({ range: whole }));
+  }
+
+  clear(): void {
+    if (this.details.peek() || this.address.peek().at) choose(formatTimeline({ at: null }));
+    else if (this.address.peek().range) choose(formatTimeline({ range: null }));
+    else if (this.address.peek().search) choose(formatTimeline({ search: "" }));
+  }
+
+  /** The selection, the range, or what was in focus first, as large as it can be; then everything. */
+  fit(): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    const slice = this.details.peek()?.slice;
+    const range = this.range.peek();
+    const goals = [slice ? around(spanOf(slice)) : null, range ? around(range, 0.05) : null];
+    const found = [...goals, around(this.info.focus, 0.01), around(this.info.span, 0.01)];
+    const all = found.flatMap((goal) => (goal ? clampView(goal, this.info.span) : []));
+    const now = timeline.motion.goal;
+    const isThere = (goal: Span) => !isStep(now, goal) && Math.abs(goal.start_ns - now.start_ns) < length(now) / 50;
+    const at = all.findIndex(isThere);
+    timeline.go(all[(at + 1) % all.length] ?? this.info.span);
+  }
+
+  fitTo(span: Span): void {
+    this.timeline?.go(around(span));
+  }
+
+  mark(): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    const { view, pointer_ns } = timeline.motion;
+    const time_ns = this.details.peek()?.slice.start_ns ?? pointer_ns ?? (view.start_ns + view.end_ns) / 2;
+    const { marks } = this.address.peek();
+    const reach = timeline.scale.ns_per_px * 4;
+    const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);
+    const next = others.length < marks.length ? others : [...marks, Math.max(Math.round(time_ns), 0)];
+    choose(formatTimeline({ marks: next }), { replace: true });
+  }
+
+  /** The slice after or before the selected one on its row; without one, the first that is shown. */
+  step(way: "after" | "before"): void {
+    const slice = this.details.peek()?.slice;
+    this.alone("select", async (signal) => {
+      const next = slice ? await this.requests.beside(slice, way, signal) : await this.firstShown(signal);
+      if (next) await this.show(next, signal, true);
+      else this.told.value = way === "after" ? "this is the last on its row" : "this is the first on its row";
+    });
+  }
+
+  private async firstShown(signal: AbortSignal): Promise<Slice | undefined> {
+    const rows = rowsOf(this.lines.peek().lines);
+    if (rows.length === 0 || !this.timeline) return undefined;
+    const [slice] = await this.requests.list(rows, this.timeline.motion.goal, 1, signal);
+    return slice;
+  }
+
+  /** The slice around the selected one. */
+  parent(): void {
+    const parent = this.details.peek()?.ancestors[0];
+    if (parent) this.visit(parent);
+  }
+
+  /** The first slice inside the selected one. */
+  child(): void {
+    const slice = this.details.peek()?.slice;
+    const rows = slice && slice.row !== null ? groupsAround(this.groups, slice.row)?.at(-1)?.group.rows : undefined;
+    const at = rows?.findIndex(({ id }) => id === slice?.row) ?? -1;
+    const below = rows?.[at + 1];
+    if (!slice || !below || below.depth === 0) return;
+    this.alone("select", async (signal) => {
+      const [first] = await this.requests.list([below.id], spanOf(slice), 1, signal);
+      if (first) await this.show(first, signal, true);
+    });
+  }
+
+  /** Follows an arrow of the selection. */
+  flow(way: FlowWay): void {
+    const details = this.details.peek();
+    const end = details && flowEnd(details, way);
+    if (end) this.visit(end);
+    else this.told.value = "no arrow leads there";
+  }
+
+  setSearch(text: string): void {
+    choose(formatTimeline({ search: text }), { replace: true });
+  }
+
+  nextHit(isForwards: boolean): void {
+    const { search } = this.address.peek();
+    const slice = this.details.peek()?.slice;
+    const view = this.timeline?.motion.goal;
+    if (!search.trim() || !view) return;
+    this.alone("hit", async (signal) => {
+      const isHit = slice?.name.toLowerCase().includes(search.trim().toLowerCase()) ?? false;
+      const from = slice && isHit ? slice : isForwards ? view.start_ns : view.end_ns;
+      let next = await this.requests.nextHit(search.trim(), isForwards, from, signal);
+      // After the last comes the first.
+      if (!next.hit && next.slices > 0) {
+        const end = isForwards ? 0 : this.info.span.end_ns + 1;
+        next = await this.requests.nextHit(search.trim(), isForwards, end, signal);
+      }
+      if (!next.hit) return;
+      this.search.value = { ...this.search.peek(), position: next.position + 1 };
+      await this.show(next.hit, signal, true);
+    });
+  }
+
+  /** Runs one thing of a kind at a time: the one before is given up. What goes wrong is shown. */
+  private alone(kind: string, act: (signal: AbortSignal) => Promise<void>): void {
+    this.aborts.get(kind)?.abort();
+    const abort = new AbortController();
+    this.aborts.set(kind, abort);
+    act(abort.signal).then(
+      () => {
+        if (!abort.signal.aborted) this.trouble.value = null;
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) this.trouble.value = bodyOf(error);
+      },
+    );
+  }
+}
+
+const length = (span: Span) => span.end_ns - span.start_ns;
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}

@@ -1,0 +1,105 @@
+// What the timeline asks the server.
+
+import { ask, askRaw } from "../../api/client";
+import { runPath, withQuery } from "../../api/paths";
+import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../timeline/model";
+import type { SliceLink } from "../../timeline/place";
+import type { Asking } from "../../timeline/timeline";
+import type { Span } from "../../timeline/view";
+
+/** What sums are by. */
+export const SUMS_BY = ["name", "kind", "track", "class"] as const;
+export type SumsBy = (typeof SUMS_BY)[number];
+
+const whole = ({ start_ns, end_ns }: Span) =>
+  [
+    ["start_ns", Math.max(Math.floor(start_ns), 0)],
+    ["end_ns", Math.max(Math.ceil(end_ns), 0)],
+  ] as const;
+
+/** The requests of one version of one run. */
+export class Requests {
+  constructor(
+    readonly run: number,
+    readonly version: number,
+  ) {}
+
+  readonly canvas: Asking = {
+    fetchTiles: async ({ rows, level, first, count }, signal) => {
+      const query = [
+        ["v", this.version],
+        ["rows", rows.join()],
+        ["level", level],
+        ["first", first],
+        ["count", count],
+      ] as const;
+      return (await askRaw(this.path("tiles", query), signal)).arrayBuffer();
+    },
+    fetchCounters: (rows, window, points, signal) =>
+      ask<readonly CounterPart[]>(
+        this.path("counters", [["rows", rows.join()], ...whole(window), ["points", points]]),
+        signal,
+      ),
+  };
+
+  info = (signal: AbortSignal) => ask<TimelineInfo>(this.path("timeline", []), signal);
+
+  details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.path(`slices/${slice}`, []), signal);
+
+  /** The slice that a link names. */
+  named = ({ rank, start_ns, name }: SliceLink, signal: AbortSignal) =>
+    ask<Slice | null>(
+      this.path("slices", [
+        ["rank", rank],
+        ["start_ns", start_ns],
+        ["name", name],
+      ]),
+      signal,
+    );
+
+  /** The slice beside one on its row. */
+  beside = (slice: Slice, way: "after" | "before", signal: AbortSignal) =>
+    ask<Slice | null>(
+      this.path("slices", [
+        ["row", slice.row],
+        [way, slice.id],
+      ]),
+      signal,
+    );
+
+  /** What rows show, by start. */
+  list = (rows: readonly number[], window: Span, limit: number, signal: AbortSignal) =>
+    ask<readonly Slice[]>(this.path("slices", [["rows", rows.join()], ...whole(window), ["limit", limit]]), signal);
+
+  sums = (window: Span, by: SumsBy, rows: string, signal: AbortSignal) =>
+    ask<Sums>(this.path("sums", [...whole(window), ["by", by], ["rows", rows], ["limit", 200]]), signal);
+
+  search = (text: string, signal: AbortSignal) =>
+    ask<Found>(
+      this.path("search", [
+        ["q", text],
+        ["limit", 50],
+      ]),
+      signal,
+    );
+
+  /** The hit after or before a slice, or a moment. */
+  nextHit = (text: string, isForwards: boolean, from: Slice | number, signal: AbortSignal) => {
+    const time_ns = Math.max(Math.round(typeof from === "number" ? from : from.start_ns), 0);
+    const slice = typeof from === "number" ? null : from.id;
+    const query = [
+      ["q", text],
+      [isForwards ? "after_ns" : "before_ns", time_ns],
+      ["slice", slice],
+    ] as const;
+    return ask<NextHit>(this.path("search/next", query), signal);
+  };
+
+  /** The trace, or what lies in a window of it, as a file. */
+  exportPath = (format: "chrome" | "perfetto", window: Span | null) =>
+    withQuery(runPath(this.run, "export"), [["format", format], ...(window ? whole(window) : [])]);
+
+  private path(rest: string, query: Parameters<typeof withQuery>[1]): string {
+    return withQuery(runPath(this.run, rest), query);
+  }
+}

@@ -1,0 +1,141 @@
+// A row as one line of pixels. What a pixel shows is the item that covers most of it; how opaque it is says how much of
+// the pixel is covered. A few such lines are drawn faster than the thousands of rectangles that they stand for.
+
+import { FLAG_SEVERAL, firstEndingAfter, type Tile } from "./tile";
+import type { Scale } from "./view";
+
+/** What is the least opaque that a pixel is in which anything happens, so that a lonely slice is seen. */
+const ALPHA_MIN = 70;
+
+/** From this width on, in pixels, slices have an edge at their start, which tells them from a neighbour of one colour. */
+const EDGE_FROM_PX = 4;
+
+/** Colours of a tile's items, as `0x00BBGGRR`, in their order. */
+export interface Palette {
+  coloursOf(tile: Tile): Uint32Array;
+}
+
+/** Part of a row that one tile has to say. */
+export interface Piece {
+  readonly tile: Tile;
+  /** What is outside is left to other pieces. */
+  readonly from_ns: number;
+  readonly to_ns: number;
+  /** Where the tile begins: what began before is drawn only by the first piece of a run. */
+  readonly begin_ns: number;
+  readonly isFirst: boolean;
+}
+
+/** Paints rows of one width, one after the other. */
+export class StripPainter {
+  private readonly cover: Float32Array;
+  private readonly best: Float32Array;
+  private readonly colour: Uint32Array;
+  private readonly several: Uint8Array;
+  private readonly edge: Uint8Array;
+
+  constructor(readonly width: number) {
+    this.cover = new Float32Array(width);
+    this.best = new Float32Array(width);
+    this.colour = new Uint32Array(width);
+    this.several = new Uint8Array(width);
+    this.edge = new Uint8Array(width);
+  }
+
+  /** Forgets the row before. */
+  begin(): void {
+    this.cover.fill(0);
+    this.best.fill(0);
+    this.several.fill(0);
+    this.edge.fill(0);
+  }
+
+  /** Adds what a tile says of the row. This is the innermost loop of a frame: it makes no objects and calls little. */
+  add(piece: Piece, scale: Scale, palette: Palette): void {
+    const { tile, begin_ns, isFirst } = piece;
+    const { start_ns, dur_ns, busy_ns, flags, length } = tile;
+    const colours = palette.coloursOf(tile);
+    const { cover, best, colour, several, edge, width } = this;
+    const origin = scale.view.start_ns;
+    const px = 1 / scale.ns_per_px;
+    const from = Math.max(piece.from_ns, origin);
+    const to = Math.min(piece.to_ns, scale.view.end_ns);
+    const edgeFrom = EDGE_FROM_PX * scale.ns_per_px;
+    for (let at = firstEndingAfter(tile, from - 1); at < length; at++) {
+      const start = start_ns[at] as number;
+      if (start >= to) break;
+      if (start < begin_ns && !isFirst) continue;
+      const dur = dur_ns[at] as number;
+      const end = start + dur;
+      const low = Math.max(start, from);
+      const high = Math.min(end, to);
+      if (high <= low && dur > 0) continue;
+      const left = (low - origin) * px;
+      const right = (high - origin) * px;
+      const first = left | 0;
+      if (first >= width) break;
+      if (start >= from && dur >= edgeFrom) edge[first] = 1;
+      const busy = busy_ns[at] as number;
+      const share = busy < dur ? busy / dur : 1;
+      const isSeveral = ((flags[at] as number) & FLAG_SEVERAL) !== 0;
+      const tint = colours[at] as number;
+      let last = right | 0;
+      if (last === right) last--;
+      if (last >= width) last = width - 1;
+      if (last <= first) {
+        // Within one pixel. What has no length is there, too.
+        const part = (right > left ? right - left : 1e-6) * share;
+        cover[first] = (cover[first] as number) + part;
+        if (part > (best[first] as number)) {
+          best[first] = part;
+          colour[first] = tint;
+          several[first] = isSeveral ? 1 : 0;
+        }
+        continue;
+      }
+      this.pixel(first, (first + 1 - left) * share, tint, isSeveral);
+      if (share === 1 && !isSeveral) {
+        // Nothing else can be there: items of a row do not overlap.
+        cover.fill(1, first + 1, last);
+        best.fill(1, first + 1, last);
+        colour.fill(tint, first + 1, last);
+        several.fill(0, first + 1, last);
+      } else {
+        for (let x = first + 1; x < last; x++) this.pixel(x, share, tint, isSeveral);
+      }
+      this.pixel(last, Math.min(right - last, 1) * share, tint, isSeveral);
+    }
+  }
+
+  private pixel(x: number, part: number, colour: number, isSeveral: boolean): void {
+    this.cover[x] = (this.cover[x] as number) + part;
+    if (part > (this.best[x] as number)) {
+      this.best[x] = part;
+      this.colour[x] = colour;
+      this.several[x] = isSeveral ? 1 : 0;
+    }
+  }
+
+  /**
+   * Writes the line, as ImageData has its pixels, at `at`, and behind it the line of the row's foot: where a pixel stands
+   * for several slices, its foot is half as opaque.
+   */
+  finish(out: Uint32Array, at: number): void {
+    const { width, cover, colour, several, edge } = this;
+    out.fill(0, at, at + 2 * width);
+    for (let x = 0; x < width; x++) {
+      const part = cover[x] as number;
+      if (part === 0) continue;
+      const alpha = edge[x] === 1 ? opacityOf(part) >> 1 : opacityOf(part);
+      const pixel = colour[x] as number;
+      out[at + x] = (alpha << 24) | pixel;
+      out[at + width + x] = ((several[x] === 1 ? alpha >> 1 : alpha) << 24) | pixel;
+    }
+  }
+}
+
+/** How opaque a pixel is of which this part is covered, 0 to 255. */
+export function opacityOf(part: number): number {
+  if (part >= 1) return 255;
+  return part <= 0 ? 0 : (ALPHA_MIN + 0.5 + (255 - ALPHA_MIN) * part) | 0;
+}

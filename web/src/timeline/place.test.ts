@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { formatTimeline, isStep, type Params, parseSpan, parseTimeline, type TimelinePlace } from "./place";
+
+const PLACE: TimelinePlace = {
+  view: { start_ns: -20, end_ns: 9_007_199_254_740_991 },
+  at: { start_ns: 17, rank: 3, name: "void f<int, 4>(float*) & =#? 日本" },
+  range: { start_ns: 1, end_ns: 1 },
+  marks: [0, 5, 17],
+  pins: ["Rank%200/GPU/Stream 7#2"],
+  open: ["a", "b/c"],
+  shut: ["d"],
+  search: "gemm",
+};
+
+const params = (changes: ReturnType<typeof formatTimeline>): Params =>
+  Object.entries(changes).flatMap(([name, value]) => {
+    const values = value === null ? [] : typeof value === "string" ? [value] : value;
+    return values.map((value) => [name, value] as const);
+  });
+
+test("what is shown comes back from its address", () => {
+  expect(parseTimeline(params(formatTimeline(PLACE)))).toEqual(PLACE);
+  const nothing = { view: null, at: null, range: null, marks: [], pins: [], open: [], shut: [], search: "" };
+  expect(parseTimeline(params(formatTimeline(nothing)))).toEqual(nothing);
+  const bare = { ...nothing, at: { start_ns: 4, rank: null, name: null } };
+  expect(parseTimeline(params(formatTimeline(bare)))).toEqual(bare);
+});
+
+test("what makes no sense is left out", () => {
+  const odd = ["", "-", "5", "9-5", "1e3-1e4", "a-b", "99999999999999999-5", "NaN-NaN", "1-99999999999999999999"];
+  for (const text of odd) expect(parseSpan(text)).toBe(null);
+  const marks = ["-1", "x", "1.5", "7"].map((text) => ["mark", text] as const);
+  expect(parseTimeline([...marks, ["at", "x"], ["at-name", "y"]])).toMatchObject({ marks: [7], at: null });
+});
+
+test("an address with a great many marks is cut", () => {
+  const many = Array.from({ length: 5000 }, (_, at) => ["mark", String(at)] as const);
+  expect(parseTimeline(many).marks).toHaveLength(1000);
+});
+
+test("only what is changed is written", () => {
+  expect(formatTimeline({ search: "" })).toEqual({ q: null });
+  expect(formatTimeline({ range: null })).toEqual({ range: null });
+});
+
+test("Back has a step for large moves only", () => {
+  const before = { start_ns: 100, end_ns: 200 };
+  expect(isStep(null, before)).toBe(false);
+  expect(isStep(before, { start_ns: 110, end_ns: 210 })).toBe(false);
+  expect(isStep(before, { start_ns: 160, end_ns: 260 })).toBe(true);
+  expect(isStep(before, { start_ns: 125, end_ns: 175 })).toBe(true);
+  expect(isStep(before, { start_ns: 105, end_ns: 195 })).toBe(false);
+});

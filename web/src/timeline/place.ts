@@ -1,0 +1,94 @@
+// What is shown, as it stands in the address. Things are named by rank, time and name, so that a link holds for another
+// reading of the run.
+
+import type { Span } from "./view";
+
+/** Values of the address by name, as `web/src/state/url.ts` has them. */
+export type Params = readonly (readonly [name: string, value: string])[];
+
+/** A slice as a link names it. */
+export interface SliceLink {
+  readonly start_ns: number;
+  readonly rank: number | null;
+  readonly name: string | null;
+}
+
+/** What the timeline shows, apart from what the server has. */
+export interface TimelinePlace {
+  readonly view: Span | null;
+  readonly at: SliceLink | null;
+  readonly range: Span | null;
+  readonly marks: readonly number[];
+  readonly pins: readonly string[];
+  readonly open: readonly string[];
+  readonly shut: readonly string[];
+  readonly search: string;
+}
+
+/** More marks, pins or groups than this are not taken from an address. */
+const MANY = 1000;
+
+/** `100-250` as a window; `null` for anything else. */
+export function parseSpan(text: string | undefined): Span | null {
+  const [, start, end] = /^(-?\d{1,16})-(-?\d{1,16})$/.exec(text ?? "") ?? [];
+  const span = { start_ns: Number(start), end_ns: Number(end) };
+  return Number.isSafeInteger(span.start_ns) && Number.isSafeInteger(span.end_ns) && span.end_ns >= span.start_ns
+    ? span
+    : null;
+}
+
+/** A window in whole ns. */
+export const formatSpan = (span: Span): string => `${Math.round(span.start_ns)}-${Math.round(span.end_ns)}`;
+
+/** What an address says. Whatever makes no sense in it is left out. */
+export function parseTimeline(params: Params): TimelinePlace {
+  const all = (name: string) =>
+    params
+      .filter(([known]) => known === name)
+      .map(([, value]) => value)
+      .slice(0, MANY);
+  const one = (name: string) => all(name)[0];
+  const whole = (text: string | undefined) => (/^\d{1,16}$/.test(text ?? "") ? Number(text) : null);
+  const start_ns = whole(one("at"));
+  const at = start_ns === null ? null : { start_ns, rank: whole(one("at-rank")), name: one("at-name") ?? null };
+  return {
+    view: parseSpan(one("view")),
+    at,
+    range: parseSpan(one("range")),
+    marks: all("mark").flatMap((text) => whole(text) ?? []),
+    pins: all("pin"),
+    open: all("open"),
+    shut: all("shut"),
+    search: one("q") ?? "",
+  };
+}
+
+/** Values for an address; `null` and an empty list take a value away. */
+export function formatTimeline(place: Partial<TimelinePlace>): Record<string, string | readonly string[] | null> {
+  const changes: Record<string, string | readonly string[] | null> = {};
+  if ("view" in place) changes.view = place.view ? formatSpan(place.view) : null;
+  if ("at" in place) {
+    changes.at = place.at ? String(place.at.start_ns) : null;
+    changes["at-rank"] = place.at && place.at.rank !== null ? String(place.at.rank) : null;
+    changes["at-name"] = place.at?.name ?? null;
+  }
+  if ("range" in place) changes.range = place.range ? formatSpan(place.range) : null;
+  if (place.marks) changes.mark = place.marks.map(String);
+  if (place.pins) changes.pin = place.pins;
+  if (place.open) changes.open = place.open;
+  if (place.shut) changes.shut = place.shut;
+  if ("search" in place) changes.q = place.search || null;
+  return changes;
+}
+
+/**
+ * Whether Back should come here again: after a zoom by half or more, or a move by half a window. Smaller moves change
+ * the address without a step for Back.
+ */
+export function isStep(before: Span | null, after: Span): boolean {
+  if (!before) return false;
+  const length = before.end_ns - before.start_ns;
+  const ratio = (after.end_ns - after.start_ns) / Math.max(length, 1);
+  const move = Math.abs(after.start_ns + after.end_ns - before.start_ns - before.end_ns) / 2;
+  return ratio > 1.5 || ratio < 1 / 1.5 || move > length / 2;
+}

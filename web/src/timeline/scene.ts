@@ -1,0 +1,71 @@
+// Everything that one frame is drawn from.
+
+import type { Colours } from "./colours";
+import type { Layout, Line } from "./layout";
+import { linesBetween } from "./layout";
+import type { CounterPart, Slice } from "./model";
+import type { Piece } from "./paint";
+import { piecesOf } from "./pieces";
+import { type TileStore, tileKey } from "./tile_store";
+import type { Scale, Span } from "./view";
+
+/** The ruler above the rows, in CSS pixels. */
+export const RULER_PX = 40;
+
+/** A step as the ruler shows it. */
+export interface StepBand extends Span {
+  readonly number: number;
+  readonly rank: number;
+}
+
+/** An arrow between two slices. */
+export interface Arrow {
+  readonly from: Slice;
+  readonly to: Slice;
+}
+
+/** What is pointed out. */
+export interface Emphasis {
+  readonly selected: Slice | null;
+  readonly hovered: { readonly line: string; readonly start_ns: number; readonly dur_ns: number } | null;
+  readonly range: Span | null;
+  readonly marks: readonly number[];
+  readonly arrows: readonly Arrow[];
+}
+
+export interface Scene {
+  readonly context: CanvasRenderingContext2D;
+  readonly width: number;
+  readonly height: number;
+  readonly ratio: number;
+  readonly scale: Scale;
+  readonly level: number;
+  readonly layout: Layout;
+  readonly pinnedShown: number;
+  readonly scroll: number;
+  /** The pieces of each row of slices that is on the screen. */
+  readonly pieces: ReadonlyMap<number, readonly Piece[]>;
+  readonly colours: Colours;
+  readonly counters: ReadonlyMap<number, CounterPart>;
+  readonly steps: readonly StepBand[];
+  readonly emphasis: Emphasis;
+}
+
+/** A line that is on the screen, and where. */
+export interface Placed {
+  readonly line: Line;
+  readonly top: number;
+}
+
+/** Where lines are that are seen at least in part. Pinned lines take at most so much of the height. */
+export function placed(layout: Layout, height: number, scroll: number, pinnedShown: number): Placed[] {
+  const pinned = linesBetween(layout.pinned, 0, pinnedShown).map((line) => ({ line, top: RULER_PX + line.y }));
+  const top = RULER_PX + pinnedShown;
+  const lines = linesBetween(layout.lines, scroll, scroll + Math.max(height - top, 0));
+  return [...pinned, ...lines.map((line) => ({ line, top: top + line.y - scroll }))];
+}
+
+/** The pieces that draw a row now. */
+export function piecesOfRow(store: TileStore, row: number, view: Span, level: number): Piece[] {
+  return piecesOf((level, tile) => store.get(tileKey(row, level, tile)), view, level);
+}
