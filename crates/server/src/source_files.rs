@@ -89,7 +89,7 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         fs::write(root.join("a.py"), "1\n2\n3\n4\n5\n").unwrap();
         let read = |line, around| {
-            let excerpt = files(&["a.py"]).read("a.py", line, around, &[root.clone()]).unwrap();
+            let excerpt = files(&["a.py"]).read("a.py", line, around, std::slice::from_ref(&root)).unwrap();
             (excerpt.first_line, excerpt.lines.join(""))
         };
         assert_eq!(read(3, 1), (2, "234".into()));
@@ -125,7 +125,7 @@ mod tests {
             "/dev/zero",
         ];
         let found = files(&named);
-        let is_shown = |name: &str| found.read(name, 1, 1, &[root.clone()]).is_ok();
+        let is_shown = |name: &str| found.read(name, 1, 1, std::slice::from_ref(&root)).is_ok();
         assert_eq!(named.map(is_shown), [true, true, false, false, false, false, false, false, false]);
         let whole = files(&[]).read("own.py", 1, 1, &[root]).unwrap_err();
         assert_eq!(whole.status(), axum::http::StatusCode::NOT_FOUND);

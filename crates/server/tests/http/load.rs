@@ -27,7 +27,7 @@ fn large(slices: usize) -> String {
 fn served(folder: &tempfile::TempDir, slices: usize) -> Served {
     let path = folder.path().join("large.json");
     std::fs::write(&path, large(slices)).unwrap();
-    Served::of(&[path])
+    Served::of(path)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 fn served() -> &'static Served {
     static SERVED: OnceLock<Served> = OnceLock::new();
     SERVED.get_or_init(|| {
-        let served = Served::of(&[fixture("kineto/a100_event_sync_multi_stream.json.gz")]);
+        let served = Served::of(fixture("kineto/a100_event_sync_multi_stream.json.gz"));
         served.ready(0);
         served
     })

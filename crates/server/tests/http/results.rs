@@ -13,7 +13,7 @@ fn of_engine(trace: &Trace, name: &str, selection: &Selection) -> Value {
 fn every_analysis_gives_what_the_command_prints() {
     for input in inputs() {
         // By the name that it was given, so that the sources are the same.
-        let (served, trace) = (Served::of(&[input.clone()]), engine::open_run(&[&input]).unwrap());
+        let (served, trace) = (Served::of(input.clone()), engine::open_run(std::slice::from_ref(&input)).unwrap());
         let step = trace.steps.get(trace.steps.len() / 2).map_or(0, |step| step.number);
         let (start_ns, end_ns) = trace.span().map(|span| (span.start_ns, span.end_ns / 2)).unwrap();
         let window = Selection::window_of(Some(start_ns), Some(end_ns));
@@ -59,7 +59,7 @@ fn every_analysis_gives_what_the_command_prints() {
 #[test]
 fn rows_are_sorted_searched_and_paged_here() {
     let input = &inputs()[0];
-    let (served, trace) = (Served::of(&[input.clone()]), engine::open_run(&[input]).unwrap());
+    let (served, trace) = (Served::of(input.clone()), engine::open_run(std::slice::from_ref(&input)).unwrap());
     let all = of_engine(&trace, "operators", &Selection::default());
     let mut rows: Vec<Value> = all["results"].as_array().unwrap().clone();
     rows.retain(|row| row["name"].as_str().unwrap().contains("mm") && row["count"].as_i64() > Some(100));
@@ -82,7 +82,7 @@ fn rows_are_sorted_searched_and_paged_here() {
 
 #[test]
 fn files_have_all_rows_that_match() {
-    let served = Served::of(&[inputs()[0].clone()]);
+    let served = Served::of(inputs()[0].clone());
     let ask = |format: &str| served.get(&format!("runs/0/analyses/operators?search=aten&limit=1&format={format}"));
     let matching = ask("json").json()["page"]["matching"].as_u64().unwrap() as usize;
     assert!(matching > 20);
@@ -108,7 +108,7 @@ fn parquet_bytes(bytes: Vec<u8>) -> std::fs::File {
 
 #[test]
 fn the_catalogue_says_what_each_analysis_is() {
-    let served = Served::of(&[inputs()[0].clone()]);
+    let served = Served::of(inputs()[0].clone());
     let catalogue = served.json("analyses");
     let names: Vec<&str> = catalogue.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, engine::list_analyses().into_iter().map(|(name, _)| name).collect::<Vec<_>>());
@@ -119,7 +119,7 @@ fn the_catalogue_says_what_each_analysis_is() {
 
 #[test]
 fn what_cannot_be_answered_says_why() {
-    let served = Served::of(&[inputs()[0].clone()]);
+    let served = Served::of(inputs()[0].clone());
     for (path, status, word) in [
         ("runs/9", 404, "no such run"),
         ("runs/x/report", 404, "no such run"),
@@ -151,7 +151,8 @@ fn two_runs_stand_side_by_side() {
     for run in 0..3 {
         served.ready(run);
     }
-    let traces: Vec<Trace> = inputs().iter().map(|input| engine::open_run(&[input]).unwrap()).collect();
+    let traces: Vec<Trace> =
+        inputs().iter().map(|input| engine::open_run(std::slice::from_ref(&input)).unwrap()).collect();
     let all = Selection::default();
     let rank = Selection { rank: Some(0), ..all };
     for what in engine::Compared::ALL {

@@ -115,7 +115,7 @@ fn what_happens_is_told_as_it_happens() {
 
 #[test]
 fn a_run_says_what_it_is() {
-    let served = Served::of(&[fixture("gpt-cpu")]);
+    let served = Served::of(fixture("gpt-cpu"));
     let run = served.json("runs/0");
     assert_eq!(run["run"]["ranks"], serde_json::json!([0]));
     assert!(run["steps"].as_array().unwrap().len() == 12 && run["steps"][0]["source"].is_string());
@@ -129,7 +129,7 @@ fn a_run_says_what_it_is() {
 
 #[test]
 fn a_port_that_is_taken_says_so() {
-    let served = Served::of(&[fixture("gpt-cpu")]);
+    let served = Served::of(fixture("gpt-cpu"));
     let options = Options { address: served.running.address, ..Options::new(vec![fixture("gpt-cpu")]) };
     let error = stepscope_server::serve(options).unwrap_err();
     assert!(error.hint().unwrap().contains("another port"), "{error}");

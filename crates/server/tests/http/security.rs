@@ -10,7 +10,7 @@ fn raw(served: &Served, path: &str, head: &[&str]) -> Reply {
 
 #[test]
 fn without_the_token_nothing_is_told() {
-    let served = Served::of(&[inputs()[1].clone()]);
+    let served = Served::of(inputs()[1].clone());
     let token = served.running.token.clone();
     let paths = [
         "runs",
@@ -82,7 +82,7 @@ fn other_names_and_other_sites_are_refused() {
 
 #[test]
 fn nothing_can_be_changed() {
-    let served = Served::of(&[inputs()[1].clone()]);
+    let served = Served::of(inputs()[1].clone());
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
         let request = format!(
             "{method} /api/runs?token={} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
@@ -94,7 +94,7 @@ fn nothing_can_be_changed() {
 
 #[test]
 fn every_answer_keeps_a_browser_careful() {
-    let served = Served::of(&[inputs()[1].clone()]);
+    let served = Served::of(inputs()[1].clone());
     for path in ["/", "/nothing", "/api/runs", "/api/nothing", "/assets/../../etc/passwd"] {
         let reply = raw(&served, path, &["Host: localhost"]);
         let policy = reply.header("content-security-policy").unwrap();
@@ -119,7 +119,7 @@ fn every_answer_keeps_a_browser_careful() {
 
 #[test]
 fn nonsense_is_refused_and_the_server_lives() {
-    let served = Served::of(&[inputs()[1].clone()]);
+    let served = Served::of(inputs()[1].clone());
     let address = served.running.address;
     let long = format!("GET /api/runs?q={} HTTP/1.0\r\nHost: localhost\r\n\r\n", "x".repeat(40_000));
     let headers = format!("GET / HTTP/1.0\r\n{}\r\n", "A: b\r\n".repeat(5_000));
@@ -197,7 +197,7 @@ fn text_of_a_trace_stays_text() {
     let folder = tempfile::tempdir().unwrap();
     let name = "<b>&\"run\u{e9}.json";
     fs::write(folder.path().join(name), HOSTILE).unwrap();
-    let served = Served::of(&[folder.path().join(name)]);
+    let served = Served::of(folder.path().join(name));
     for path in
         ["runs", "runs/0", "runs/0/analyses/operators", "runs/0/slices/0", "runs/0/search?q=script", "runs/0/timeline"]
     {

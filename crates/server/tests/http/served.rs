@@ -40,9 +40,9 @@ impl Served {
         Self { running: serve(options).expect("a server") }
     }
 
-    /// Of these inputs, once the first is read.
-    pub(crate) fn of(inputs: &[PathBuf]) -> Self {
-        let served = Self::with(Options::new(inputs.to_vec()));
+    /// Of this input, once it is read.
+    pub(crate) fn of(input: PathBuf) -> Self {
+        let served = Self::with(Options::new(vec![input]));
         served.ready(0);
         served
     }

@@ -30,7 +30,7 @@ fn count_in(tiles: &[u8]) -> (u32, u64) {
 #[test]
 fn counts_over_all_tiles_are_the_slices() {
     for input in inputs() {
-        let served = Served::of(&[input]);
+        let served = Served::of(input);
         let version = served.ready(0);
         let (timeline, rows) = served_rows(&served);
         let end_ns = timeline["span"]["end_ns"].as_i64().unwrap();
@@ -56,7 +56,7 @@ fn counts_over_all_tiles_are_the_slices() {
 
 #[test]
 fn a_browser_keeps_tiles_of_a_version() {
-    let served = Served::of(&[inputs()[1].clone()]);
+    let served = Served::of(inputs()[1].clone());
     let version = served.ready(0);
     let path = format!("runs/0/tiles?v={version}&rows=0&level=9&first=0&count=2");
     let first = served.get(&path);
@@ -86,7 +86,7 @@ fn a_browser_keeps_tiles_of_a_version() {
 #[test]
 fn look_ups_are_those_of_the_timeline() {
     for input in inputs() {
-        let served = Served::of(&[input.clone()]);
+        let served = Served::of(input.clone());
         let trace: Trace = open_run(&[input]).unwrap();
         let timeline = Timeline::of(&trace);
         let (_, rows) = served_rows(&served);
@@ -140,7 +140,7 @@ fn look_ups_are_those_of_the_timeline() {
 #[test]
 fn every_hit_of_a_search_is_found_in_turn() {
     let input = inputs()[0].clone();
-    let served = Served::of(&[input.clone()]);
+    let served = Served::of(input.clone());
     let trace = open_run(&[input]).unwrap();
     let has = |id: &SliceId| trace.slice_name(*id).to_lowercase().contains("addmm");
     let expected = trace.slices.ids().filter(has).count() as u64;
@@ -161,7 +161,7 @@ fn every_hit_of_a_search_is_found_in_turn() {
 #[test]
 fn what_lies_in_a_window_can_be_taken_along() {
     let input = inputs()[2].clone();
-    let served = Served::of(&[input.clone()]);
+    let served = Served::of(input.clone());
     let trace = open_run(&[input]).unwrap();
     let mut starts = trace.slices.start_ns.clone();
     starts.sort_unstable();
