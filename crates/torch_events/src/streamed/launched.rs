@@ -140,6 +140,12 @@ impl<'a> Launched<'a> {
         let mut next_open = self.open.partition_point(|open| matches!(open.place, Place::InTree(_)));
         loop {
             let row = match (self.waiting.front(), self.on.report(self.next_report)) {
+                // Of two that begin together the longer one is outside: that is not known yet.
+                (Some(row), Some(report))
+                    if row.end_ns == OPEN && report.start_ns == row.start_ns && report.end_ns >= now_ns =>
+                {
+                    return;
+                }
                 (Some(row), Some(report)) if place(&report) < place(row) => report,
                 (Some(row), _) => *row,
                 (None, Some(report)) => report,
