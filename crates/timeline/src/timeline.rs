@@ -252,7 +252,8 @@ impl Timeline {
 
 /// The part of a window that can be computed with: no trace reaches beyond it.
 pub(crate) fn within_reach(window: Span) -> Span {
-    window.intersect(Span::new(-(1 << 61), 1 << 61))
+    let near = |at_ns: i64| at_ns.clamp(-(1 << 61), 1 << 61);
+    Span::new(near(window.start_ns), near(window.end_ns))
 }
 
 /// What a person calls a track: what is on it, not what the system calls it.
