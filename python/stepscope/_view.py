@@ -29,7 +29,7 @@ class View(str):
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, kind, error, traceback):
         self.close()
 
 

@@ -134,11 +134,11 @@ impl Runs {
     /// Adds what appeared in folders.
     fn look_for_new(&self) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let known: HashSet<PathBuf> = runs.iter().map(|run| run.path.clone()).collect();
+        let mut known: HashSet<PathBuf> = runs.iter().map(|run| run.path.clone()).collect();
         let is_first = runs.is_empty();
         let inputs = self.inputs.iter().filter(|input| is_first || discover::is_collection(input));
         let found: Vec<PathBuf> = inputs.flat_map(|input| discover::runs_in(input)).collect();
-        for path in found.into_iter().filter(|path| !known.contains(path)) {
+        for path in found.into_iter().filter(|path| known.insert(path.clone())) {
             // An empty folder stands for itself until there is something in it.
             let id = runs.len();
             runs.push(Arc::new(Run::new(id, &path)));

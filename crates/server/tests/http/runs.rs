@@ -114,6 +114,18 @@ fn what_happens_is_told_as_it_happens() {
 }
 
 #[test]
+fn what_is_named_twice_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    fs::write(&path, trace(3)).unwrap();
+    fs::write(folder.path().join("b.json"), trace(3)).unwrap();
+    let served = Served::with(Options::new(vec![path.clone(), folder.path().into(), path]));
+    let runs = served.json("runs");
+    let names: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a.json", "b.json"]);
+}
+
+#[test]
 fn a_run_says_what_it_is() {
     let served = Served::of(fixture("gpt-cpu"));
     let run = served.json("runs/0");
