@@ -55,7 +55,4 @@ def training(tmp_path_factory):
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory):
     """The folder of a fake GPU's libraries: see ``fake_gpu``."""
-    try:
-        return fake_gpu.build(tmp_path_factory.mktemp("fake_gpu"))
-    except (OSError, subprocess.CalledProcessError) as why:
-        pytest.skip(f"no C compiler: {why}")
+    return fake_gpu.build(tmp_path_factory.mktemp("fake_gpu"))

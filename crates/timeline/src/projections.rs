@@ -50,7 +50,6 @@ impl Projection {
 
 /// What is drawn of each kind on each device: rows of items that do not overlap, what contains others above them.
 pub(crate) fn projections(trace: &Trace) -> FxHashMap<(DeviceId, Projection), Vec<Vec<Item>>> {
-    // Launches inside of one range come one after another: what was found for it last is at hand.
     let mut hulls: FxHashMap<(DeviceId, SliceId), (i64, i64)> = FxHashMap::default();
     for event in trace.device_events.iter() {
         let Some(launch) = event.launch else { continue };
