@@ -126,7 +126,8 @@ def _end(session, path):
     fact = {"file": os.path.join("device", os.path.basename(path)), "monotonic_ns": clocks[0], "unix_ns": clocks[1]}
     fact["device_type"] = session.device_type
     number = path[: -len(".json.gz")].rpartition("-")[2]
-    _recorder.set_fact(f"device_trace.{number}", json.dumps(fact))
+    # A forked child that has it too would add the same to its own capture.
+    _recorder.set_own_fact(f"device_trace.{number}", json.dumps(fact))
 
 
 def _ask(task):
