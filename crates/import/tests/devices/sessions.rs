@@ -3,6 +3,7 @@
 use crate::made_capture::{MadeCapture, UNIX_NS};
 use crate::replayed::{differences, host, kineto, zero_us};
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use stepscope_import::{Cut, open, open_bytes, open_cut, read_capture, recover};
 use stepscope_run::Recovered;
@@ -93,6 +94,11 @@ fn work(trace: &Trace) -> Vec<String> {
         format!("{} at {at_us} for {dur_us} by {launch}", trace.slice_name(event.slice))
     });
     told.collect()
+}
+
+/// What was recorded in that time.
+fn cut(span: Range<i64>) -> Cut {
+    Cut { spans: vec![span], ..Cut::default() }
 }
 
 fn troubles(trace: &Trace) -> Vec<String> {
@@ -234,7 +240,6 @@ fn a_file_that_is_named_twice_is_added_once() {
 fn a_cut_has_the_sessions_that_listened_in_it_and_reads_no_others() {
     let made = Made::new(&[MS, 3 * MS]);
     let raw = made.run().join(format!("raw/{PID}-1.capture"));
-    let cut = |span| Cut { spans: vec![span], ..Cut::default() };
     let (first, second) = (cut(MS..3 * MS - 1), cut(3 * MS..6 * MS));
     assert_eq!(work(&open_cut(&raw, &cut(0..6 * MS)).expect("a trace")), [FIRST, SECOND]);
     std::fs::remove_file(made.file(0)).expect("removed");
@@ -250,7 +255,7 @@ fn a_capture_that_is_named_by_an_open_file_has_the_sessions_of_its_run() {
     let made = Made::new(&[MS]);
     let file = std::fs::File::open(made.run().join(format!("raw/{PID}-1.capture"))).expect("a capture");
     let named = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
-    let cut = Cut { spans: vec![0..6 * MS], ..Cut::default() };
+    let cut = cut(0..6 * MS);
     assert_eq!(read_capture(&named, &cut).expect("a capture").device.len(), 2);
     made.recover();
     assert_eq!(read_capture(&named, &cut).expect("a capture").device.len(), 2, "its name is gone");
