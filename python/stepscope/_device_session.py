@@ -96,9 +96,17 @@ def _path(number):
 
 def _prepare(session, torch, activity):
     # Not `profile`: its objects make steps, which are the program's.
-    profiler = torch.profiler.profiler._KinetoProfile(activities=[activity])
+    profiler = torch.profiler.profiler._KinetoProfile(activities=[activity], experimental_config=_config(torch))
     profiler.prepare_trace()
     session.profiler = profiler
+
+
+def _config(torch):
+    """Waits are only told when they are asked for, which not every release can be."""
+    try:
+        return torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)
+    except TypeError:
+        return None
 
 
 def _begin(session):

@@ -24,6 +24,7 @@ PROGRAM = (
     DEVICE
     + """
 import gzip, json, os, threading, time
+from stepscope.profiler._activities import experimental_values
 
 fixture = json.load(gzip.open(sys.argv[1], "rt"))
 base_ns = 1_750_000_000_000_000_000
@@ -31,8 +32,9 @@ thread = {"system": threading.get_native_id(), "handle": threading.get_ident() &
 thread -= (1 << 32) * (sys.argv[2] == "handle" and thread >= 1 << 31)  # As a signed number, like Kineto's.
 
 class Session:
-    def __init__(self, activities):
+    def __init__(self, activities, experimental_config):
         assert [activity.name for activity in activities] == ["CUDA"]
+        assert experimental_values(experimental_config) == {"enable_cuda_sync_events": True}
 
     def prepare_trace(self):
         print("prepared", threading.current_thread().name)
