@@ -109,6 +109,7 @@ pub fn catalogue() -> &'static [Analysis] {
         queue_length,
         graphs,
         copies,
+        collectives,
         synchronizations,
         idle_causes,
         idle_gaps,
@@ -128,6 +129,7 @@ pub fn catalogue() -> &'static [Analysis] {
 fn accepts(name: &str) -> Accepts {
     match name {
         "operators" | "roofline" => Accepts { group_by: crate::groups::OPERATOR_GROUPS, ..Accepts::default() },
+        "source_lines" => Accepts { group_by: &[GroupBy::Line, GroupBy::File], ..Accepts::default() },
         "kernels" => Accepts { group_by: &[GroupBy::Name, GroupBy::Properties], ..Accepts::default() },
         "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
         "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },

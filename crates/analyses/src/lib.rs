@@ -7,6 +7,7 @@ pub mod advice;
 mod allocations;
 mod asked;
 mod catalogue;
+pub mod collectives;
 pub mod compare;
 pub mod copies;
 pub mod critical_path;

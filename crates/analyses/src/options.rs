@@ -35,6 +35,10 @@ choices! {
         Stack = "stack",
         /// All calls of one name inside one module.
         Module = "module",
+        /// One line of the program.
+        Line = "line",
+        /// One file of the program.
+        File = "file",
         /// All calls of one category.
         Category = "category",
         /// All launches by one call of the device's API.
