@@ -296,22 +296,22 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("name", rows.iter().map(|row| row.name.as_deref()))
         .text("group", rows.iter().map(|row| row.group.as_deref()))
-        .text("group_description", rows.iter().map(|row| row.group_description.as_deref()))
         .count("group_size", rows.iter().map(|row| row.group_size))
         .text("dtype", rows.iter().map(|row| row.dtype.as_deref()))
-        .count("input_elements", rows.iter().map(|row| row.input_elements))
-        .count("output_elements", rows.iter().map(|row| row.output_elements))
         .int("size_bytes", Unit::Bytes, rows.iter().map(|row| row.size_bytes))
         .count("calls", rows.iter().map(|row| row.calls))
-        .count("works", rows.iter().map(|row| row.works))
-        .count("kernels", rows.iter().map(|row| row.kernels))
-        .int("input_bytes", Unit::Bytes, rows.iter().map(|row| row.input_bytes))
-        .int("output_bytes", Unit::Bytes, rows.iter().map(|row| row.output_bytes))
-        .ns("host_ns", rows.iter().map(|row| row.host_ns))
-        .ns("work_ns", rows.iter().map(|row| row.work_ns))
         .ns("device_ns", rows.iter().map(|row| row.device_ns))
         .ns("exposed_ns", rows.iter().map(|row| row.exposed_ns))
-        .int("algorithm_bandwidth_bytes_per_s", Unit::BytesPerSecond, bytes_per_s);
+        .ns("work_ns", rows.iter().map(|row| row.work_ns))
+        .ns("host_ns", rows.iter().map(|row| row.host_ns))
+        .int("algorithm_bandwidth_bytes_per_s", Unit::BytesPerSecond, bytes_per_s)
+        .count("kernels", rows.iter().map(|row| row.kernels))
+        .count("works", rows.iter().map(|row| row.works))
+        .int("input_bytes", Unit::Bytes, rows.iter().map(|row| row.input_bytes))
+        .int("output_bytes", Unit::Bytes, rows.iter().map(|row| row.output_bytes))
+        .count("input_elements", rows.iter().map(|row| row.input_elements))
+        .count("output_elements", rows.iter().map(|row| row.output_elements))
+        .text("group_description", rows.iter().map(|row| row.group_description.as_deref()));
     Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
 }
 

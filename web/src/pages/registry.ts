@@ -58,6 +58,26 @@ export const PAGES: readonly PageInfo[] = [
     load: () => import("./modules/Modules"),
   },
   {
+    id: "distributed",
+    title: "Distributed",
+    about: "Steps rank beside rank, computation and communication, collectives, devices",
+    missing: ({ ranks, has }) =>
+      ranks.length > 1 || has.collectives
+        ? null
+        : "One process was recorded, and it communicated with no other: a job of several ranks is recorded by `stepscope record -- torchrun …`.",
+    load: () => import("./distributed/Distributed"),
+  },
+  {
+    id: "source",
+    title: "Source",
+    about: "Lines of the program that take the time, with their code; opens an editor",
+    missing: ({ has }) =>
+      has.stacks || has.python
+        ? null
+        : "No call stacks were recorded: `stepscope record --stacks` records them; torch.profiler with_stack=True.",
+    load: () => import("./source/Source"),
+  },
+  {
     id: "tables",
     title: "All tables",
     about: "Every analysis as a table",

@@ -22,8 +22,16 @@ export const timelineSearch = (name: string): string => hrefOf("timeline", { q: 
 export const sourceLine = (file: string, line: Num | null): string =>
   hrefOf("source", { file, line: line === null ? null : String(line) });
 
+const PAGES: Readonly<Record<string, string>> = {
+  operators: "operators",
+  kernels: "kernels",
+  modules: "modules",
+  source_lines: "source",
+  collectives: "distributed",
+};
+
 /** The page that shows the rows of an analysis. */
 export function evidencePage(analysis: string): string {
-  const page = { operators: "operators", kernels: "kernels", modules: "modules" }[analysis];
+  const page = Object.hasOwn(PAGES, analysis) ? PAGES[analysis] : undefined;
   return page ? hrefOf(page) : hrefOf("tables", { analysis });
 }

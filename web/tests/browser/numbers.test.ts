@@ -22,6 +22,10 @@ const TABLES = [
   ["kernels?launches=name", "Launches", "launch_statistics", ["--group-by", "name"]],
   ["modules", "All modules", "modules", []],
   ["overview", "How well devices are used", "gpu_utilization", []],
+  ["distributed", "Communication that is hidden", "overlap", []],
+  ["distributed", "Collectives", "collectives", []],
+  ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
+  ["source", "All lines", "source_lines", []],
   ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
   ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
   ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
@@ -32,6 +36,7 @@ function unitOf(name: string, cell: Cell): Unit {
   if (typeof cell === "string") return "text";
   if (name.endsWith("_ns")) return "ns";
   if (name.endsWith("bytes")) return "bytes";
+  if (name.endsWith("bytes_per_s")) return "bytes_per_s";
   if (name.endsWith("_ratio")) return "ratio";
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }
