@@ -26,7 +26,8 @@ impl Call {
 pub(super) struct Calls {
     /// By slice.
     pub(super) calls: Vec<Call>,
-    of_slice: FxHashMap<SliceId, usize>,
+    /// The outermost slices of calls and works with their call, by slice. In a track none lies in another.
+    places: Vec<(SliceId, usize)>,
     /// What kernels say of themselves.
     of_kernel: FxHashMap<SliceId, Collective>,
 }
@@ -37,7 +38,7 @@ type Number = (ProcessId, StringId, i64);
 impl Calls {
     /// Puts together what `trace` says.
     pub(super) fn of(trace: &Trace) -> Self {
-        let mut all = Self { calls: Vec::new(), of_slice: FxHashMap::default(), of_kernel: FxHashMap::default() };
+        let mut all = Self { calls: Vec::new(), places: Vec::new(), of_kernel: FxHashMap::default() };
         let (device, host): (Vec<&Collective>, Vec<&Collective>) =
             trace.collectives.iter().partition(|said| trace.slices.kind(said.slice).is_device_event());
         all.of_kernel = device.into_iter().map(|said| (said.slice, *said)).collect();
@@ -48,7 +49,12 @@ impl Calls {
 
     /// The call that a slice belongs to: the one that it lies in.
     pub(super) fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
-        trace.slices.with_ancestors(slice).find_map(|id| self.of_slice.get(&id).copied())
+        // Not by ancestors, of which there may be as many as slices: what lies in a slice comes next in its track.
+        let before = self.places.partition_point(|(of, _)| *of <= slice).checked_sub(1)?;
+        let (of, call) = self.places[before];
+        let is_same_track = trace.slices.track[of.index()] == trace.slices.track[slice.index()];
+        let is_inside = || trace.slices.span(of).contains(trace.slices.start_ns[slice.index()]);
+        (of == slice || is_same_track && is_inside()).then_some(call)
     }
 
     /// What a kernel says of itself.
@@ -61,9 +67,9 @@ impl Calls {
         let is_work = trace.slices.kind(said.slice) == SliceKind::Annotation;
         let at = self.around(trace, said.slice).unwrap_or_else(|| {
             self.calls.push(Call { slice: said.slice, said: *said, work: None });
+            self.places.push((said.slice, self.calls.len() - 1));
             self.calls.len() - 1
         });
-        self.of_slice.insert(said.slice, at);
         let call = &mut self.calls[at];
         if is_work {
             call.work = call.work.or(Some(said.slice));
@@ -102,13 +108,13 @@ impl Calls {
 
     /// Forgets calls that are part of another one.
     fn forget(&mut self, joined_to: &[Option<usize>]) {
-        let mut places = Vec::with_capacity(joined_to.len());
+        let mut new_places = Vec::with_capacity(joined_to.len());
         let mut kept = 0;
         for joined in joined_to {
-            places.push(kept);
+            new_places.push(kept);
             kept += usize::from(joined.is_none());
         }
-        self.of_slice.values_mut().for_each(|at| *at = places[joined_to[*at].unwrap_or(*at)]);
+        self.places.iter_mut().for_each(|(_, at)| *at = new_places[joined_to[*at].unwrap_or(*at)]);
         let mut joined = joined_to.iter();
         self.calls.retain(|_| joined.next().is_some_and(Option::is_none));
     }

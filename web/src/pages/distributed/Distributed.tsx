@@ -3,6 +3,7 @@ import { Empty } from "../../components/Notice";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { timelineSearch } from "../../state/links";
+import { hrefWith, timeWindow } from "../../state/place";
 import { detail } from "../../state/runs";
 import { findPage } from "../registry";
 import { DeviceBars } from "./DeviceBars";
@@ -20,6 +21,12 @@ export default function Distributed() {
         Each rank as it recorded itself, side by side. Nothing is matched across ranks: the time of a collective has
         waiting for other ranks in it.
       </p>
+      {timeWindow.value && (
+        <Empty>
+          Steps are of all of the time; the window that was chosen applies to devices and tables.{" "}
+          <a href={hrefWith({ window: null })}>Show all of the time everywhere</a>
+        </Empty>
+      )}
       <StepMap />
       <RankColumns />
       <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
@@ -36,7 +43,7 @@ export default function Distributed() {
           linksOf={onTimeline}
         />
       ) : (
-        <Empty>No collective was recorded: no rank communicated, or by other means than `torch.distributed`.</Empty>
+        <Empty>No collective was recorded: no rank communicated, or it did so without torch.distributed.</Empty>
       )}
       <DeviceTable />
     </>

@@ -4,10 +4,9 @@ import { Choices } from "../../components/Choices";
 import { BarList } from "../../components/charts/BarList";
 import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import type { RowLink } from "../../components/table/links";
+import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
-import { sourceLine } from "../../state/links";
 import { chosen, hrefWith, runId, selection } from "../../state/place";
 import { detail } from "../../state/runs";
 import { File } from "./File";
@@ -69,7 +68,7 @@ export default function Source() {
         prefix="l."
         order={by}
         hidden={has?.devices ? [] : ["device_total_ns", "device_self_ns"]}
-        linksOf={linksOf}
+        linksOf={codeLinks}
       />
     </>
   );
@@ -78,10 +77,4 @@ export default function Source() {
 function barOf(row: Row, by: string) {
   if (typeof row.file !== "string") return { name: "without a call stack", value: row[by] ?? null };
   return { name: row.file, value: row[by] ?? null, href: hrefWith({ file: row.file, line: null, around: null }) };
-}
-
-function linksOf(row: Row): RowLink[] {
-  if (typeof row.file !== "string") return [];
-  const line = typeof row.line === "number" || typeof row.line === "bigint" ? row.line : null;
-  return [{ label: "The code", href: sourceLine(row.file, line) }];
 }
