@@ -169,6 +169,25 @@ fn sizes_that_make_no_sense_are_not_known() {
 }
 
 proptest! {
+    /// What lies in a call is found without walking through all that is around it.
+    #[test]
+    fn a_slice_is_in_the_call_that_is_among_its_ancestors(
+        outer in "[.ab|]{30}", inner in "[.ab|]{30}", launch in "[.NK|]{30}", works in "[.w|]{30}", first in prop::option::of(0_i64..3),
+    ) {
+        let threads = format!("rank 0 cpu 1 {outer}\nrank 0 cpu 1 {inner}\nrank 0 launch 1 {launch}\nrank 0 label 2 {works}");
+        let work = ("all_reduce", "Float", Some(10), first);
+        let said = [("a", SliceKind::Op, ("allreduce", "", None, Some(0))), ("w", SliceKind::Annotation, work)];
+        let trace = trace_of(&threads, &said);
+        let calls = Calls::of(&trace);
+        for slice in trace.slices.ids() {
+            let says = |id: &SliceId| trace.collectives.iter().any(|said| said.slice == *id);
+            let outermost = trace.slices.with_ancestors(slice).filter(says).last();
+            let is_of = |call: &Call, slice: SliceId| call.slice == slice || call.work == Some(slice);
+            let slow = outermost.and_then(|slice| calls.calls.iter().position(|call| is_of(call, slice)));
+            prop_assert_eq!(calls.around(&trace, slice), slow);
+        }
+    }
+
     /// Whoever launched them: kernels of communication are all in some row, once, with the time that nothing hides.
     #[test]
     fn no_kernel_is_lost_nor_counted_twice(

@@ -6,7 +6,12 @@ import type { Heat, HeatCell } from "./heat";
 
 const LEFT = 52;
 const BELOW = 20;
-const HIGH = 22;
+/** Height of a row: of few, of many, and what all of them share as far as that goes. */
+const HIGHEST = 22;
+const LOWEST = 11;
+const SHARED = 520;
+/** Height that the label of a row needs. */
+const LABEL = 14;
 const WIDEST = 64;
 
 interface Props {
@@ -23,6 +28,8 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState<readonly [rank: number, step: number]>([0, 0]);
   const each = Math.min(WIDEST, Math.max(0, width - LEFT) / Math.max(1, steps.length));
+  const high = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(SHARED / Math.max(1, ranks.length))));
+  const everyRank = labelEvery(ranks.length, high * ranks.length, LABEL);
   const every = labelEvery(steps.length, each * steps.length, 36);
   const there = heat.cells.flatMap((cells, rank) =>
     cells.flatMap((cell, step) => (cell ? [[rank, step] as const] : [])),
@@ -56,13 +63,23 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
 
   return (
     <div ref={box} class="heat-map">
-      <svg class="chart" width={width} height={ranks.length * HIGH + BELOW} onKeyDown={onKeyDown}>
+      <svg class="chart" width={width} height={ranks.length * high + BELOW} onKeyDown={onKeyDown}>
         <title>{label}</title>
-        {ranks.map((rank, row) => (
-          <text key={rank} class="tick" x={LEFT - 6} y={row * HIGH + 15} text-anchor="end" aria-hidden="true">
-            {rank}
-          </text>
-        ))}
+        {ranks.map(
+          (rank, row) =>
+            row % everyRank === 0 && (
+              <text
+                key={rank}
+                class="tick"
+                x={LEFT - 6}
+                y={(row + 0.5) * high + 4}
+                text-anchor="end"
+                aria-hidden="true"
+              >
+                {rank}
+              </text>
+            ),
+        )}
         {steps.map(
           (step, column) =>
             column % every === 0 && (
@@ -70,7 +87,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
                 key={step}
                 class="tick"
                 x={LEFT + (column + 0.5) * each}
-                y={ranks.length * HIGH + 15}
+                y={ranks.length * high + 15}
                 text-anchor="middle"
                 aria-hidden="true"
               >
@@ -99,16 +116,16 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
                 <rect
                   class={cell.shade === null ? "heat-cut" : `heat-${cell.shade}`}
                   x={LEFT + column * each + 0.5}
-                  y={row * HIGH + 0.5}
+                  y={row * high + 0.5}
                   width={Math.max(1, each - 1)}
-                  height={HIGH - 1}
+                  height={high - 1}
                 />
                 {cell.shade === null && (
                   <line
                     x1={LEFT + column * each + 1}
                     x2={LEFT + (column + 1) * each - 1}
-                    y1={(row + 1) * HIGH - 2}
-                    y2={row * HIGH + 2}
+                    y1={(row + 1) * high - 2}
+                    y2={row * high + 2}
                   />
                 )}
               </g>

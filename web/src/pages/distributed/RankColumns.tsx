@@ -10,6 +10,7 @@ import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { choose, chosen, runId } from "../../state/place";
 import { detail } from "../../state/runs";
+import { shownPart } from "./heat";
 
 /** Columns that are drawn at once. */
 const DRAWN = 128;
@@ -37,6 +38,8 @@ export function RankColumns() {
     return { ...column, label, isChosen: label === rank };
   });
   if (columns.length === 0) return null;
+  const labels = [...new Set(columns.map((column) => column.label))];
+  const drawn = new Set(shownPart(labels, DRAWN, chosen("ranks-from"), rank));
   const name = step === undefined ? "Average step of each rank" : `Step ${step} of each rank`;
   return (
     <section aria-label={name}>
@@ -55,13 +58,13 @@ export function RankColumns() {
       >
         <StackedColumns
           label={name}
-          columns={columns.slice(0, DRAWN)}
+          columns={columns.filter((column) => drawn.has(column.label))}
           onChoose={(column) => choose({ rank: column.isChosen ? null : column.label })}
         />
         <p class="dim">
           A column is a rank; choose one, and every page is about it.
-          {columns.length > DRAWN &&
-            ` The first ${DRAWN} of ${formatCount(columns.length)} are drawn; all are in the table of steps.`}
+          {labels.length > drawn.size &&
+            ` ${formatCount(drawn.size)} of ${formatCount(labels.length)} are drawn: those from the map on; all are in the table of steps.`}
         </p>
       </Figure>
     </section>

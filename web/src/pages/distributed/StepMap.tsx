@@ -133,7 +133,7 @@ function Others({ name, what, all, shown, size }: OthersProps) {
     <>
       {" "}
       {formatCount(shown.length)} of {formatCount(all.length)} {what} are shown.{" "}
-      {before && <a href={before}>Earlier {what}</a>} {after && <a href={after}>Later {what}</a>}
+      {before && <a href={before}>The {what} before</a>} {after && <a href={after}>The {what} after</a>}
     </>
   );
 }
