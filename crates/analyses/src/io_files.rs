@@ -25,11 +25,11 @@
 
 use crate::io_calls::{IoCall, bytes_per_s};
 use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{Findings, IoAction, ProcessId, SliceId, Trace};
+use stepscope_trace::{Findings, IoAction, Process, ProcessId, SliceId, Trace};
 
 /// What was done with one file, or by one process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -230,23 +230,26 @@ impl Sums {
     }
 }
 
-/// True for a process that another one of its rank started.
-fn is_helper(trace: &Trace, process: ProcessId) -> bool {
-    let process = &trace.processes[process.index()];
-    let is_parent = |other: &stepscope_trace::Process| other.rank == process.rank && other.pid == process.parent_pid;
-    process.parent_pid.is_some() && trace.processes.iter().any(is_parent)
+/// For each process whether another one of its rank started it.
+fn helpers(trace: &Trace) -> Vec<bool> {
+    let known: FxHashSet<(u32, i64)> =
+        trace.processes.iter().filter_map(|process| Some((process.rank, process.pid?))).collect();
+    let is_helper = |process: &Process| process.parent_pid.is_some_and(|pid| known.contains(&(process.rank, pid)));
+    trace.processes.iter().map(is_helper).collect()
 }
 
 pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
     let (trace, rows) = (asked.trace, rows(asked));
     let process = |row: &FileUse| row.process.map(|process| &trace.processes[process.index()]);
+    let helpers = helpers(trace);
+    let is_helper = |row: &FileUse| row.process.map(|process| helpers[process.index()]);
     let longest_ns = |row: &FileUse| trace.slices.dur_ns[row.longest.index()];
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("file", rows.iter().map(|row| row.file.map(|file| trace.strings.get(file))))
         .text("process", rows.iter().map(|row| process(row).map(|process| process.name.as_str())))
         .count("pid", rows.iter().map(|row| process(row).and_then(|process| process.pid)))
-        .flag("is_helper", rows.iter().map(|row| row.process.map(|process| is_helper(trace, process))))
+        .flag("is_helper", rows.iter().map(is_helper))
         .count("files", rows.iter().map(|row| row.files))
         .count("processes", rows.iter().map(|row| row.process.is_none().then_some(row.processes)))
         .count("count", rows.iter().map(|row| row.count))
@@ -339,7 +342,7 @@ mod tests {
         (trace.processes[1].rank, trace.processes[1].parent_pid) = (0, Some(7));
         let selection = Selection { group_by: Some(GroupBy::Process), ..Selection::default() };
         let rows = io_files(&trace, &selection);
-        let found = |row: &FileUse| (row.process.map(|id| is_helper(&trace, id)), row.files, row.count);
+        let found = |row: &FileUse| (row.process.map(|id| helpers(&trace)[id.index()]), row.files, row.count);
         assert_eq!(rows.iter().map(found).collect::<Vec<_>>(), [(Some(false), Some(3), 3), (Some(true), Some(1), 1)]);
         let files = io_files(&trace, &Selection::default());
         let found = |row: &FileUse| (row.file.map(|file| trace.strings.get(file)), row.processes);

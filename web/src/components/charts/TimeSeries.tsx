@@ -68,7 +68,6 @@ export function TimeSeries(props: Props) {
     );
     const drawn = new uPlot(optionsOf(latest, width, setHovered), data as uPlot.AlignedData, place.current);
     plot.current = drawn;
-    showRange(drawn, latest.current.range);
     return () => {
       plot.current = null;
       drawn.destroy();
@@ -76,10 +75,9 @@ export function TimeSeries(props: Props) {
   }, [rows, time, within.start_ns, within.end_ns, unit, key, hasRoom]);
   useEffect(() => {
     if (width > 0) plot.current?.setSize({ width, height: HEIGHT });
-    if (plot.current) showRange(plot.current, latest.current.range);
   }, [width]);
   useEffect(() => {
-    if (plot.current) showRange(plot.current, range);
+    if (plot.current && plot.current.status === 1) showRange(plot.current, range);
   }, [range]);
   useRepaint(() => plot.current?.redraw());
 
@@ -152,6 +150,8 @@ function optionsOf(
     cursor: { drag: { x: true, y: false, setScale: false }, y: false, points: { show: false } },
     hooks: {
       drawClear: [(drawn) => drawMarks(drawn, latest.current.marks ?? [])],
+      // Only what has been drawn knows where a moment is.
+      draw: [(drawn) => showRange(drawn, latest.current.range)],
       setCursor: [
         (drawn) => {
           const left = drawn.cursor.left ?? -1;
