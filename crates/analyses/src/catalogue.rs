@@ -122,6 +122,8 @@ pub fn catalogue() -> &'static [Analysis] {
         memory_statistics,
         memory_events,
         memory_timeline,
+        io_files,
+        io_curve,
         findings,
     ]
 }
@@ -139,7 +141,8 @@ fn accepts(name: &str) -> Accepts {
         "memory_peak" => {
             Accepts { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Category], ..Accepts::default() }
         }
-        "memory_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
         _ => Accepts::default(),
     }
 }

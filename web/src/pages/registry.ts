@@ -58,6 +58,26 @@ export const PAGES: readonly PageInfo[] = [
     load: () => import("./modules/Modules"),
   },
   {
+    id: "memory",
+    title: "Memory",
+    about: "Memory in use over time, who holds the peak, allocations and how long they live",
+    missing: ({ has }) =>
+      has.memory
+        ? null
+        : "No memory was recorded: `stepscope record --memory` records allocations and frees; torch.profiler with profile_memory=True.",
+    load: () => import("./memory/Memory"),
+  },
+  {
+    id: "io",
+    title: "I/O",
+    about: "Files, what is read and written, bandwidth over time, DataLoader workers, waiting for data",
+    missing: ({ has, steps }) =>
+      has.io || steps.length > 0
+        ? null
+        : "No calls on files were recorded, and no steps that could wait for data: DFTracer records files, and its traces open here.",
+    load: () => import("./io/Io"),
+  },
+  {
     id: "distributed",
     title: "Distributed",
     about: "Steps rank beside rank, computation and communication, collectives, devices",
