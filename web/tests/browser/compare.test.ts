@@ -252,7 +252,7 @@ describe.each(INPUTS.map((input, at) => [input, INPUTS[at + 1] ?? INPUTS[0] ?? "
 });
 
 test("two ranks of one run are two sides", async () => {
-  const one = await view([RUN]);
+  const one = await view([RUN, before]);
   const { page, close } = await open(browser, at(one.url, "compare?b=0&rank=0&b-rank=0"));
   await settled(page);
   const said = page.getByRole("region", { name: "Steps" });
