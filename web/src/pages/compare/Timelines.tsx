@@ -1,17 +1,21 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
-import type { ErrorBody, RunDetail } from "../../api/types";
+import type { ErrorBody, RunDetail, StepOfRun } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Requests } from "../../components/timeline/requests";
-import { chosen } from "../../state/place";
+import { choose, chosen } from "../../state/place";
 import { Linked } from "../../timeline/linked";
 import type { TimelineInfo } from "../../timeline/model";
 import { parseSpan } from "../../timeline/place";
 import type { Compared } from "./asked";
-import { Lane } from "./Lane";
+import { LaneView } from "./LaneView";
+import type { LaneOf } from "./lane";
 import { firstView, originOf, stepAt, stepsOf } from "./steps";
 import "../../components/timeline/timeline.css";
+
+/** A choice of more steps than this is typed, not picked. */
+const MAX_OPTIONS = 300;
 
 interface Loaded {
   readonly requests: Requests;
@@ -59,22 +63,20 @@ function Pair({ compared, timelines }: { compared: Compared; timelines: readonly
   const spans = [timelines[0].info.span, timelines[1].info.span] as const;
   const origins = [originOf(at[0], spans[0]), originOf(at[1], spans[1])] as const;
   const key = JSON.stringify([origins, at.map((step) => step?.end_ns), sides, details.map(({ version }) => version)]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that moves the timelines
-  const { begin, linked } = useMemo(() => {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that lanes are made of
+  const lanes = useMemo(() => {
     const begin = firstView(at, spans);
-    return { begin, linked: new Linked(parseSpan(chosen("view")) ?? begin) };
+    const linked = new Linked(parseSpan(chosen("view")) ?? begin);
+    return ([0, 1] as const).map((which): LaneOf => {
+      const side = which === 0 ? "a" : "b";
+      const { requests, info } = timelines[which];
+      const shared = { side, rank: sides[side].rank, steps: details[which].steps, begin, linked } as const;
+      return { ...shared, requests, info, origin_ns: origins[which] };
+    });
   }, [key]);
   if (timelines.some(({ info }) => info.groups.length === 0)) {
     return <Empty>One of them has nothing that lasts: there is no timeline of it.</Empty>;
   }
-  const options = (which: 0 | 1) => {
-    const first = stepAt(steps[which], undefined);
-    const others = steps[which].filter((step) => step !== first);
-    return (first ? [first, ...others] : []).map((step) => {
-      const cut = step.is_complete ? "" : " (cut)";
-      return [String(step.number), `${step.number}${cut}`] as const;
-    });
-  };
   return (
     <>
       <p class="dim">
@@ -82,23 +84,43 @@ function Pair({ compared, timelines }: { compared: Compared; timelines: readonly
         over rows to look closer, click a slice to go to it.
       </p>
       <div class="choices">
-        {at[0] && <Choices label="Step before" name="a-step" value={String(at[0].number)} options={options(0)} />}
-        {at[1] && <Choices label="Step now" name="b-step" value={String(at[1].number)} options={options(1)} />}
+        {at[0] && <PickStep label="Step before" name="a-step" step={at[0]} steps={steps[0]} />}
+        {at[1] && <PickStep label="Step now" name="b-step" step={at[1]} steps={steps[1]} />}
       </div>
-      {([0, 1] as const).map((which) => (
-        <Lane
-          key={`${which} ${key}`}
-          side={which === 0 ? "a" : "b"}
-          name={`${which === 0 ? "Before" : "Now"}: ${names[which]}`}
-          rank={which === 0 ? sides.a.rank : sides.b.rank}
-          requests={timelines[which].requests}
-          info={timelines[which].info}
-          steps={details[which].steps}
-          origin_ns={origins[which]}
-          begin={begin}
-          linked={linked}
-        />
+      {lanes.map((lane, which) => (
+        <LaneView key={`${which} ${key}`} name={`${which === 0 ? "Before" : "Now"}: ${names[which]}`} of={lane} />
       ))}
     </>
   );
+}
+
+interface PickProps {
+  readonly label: string;
+  readonly name: string;
+  readonly step: StepOfRun;
+  readonly steps: readonly StepOfRun[];
+}
+
+/** The step at which a timeline is aligned. */
+function PickStep({ label, name, step, steps }: PickProps) {
+  if (steps.length > MAX_OPTIONS) {
+    return (
+      <label class="choice">
+        {label}{" "}
+        <input
+          type="text"
+          inputMode="numeric"
+          size={8}
+          value={String(step.number)}
+          onChange={(event) => choose({ [name]: event.currentTarget.value.trim() || null })}
+        />
+      </label>
+    );
+  }
+  const first = stepAt(steps, undefined);
+  const ordered = [first, ...steps.filter((step) => step !== first)].filter((step) => step !== null);
+  const options = ordered.map(({ number, is_complete }) => {
+    return [String(number), `${number}${is_complete ? "" : " (cut)"}`] as const;
+  });
+  return <Choices label={label} name={name} value={String(step.number)} options={options} />;
 }
