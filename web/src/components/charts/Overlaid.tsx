@@ -9,6 +9,8 @@ const HEIGHT = 170;
 const BELOW = 20;
 const LEFT = 64;
 const TOP = 8;
+/** Room for what stands below a range. */
+const LABEL = 50;
 
 interface Props {
   readonly label: string;
@@ -73,7 +75,7 @@ export function Overlaid({ label, ranges, names, nouns }: Props) {
                   <rect class="side-b" x={x} width={wide} y={y(range.b)} height={HEIGHT - y(range.b)} />
                 </>
               )}
-              {at % every === 0 && (
+              {at % every === 0 && x + LABEL < width && (
                 <text class="tick" x={x} y={HEIGHT + 15}>
                   {formatNs(range.from_ns)}
                 </text>
