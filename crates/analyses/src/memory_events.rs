@@ -6,7 +6,8 @@
 //! free are a row each.
 //!
 //! The operator is the innermost that was open on the thread when it allocated, or, where only the free was recorded,
-//! when it freed.
+//! when it freed. So is the call stack, innermost frame first, where the source gives one with its allocations. The
+//! stream is the one that the memory was allocated for, as the source names it.
 //!
 //! # Units
 //! Bytes; nanoseconds, `allocated_ns` and `freed_ns` since the start of the trace.
@@ -23,7 +24,7 @@ use crate::allocations::{Allocation, AllocationState};
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use std::sync::Arc;
 use stepscope_base::Span;
-use stepscope_trace::{Findings, MemoryEvent, SliceId, Trace, TrackId};
+use stepscope_trace::{Findings, MemoryEvent, SliceId, StackId, Trace, TrackId};
 
 /// One allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +47,10 @@ pub struct AllocationRow {
     pub op: Option<SliceId>,
     /// That operator's thread.
     pub track: TrackId,
+    /// The stream that it is for.
+    pub stream: Option<i64>,
+    /// The call stack of its first event.
+    pub stack: Option<StackId>,
 }
 
 impl AllocationRow {
@@ -80,6 +85,8 @@ fn rows(asked: &Asked<'_>) -> Vec<AllocationRow> {
                     state: pair.state,
                     op: event.op,
                     track: event.track,
+                    stream: event.stream,
+                    stack: event.stack,
                 });
             }
         }
@@ -99,6 +106,10 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         let name = trace.slices.name[op.index()];
         ops[name.index()].get_or_insert_with(|| trace.strings.get(name).into()).clone()
     };
+    let mut stacks: Vec<Option<Arc<str>>> = vec![None; trace.stacks.len()];
+    let mut stack_text = |stack: StackId| {
+        stacks[stack.index()].get_or_insert_with(|| trace.stacks.text(stack, &trace.strings).into()).clone()
+    };
     let threads: Vec<Arc<str>> = trace.tracks.iter().map(|track| track.name.as_str().into()).collect();
     let states = AllocationState::ALL.map(|state| Arc::<str>::from(state.as_str()));
     let table = Table::default()
@@ -111,7 +122,9 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("duration_ns", rows.iter().map(AllocationRow::duration_ns))
         .text("state", rows.iter().map(|row| Some(states[row.state as usize].clone())))
         .text("op", rows.iter().map(|row| row.op.map(&mut op_text)))
-        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())));
+        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())))
+        .count("stream", rows.iter().map(|row| row.stream))
+        .text("stack", rows.iter().map(|row| row.stack.map(&mut stack_text)));
     Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
 }
 
