@@ -148,9 +148,10 @@ fn accepts(name: &str) -> Accepts {
         "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },
         "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
         "idle_causes" => Accepts { compat: &[Compat::Hta], ..Accepts::default() },
-        "memory_peak" => {
-            Accepts { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Category], ..Accepts::default() }
-        }
+        "memory_peak" => Accepts {
+            group_by: &[GroupBy::Name, GroupBy::Stack, GroupBy::Module, GroupBy::Category],
+            ..Accepts::default()
+        },
         "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
         "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
         _ => Accepts::default(),
