@@ -386,6 +386,8 @@ impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
             allocated_bytes: event.allocated_bytes,
             reserved_bytes: event.reserved_bytes,
             op: None,
+            stream: None,
+            stack: None,
         };
         if let Trouble::None = self.trouble
             && let Err(error) = self.rows.memory(&seen, event.is_out_of_memory())

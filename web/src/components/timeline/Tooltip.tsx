@@ -1,0 +1,83 @@
+import { formatCount, formatNs } from "../../format/units";
+import { CLASS_WORDS } from "../../timeline/class_words";
+import { counterText, sampleAt } from "../../timeline/draw/counters";
+import type { CounterPart } from "../../timeline/model";
+import type { Hovered } from "../../timeline/pointer";
+
+/** Beyond this many CSS pixels from the right the tooltip stands left of the pointer. */
+const ROOM_PX = 340;
+
+interface Props {
+  readonly hovered: Hovered | null;
+  /** The values of a counter, as far as they are here. */
+  readonly counter: (row: number) => CounterPart | undefined;
+}
+
+/** What is below the pointer. */
+export function Tooltip({ hovered, counter }: Props) {
+  if (!hovered) return null;
+  const part = hovered.line.kind === "counter" && hovered.line.row !== null ? counter(hovered.line.row) : null;
+  const text = part ? counterWords(part, hovered) : null;
+  if (!hovered.hit && !text) return null;
+  const width = globalThis.innerWidth;
+  const isRight = hovered.x > width - ROOM_PX - 260;
+  const style = {
+    top: `${hovered.y + 14}px`,
+    left: isRight ? "auto" : `${hovered.x + 14}px`,
+    right: isRight ? `calc(100% - ${hovered.x - 10}px)` : "auto",
+  };
+  return (
+    <div class="timeline-tip" style={style} aria-hidden="true">
+      {hovered.hit ? <HitWords hovered={hovered} /> : text}
+    </div>
+  );
+}
+
+function HitWords({ hovered }: { hovered: Hovered }) {
+  const { hit, line } = hovered;
+  if (!hit) return null;
+  if (line.kind === "density") {
+    const words = line.isHeader || !line.label ? "busy on average" : "busy";
+    return (
+      <>
+        <strong>{line.label}</strong>
+        <div>
+          {words} {formatNs(Math.round(hit.busy_ns))} of {formatNs(Math.round(hit.dur_ns))}
+        </div>
+      </>
+    );
+  }
+  if (hit.isSeveral) {
+    return (
+      <>
+        <strong>{formatCount(hit.count)} slices</strong> in {formatNs(Math.round(hit.dur_ns))}
+        <div>busy {formatNs(Math.round(hit.busy_ns))}</div>
+        <div>
+          the longest is <code>{hit.name}</code>
+        </div>
+      </>
+    );
+  }
+  return (
+    <>
+      <strong class="timeline-tip-name">{hit.name}</strong>
+      <div>
+        {hit.isUnfinished ? "not finished after " : ""}
+        {formatNs(Math.round(hit.dur_ns))} · {CLASS_WORDS[hit.class] ?? "other"}
+      </div>
+      <div class="dim">
+        from {formatNs(Math.round(hit.start_ns))} · {line.within}
+      </div>
+    </>
+  );
+}
+
+function counterWords(part: CounterPart, { line, time_ns }: Hovered): string | null {
+  const at = sampleAt(part.time_ns, time_ns);
+  const [last, min, max] = [part.last[at], part.min[at], part.max[at]];
+  if (last === undefined || min === undefined || max === undefined) return null;
+  const text = counterText(last, line.unit);
+  return min === max
+    ? `${line.label}: ${text}`
+    : `${line.label}: ${text}, between ${counterText(min, line.unit)} and ${counterText(max, line.unit)}`;
+}
