@@ -133,7 +133,7 @@ fn read_of(raw: &Path, cut: &Cut) -> Result<(Capture, Vec<String>), RunError> {
 
 /// The run of a raw capture, which may be named by an open file: its own name is gone when it has become a part.
 fn run_of(raw: &Path) -> Option<PathBuf> {
-    let named = std::fs::read_link(raw).unwrap_or_else(|_| raw.into());
+    let named = std::fs::read_link(raw).ok().filter(|named| named.is_absolute()).unwrap_or_else(|| raw.into());
     named.parent().and_then(Path::parent).map(PathBuf::from)
 }
 
