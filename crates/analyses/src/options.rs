@@ -47,6 +47,10 @@ choices! {
         Launch = "launch",
         /// All launches of one kernel with equal launch properties.
         Properties = "properties",
+        /// All calls on one file.
+        File = "file",
+        /// All calls of one process.
+        Process = "process",
     }
 }
 
