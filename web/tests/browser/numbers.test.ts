@@ -3,8 +3,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exactCell, formatCell } from "../../src/format/cell";
-import { at, launch, open, settled } from "./browser";
-import { INPUTS } from "./inputs";
+import { at, launch, open, pagesOf, settled } from "./browser";
+import { INPUTS, RANKS } from "./inputs";
 import { analyze, report, type View, view } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 
@@ -40,6 +40,15 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
+test("the run of two ranks has the pages whose tables are left out where nothing was recorded", async () => {
+  const server = await view([RANKS]);
+  const { page, close } = await open(browser, server.url);
+  await settled(page);
+  expect(await pagesOf(page)).toEqual(expect.arrayContaining(["operators", "modules", "distributed", "source"]));
+  await close();
+  await server.stop();
+});
+
 describe.each(INPUTS)("%s", (input) => {
   let server: View;
   beforeAll(async () => {
@@ -51,7 +60,9 @@ describe.each(INPUTS)("%s", (input) => {
     const expected = analyze(analysis, input, ...options).results;
     const { page, close } = await open(browser, at(server.url, place));
     await settled(page);
-    if (expected.length > 0) {
+    const isThere = (await pagesOf(page)).includes(place.replace(/\?.*/, ""));
+    if (!isThere) expect(await page.locator("main .notice.empty").count()).toBe(1);
+    if (isThere && expected.length > 0) {
       const columns = await shownColumns(page, title);
       expect(columns.length).toBeGreaterThan(1);
       expect(inOrder(await shownRows(page, title))).toEqual(inOrder(shownOf(expected, columns)));
