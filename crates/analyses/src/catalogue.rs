@@ -64,19 +64,29 @@ impl Analysis {
 
     /// The text under a heading of the file's comment: `Definition`, `Units`, `Source`, `Edge cases`.
     pub fn section(&self, heading: &str) -> String {
-        let lines = self.source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
-        let from_heading = lines.skip_while(|line| line.strip_prefix("# ") != Some(heading)).skip(1);
-        let body: Vec<&str> = from_heading.take_while(|line| !line.starts_with("# ")).collect();
-        body.join("\n").trim().to_string()
+        section_of(self.source, heading)
     }
 
     /// The first sentence of its definition, on one line.
     pub fn definition(&self) -> String {
-        let text = self.section("Definition").replace('\n', " ");
-        match text.split_once(". ") {
-            Some((first, _)) => format!("{first}."),
-            None => text,
-        }
+        definition_of(self.source)
+    }
+}
+
+/// The text under a heading of the comment that `source` begins with.
+pub(crate) fn section_of(source: &str, heading: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let from_heading = lines.skip_while(|line| line.strip_prefix("# ") != Some(heading)).skip(1);
+    let body: Vec<&str> = from_heading.take_while(|line| !line.starts_with("# ")).collect();
+    body.join("\n").trim().to_string()
+}
+
+/// The first sentence under `Definition` of the comment that `source` begins with, on one line.
+pub(crate) fn definition_of(source: &str) -> String {
+    let text = section_of(source, "Definition").replace('\n', " ");
+    match text.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => text,
     }
 }
 
@@ -109,6 +119,7 @@ pub fn catalogue() -> &'static [Analysis] {
         queue_length,
         graphs,
         copies,
+        collectives,
         synchronizations,
         idle_causes,
         idle_gaps,
@@ -121,6 +132,8 @@ pub fn catalogue() -> &'static [Analysis] {
         memory_statistics,
         memory_events,
         memory_timeline,
+        io_files,
+        io_curve,
         findings,
     ]
 }
@@ -128,6 +141,7 @@ pub fn catalogue() -> &'static [Analysis] {
 fn accepts(name: &str) -> Accepts {
     match name {
         "operators" | "roofline" => Accepts { group_by: crate::groups::OPERATOR_GROUPS, ..Accepts::default() },
+        "source_lines" => Accepts { group_by: &[GroupBy::Line, GroupBy::File], ..Accepts::default() },
         "kernels" => Accepts { group_by: &[GroupBy::Name, GroupBy::Properties], ..Accepts::default() },
         "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
         "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
@@ -138,7 +152,8 @@ fn accepts(name: &str) -> Accepts {
             group_by: &[GroupBy::Name, GroupBy::Stack, GroupBy::Module, GroupBy::Category],
             ..Accepts::default()
         },
-        "memory_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
         _ => Accepts::default(),
     }
 }

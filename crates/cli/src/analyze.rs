@@ -33,7 +33,8 @@ pub(crate) struct AnalyzeArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
-    /// What a row stands for: name, shapes, stack, module, category or properties, where the analysis accepts it
+    /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
+    /// accepts it
     #[arg(long, value_name = "WHAT")]
     group_by: Option<String>,
     /// Use another tool's definition, tb or hta, where the analysis knows it
@@ -126,7 +127,7 @@ fn list_text(width: usize) -> String {
 }
 
 /// The result as a table, with what it means above and what is doubtful about it below. `count` rows in the whole.
-fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
+pub(crate) fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", envelope.analysis);
     for line in wrap(&envelope.definition, width) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");

@@ -21,7 +21,7 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{Rows, StreamedCut, StreamedSlice};
+pub use capture::{DEVICE_SESSION, Rows, StreamedCut, StreamedSlice, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;

@@ -2,12 +2,11 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Cell, Row, Unit } from "../../src/api/types";
 import { exactCell, formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
 import { INPUTS } from "./inputs";
 import { analyze, report, type View, view } from "./stepscope";
-import { type ShownCell, shownColumns, shownRows } from "./table";
+import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 
 /** Tables, where they are, and what the command is asked for the same. */
 const TABLES = [
@@ -21,32 +20,19 @@ const TABLES = [
   ["kernels", "Launches", "launch_statistics", []],
   ["kernels?launches=name", "Launches", "launch_statistics", ["--group-by", "name"]],
   ["modules", "All modules", "modules", []],
+  ["memory", "Peaks", "memory_summary", []],
+  ["io", "Files", "io_files", []],
+  ["io", "Processes", "io_files", ["--group-by", "process"]],
+  ["io", "How long steps wait for data", "step_breakdown", []],
   ["overview", "How well devices are used", "gpu_utilization", []],
+  ["distributed", "Communication that is hidden", "overlap", []],
+  ["distributed", "Collectives", "collectives", []],
+  ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
+  ["source", "All lines", "source_lines", []],
   ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
   ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
   ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
 ] as const;
-
-/** A column's unit, told by its name: it has the unit in it. */
-function unitOf(name: string, cell: Cell): Unit {
-  if (typeof cell === "string") return "text";
-  if (name.endsWith("_ns")) return "ns";
-  if (name.endsWith("bytes")) return "bytes";
-  if (name.endsWith("_ratio")) return "ratio";
-  return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
-}
-
-const shownOf = (rows: readonly Row[], columns: readonly string[]): ShownCell[][] =>
-  rows.map((row) =>
-    columns.map((name) => {
-      const cell = row[name] ?? null;
-      const unit = unitOf(name, cell);
-      return { text: formatCell(unit, cell), exact: exactCell(unit, cell) };
-    }),
-  );
-
-/** The order of rows is tested by itself; here they are the same ones. */
-const inOrder = (rows: readonly ShownCell[][]): string[] => rows.map((row) => JSON.stringify(row)).sort();
 
 let browser: Browser;
 beforeAll(async () => {

@@ -18,8 +18,8 @@ export interface View {
 }
 
 /** Starts `stepscope view` on the inputs, and waits for its address. */
-export function view(inputs: readonly string[]): Promise<View> {
-  const server = spawn(COMMAND, ["view", "--no-browser", ...inputs], { cwd: CHECKOUT });
+export function view(inputs: readonly string[], options: readonly string[] = []): Promise<View> {
+  const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
   const stop = () => {
     server.kill("SIGTERM");
@@ -44,6 +44,11 @@ export function view(inputs: readonly string[]): Promise<View> {
 /** What the command line says: the whole result of an analysis. */
 export function analyze(name: string, input: string, ...options: string[]): Envelope {
   return command("analyze", name, input, "--json", ...options) as Envelope;
+}
+
+/** What the command line says: two runs side by side. */
+export function compare(a: string, b: string, what: string, ...options: string[]): Envelope {
+  return command("compare", a, b, "--what", what, "--json", ...options) as Envelope;
 }
 
 /** What the command line says: the report. */

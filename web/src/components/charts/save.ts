@@ -1,6 +1,16 @@
 // Charts as files. What the page's style sheets say is written into the copy, since a file has no style sheets.
 
-const STYLED = ["fill", "stroke", "stroke-width", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
+const STYLED = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "opacity",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "text-anchor",
+];
 
 /** Saves a chart as an SVG file that stands alone. */
 export function saveSvg(svg: SVGSVGElement, name: string): void {
@@ -21,6 +31,18 @@ export function savePng(svg: SVGSVGElement, name: string): void {
     canvas.toBlob((blob) => blob && save(blob, `${name}.png`));
   };
   image.src = source;
+}
+
+/** Saves what is drawn on a canvas as a PNG file, on the page's ground. */
+export function saveCanvas(drawn: HTMLCanvasElement, name: string): void {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [drawn.width, drawn.height];
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  context.fillStyle = getComputedStyle(document.body).backgroundColor;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(drawn, 0, 0);
+  canvas.toBlob((blob) => blob && save(blob, `${name}.png`));
 }
 
 function standalone(svg: SVGSVGElement): string {
