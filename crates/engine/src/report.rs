@@ -110,7 +110,7 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         next: Vec::new(),
     };
     report.verdict = verdict::verdict(&report, coverage_of(&[temporal, operators]));
-    report.next = next::next_commands(&report, input);
+    report.next = next::next_commands(&report, input, !trace.stacks.is_empty());
     Ok(report)
 }
 

@@ -15,7 +15,8 @@ pub struct NextCommand {
 /// A step this much longer than the mean is worth a look.
 const SLOW_STEP: (i64, i64) = (5, 4);
 
-pub(super) fn next_commands(report: &Report, input: &str) -> Vec<NextCommand> {
+/// `has_stacks` where allocations have call stacks.
+pub(super) fn next_commands(report: &Report, input: &str, has_stacks: bool) -> Vec<NextCommand> {
     let rank = report.rank.map(|rank| format!(" --rank {rank}")).unwrap_or_default();
     let mut next = Vec::new();
     let mut add = |command: String, shows: String| next.push(NextCommand { command, shows });
@@ -36,6 +37,10 @@ pub(super) fn next_commands(report: &Report, input: &str) -> Vec<NextCommand> {
     }
     if report.kernels.count > 0 {
         add(format!("stepscope analyze kernels {input}{rank}{step}"), "kernels in detail".into());
+    }
+    if has_stacks {
+        let command = format!("stepscope analyze memory_peak {input}{rank}{step} --group-by stack");
+        add(command, "who holds the memory at its peak".into());
     }
     if report.findings.iter().any(|finding| !finding.examples.is_empty()) {
         add(format!("stepscope analyze findings {input}"), "with examples".into());

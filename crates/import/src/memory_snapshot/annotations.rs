@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{FindingCode, SliceId, SliceKind, TraceBuilder, TrackId};
 
+/// The device that was current, and the name.
+type Whose = (Option<i64>, StringId);
+
 /// Adds them as slices on `track`; gives the time of the first.
 pub(super) fn add(
     reader: &mut Reader<'_>,
@@ -14,8 +17,8 @@ pub(super) fn add(
     track: TrackId,
     builder: &mut TraceBuilder,
 ) -> Option<i64> {
-    // What is open, by the device that was current, and name.
-    let mut open: FxHashMap<(Option<i64>, StringId), Vec<(SliceId, i64)>> = FxHashMap::default();
+    // What is open, and since when.
+    let mut open: FxHashMap<Whose, Vec<(SliceId, i64)>> = FxHashMap::default();
     let (mut first_ns, mut last_ns) = (None, 0);
     for (at, value) in reader.list_of(annotations, "external_annotations", builder).iter().enumerate() {
         let place = || format!("annotation {at}");
@@ -45,7 +48,7 @@ pub(super) fn add(
 }
 
 /// Whose label it is, whether it begins, and when.
-fn read(reader: &mut Reader<'_>, value: Value) -> Option<((Option<i64>, StringId), bool, i64)> {
+fn read(reader: &mut Reader<'_>, value: Value) -> Option<(Whose, bool, i64)> {
     let (dict, keys) = (reader.dict(value)?, reader.keys);
     let Some(Value::Text(name)) = reader.plain.get(dict, keys.name) else { return None };
     let Some(Value::Text(stage)) = reader.plain.get(dict, keys.stage) else { return None };

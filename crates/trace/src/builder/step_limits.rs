@@ -252,6 +252,13 @@ mod tests {
     }
 
     #[test]
+    fn the_whole_trace_reaches_over_its_memory() {
+        let trace = crate::drawn::drawn("rank 0 cpu 1 .xx.....\nrank 0 memory 1 a......A");
+        let steps: Vec<_> = trace.steps.iter().map(|step| (step.source, step.span)).collect();
+        assert_eq!(steps, [(crate::StepSource::Whole, stepscope_base::Span::new(0, 7_000))]);
+    }
+
+    #[test]
     fn what_was_not_recorded_is_no_step() {
         let mut builder = TraceBuilder::new("windows");
         let process = builder.add_process(Process::default());
