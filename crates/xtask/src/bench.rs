@@ -3,10 +3,9 @@
 
 mod peers;
 
-use crate::checkout::{cargo, root};
+use crate::checkout::{built, cargo, root, target};
 use crate::child;
 use crate::python_env::PythonEnv;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Runs what is called so, with the other arguments.
@@ -30,9 +29,8 @@ fn script(name: &str, arguments: &[String]) -> Result<(), String> {
 /// `stepscope-bench compare`.
 fn compare(what: &str, arguments: &[String]) -> Result<(), String> {
     child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let folder = target.join("bench");
-    let mut command = Command::new(target.join("release/stepscope-bench"));
+    let folder = target().join("bench");
+    let mut command = Command::new(built("stepscope-bench"));
     command.current_dir(root()).args(["compare", what, "--folder"]).arg(&folder);
     if arguments.iter().all(|argument| argument != "--no-peers") {
         command.arg("--python").arg(peers::python(&folder.join("venv"))?);

@@ -1,17 +1,21 @@
-// What is looked at: a run of our own, a trace of torch.profiler, and whatever else a person has.
+// What is looked at: a run of one process, one of two ranks, a trace of a GPU, and whatever else a person has.
 
 import { existsSync } from "node:fs";
 import { CHECKOUT } from "./stepscope";
 
-const OWN = ["tests/fixtures/gpt-cpu", "tests/fixtures/kineto/a100_alexnet_sync.json.gz"];
-
-/** Inputs named by `STEPSCOPE_TEST_INPUTS`, separated by `:`, beside those of the repository. */
-const MORE = (process.env.STEPSCOPE_TEST_INPUTS ?? "").split(":").filter((input) => input !== "");
-
-export const INPUTS: readonly string[] = [...OWN.map((input) => CHECKOUT + input), ...MORE];
-for (const input of INPUTS) if (!existsSync(input)) throw new Error(`there is no ${input}`);
+/** Where real traces are, when this machine has them. */
+const TRACES = process.env.STEPSCOPE_TRACES ?? `${CHECKOUT}../shared/traces`;
+const LARGE = `${TRACES}/kineto/h100_qwen_stacks_memory.json.gz`;
 
 /** A run that was recorded on a processor. */
-export const RUN = INPUTS[0] as string;
-/** A trace with a device. */
-export const TRACE = INPUTS[1] as string;
+export const RUN = `${CHECKOUT}tests/fixtures/gpt-cpu`;
+/** A run of two processes that share a model. */
+export const RANKS = `${CHECKOUT}tests/fixtures/two-ranks`;
+/** A trace with a device: with stacks and memory, or else one of the repository, which has neither. */
+export const TRACE = existsSync(LARGE) ? LARGE : `${CHECKOUT}tests/fixtures/kineto/a100_alexnet_sync.json.gz`;
+
+/** Inputs named by `STEPSCOPE_TEST_INPUTS`, separated by `:`. */
+const MORE = (process.env.STEPSCOPE_TEST_INPUTS ?? "").split(":").filter((input) => input !== "");
+
+export const INPUTS: readonly string[] = [RUN, TRACE, RANKS, ...MORE];
+for (const input of INPUTS) if (!existsSync(input)) throw new Error(`there is no ${input}`);

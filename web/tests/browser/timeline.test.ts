@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TimelineGroup, TimelineInfo, TimelineRow } from "../../src/timeline/model";
+import type { NextHit, SliceDetails, TimelineGroup, TimelineInfo, TimelineRow } from "../../src/timeline/model";
 import { decodeTiles, tileSpan } from "../../src/timeline/tile";
 import { violations } from "./accessibility";
 import { at, goTo, launch, open, settled } from "./browser";
@@ -44,6 +44,20 @@ function someKernel() {
   const one = all.find(({ name }) => all.filter((other) => other.name.includes(name)).length === 1 && name.length > 20);
   if (!one) throw new Error("the trace has no such kernel");
   return one;
+}
+
+/** A kernel of a name like that, its launch and its operator. */
+async function launchedKernel(): Promise<SliceDetails> {
+  const { span } = (await (await asked("api/runs/0/timeline")).json()) as TimelineInfo;
+  // The last of each: what runs first may have been launched before anything was recorded.
+  for (const { name } of kernels()) {
+    const query = `q=${encodeURIComponent(name)}&before_ns=${span.end_ns}`;
+    const { hit } = (await (await asked(`api/runs/0/search/next?${query}`)).json()) as NextHit;
+    if (!hit) continue;
+    const details = (await (await asked(`api/runs/0/slices/${hit.id}`)).json()) as SliceDetails;
+    if (details.launch && details.op) return details;
+  }
+  throw new Error("the trace has no kernel with a launch and an operator");
 }
 
 const title = (page: Page) => page.locator(".timeline-title code");
@@ -96,24 +110,33 @@ test("a search finds as often as the kernel ran, and Enter goes from hit to hit"
 });
 
 test("from a kernel to its launch to its operator, and Back", async () => {
-  const { name } = someKernel();
-  const { page, close } = await open(browser, at(server.url, `timeline?q=${encodeURIComponent(name)}`));
+  const kernel = await launchedKernel();
+  const { name, rank, start_ns } = kernel.slice;
+  const place = new URLSearchParams({ at: String(start_ns), "at-rank": String(rank), "at-name": name });
+  const { page, close } = await open(browser, at(server.url, `timeline?${place}`));
   await settled(page);
-  await page.getByRole("button", { name: "Next hit" }).click();
   await selected(page, name);
-  const kernel = page.url();
-  await settled(page);
-  await page.keyboard.press("Escape");
-  await page.goto(kernel);
-  await selected(page, name);
+  expect(await page.locator("h3:has-text('Operator') + ul button").textContent()).toBe(kernel.op?.name);
   const launch = page.locator("h3:has-text('Launched by') + ul button");
   const call = (await launch.textContent()) ?? "";
+  expect(call).toBe(kernel.launch?.name);
   expect(call).toMatch(/cuda|cu[A-Z]|hip/);
   await launch.click();
   await selected(page, call);
   await page.locator("h3:has-text('Launches') + ul button", { hasText: name }).first().waitFor();
+  // What is around it: the operator, and what that was called by.
+  await page.keyboard.press("ArrowUp");
+  await selected(page, kernel.op?.name ?? "?");
   await page.waitForTimeout(400);
   await page.goBack();
+  await selected(page, call);
+  await page.waitForTimeout(400);
+  await page.goBack();
+  await selected(page, name);
+  // The same by keys: against the arrow to the launch, and along it again.
+  await page.keyboard.press("[");
+  await selected(page, call);
+  await page.keyboard.press("]");
   await selected(page, name);
   await close();
 });
