@@ -6,6 +6,7 @@
 //! ```
 
 use crate::longest::Longest;
+use crate::overview::Overview;
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
@@ -48,6 +49,7 @@ pub(crate) struct Items {
     /// Durations of all items before each block, and of all.
     before_block_ns: Box<[i64]>,
     longest: Longest,
+    pub(crate) overview: Overview,
 }
 
 impl Items {
@@ -68,8 +70,12 @@ impl Items {
         }
         before_block_ns.push(total_ns);
         let longest = Longest::of(len, |index| item_of(trace, &source, index).dur_ns);
+        let overview = Overview::of(len, |index| {
+            let item = item_of(trace, &source, index);
+            (item.start_ns, item.dur_ns)
+        });
         let (block_start_ns, before_block_ns) = (block_start_ns.into(), before_block_ns.into());
-        Self { source, block_start_ns, before_block_ns, longest }
+        Self { source, block_start_ns, before_block_ns, longest, overview }
     }
 
     pub(crate) fn len(&self) -> usize {
