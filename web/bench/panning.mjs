@@ -9,12 +9,13 @@ const WIDTH_PX = 1500;
 const BLOCKS = 256;
 const BINS = 512;
 
-/** The rows of slices of a run, in the order of the page; those of groups that are closed stand at the end. */
+/** The rows that are drawn of a run, in the order of the page, and those of groups that are closed. */
 export function rowsOf(groups, isShown = true) {
   const open = [];
   const closed = [];
   for (const group of groups) {
     const isOpen = isShown && group.is_open;
+    if (isShown && !isOpen && group.summary !== null) open.push(group.summary);
     for (const row of group.rows) if (row.kind !== "counter") (isOpen ? open : closed).push(row.id);
     const [opened, shut] = rowsOf(group.groups, isOpen);
     open.push(...opened);

@@ -156,7 +156,9 @@ impl Writer<'_> {
         {
             self.put(items.get(trace, cell.item as usize), cell.busy_ns, 0, 0);
         }
-        for cell in cells[first..].iter().take_while(|cell| cell.start_ns < end_ns) {
+        let last = first + cells[first..].partition_point(|cell| cell.start_ns < end_ns);
+        self.tiles.reserve(last - first);
+        for cell in &cells[first..last] {
             let item = items.get(trace, cell.item as usize);
             let drawn = Item { start_ns: cell.start_ns, dur_ns: cell.drawn_ns, ..item };
             self.put(drawn, cell.busy_ns, cell.count, if cell.count > 1 { SEVERAL } else { 0 });
@@ -232,6 +234,18 @@ fn shortened(name: &str) -> String {
 }
 
 impl Tiles {
+    fn reserve(&mut self, items: usize) {
+        for column in [&mut self.start_ns, &mut self.dur_ns, &mut self.busy_ns] {
+            column.reserve(items);
+        }
+        for column in [&mut self.slice, &mut self.count, &mut self.name] {
+            column.reserve(items);
+        }
+        for column in [&mut self.class, &mut self.flags] {
+            column.reserve(items);
+        }
+    }
+
     /// The tiles as bytes, in the form that docs/http-api.md describes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let items = self.start_ns.len();
@@ -242,7 +256,7 @@ impl Tiles {
         put_words(&mut bytes, &head);
         put_words(&mut bytes, &self.items_of_block);
         for column in [&self.start_ns, &self.dur_ns, &self.busy_ns] {
-            column.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            put_column(&mut bytes, column, |value| value.to_le_bytes());
         }
         for column in [&self.slice, &self.count, &self.name] {
             put_words(&mut bytes, column);
@@ -262,8 +276,16 @@ impl Tiles {
 }
 
 fn put_words(bytes: &mut Vec<u8>, words: &[u32]) {
-    words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    put_column(bytes, words, |word| word.to_le_bytes());
     pad(bytes);
+}
+
+/// Puts many values at once: their room is made first.
+fn put_column<const N: usize, T: Copy>(bytes: &mut Vec<u8>, column: &[T], le_bytes: impl Fn(T) -> [u8; N]) {
+    let begin = bytes.len();
+    bytes.resize(begin + column.len() * N, 0);
+    let places = bytes[begin..].chunks_exact_mut(N);
+    places.zip(column).for_each(|(place, value)| place.copy_from_slice(&le_bytes(*value)));
 }
 
 fn pad(bytes: &mut Vec<u8>) {

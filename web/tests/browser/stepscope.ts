@@ -14,10 +14,11 @@ const COMMAND = process.env.STEPSCOPE ?? `${CHECKOUT}target/release/stepscope`;
 export interface View {
   /** The address that it printed, with the token. */
   readonly url: string;
+  readonly pid: number;
   readonly stop: () => Promise<void>;
 }
 
-/** Starts `stepscope view` on the inputs, and waits for its address. */
+/** Starts `stepscope view` on the inputs, with options among them, and waits for its address. */
 export function view(inputs: readonly string[]): Promise<View> {
   const server = spawn(COMMAND, ["view", "--no-browser", ...inputs], { cwd: CHECKOUT });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
@@ -34,7 +35,7 @@ export function view(inputs: readonly string[]): Promise<View> {
     server.stdout.on("data", (data) => {
       said += data;
       const url = /http:\/\/\S+/.exec(said)?.[0];
-      if (url && said.includes("\n")) resolve({ url, stop });
+      if (url && said.includes("\n")) resolve({ url, pid: server.pid ?? 0, stop });
     });
     server.on("error", reject);
     server.on("close", (code) => reject(new Error(`stepscope view ended with ${code}: ${complaints}`)));
@@ -49,6 +50,11 @@ export function analyze(name: string, input: string, ...options: string[]): Enve
 /** What the command line says: the report. */
 export function report(input: string, ...options: string[]): Report {
   return command("report", input, "--json", ...options) as Report;
+}
+
+/** Writes a run or a trace as another file. */
+export function convert(input: string, output: string): void {
+  execFileSync(COMMAND, ["convert", input, "-o", output], { cwd: CHECKOUT });
 }
 
 function command(...words: string[]): unknown {
