@@ -1,7 +1,7 @@
 // How long one person waits for answers when nobody else asks: tiles, searches, sums of windows.
 
 import { Person } from "./panning.mjs";
-import { Client } from "./served.mjs";
+import { Client, cpuOf } from "./served.mjs";
 
 /** Asks each of some paths; the times that the server says, and those that passed here. */
 async function times(client, paths) {
@@ -17,7 +17,7 @@ async function times(client, paths) {
 }
 
 /** Tiles of so many moves; searches for `texts`, five times each; sums of windows of several lengths. */
-export async function answers({ url }, { moves, texts }) {
+export async function answers({ url, pid }, { moves, texts }) {
   const client = new Client(url);
   const run = await client.ready("runs/0/timeline");
   const person = new Person(run, 1);
@@ -26,7 +26,9 @@ export async function answers({ url }, { moves, texts }) {
     person.move();
     paths.push(...person.tiles());
   }
+  const before = cpuOf(pid);
   const tiles = await times(client, paths);
+  const tile_cpu_ms = (cpuOf(pid) - before) / paths.length;
   const searches = texts.map((text) => `runs/0/search?limit=50&q=${encodeURIComponent(text)}`);
   const search = await times(client, Array.from({ length: 5 }, () => searches).flat());
   const { start_ns, end_ns } = run.span;
@@ -44,5 +46,5 @@ export async function answers({ url }, { moves, texts }) {
     sums[name] = await times(client, windows);
   }
   client.close();
-  return { tiles, search, sums };
+  return { tiles, tile_cpu_ms, search, sums };
 }

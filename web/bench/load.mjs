@@ -1,13 +1,14 @@
 // Many people who pan and zoom at once, each over connections of its own, as fast as answers come.
 
 import { Person } from "./panning.mjs";
-import { Client, memoryOf } from "./served.mjs";
+import { Client, cpuOf, memoryOf } from "./served.mjs";
 
 /** Has `people` look around for a while. Every eighth move is a search or the sums of a window. */
 export async function load({ url, pid }, { people, seconds, texts }) {
   const first = new Client(url);
   const run = await first.ready("runs/0/timeline");
   const before = memoryOf(pid);
+  const cpu = cpuOf(pid);
   const until = performance.now() + seconds * 1000;
   const times = [];
   const failures = [];
@@ -39,5 +40,6 @@ export async function load({ url, pid }, { people, seconds, texts }) {
   };
   await Promise.all(Array.from({ length: people }, (_, seed) => look(seed)));
   first.close();
-  return { requests: times.length, times, failures, bytes, before, after: memoryOf(pid) };
+  const cpu_ms = (cpuOf(pid) - cpu) / times.length;
+  return { requests: times.length, times, cpu_ms, failures, bytes, before, after: memoryOf(pid) };
 }

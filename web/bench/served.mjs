@@ -45,6 +45,22 @@ export function memoryOf(pid) {
   return { resident: bytes("VmRSS"), peak: bytes("VmHWM") };
 }
 
+/** How long a process has worked so far, in ms, however many others wanted its processors; NaN where nobody says. */
+export function cpuOf(pid) {
+  let status;
+  try {
+    status = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return Number.NaN;
+  }
+  // Behind the name: state is the first, times in the program and in the kernel are the 12th and 13th, in 10 ms.
+  const [user, system] = status
+    .slice(status.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * 10;
+}
+
 /** Who asks the server, over one connection at a time that stays open. */
 export class Client {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -52,7 +68,10 @@ export class Client {
   constructor(url) {
     const { origin, pathname, searchParams } = new URL(url);
     this.root = `${origin}${pathname}`;
-    this.headers = { Authorization: `Bearer ${searchParams.get("token")}`, "Accept-Encoding": "gzip" };
+    this.headers = {
+      Authorization: `Bearer ${searchParams.get("token")}`,
+      "Accept-Encoding": "gzip, deflate, br, zstd",
+    };
   }
 
   /** An answer as it came, packed or not, and how long it took: all of it here, and what the server says of its part. */

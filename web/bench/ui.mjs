@@ -12,7 +12,7 @@ import { frames } from "./frames.mjs";
 import { load } from "./load.mjs";
 import { count, megabytes, ms, quantile, seconds, table } from "./numbers.mjs";
 import { perfetto } from "./perfetto.mjs";
-import { Client, memoryOf, serve } from "./served.mjs";
+import { Client, cpuOf, memoryOf, serve } from "./served.mjs";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -44,7 +44,8 @@ async function opened(trace) {
   await client.ready("runs/0/search?q=a");
   const search_ms = performance.now() - server.begin;
   client.close();
-  return { server, slices: Number(run.counts.slices), open_ms, search_ms, memory: memoryOf(server.pid) };
+  const cpu_ms = cpuOf(server.pid);
+  return { server, slices: Number(run.counts.slices), open_ms, search_ms, cpu_ms, memory: memoryOf(server.pid) };
 }
 
 const rows = [["", "p50", "p99 (frames: p95)", "goal"]];
@@ -56,7 +57,7 @@ const view = await opened(large);
 const { server } = view;
 try {
   rows.push([`open: until the timeline answers, ${count(view.slices)} slices`, seconds(view.open_ms), "", "–"]);
-  rows.push(["open: until the search answers", seconds(view.search_ms), "", "–"]);
+  rows.push(["open: until the search answers; CPU", seconds(view.search_ms), seconds(view.cpu_ms), "–"]);
   rows.push(["memory then; at its peak", megabytes(view.memory?.resident), megabytes(view.memory?.peak), "–"]);
   say("one person: tiles, searches, sums");
   const one = await answers(server, { moves: 300, texts: TEXTS });
@@ -70,6 +71,7 @@ try {
     ...p(one.tiles.here),
     "–",
   ]);
+  rows.push(["tiles, CPU of the server on average, packing included", ms(one.tile_cpu_ms), "", "–"]);
   rows.push(["search, server", ...p(one.search.server), "< 30 ms"]);
   for (const [name, { server }] of Object.entries(one.sums))
     rows.push([`sums ${name}, server`, ...p(server), "< 150 ms"]);
@@ -89,6 +91,7 @@ try {
     ...p(many.times),
     "–",
   ]);
+  rows.push([`${values.people} people: CPU of the server an answer`, ms(many.cpu_ms), "", "–"]);
   rows.push([`${values.people} people: failures`, count(many.failures.length), "", "0"]);
   rows.push(["memory before; after", megabytes(many.before?.resident), megabytes(many.after?.resident), "bounded"]);
   for (const failure of many.failures.slice(0, 5)) console.error(failure);
@@ -103,7 +106,7 @@ if (values.small) {
   const middle = (list) => ms(quantile(list, 0.5));
   const beside = [
     [`the same on ${count(small.slices)} slices, p50`, "Stepscope", "Perfetto's engine in Chromium"],
-    ["open", seconds(small.open_ms), ""],
+    ["open", `${seconds(small.open_ms)}, CPU ${seconds(small.cpu_ms)}`, ""],
     ["memory, peak", megabytes(small.memory?.peak), ""],
     ["search", middle(ours.search.server), ""],
     ["sums of everything", middle(ours.sums["of everything"].server), ""],
