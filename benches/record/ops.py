@@ -7,7 +7,7 @@ import torch
 from record import workloads
 from record.configurations import CONFIGURATIONS
 from record.measuring import added, quartiles
-from record.profilers import Stepscope, TorchProfiler
+from record.profilers import EmptyCallback, Stepscope, TorchProfiler
 
 WORKLOADS = {
     "hot loop": (workloads.hot_loop, 1),
@@ -15,6 +15,8 @@ WORKLOADS = {
     "small GPT step": (workloads.small_gpt_step, 1),
     "GPT step": (workloads.example_gpt_step, 1 / 4),
 }
+# What needs no more of PyTorch than its callbacks.
+HAS_FLOOR = ("plain", "shapes")
 
 
 def jobs(_arguments):
@@ -27,6 +29,8 @@ def measure(job, arguments, folder):
     run, ops = make()
     [run() for _ in range(3)]
     profilers = [Stepscope(folder, job["configuration"]), TorchProfiler(job["configuration"])]
+    if job["configuration"] in HAS_FLOOR:
+        profilers.append(EmptyCallback(folder, job["configuration"]))
     plain, costs = added(run, profilers, max(4, int(arguments.rounds * factor)))
     base = statistics.median(plain)
     return {

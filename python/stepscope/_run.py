@@ -34,7 +34,8 @@ class Run:
             Only the steps with this number; all by default.
         group_by : str, optional
             What a row stands for: ``"name"``, ``"shapes"``, ``"stack"``, ``"module"``, ``"category"``,
-            ``"call"``, ``"launch"`` or ``"properties"``, where the analysis accepts it.
+            ``"call"``, ``"launch"``, ``"line"``, ``"file"``, ``"process"`` or ``"properties"``, where the analysis
+            accepts it.
         compat : str, optional
             Use the definition of ``"tb"`` or ``"hta"``, where the analysis knows it.
         bucket_ms : float, optional

@@ -100,6 +100,34 @@ def test_numbers_of_collectives_follow_each_other(how, request):
         assert works and set(works) <= set(numbers)
 
 
+def test_the_table_of_collectives_has_every_call_with_its_work(recorded):
+    rows = runs.analyze("collectives", recorded)["results"]
+    assert {row["rank"] for row in rows} == set(range(RANKS))
+    bytes_of = {"Int": 4, "Float": 4, "Long": 8}
+    for part in runs.parts(recorded):
+        table = runs.pyarrow.parquet.read_table(part, partitioning=None).to_pylist()
+        said = [{**row, **json.loads(row["collective"])} for row in table if row["collective"] is not None]
+        if not said:
+            continue
+        of_rank = [row for row in rows if row["rank"] == runs.metadata(part)["rank"]]
+        issued = [row for row in said if row["kind"] == "op"]
+        assert sum(row["calls"] or 0 for row in of_rank) == len(issued)
+        assert sum(row["host_ns"] or 0 for row in of_rank) == sum(row["dur_ns"] for row in issued)
+        assert {row["group_size"] for row in of_rank} == {RANKS}
+        for row in (row for row in of_rank if row["works"]):
+            keys = ("name", "dtype", "input_elements", "output_elements")
+            works = [work for work in said if work["kind"] == "label"]
+            works = [work for work in works if all(work.get(key) == row[key] for key in keys)]
+            work_ns = sum(work["dur_ns"] for work in works)
+            assert (row["works"], row["work_ns"]) == (len(works), work_ns)
+            if row["dtype"] is None:
+                continue
+            size = bytes_of[row["dtype"]] * max(row["input_elements"], row["output_elements"] or 0)
+            assert row["size_bytes"] == size and row["device_ns"] is None
+            expected = (2 * size * len(works) * 10**9 + work_ns) // (2 * work_ns)
+            assert row["algorithm_bandwidth_bytes_per_s"] == expected
+
+
 def test_what_was_not_recorded_counts_in_the_numbers(recorded, self_recorded):
     """The schedule leaves out two steps: the numbers are those of the group all the same."""
     whole, later = collectives(recorded)[1], collectives(self_recorded)[1]

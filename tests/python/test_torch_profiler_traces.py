@@ -246,3 +246,31 @@ print(counted, sum(event.name.startswith("Optimizer.step") for event in prof.eve
     environment = runs.environment(KINETO_USE_DAEMON="1", KINETO_LOG_LEVEL="99")
     printed = runs.execute(*runs.script(text, tmp_path / "run"), env=environment).stdout
     assert printed.split()[-1] == "3" and int(printed.split()[-2]) > 0
+
+
+class Nested(torch.autograd.Function):
+    """Its backward pass runs another: beyond 60 of them, on threads that autograd starts for it."""
+
+    @staticmethod
+    def forward(ctx, value, depth):
+        ctx.depth = depth
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.depth > 0:
+            with torch.enable_grad():
+                Nested.apply(torch.ones(1, requires_grad=True), ctx.depth - 1).sum().backward()
+        return gradient, None
+
+
+def test_threads_that_autograd_starts(both):
+    """The backward pass is shown on whichever threads it runs, also where the program's Python runs on them."""
+
+    def work():
+        Nested.apply(torch.ones(1, requires_grad=True), 130).sum().backward()
+
+    (_, theirs), (prof, ours) = both(work)
+    counts = [sorted(Counter(row["tid"] for row in slices(trace)).values()) for trace in (theirs, ours)]
+    assert len(counts[0]) == 3 and counts[0] == counts[1]
+    assert len({event.thread for event in prof.events()}) == 3

@@ -2,7 +2,7 @@
 //! share.
 
 use crate::Selection;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -153,24 +153,48 @@ pub(crate) struct Level {
 #[derive(Clone, Copy, Default)]
 struct OfProcess {
     allocated_bytes: i64,
+    /// The part of it that is in no total of the source.
+    mapped_bytes: i64,
     reserved_bytes: Option<i64>,
+}
+
+/// For each event of a pool whether it is of memory that the host maps, as for tensors in shared memory. Such a report
+/// says the mapping's own bytes as reserved, where others say nothing, and has 0 for the totals.
+fn mappings(trace: &Trace, pool: &Pool) -> Vec<bool> {
+    let mut mapped: FxHashSet<(ProcessId, u64)> = FxHashSet::default();
+    let mut is_of_mapping = |event: &MemoryEvent| {
+        let key = (process_of(trace, event), event.address);
+        if pool.device.is_some() {
+            return false;
+        }
+        let is_begin = event.bytes > 0 && event.reserved_bytes.is_some_and(|bytes| bytes != 0);
+        let was_mapped = mapped.remove(&key);
+        if is_begin {
+            mapped.insert(key);
+        }
+        is_begin || (was_mapped && event.bytes < 0)
+    };
+    pool.events.iter().map(|at| is_of_mapping(&trace.memory[*at])).collect()
 }
 
 /// The level after each event of a pool: the source's own totals where it gives them, else the sum so far. Several
 /// processes of a rank add up.
 fn levels(trace: &Trace, pool: &Pool) -> Vec<Level> {
-    let (slot_of, mut of_process) = levels_before(trace, pool);
+    let mappings = mappings(trace, pool);
+    let (slot_of, mut of_process) = levels_before(trace, pool, &mappings);
     let sum = |levels: &[OfProcess]| levels.iter().fold(0_i64, |sum, own| sum.saturating_add(own.allocated_bytes));
     let mut allocated_bytes = sum(&of_process);
     let mut levels = Vec::with_capacity(pool.events.len());
-    for at in pool.events.iter().copied() {
+    for (at, is_of_mapping) in pool.events.iter().copied().zip(mappings) {
         let event = &trace.memory[at];
         let own = &mut of_process[slot_of[event.track.index()]];
         let before = own.allocated_bytes;
-        own.allocated_bytes = event.allocated_bytes.unwrap_or(before.saturating_add(event.bytes));
+        let total = event.allocated_bytes.filter(|_| !is_of_mapping);
+        own.mapped_bytes = own.mapped_bytes.saturating_add(if is_of_mapping { event.bytes } else { 0 });
+        let total = total.map(|total| total.saturating_add(own.mapped_bytes));
+        own.allocated_bytes = total.unwrap_or(before.saturating_add(event.bytes));
         // A host's allocator keeps nothing in reserve, and its reports say 0.
-        let is_known = pool.device.is_some() || event.reserved_bytes != Some(0);
-        own.reserved_bytes = event.reserved_bytes.filter(|_| is_known).or(own.reserved_bytes);
+        own.reserved_bytes = event.reserved_bytes.filter(|_| pool.device.is_some()).or(own.reserved_bytes);
         allocated_bytes = allocated_bytes.saturating_sub(before).saturating_add(own.allocated_bytes);
         let reserved = of_process.iter().filter_map(|level| level.reserved_bytes);
         let reserved_bytes = reserved.reduce(|a, b| a.saturating_add(b));
@@ -189,24 +213,32 @@ struct Before {
     total: Option<i64>,
     /// What it freed without having allocated it.
     freed_only: i64,
+    /// It has events, of whatever kind.
     is_there: bool,
+    /// It has events that say totals, or could.
+    has_begun: bool,
 }
 
 /// What each process held before its first event: by the source's total, else what it freed without having allocated
 /// it, and at least so much that the sum is never below 0. For each track with events the place of its process among
 /// those that have any, then what these held.
-fn levels_before(trace: &Trace, pool: &Pool) -> (Vec<usize>, Vec<OfProcess>) {
+fn levels_before(trace: &Trace, pool: &Pool, mappings: &[bool]) -> (Vec<usize>, Vec<OfProcess>) {
     let process_of: Vec<usize> = trace.tracks.iter().map(|track| track.process.index()).collect();
     let mut before = vec![Before::default(); trace.processes.len()];
-    for event in pool.events.iter().map(|at| &trace.memory[*at]) {
+    for (event, is_of_mapping) in pool.events.iter().map(|at| &trace.memory[*at]).zip(mappings) {
         let own = &mut before[process_of[event.track.index()]];
+        if *is_of_mapping {
+            own.is_there = true;
+            continue;
+        }
         own.sum = own.sum.saturating_add(event.bytes);
         own.lowest = own.lowest.min(own.sum);
-        if !std::mem::replace(&mut own.is_there, true) {
+        own.is_there = true;
+        if !std::mem::replace(&mut own.has_begun, true) {
             own.total = event.allocated_bytes.map(|total| total.saturating_sub(event.bytes));
         }
     }
-    if before.iter().any(|own| own.is_there && own.total.is_none()) {
+    if before.iter().any(|own| own.has_begun && own.total.is_none()) {
         for row in pool.allocations(trace).iter().filter(|row| row.state == AllocationState::AllocatedBefore) {
             let Some(freed) = row.freed else { continue };
             let own = &mut before[process_of[trace.memory[freed].track.index()]];
@@ -217,7 +249,7 @@ fn levels_before(trace: &Trace, pool: &Pool) -> (Vec<usize>, Vec<OfProcess>) {
     let mut slot = |own: &Before| {
         if own.is_there {
             let allocated_bytes = own.total.unwrap_or(own.freed_only.max(own.lowest.saturating_neg()));
-            levels.push(OfProcess { allocated_bytes, reserved_bytes: None });
+            levels.push(OfProcess { allocated_bytes, ..OfProcess::default() });
         }
         levels.len().saturating_sub(1)
     };
@@ -290,6 +322,20 @@ mod tests {
         let levels: Vec<_> =
             pool.levels(&trace).iter().map(|level| (level.allocated_bytes, level.reserved_bytes)).collect();
         assert_eq!(levels, [(100, None), (5_000, Some(8_000)), (4_900, Some(8_000))]);
+    }
+
+    #[test]
+    fn what_the_host_maps_is_added_to_the_totals() {
+        // Two letters are mappings: their reports say their own bytes as reserved, and 0 for all totals.
+        let mut trace = drawn("rank 0 hostmemory 1 c|a|b|B|A|C|b");
+        let says = [(0, 300), (5_000, 0), (0, 200), (0, 0), (4_900, 0), (0, 0), (0, 200)];
+        for (event, (allocated, reserved)) in trace.memory.iter_mut().zip(says) {
+            (event.allocated_bytes, event.reserved_bytes) = (Some(allocated), Some(reserved));
+        }
+        let pool = pools(&trace, &Selection::default()).remove(0);
+        let levels: Vec<_> =
+            pool.levels(&trace).iter().map(|level| (level.allocated_bytes, level.reserved_bytes)).collect();
+        assert_eq!(levels, [5_200, 5_300, 5_500, 5_300, 5_200, 4_900, 5_100].map(|bytes| (bytes, None)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::flops::Works;
 use crate::groups::{Groups, OPERATOR_GROUPS, groups};
 use crate::host_threads::{Thread, main_threads, thread};
 use crate::idle::{DeviceIdle, idle};
+use crate::io_calls::{IoCall, io_calls};
 use crate::op_tree::OpTree;
 use crate::stream_waits::StreamWaits;
 use crate::{Coverage, GroupBy, Selection};
@@ -36,6 +37,7 @@ pub struct Asked<'a> {
     idle: OnceLock<Vec<DeviceIdle>>,
     paths: OnceLock<Paths>,
     pools: OnceLock<Vec<Pool>>,
+    io_calls: OnceLock<Vec<IoCall>>,
 }
 
 impl<'a> Asked<'a> {
@@ -56,6 +58,7 @@ impl<'a> Asked<'a> {
             idle: OnceLock::new(),
             paths: OnceLock::new(),
             pools: OnceLock::new(),
+            io_calls: OnceLock::new(),
         }
     }
 
@@ -123,6 +126,11 @@ impl<'a> Asked<'a> {
     /// Every memory of the ranks asked for that has events, by rank, the host's first.
     pub(crate) fn pools(&self) -> &[Pool] {
         self.pools.get_or_init(|| pools(self.trace, self.selection))
+    }
+
+    /// The calls on files asked for.
+    pub(crate) fn io_calls(&self) -> &[IoCall] {
+        self.io_calls.get_or_init(|| io_calls(self.trace, self.selection))
     }
 }
 

@@ -109,6 +109,7 @@ pub fn catalogue() -> &'static [Analysis] {
         queue_length,
         graphs,
         copies,
+        collectives,
         synchronizations,
         idle_causes,
         idle_gaps,
@@ -121,6 +122,8 @@ pub fn catalogue() -> &'static [Analysis] {
         memory_statistics,
         memory_events,
         memory_timeline,
+        io_files,
+        io_curve,
         findings,
     ]
 }
@@ -128,6 +131,7 @@ pub fn catalogue() -> &'static [Analysis] {
 fn accepts(name: &str) -> Accepts {
     match name {
         "operators" | "roofline" => Accepts { group_by: crate::groups::OPERATOR_GROUPS, ..Accepts::default() },
+        "source_lines" => Accepts { group_by: &[GroupBy::Line, GroupBy::File], ..Accepts::default() },
         "kernels" => Accepts { group_by: &[GroupBy::Name, GroupBy::Properties], ..Accepts::default() },
         "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
         "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
@@ -137,7 +141,8 @@ fn accepts(name: &str) -> Accepts {
         "memory_peak" => {
             Accepts { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Category], ..Accepts::default() }
         }
-        "memory_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
+        "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
         _ => Accepts::default(),
     }
 }

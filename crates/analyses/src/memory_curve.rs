@@ -18,7 +18,8 @@
 //! # Edge cases
 //! A row without a device is the host's memory, which has nothing in reserve. Several processes of a rank add up. Before
 //! the first report of what is reserved it is not known. For one step, the curve begins with the level at the start of
-//! the step. Memory that no event touches is in no sum; the source's own totals hold it.
+//! the step. Memory that no event touches is in no sum; the source's own totals hold it. What the host maps, as for
+//! tensors in shared memory, is in no total of the source and is added to it.
 
 use crate::allocations::{Level, levels_inside, window};
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};

@@ -6,10 +6,10 @@
 //! free are a row each.
 //!
 //! The operator is the innermost that was open on the thread when it allocated, or, where only the free was recorded,
-//! when it freed.
+//! when it freed. File and line are the place in the program that called it, as in `source_lines`.
 //!
 //! # Units
-//! Bytes; nanoseconds, `allocated_ns` and `freed_ns` since the start of the trace.
+//! Bytes; nanoseconds, `allocated_ns`, `freed_ns` and `op_start_ns` since the start of the trace.
 //!
 //! # Source
 //! Allocations and frees as the framework's allocators reported them.
@@ -20,7 +20,9 @@
 //! inside it.
 
 use crate::allocations::{Allocation, AllocationState};
+use crate::source_lines::calling_lines;
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use stepscope_base::Span;
 use stepscope_trace::{Findings, MemoryEvent, SliceId, Trace, TrackId};
@@ -99,6 +101,11 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         let name = trace.slices.name[op.index()];
         ops[name.index()].get_or_insert_with(|| trace.strings.get(name).into()).clone()
     };
+    let tree = asked.op_tree();
+    let lines = calling_lines(trace, tree);
+    let line = |row: &AllocationRow| tree.row(row.op).and_then(|op| lines[op as usize]);
+    let mut files: FxHashMap<&str, Arc<str>> = FxHashMap::default();
+    let mut file_text = |file| files.entry(file).or_insert_with(|| Arc::from(file)).clone();
     let threads: Vec<Arc<str>> = trace.tracks.iter().map(|track| track.name.as_str().into()).collect();
     let states = AllocationState::ALL.map(|state| Arc::<str>::from(state.as_str()));
     let table = Table::default()
@@ -111,6 +118,9 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("duration_ns", rows.iter().map(AllocationRow::duration_ns))
         .text("state", rows.iter().map(|row| Some(states[row.state as usize].clone())))
         .text("op", rows.iter().map(|row| row.op.map(&mut op_text)))
+        .ns("op_start_ns", rows.iter().map(|row| row.op.map(|op| trace.slices.start_ns[op.index()])))
+        .text("file", rows.iter().map(|row| line(row).and_then(|line| line.file).map(&mut file_text)))
+        .count("line", rows.iter().map(|row| line(row).and_then(|line| line.line).map(i64::from)))
         .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())));
     Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
 }
@@ -118,6 +128,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Values;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
 
@@ -148,6 +159,22 @@ mod tests {
         ];
         assert_eq!(lines(&trace, Selection::default()), expected);
         assert_eq!(lines(&trace, Selection { step: Some(1), ..Selection::default() }), expected[3..]);
+    }
+
+    #[test]
+    fn an_allocation_has_the_place_that_made_it() {
+        let mut trace = drawn(
+            "rank 0 python 1 pppp..
+             rank 0 cpu 1    .xx.y.
+             rank 0 memory 1 ..ab.B",
+        );
+        let call = trace.slices.ids().find(|id| trace.slice_name(*id) == "p").expect("it was drawn");
+        trace.slices.name[call.index()] = trace.strings.intern("train.py(12): step");
+        let table = outcome(&Asked::new(&trace, &Selection::default())).table;
+        let values = |name: &str| table.column(name).expect("such a column").values.clone();
+        assert_eq!(values("op_start_ns"), Values::Int(vec![Some(1_000), None]));
+        assert_eq!(values("file"), Values::Text(vec![Some("train.py".into()), None]));
+        assert_eq!(values("line"), Values::Int(vec![Some(12), None]));
     }
 
     proptest! {

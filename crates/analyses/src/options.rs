@@ -35,6 +35,10 @@ choices! {
         Stack = "stack",
         /// All calls of one name inside one module.
         Module = "module",
+        /// One line of the program.
+        Line = "line",
+        /// One file of the program.
+        File = "file",
         /// All calls of one category.
         Category = "category",
         /// All launches by one call of the device's API.
@@ -43,6 +47,10 @@ choices! {
         Launch = "launch",
         /// All launches of one kernel with equal launch properties.
         Properties = "properties",
+        /// All calls on one file.
+        File = "file",
+        /// All calls of one process.
+        Process = "process",
     }
 }
 

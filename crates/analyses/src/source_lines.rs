@@ -4,6 +4,8 @@
 //! innermost line only. An operator counts with its own time, without operators inside it, so that self times add up to
 //! the time of all operators. The count is of operators that lie in no other and were called from the line itself.
 //!
+//! By file, a row stands for all lines of a file: an operator counts once for every file of its stack.
+//!
 //! # Units
 //! Nanoseconds; counts of operators; the line is a number in its file.
 //!
@@ -18,19 +20,19 @@
 
 use crate::op_tree::{NONE, OpTree};
 use crate::windows::Windows;
-use crate::{Asked, Outcome, Selection, Table};
+use crate::{Asked, GroupBy, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringTable;
 use stepscope_trace::{Findings, FlowKind, Frame, SliceId, SliceKind, Trace};
 
-/// One line of the program's source.
+/// One line of the program's source, or one file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceLine {
     /// Its file; `None` for what has no stack.
     pub file: Option<String>,
-    /// Its number.
+    /// Its number; `None` for a file.
     pub line: Option<u32>,
-    /// The function that it is in.
+    /// The function that it is in; `None` for a file.
     pub function: Option<String>,
     /// Operators called from it that lie in no other.
     pub count: i64,
@@ -51,13 +53,13 @@ pub fn source_lines(trace: &Trace, selection: &Selection) -> Vec<SourceLine> {
 
 fn rows(asked: &Asked<'_>) -> Vec<SourceLine> {
     let (trace, tree) = (asked.trace, asked.op_tree());
-    let stacks = Stacks::of(trace, tree);
+    let stacks = Stacks::of(trace, tree, asked.selection.group_by == Some(GroupBy::File));
     let is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
     let mut rows = vec![SourceLine::default(); stacks.lines.len()];
     for (row, line) in rows.iter_mut().zip(&stacks.lines) {
         row.file = line.file.map(str::to_string);
         row.line = line.line;
-        row.function = line.file.map(|_| line.function.to_string());
+        row.function = line.file.filter(|_| !stacks.is_by_file).map(|_| line.function.to_string());
     }
     let mut own_ns: Vec<i64> = tree.slice.iter().map(|slice| trace.slices.dur_ns[slice.index()]).collect();
     for op in (0..tree.len()).rev() {
@@ -94,8 +96,17 @@ fn add_to_all(rows: &mut [SourceLine], lines: &[u32], of: fn(&mut SourceLine) ->
     }
 }
 
+/// For each operator of `tree` the line that called it, the innermost of its stack; `None` without one.
+pub(crate) fn calling_lines<'a>(trace: &'a Trace, tree: &OpTree) -> Vec<Option<Frame<'a>>> {
+    let stacks = Stacks::of(trace, tree);
+    let line = |op: usize| Some(stacks.lines_of(op)[0]).filter(|line| *line != UNKNOWN);
+    (0..tree.len()).map(|op| line(op).map(|line| stacks.lines[line as usize])).collect()
+}
+
 /// The lines of every operator's stack.
 struct Stacks<'a> {
+    /// True when a line stands for all of its file.
+    is_by_file: bool,
     /// Every line; the first is that of what has no stack.
     lines: Vec<Frame<'a>>,
     /// Distinct stacks: lines, innermost first, each once. The first is that of what has none.
@@ -107,9 +118,10 @@ struct Stacks<'a> {
 const UNKNOWN: u32 = 0;
 
 impl<'a> Stacks<'a> {
-    fn of(trace: &'a Trace, tree: &OpTree) -> Self {
+    fn of(trace: &'a Trace, tree: &OpTree, is_by_file: bool) -> Self {
         let nowhere = Frame { file: None, line: None, function: "" };
         let mut stacks = Self {
+            is_by_file,
             lines: vec![nowhere],
             stacks: vec![vec![UNKNOWN]],
             of_op: vec![UNKNOWN; tree.len()],
@@ -168,6 +180,7 @@ impl<'a> Stacks<'a> {
     fn add(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> u32 {
         let mut stack: Vec<u32> = Vec::new();
         for frame in frames.filter(|frame| frame.file.is_some()) {
+            let frame = if self.is_by_file { Frame { line: None, function: "", ..frame } } else { frame };
             let lines = &mut self.lines;
             let line = *self.known_lines.entry(frame).or_insert_with(|| {
                 lines.push(frame);
@@ -267,6 +280,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_counts_an_operator_once_however_many_of_its_lines_called_it() {
+        let trace = trace_of(
+            &[
+                ("linear", 0, 20, "m.py(3): forward;m.py(9): call;t.py(9): main"),
+                ("loss", 30, 34, "t.py(10): main"),
+                ("bare", 40, 41, ""),
+            ],
+            &[],
+            &[],
+        );
+        let by_file = Selection { group_by: Some(GroupBy::File), ..Selection::default() };
+        let files = source_lines(&trace, &by_file);
+        let found = files.iter().map(|row| (row.file.as_deref(), row.count, row.host_total_ns, row.host_self_ns));
+        let expected = [(Some("t.py"), 1, 24, 4), (Some("m.py"), 1, 20, 20), (None, 1, 1, 1)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert!(files.iter().all(|row| row.line.is_none() && row.function.is_none()));
+    }
+
+    #[test]
     fn a_backward_node_has_the_line_of_its_forward_operator() {
         let trace = trace_of(
             &[("mul", 0, 10, "m.py(3): forward"), ("MulBackward0", 20, 30, ""), ("mul", 22, 28, "")],
@@ -293,11 +325,14 @@ mod tests {
             let rows: Vec<(&str, i64, i64, &str)> = ops.iter().map(|(at, dur, stack)| ("op", *at, at + dur, stack.as_str())).collect();
             let trace = trace_of(&rows, &[], &[]);
             let found = source_lines(&trace, &Selection::default());
+            let by_file = Selection { group_by: Some(GroupBy::File), ..Selection::default() };
+            let files = source_lines(&trace, &by_file);
             let host: i64 = crate::operators::operators(&trace, &Selection::default()).iter().map(|row| row.host_self_ns).sum();
             let device: i64 = crate::operators::operators(&trace, &Selection::default()).iter().map(|row| row.device_self_ns).sum();
             prop_assert_eq!(found.iter().map(|row| row.host_self_ns).sum::<i64>(), host);
             prop_assert_eq!(found.iter().map(|row| row.device_self_ns).sum::<i64>(), device);
-            for row in &found {
+            prop_assert_eq!(files.iter().map(|row| row.host_self_ns).sum::<i64>(), host);
+            for row in found.iter().chain(&files) {
                 prop_assert!(row.host_self_ns <= row.host_total_ns && row.host_total_ns <= host);
                 prop_assert!(row.device_self_ns <= row.device_total_ns && row.device_total_ns <= device);
             }

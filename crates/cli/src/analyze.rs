@@ -33,7 +33,8 @@ pub(crate) struct AnalyzeArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
-    /// What a row stands for: name, shapes, stack, module, category or properties, where the analysis accepts it
+    /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
+    /// accepts it
     #[arg(long, value_name = "WHAT")]
     group_by: Option<String>,
     /// Use another tool's definition, tb or hta, where the analysis knows it

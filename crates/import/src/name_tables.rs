@@ -7,6 +7,7 @@ const TENSOR_CORE_KERNELS: &str = include_str!("../data/tensor_core_kernels.txt"
 const HOST_SYNC_CALLS: &str = include_str!("../data/host_sync_calls.txt");
 const READ_CALLS: &str = include_str!("../data/read_calls.txt");
 const WRITE_CALLS: &str = include_str!("../data/write_calls.txt");
+const OPEN_CALLS: &str = include_str!("../data/open_calls.txt");
 const PROCESS_CALLS: &str = include_str!("../data/process_calls.txt");
 
 /// True for a kernel that communicates between ranks.
@@ -32,6 +33,11 @@ pub(crate) fn is_read_call(name: &str) -> bool {
 /// True for a call that moves bytes to a file.
 pub(crate) fn is_write_call(name: &str) -> bool {
     is_in(WRITE_CALLS, name)
+}
+
+/// True for a call that opens or makes a file.
+pub(crate) fn is_open_call(name: &str) -> bool {
+    is_in(OPEN_CALLS, name)
 }
 
 /// True for a system call that starts, ends or awaits a process.
@@ -85,9 +91,15 @@ mod tests {
 
     #[test]
     fn every_row_has_a_name_that_no_other_row_knows() {
-        for table in
-            [COMMUNICATION_KERNELS, TENSOR_CORE_KERNELS, HOST_SYNC_CALLS, READ_CALLS, WRITE_CALLS, PROCESS_CALLS]
-        {
+        for table in [
+            COMMUNICATION_KERNELS,
+            TENSOR_CORE_KERNELS,
+            HOST_SYNC_CALLS,
+            READ_CALLS,
+            WRITE_CALLS,
+            OPEN_CALLS,
+            PROCESS_CALLS,
+        ] {
             for (pattern, example) in rows(table) {
                 let patterns = rows(table).map(|row| row.0);
                 let knowing: Vec<&str> =

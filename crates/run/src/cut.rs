@@ -6,6 +6,7 @@ pub use device::HiddenDevice;
 
 use crate::compact::{parts_of, stem};
 use crate::{RunError, read_part};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::device::DeviceRecord;
@@ -26,7 +27,7 @@ const USER_SCOPE: u8 = 7;
 pub struct Cut {
     /// Monotonic times, ascending. What starts within one of them is asked for; calls also when they were open then.
     pub spans: Vec<Range<i64>>,
-    /// The system's id of a thread: only it, and those that ran the backward pass of its operators. All without one.
+    /// The system's id of a thread: only it, and those that ran the backward pass of its operators, and of theirs. All without one.
     pub thread: Option<u64>,
     /// Not asked for: operators, labels, steps.
     pub hides: Hidden,
@@ -37,7 +38,7 @@ pub struct Cut {
 pub enum ThreadShown {
     /// They are.
     Yes,
-    /// They are when it ran a backward node of an operator of the thread that is.
+    /// They are when it ran a backward node of an operator of a thread that is.
     IfBackward,
     /// They are not.
     No,
@@ -122,20 +123,34 @@ impl Cut {
         spans.map(|span| exact(span.start, begin(span.start))..exact(span.end, end(span.end))).collect()
     }
 
-    /// Whether the events of each thread are asked for, by ordinal. Of threads that may have run a backward pass, `capture`
-    /// has at least one node for the thread that is asked for, if there was one.
+    /// Whether the events of each thread are asked for, by ordinal. `capture` has of each thread that may have run a backward
+    /// pass at least one node for each thread for which it did.
     pub fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
-        let shown = self.threads_shown(&capture.threads);
-        let mut is_shown: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
-        let asked = self.framework_ids(&capture.threads);
+        let mut forwards = vec![Vec::new(); capture.threads.len()];
         for event in capture.events.iter().filter(|event| event.scope == BACKWARD_SCOPE) {
-            if shown[event.thread as usize] == ThreadShown::IfBackward
-                && event.forward_thread.is_some_and(|thread| asked.contains(&thread))
-            {
-                is_shown[event.thread as usize] = true;
-            }
+            note_forward(&mut forwards[event.thread as usize], event.forward_thread.unwrap_or(0));
         }
-        is_shown
+        self.reached_threads(&capture.threads, &forwards)
+    }
+
+    /// The same by the framework's ids of the threads for whose operators each thread ran backward nodes.
+    pub fn reached_threads(&self, threads: &[Thread], forwards: &[Vec<u64>]) -> Vec<bool> {
+        let shown = self.threads_shown(threads);
+        let mut is_reached: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
+        // A backward pass may run operators whose own runs elsewhere.
+        loop {
+            let reached = threads.iter().zip(&is_reached).filter(|(_, is_reached)| **is_reached);
+            let reached: HashSet<u64> = reached.map(|(thread, _)| thread.framework_thread).collect();
+            let is_new = |at: &usize| {
+                let ran_for = |id: &u64| *id != 0 && reached.contains(id);
+                !is_reached[*at] && shown[*at] == ThreadShown::IfBackward && forwards[*at].iter().any(ran_for)
+            };
+            let new: Vec<usize> = (0..threads.len()).filter(is_new).collect();
+            if new.is_empty() {
+                return is_reached;
+            }
+            new.into_iter().for_each(|at| is_reached[at] = true);
+        }
     }
 
     /// Whether each thread is asked for, as far as the threads themselves tell.
@@ -149,11 +164,13 @@ impl Cut {
         };
         threads.iter().map(shown).collect()
     }
+}
 
-    /// The framework's ids of the thread that is asked for.
-    pub fn framework_ids(&self, threads: &[Thread]) -> Vec<u64> {
-        let asked = threads.iter().filter(|thread| Some(thread.tid) == self.thread);
-        asked.map(|thread| thread.framework_thread).filter(|id| *id != 0).collect()
+/// Adds the framework's id of a thread to those whose operators' backward nodes were met; 0 stands for none.
+#[inline]
+pub fn note_forward(forwards: &mut Vec<u64>, thread: u64) {
+    if thread != 0 && !forwards.contains(&thread) {
+        forwards.push(thread);
     }
 }
 
@@ -305,6 +322,23 @@ pub(crate) mod tests {
         assert_eq!(capture.last_ns, 200);
         cut.hides.operators = true;
         assert_eq!(starts(&cut), []);
+    }
+
+    #[test]
+    fn a_backward_pass_of_what_ran_in_a_backward_pass_is_shown_too() {
+        let threads = ["main", "", "pt_autograd_0", "", "program's"].iter().enumerate().map(|(ordinal, name)| Thread {
+            ordinal: ordinal as u32,
+            tid: 100 + ordinal as u64,
+            framework_thread: 1 + ordinal as u64,
+            name: (*name).into(),
+            handle: 0,
+        });
+        let threads: Vec<Thread> = threads.collect();
+        // The last but one ran for the third, that for the first; the second for nobody that is known.
+        let forwards = [vec![], vec![7], vec![1], vec![3], vec![1]];
+        let cut = Cut { spans: vec![100..200], thread: Some(100), hides: Hidden::default() };
+        assert_eq!(cut.reached_threads(&threads, &forwards), [true, false, true, true, false]);
+        assert_eq!(Cut { thread: None, ..cut }.reached_threads(&threads, &forwards), [true; 5]);
     }
 
     #[test]

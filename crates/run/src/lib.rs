@@ -16,7 +16,7 @@ mod part;
 mod warmup;
 
 pub use compact::{Recovered, is_over, recover};
-pub use cut::{BACKWARD_SCOPE, Cut, ExactCut, Hidden, HiddenDevice, ThreadShown, read_capture};
+pub use cut::{BACKWARD_SCOPE, Cut, ExactCut, Hidden, HiddenDevice, ThreadShown, note_forward, read_capture};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open};
 pub use part::{read_part, write_part};

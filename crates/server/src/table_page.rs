@@ -137,9 +137,12 @@ impl Condition {
         }
     }
 
-    /// Whether it holds for a row of `column`. "No answer" fulfils no condition.
+    /// Whether it holds for a row of `column`. "No answer" is equal to no value only, and fulfils nothing else.
     fn on<'a>(&'a self, column: &'a Column) -> Result<Box<dyn Fn(usize) -> bool + 'a>, Failure> {
         let op = self.op;
+        if self.value.is_empty() && matches!(op, Op::Eq | Op::Ne) {
+            return Ok(Box::new(move |row| has_answer(&column.values, row) == (op == Op::Ne)));
+        }
         let wrong = |wanted: &str| {
             let value: String = self.value.chars().take(80).collect();
             Failure::asked_wrongly(format!("the column {} has {wanted}, and {value:?} is none", column.name))
@@ -194,6 +197,16 @@ impl Op {
             Self::Gt => order.is_gt(),
             Self::Ge => order.is_ge(),
         })
+    }
+}
+
+/// False for "no answer".
+fn has_answer(values: &Values, row: usize) -> bool {
+    match values {
+        Values::Int(values) => values[row].is_some(),
+        Values::Float(values) => values[row].is_some(),
+        Values::Bool(values) => values[row].is_some(),
+        Values::Text(values) => values[row].is_some(),
     }
 }
 

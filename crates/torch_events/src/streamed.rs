@@ -20,7 +20,7 @@ mod tree;
 
 use crate::{Grouping, NamedAverage, recorded};
 use device::Reported;
-use groups::{Groups, in_order};
+use groups::in_order;
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::StreamedCapture;
@@ -43,34 +43,38 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     }
     let threads: Vec<_> = capture.threads().cloned().collect();
     let listed = recorded::listed(capture.names());
-    let asked = Asked::new(cut, spans.clone(), &threads, grouping, &listed);
+    let asked = Asked::new(cut, spans.clone(), grouping, &listed);
     let mut reported = Reported::of(&capture, cut, &spans, &listed);
     let names = capture.names().len() + 1 + reported.texts.len();
     // What is open at the end may have ended elsewhere later: then it has no place in the tree.
     let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));
-    let mut shown = Vec::new();
+    let (mut heard, mut forwards) = (Vec::new(), vec![Vec::new(); threads.len()]);
     for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads)) {
-        let mut of_thread = None;
-        if is_shown != ThreadShown::No {
-            let is_sure = is_shown == ThreadShown::Yes;
-            // Whether it ever ran a backward pass for the thread that is asked for.
-            let times = if is_sure { times.clone() } else { Range { start: i64::MIN, end: i64::MAX } };
-            let mut averages = ThreadAverages::new(&asked, names, reported.on_thread(thread));
-            capture.listen(thread, &times, &mut averages).ok()?;
-            if is_sure || averages.has_backward() || averages.has_given_up() {
-                averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere)?;
-                of_thread = Some(averages.tree.groups);
+        let times = match is_shown {
+            ThreadShown::Yes => times.clone(),
+            // Whether it ever ran a backward pass for a thread that is asked for.
+            ThreadShown::IfBackward => Range { start: i64::MIN, end: i64::MAX },
+            ThreadShown::No => {
+                heard.push(None);
+                continue;
             }
+        };
+        let mut averages = ThreadAverages::new(&asked, names, reported.on_thread(thread));
+        capture.listen(thread, &times, &mut averages).ok()?;
+        if averages.has_given_up() {
+            return None;
         }
-        // What devices did and the calls of their runtime are shown of all threads.
-        if of_thread.is_none()
-            && let Some(launched) = reported.on_thread(thread)
-        {
-            let mut averages = ThreadAverages::new(&asked, names, Some(launched));
-            averages.finish(i64::MAX, false, false)?;
-            of_thread = Some(averages.tree.groups);
+        forwards[thread as usize] = averages.take_forwards();
+        heard.push(averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere));
+    }
+    let mut shown = Vec::new();
+    for ((thread, heard), is_shown) in (0..).zip(heard).zip(cut.reached_threads(&threads, &forwards)) {
+        if is_shown {
+            shown.push(heard?);
+        } else if let Some(launched) = reported.on_thread(thread) {
+            // What devices did and the calls of their runtime are shown of all threads.
+            shown.push(ThreadAverages::new(&asked, names, Some(launched)).finish(i64::MAX, false, false)?);
         }
-        shown.push(of_thread.map_or(Vec::new(), Groups::into_groups));
     }
     shown.push(reported.groups(cut.hides.device.annotations));
     Some(in_order(shown.into_iter(), &capture, &reported.texts, grouping))

@@ -32,16 +32,24 @@ pub enum IoAction {
     Read,
     /// Moves bytes to a file.
     Write,
-    /// Anything else: open, close, stat, seek, sync …
+    /// Opens or makes a file.
+    Open,
+    /// Anything else: close, stat, seek, sync …
     Metadata,
 }
 
 impl IoAction {
+    /// True for what reads or writes.
+    pub fn moves_bytes(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+
     /// The action's name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Open => "open",
             Self::Metadata => "metadata",
         }
     }

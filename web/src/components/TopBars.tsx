@@ -13,15 +13,17 @@ interface Props {
   /** The column that names a row. */
   readonly name: string;
   readonly query?: Query;
+  /** The part of the run, where it is not the one that was chosen for all pages. */
+  readonly part?: Query;
   readonly count?: number;
   /** True for what devices do; bars then have the colour of computing. */
   readonly isDevice: boolean;
 }
 
 /** The rows with the largest values of a column, as bars. */
-export function TopBars({ analysis, by, name, query = [], count = 10, isDevice }: Props) {
+export function TopBars({ analysis, by, name, query = [], part, count = 10, isDevice }: Props) {
   const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
-    ...selection.value,
+    ...(part ?? selection.value),
     ...query,
     ["sort", by],
     ["limit", count],
@@ -37,7 +39,7 @@ export function TopBars({ analysis, by, name, query = [], count = 10, isDevice }
   return (
     <figure>
       <figcaption>{label}</figcaption>
-      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} />
+      <BarList label={label} unit={column.unit} bars={shown} isDevice={isDevice} isPath={name === "file"} />
     </figure>
   );
 }

@@ -58,6 +58,46 @@ export const PAGES: readonly PageInfo[] = [
     load: () => import("./modules/Modules"),
   },
   {
+    id: "memory",
+    title: "Memory",
+    about: "Memory in use over time, who holds the peak, allocations and how long they live",
+    missing: ({ has }) =>
+      has.memory
+        ? null
+        : "No memory was recorded: `stepscope record --memory` records allocations and frees; torch.profiler with profile_memory=True.",
+    load: () => import("./memory/Memory"),
+  },
+  {
+    id: "io",
+    title: "I/O",
+    about: "Files, what is read and written, bandwidth over time, DataLoader workers, waiting for data",
+    missing: ({ has, steps }) =>
+      has.io || steps.length > 0
+        ? null
+        : "No calls on files were recorded, and no steps that could wait for data: DFTracer records files, and its traces open here.",
+    load: () => import("./io/Io"),
+  },
+  {
+    id: "distributed",
+    title: "Distributed",
+    about: "Steps rank beside rank, computation and communication, collectives, devices",
+    missing: ({ ranks, has }) =>
+      ranks.length > 1 || has.collectives
+        ? null
+        : "One process was recorded, and it communicated with no other: a job of several ranks is recorded by `stepscope record -- torchrun …`.",
+    load: () => import("./distributed/Distributed"),
+  },
+  {
+    id: "source",
+    title: "Source",
+    about: "Lines of the program that take the time, with their code; opens an editor",
+    missing: ({ has }) =>
+      has.stacks || has.python
+        ? null
+        : "No call stacks were recorded: `stepscope record --stacks` records them; torch.profiler with_stack=True.",
+    load: () => import("./source/Source"),
+  },
+  {
     id: "tables",
     title: "All tables",
     about: "Every analysis as a table",

@@ -3,6 +3,7 @@ import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { bodyOf } from "../api/client";
 import type { ErrorBody, RunSummary } from "../api/types";
 import { Empty, ErrorNotice, Loading } from "../components/Notice";
+import { Words } from "../components/Words";
 import { formatBytes } from "../format/units";
 import { findPage, type PageInfo } from "../pages/registry";
 import { hrefOf, place } from "../state/place";
@@ -27,7 +28,9 @@ export function PageFrame() {
     return (
       <>
         <h1>{page.title}</h1>
-        <Empty>{missing}</Empty>
+        <Empty>
+          <Words text={missing} />
+        </Empty>
       </>
     );
   }

@@ -22,8 +22,20 @@ export const timelineSearch = (name: string): string => hrefOf("timeline", { q: 
 export const sourceLine = (file: string, line: Num | null): string =>
   hrefOf("source", { file, line: line === null ? null : String(line) });
 
+const PAGES_OF: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    operators: ["operators"],
+    kernels: ["kernels"],
+    modules: ["modules"],
+    source: ["source_lines"],
+    distributed: ["collectives"],
+    memory: ["memory_summary", "memory_curve", "memory_peak", "memory_statistics", "memory_events"],
+    io: ["io_files", "io_curve"],
+  }).flatMap(([page, analyses]) => analyses.map((analysis) => [analysis, page] as const)),
+);
+
 /** The page that shows the rows of an analysis. */
 export function evidencePage(analysis: string): string {
-  const page = { operators: "operators", kernels: "kernels", modules: "modules" }[analysis];
+  const page = PAGES_OF.get(analysis);
   return page ? hrefOf(page) : hrefOf("tables", { analysis });
 }

@@ -1,4 +1,5 @@
-// What is looked at: a run of one process, one of two ranks, a trace of a GPU, and whatever else a person has.
+// What is looked at: a run of one process, a trace of a GPU, a run of two ranks, a trace of DFTracer, and whatever else a
+// person has.
 
 import { existsSync } from "node:fs";
 import { CHECKOUT } from "./stepscope";
@@ -9,13 +10,15 @@ const LARGE = `${TRACES}/kineto/h100_qwen_stacks_memory.json.gz`;
 
 /** A run that was recorded on a processor. */
 export const RUN = `${CHECKOUT}tests/fixtures/gpt-cpu`;
-/** A run of two processes that share a model. */
-export const RANKS = `${CHECKOUT}tests/fixtures/two-ranks`;
 /** A trace with a device: with stacks and memory, or else one of the repository, which has neither. */
 export const TRACE = existsSync(LARGE) ? LARGE : `${CHECKOUT}tests/fixtures/kineto/a100_alexnet_sync.json.gz`;
+/** A run of two ranks, with call stacks. */
+export const RANKS = `${CHECKOUT}tests/fixtures/ddp-cpu`;
+/** A trace of calls on files. */
+export const FILES = `${CHECKOUT}tests/fixtures/dftracer/wheel-2.2.0`;
 
 /** Inputs named by `STEPSCOPE_TEST_INPUTS`, separated by `:`. */
 const MORE = (process.env.STEPSCOPE_TEST_INPUTS ?? "").split(":").filter((input) => input !== "");
 
-export const INPUTS: readonly string[] = [RUN, TRACE, RANKS, ...MORE];
+export const INPUTS: readonly string[] = [RUN, TRACE, RANKS, FILES, ...MORE];
 for (const input of INPUTS) if (!existsSync(input)) throw new Error(`there is no ${input}`);

@@ -21,7 +21,15 @@ const TABLES = [
   ["kernels", "Launches", "launch_statistics", []],
   ["kernels?launches=name", "Launches", "launch_statistics", ["--group-by", "name"]],
   ["modules", "All modules", "modules", []],
+  ["memory", "Peaks", "memory_summary", []],
+  ["io", "Files", "io_files", []],
+  ["io", "Processes", "io_files", ["--group-by", "process"]],
+  ["io", "How long steps wait for data", "step_breakdown", []],
   ["overview", "How well devices are used", "gpu_utilization", []],
+  ["distributed", "Communication that is hidden", "overlap", []],
+  ["distributed", "Collectives", "collectives", []],
+  ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
+  ["source", "All lines", "source_lines", []],
   ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
   ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
   ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
@@ -31,7 +39,8 @@ const TABLES = [
 function unitOf(name: string, cell: Cell): Unit {
   if (typeof cell === "string") return "text";
   if (name.endsWith("_ns")) return "ns";
-  if (name.endsWith("bytes")) return "bytes";
+  if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
+  if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";
   if (name.endsWith("_ratio")) return "ratio";
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }

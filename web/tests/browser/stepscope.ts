@@ -18,9 +18,9 @@ export interface View {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts `stepscope view` on the inputs, with options among them, and waits for its address. */
-export function view(inputs: readonly string[]): Promise<View> {
-  const server = spawn(COMMAND, ["view", "--no-browser", ...inputs], { cwd: CHECKOUT });
+/** Starts `stepscope view` on the inputs, and waits for its address. */
+export function view(inputs: readonly string[], options: readonly string[] = []): Promise<View> {
+  const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
   const stop = () => {
     server.kill("SIGTERM");

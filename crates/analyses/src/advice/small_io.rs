@@ -4,7 +4,7 @@ use super::facts::{Facts, share};
 use super::{Advice, GainEstimate, Judged, Lacks, Place, Rule};
 use stepscope_base::units::{format_bytes, format_count, format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{IoAction, IoEvent};
+use stepscope_trace::IoEvent;
 
 const THRESHOLD: f64 = 0.05;
 /// Requests below this take about as long as this.
@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let is_sized = |event: &IoEvent| event.action != IoAction::Metadata && event.bytes.is_some();
+    let is_sized = |event: &IoEvent| event.action.moves_bytes() && event.bytes.is_some();
     if !facts.trace.io.iter().any(is_sized) {
         return Err(Lacks("no reads or writes with their sizes"));
     }
@@ -33,7 +33,7 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let trace = facts.trace;
     let windows = facts.steps_of(rank);
     let is_small = |event: &&IoEvent| {
-        let bytes = event.bytes.filter(|_| event.action != IoAction::Metadata);
+        let bytes = event.bytes.filter(|_| event.action.moves_bytes());
         bytes.is_some_and(|bytes| bytes < SMALL_BYTES)
     };
     let is_own = |event: &&IoEvent| trace.rank_of_track(trace.slices.track[event.slice.index()]) == rank;

@@ -112,12 +112,12 @@ impl StreamedCut {
         let has_calls = !cut.hides.calls;
         // Calls that were open when a span began are around what is in it.
         let times = Range { start: if has_calls { i64::MIN } else { times.start }, ..times };
-        let mut frame = Frame::new(&exact, &kept, cut.framework_ids(&kept.threads));
+        let mut frame = Frame::new(&exact, &kept);
         let mut surveys = Vec::new();
         for (thread, shown) in (0..).zip(cut.threads_shown(&kept.threads)) {
             let times = match shown {
                 ThreadShown::Yes => times.clone(),
-                // Whether it ever ran a backward pass for the thread that is asked for.
+                // Whether it ever ran a backward pass for a thread that is asked for.
                 ThreadShown::IfBackward => Range { start: i64::MIN, end: i64::MAX },
                 ThreadShown::No => continue,
             };

@@ -1,7 +1,7 @@
 //! What an event is, by its category and name; asked once a name.
 
 use super::text;
-use crate::name_tables::{is_process_call, is_read_call, is_write_call};
+use crate::name_tables::{is_open_call, is_process_call, is_read_call, is_write_call};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{FindingCode, IoAction, IoLayer, SliceKind, TraceBuilder};
@@ -111,6 +111,7 @@ impl Call {
         let action = match () {
             () if is_read_call(text) => IoAction::Read,
             () if is_write_call(text) => IoAction::Write,
+            () if is_open_call(text) => IoAction::Open,
             () => IoAction::Metadata,
         };
         Self { kind: SliceKind::Io, io: Some((layer, action)), ..plain }
@@ -145,6 +146,9 @@ mod tests {
     fn calls_that_use_files_are_told_by_their_name() {
         let io = |category, text| call(category, text).1;
         assert_eq!(io("POSIX", "pread64"), Some((IoLayer::Posix, IoAction::Read)));
+        assert_eq!(io("POSIX", "openat64"), Some((IoLayer::Posix, IoAction::Open)));
+        assert_eq!(io("STDIO", "fopen64"), Some((IoLayer::Stdio, IoAction::Open)));
+        assert_eq!(io("POSIX", "opendir"), Some((IoLayer::Posix, IoAction::Metadata)));
         assert_eq!(io("POSIX", "__xstat64"), Some((IoLayer::Posix, IoAction::Metadata)));
         assert_eq!(io("POSIX", "readlink"), Some((IoLayer::Posix, IoAction::Metadata)));
         assert_eq!(io("STDIO", "fwrite"), Some((IoLayer::Stdio, IoAction::Write)));

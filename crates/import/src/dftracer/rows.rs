@@ -154,7 +154,7 @@ impl Rows {
     }
 
     fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, args: &Args<'_>, place: Place) {
-        let moves_bytes = action != IoAction::Metadata;
+        let moves_bytes = action.moves_bytes();
         let bytes = if moves_bytes { bytes_moved(layer, args) } else { None };
         let offset = Some(args.offset).filter(|_| moves_bytes).and_then(integer).filter(|offset| *offset >= 0);
         let event = IoEvent { slice, layer, action, file: StringTable::EMPTY, bytes, offset };

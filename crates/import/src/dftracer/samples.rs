@@ -46,7 +46,7 @@ impl Samples {
         (process, time_ns, unit_ns): (ProcessId, i64, i64),
         builder: &mut TraceBuilder,
     ) {
-        let moves_bytes = matches!(action, Some(IoAction::Read | IoAction::Write));
+        let moves_bytes = action.is_some_and(IoAction::moves_bytes);
         let number = |keys: [&str; 2]| first_number(&row.args, keys);
         let sums = [
             ("calls", number(["dft_cnt", ""])),

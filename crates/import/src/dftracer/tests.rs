@@ -61,7 +61,7 @@ fn strings_for_numbers_and_the_sum_of_thread_and_process() {
 "#,
     );
     assert_eq!(slices(&trace), ["io open 0+3000 @1000/1000", "io pread64 4000+2000 @1000/1007"]);
-    assert_eq!(calls(&trace), ["posix metadata -@- /data/a", "posix read 70@40 /data/a"]);
+    assert_eq!(calls(&trace), ["posix open -@- /data/a", "posix read 70@40 /data/a"]);
     assert_eq!(trace.processes[0].host.as_deref(), Some("corona237"));
     assert_eq!(trace.start_unix_ns, Some(50_000));
     assert_eq!(findings(&trace), ["UnclosedList x1"]);
@@ -102,7 +102,7 @@ fn hashes_of_16_bits_collide() {
 {"id":7,"name":"PR","cat":"dftracer","pid":8,"tid":8,"ph":"M","args":{"name":"rank","value":"3"}}
 ]"#,
     );
-    assert_eq!(calls(&trace), ["stdio read 3072@- /a", "stdio metadata -@- /b", "stdio metadata -@- "]);
+    assert_eq!(calls(&trace), ["stdio read 3072@- /a", "stdio open -@- /b", "stdio open -@- "]);
     assert_eq!(findings(&trace), ["AmbiguousFile x1", "UnnamedFile x1"]);
     let ranks: Vec<_> = trace.processes.iter().map(|p| (p.pid, p.rank, p.host.as_deref())).collect();
     assert_eq!(ranks, [(Some(7), 0, Some("corona173")), (Some(8), 3, None)]);

@@ -148,7 +148,8 @@ fn stocked_segment(session: &mut Session, is_new_thread: bool) -> Option<Segment
     session.ready.pop()
 }
 
-/// The name given by `name_thread`, else the system's.
+/// The name given by `name_thread`, else the system's; empty when that is not the thread's own: a thread begins with the
+/// name of the one that started it, in most programs the process'.
 fn thread_name() -> Vec<u8> {
     let given = OWNER.try_with(|owner| owner.try_borrow().ok().and_then(|owner| owner.name.clone())).ok().flatten();
     if let Some(name) = given {
@@ -158,5 +159,11 @@ fn thread_name() -> Vec<u8> {
     // SAFETY: the call writes at most 16 bytes, zero-terminated.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    // SAFETY: plain system calls.
+    let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+    let of_process = std::fs::read("/proc/self/comm").unwrap_or_default();
+    if !is_first && of_process.strip_suffix(b"\n") == Some(&name[..len]) {
+        return Vec::new();
+    }
     name[..len].to_vec()
 }

@@ -58,10 +58,13 @@ fn facts(id: usize, opened: &Opened) -> Value {
     })
 }
 
-/// Of each rank the first process, which is the one that the others serve.
+/// Of each rank the first process, which is the one that the others serve; a launcher, which takes part in no job, has the
+/// rank of one that does.
 fn ranks(trace: &Trace) -> Vec<Value> {
     let mut first: BTreeMap<u32, &Process> = BTreeMap::new();
-    for process in &trace.processes {
+    let (of_job, others): (Vec<&Process>, Vec<&Process>) =
+        trace.processes.iter().partition(|process| process.world_size.is_some());
+    for process in of_job.into_iter().chain(others) {
         first.entry(process.rank).or_insert(process);
     }
     let rank = |process: &&Process| json!({ "rank": process.rank, "host": process.host, "pid": process.pid, "name": process.name });

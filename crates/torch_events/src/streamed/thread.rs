@@ -1,37 +1,29 @@
 //! What one thread's ranges add up to, while they are replayed.
 
 use super::device::LaunchedOn;
-use super::groups::{Groups, Source};
+use super::groups::{Group, Groups, Source};
 use super::launched::Launched;
 use super::tree::{OPEN, Row, Tree};
 use crate::events::USER_SCOPE;
 use crate::{Grouping, NO_ROW};
 use std::ops::Range;
+use stepscope_capture::Listener;
 use stepscope_capture::short::Begin;
-use stepscope_capture::{Listener, Thread};
-use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden};
+use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden, note_forward};
 
 /// What is asked of every thread.
 pub(super) struct Asked {
     spans: Vec<Range<i64>>,
     hides: Hidden,
-    /// The framework's ids of the thread that is asked for.
-    threads: Vec<u64>,
     /// The name that each name is listed by, [`NO_ROW`] for none.
     listed: Vec<u32>,
     grouping: Grouping,
 }
 
 impl Asked {
-    pub(super) fn new(
-        cut: &Cut,
-        spans: Vec<Range<i64>>,
-        threads: &[Thread],
-        grouping: Grouping,
-        listed: &[Option<u32>],
-    ) -> Self {
+    pub(super) fn new(cut: &Cut, spans: Vec<Range<i64>>, grouping: Grouping, listed: &[Option<u32>]) -> Self {
         let listed = listed.iter().map(|name| name.unwrap_or(NO_ROW)).collect();
-        Self { spans, hides: cut.hides, threads: cut.framework_ids(threads), listed, grouping }
+        Self { spans, hides: cut.hides, listed, grouping }
     }
 
     #[inline]
@@ -61,14 +53,15 @@ enum Open {
 /// The listener that adds up.
 pub(super) struct ThreadAverages<'a> {
     asked: &'a Asked,
-    pub(super) tree: Tree,
+    tree: Tree,
     /// Where the thread called a device's runtime.
     launched: Option<Launched<'a>>,
     open: Vec<Open>,
     /// The moment of the record before.
     last_ns: i64,
     begun: u32,
-    has_backward: bool,
+    /// For whose operators the thread ran backward nodes: the framework's ids of threads.
+    forwards: Vec<u64>,
     has_given_up: bool,
 }
 
@@ -82,14 +75,14 @@ impl<'a> ThreadAverages<'a> {
             open: Vec::new(),
             last_ns: i64::MIN,
             begun: 0,
-            has_backward: false,
+            forwards: Vec::new(),
             has_given_up: false,
         }
     }
 
-    /// True when it ran a backward node of the thread that is asked for.
-    pub(super) fn has_backward(&self) -> bool {
-        self.has_backward
+    /// For whose operators it ran backward nodes: the framework's ids of threads.
+    pub(super) fn take_forwards(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.forwards)
     }
 
     /// True when a list of events is needed to tell, also whether it ran such a node.
@@ -97,14 +90,14 @@ impl<'a> ThreadAverages<'a> {
         self.has_given_up || self.tree.is_unclear
     }
 
-    /// Ends what is open where the last span ends, if the process lived until then. `None` when what was heard cannot be
-    /// understood.
+    /// What it adds up to. Ends what is open where the last span ends, if the process lived until then. `None` when what was
+    /// heard cannot be understood.
     pub(super) fn finish(
-        &mut self,
+        mut self,
         lived_until_ns: i64,
         has_other_threads: bool,
         may_end_elsewhere: bool,
-    ) -> Option<()> {
+    ) -> Option<Vec<Group>> {
         let end_ns = self.asked.end_ns();
         while let Some(open) = self.open.pop() {
             // Another thread may have ended the step.
@@ -117,7 +110,7 @@ impl<'a> ThreadAverages<'a> {
         if let Some(launched) = &mut self.launched {
             launched.finish(end_ns, &mut self.tree);
         }
-        (!self.has_given_up()).then_some(())
+        (!self.has_given_up()).then(|| self.tree.groups.into_groups())
     }
 
     /// Times that do not go on tell nothing about what lies in what.
@@ -159,8 +152,9 @@ impl Listener for ThreadAverages<'_> {
     #[inline]
     fn begin(&mut self, at_ns: i64, begin: &Begin) {
         self.goes_on(at_ns);
-        let is_backward = begin.scope == BACKWARD_SCOPE && begin.forward_thread != 0;
-        self.has_backward |= is_backward && self.asked.threads.contains(&begin.forward_thread);
+        if begin.scope == BACKWARD_SCOPE {
+            note_forward(&mut self.forwards, begin.forward_thread);
+        }
         let hides = if begin.scope == USER_SCOPE { self.asked.hides.labels } else { self.asked.hides.operators };
         let name = self.asked.listed[begin.name as usize];
         if hides || name == NO_ROW || !self.asked.contains(at_ns) {

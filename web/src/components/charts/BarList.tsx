@@ -13,17 +13,19 @@ interface Props {
   readonly unit: Unit;
   readonly bars: readonly Bar[];
   readonly isDevice: boolean;
+  /** True where names are paths, whose ends tell them apart. */
+  readonly isPath?: boolean;
 }
 
 /** Named values as horizontal bars, the longest as wide as there is room. */
-export function BarList({ label, unit, bars, isDevice }: Props) {
+export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) {
   const most = Math.max(0, ...bars.map((bar) => Number(bar.value ?? 0)));
   return (
     <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
       {bars.map((bar, at) => (
         <li key={`${at} ${bar.name}`}>
-          <span class="bar-name" title={bar.name}>
-            {bar.href ? <a href={bar.href}>{bar.name}</a> : bar.name}
+          <span class={isPath ? "bar-name path" : "bar-name"} title={bar.name}>
+            <bdi>{bar.href ? <a href={bar.href}>{bar.name}</a> : bar.name}</bdi>
           </span>
           <span class="bar-track" aria-hidden="true">
             <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />

@@ -23,6 +23,18 @@ export function savePng(svg: SVGSVGElement, name: string): void {
   image.src = source;
 }
 
+/** Saves what is drawn on a canvas as a PNG file, on the page's ground. */
+export function saveCanvas(drawn: HTMLCanvasElement, name: string): void {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [drawn.width, drawn.height];
+  const context = canvas.getContext("2d");
+  if (!context) return;
+  context.fillStyle = getComputedStyle(document.body).backgroundColor;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(drawn, 0, 0);
+  canvas.toBlob((blob) => blob && save(blob, `${name}.png`));
+}
+
 function standalone(svg: SVGSVGElement): string {
   const { width, height } = svg.getBoundingClientRect();
   const copy = copyWithStyle(svg) as SVGSVGElement;

@@ -102,10 +102,10 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
                 {columns.map((column) => (
                   <td
                     key={column.name}
-                    class={column.is_right_aligned ? "number" : undefined}
+                    class={column.is_right_aligned ? "number" : column.name === "file" ? "path" : undefined}
                     title={row && exactCell(column.unit, row[column.name])}
                   >
-                    {row ? formatCell(column.unit, row[column.name]) : "…"}
+                    <bdi>{row ? formatCell(column.unit, row[column.name]) : "…"}</bdi>
                   </td>
                 ))}
               </tr>

@@ -33,6 +33,8 @@ export interface TableProps {
   readonly prefix?: string;
   /** Where a row leads. */
   readonly linksOf?: (row: Row) => RowLink[];
+  /** The part of the run, where it is not the one that was chosen for all pages. */
+  readonly part?: Query;
   /** Conditions of the page, beside those of the person. */
   readonly where?: readonly string[];
   /** Rows that are seen at once, at most. */
@@ -45,7 +47,7 @@ export function Table(props: TableProps) {
   const version = detail.value?.version ?? 0;
   const choices = choicesAt(place.value, prefix);
   const asked: Query = [
-    ...selection.value,
+    ...(props.part ?? selection.value),
     ...query,
     ...where.map((condition) => ["where", condition] as const),
     ...queryOf(choices, order),

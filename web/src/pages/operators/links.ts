@@ -2,17 +2,21 @@ import type { Row } from "../../api/types";
 import type { RowLink } from "../../components/table/links";
 import { sourceLine, timelineSearch } from "../../state/links";
 import { findPage } from "../registry";
-import { firstPlace } from "./stack";
+import { placesOf } from "./stack";
 
-/** From an operator to its calls on the timeline, and to the line that called it. */
+/** Frames of a stack that are linked to, the innermost first. */
+const FRAMES = 12;
+
+/** From an operator to its calls on the timeline, and to the lines of its stack. */
 export function operatorLinks(row: Row): RowLink[] {
   const links: RowLink[] = [];
   if (typeof row.name === "string" && findPage("timeline")) {
     links.push({ label: "Its calls on the timeline", href: timelineSearch(row.name) });
   }
-  const place = typeof row.stack === "string" ? firstPlace(row.stack) : null;
-  if (place && findPage("source")) {
-    links.push({ label: `${place.file}:${place.line}`, href: sourceLine(place.file, place.line) });
+  if (typeof row.stack === "string" && findPage("source")) {
+    for (const { file, line } of placesOf(row.stack).slice(0, FRAMES)) {
+      links.push({ label: `${file}:${line}`, href: sourceLine(file, line) });
+    }
   }
   return links;
 }

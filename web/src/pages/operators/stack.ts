@@ -4,11 +4,13 @@ export interface SourcePlace {
   readonly line: number;
 }
 
-/** Where the innermost frame with a file is; a stack is `file(line): function` joined by `;`, the innermost first. */
-export function firstPlace(stack: string): SourcePlace | null {
-  for (const frame of stack.split(";")) {
-    const [, file, line] = /^(.+)\((\d{1,9})\): /.exec(frame) ?? [];
-    if (file && line && !/^<.*>$/.test(file)) return { file, line: Number(line) };
-  }
-  return null;
+/** Where the frames with a file are; a stack is `file(line): function` joined by `;`, the innermost first. */
+export function placesOf(stack: string): SourcePlace[] {
+  const places = stack.split(";").flatMap((frame) => {
+    const [, file, line] = /^(.+?)\((\d{1,9})\): /.exec(frame) ?? [];
+    return file && line && !/^<.*>$/.test(file) ? [{ file, line: Number(line) }] : [];
+  });
+  const isFirst = (place: SourcePlace, at: number) =>
+    places.findIndex((other) => other.file === place.file && other.line === place.line) === at;
+  return places.filter(isFirst);
 }

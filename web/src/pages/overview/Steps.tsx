@@ -5,6 +5,7 @@ import { BreakdownTable } from "../../components/charts/BreakdownTable";
 import { Figure } from "../../components/charts/Figure";
 import { StackedColumns } from "../../components/charts/StackedColumns";
 import { Swatch } from "../../components/charts/Swatch";
+import { type Axis, columnsOf, STEP_PARTS } from "../../components/charts/steps";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
@@ -12,7 +13,6 @@ import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { choose, chosen, hrefWith, runId } from "../../state/place";
 import { detail } from "../../state/runs";
-import { type Axis, columnsOf, STEP_PARTS } from "./columns";
 
 /** Columns that are shown at once; more are on the next page. */
 const SHOWN = 120;

@@ -1,5 +1,6 @@
 import { Choices } from "../../components/Choices";
 import { ErrorNotice } from "../../components/Notice";
+import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { choose, chosen } from "../../state/place";
 import { analyses } from "../../state/runs";
@@ -57,6 +58,7 @@ export default function Tables() {
           ["compat", compat],
         ]}
         height={22}
+        linksOf={name === "source_lines" ? codeLinks : undefined}
       />
     </>
   );

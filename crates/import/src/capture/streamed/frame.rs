@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
-use stepscope_run::{BACKWARD_SCOPE, ExactCut};
+use stepscope_run::{BACKWARD_SCOPE, ExactCut, note_forward};
 use stepscope_trace::SliceKind;
 
 /// The listener that picks them.
@@ -14,13 +14,12 @@ pub(super) struct Frame<'a> {
     exact: &'a ExactCut,
     /// By name: labels of steps, of waits for data, of optimizers.
     is_of_steps: Vec<bool>,
-    /// The framework's ids of the thread that is asked for.
-    asked: Vec<u64>,
     thread: u32,
     /// The first event of the thread in each span.
     first: Vec<Option<Event>>,
     first_op: Option<Event>,
-    has_backward: bool,
+    /// For whose operators the thread ran backward nodes.
+    forwards: Vec<u64>,
     events: Vec<Event>,
     steps: Vec<StepRange>,
     marks: Vec<Mark>,
@@ -32,16 +31,15 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(exact: &'a ExactCut, capture: &Capture, asked: Vec<u64>) -> Self {
+    pub(super) fn new(exact: &'a ExactCut, capture: &Capture) -> Self {
         let is_of_steps = |name: &String| kind_of_label(name) != SliceKind::Annotation;
         Self {
             exact,
             is_of_steps: capture.names.iter().map(is_of_steps).collect(),
-            asked,
             thread: 0,
             first: Vec::new(),
             first_op: None,
-            has_backward: false,
+            forwards: Vec::new(),
             events: Vec::new(),
             steps: Vec::new(),
             marks: Vec::new(),
@@ -60,7 +58,8 @@ impl<'a> Frame<'a> {
     pub(super) fn begin_thread(&mut self, thread: u32) {
         self.events.extend(self.first.drain(..).flatten());
         self.events.extend(self.first_op.take());
-        (self.thread, self.has_backward) = (thread, false);
+        self.thread = thread;
+        self.forwards.clear();
     }
 
     /// Puts what was picked where a capture has it.
@@ -91,10 +90,10 @@ fn keep_first(first: &mut Option<Event>, event: &Event) {
 impl Ranges for Frame<'_> {
     #[inline]
     fn range(&mut self, event: &Event) {
-        if event.scope == BACKWARD_SCOPE && !self.has_backward {
-            let is_asked = event.forward_thread.is_some_and(|thread| self.asked.contains(&thread));
-            if is_asked {
-                self.has_backward = true;
+        if event.scope == BACKWARD_SCOPE {
+            let known = self.forwards.len();
+            note_forward(&mut self.forwards, event.forward_thread.unwrap_or(0));
+            if self.forwards.len() > known {
                 self.events.push(*event);
             }
         }

@@ -1,7 +1,7 @@
 // Rows of `step_breakdown` as the columns of a chart.
 
 import type { Cell, Num, Row } from "../../api/types";
-import type { Column } from "../../components/charts/StackedColumns";
+import type { Column } from "./StackedColumns";
 
 /** The parts of a step, in the order in which they are stacked. */
 export const STEP_PARTS = [

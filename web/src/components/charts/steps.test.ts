@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { columnsOf, STEP_PARTS } from "./columns";
+import { columnsOf, STEP_PARTS } from "./steps";
 
 const row = (rank: number, step: number | null, total_ns: number) => ({
   rank,

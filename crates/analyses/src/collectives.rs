@@ -1,0 +1,319 @@
+//! # Definition
+//! For each rank, collective, group, element type and size: how often it was called, what it carried, and what it took
+//! on the host and on devices. It is what one rank knows: time of a kernel includes waiting for other ranks.
+//!
+//! - A *call* is an operator that says that it is a collective, with what lies in it; the host's time is that of the
+//!   operators. It ends when the work is enqueued, unless the operator waits.
+//! - A *kernel* of communication belongs to the call that it was launched in, else to what it says itself. The device's
+//!   time is the sum of the kernels' durations, of kernels that run at the same time both; the exposed part is the sum of
+//!   those parts of each in which no computing kernel runs on its device.
+//! - A *work* is a range in which a thread of the backend carries a collective out on the host, as Gloo's do.
+//!
+//! The size is what nccl-tests call so: bytes that go in or that come out, whatever is more. The algorithm bandwidth is
+//! the size over the time of the call's kernels, or where there is none, of its work. Waiting for other ranks is in that
+//! time: a low bandwidth need not be the fault of the links.
+//!
+//! # Units
+//! Elements and size are of one call, input and output bytes of all calls of the row. Counts of calls, works and kernels.
+//! Nanoseconds. Bytes in a second, rounded.
+//!
+//! # Source
+//! What operators, ranges and kernels say of the collectives that they are: `record_param_comms` and the kernels of NCCL
+//! in traces of `torch.profiler`; the operators of `c10d` and the ranges of Gloo in runs of our own, which are one call
+//! where they have the same process, group and number. Kernels of communication as in `overlap`.
+//!
+//! # Edge cases
+//! Kernels of communication of which nothing is said make a row without a name, so that the device's time of a device's
+//! rows is the time of all its communication kernels. A call whose work has no number, as where several are under way at
+//! once, has a row of its own, without a size. What is not known is absent: calls where none was recorded on the host,
+//! kernels where none is linked. Where only kernels or works are known, each counts as a call's bytes. Elements of an
+//! unknown type have no bytes. What took no time has no part in the bandwidth. For one step, calls that begin in it and
+//! kernels launched in it.
+
+mod calls;
+
+use crate::device_busy::DeviceBusy;
+use crate::windows::{TrackWindows, Windows};
+use crate::{Asked, Outcome, Selection, Table, Unit};
+use calls::{Call, Calls};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use stepscope_base::{Span, StringId, StringTable};
+use stepscope_trace::{Collective, DeviceEventClass, Findings, SliceId, Trace};
+
+/// All collectives of one kind, size and group, on one rank.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Collectives {
+    /// The rank that takes part.
+    pub rank: u32,
+    /// `allreduce`, `_allgather_base` … as the source calls it; `None` for kernels that nobody says anything of.
+    pub name: Option<String>,
+    /// The group's name.
+    pub group: Option<String>,
+    /// What the group is for.
+    pub group_description: Option<String>,
+    /// Ranks in the group.
+    pub group_size: Option<i64>,
+    /// Element type.
+    pub dtype: Option<String>,
+    /// Elements that go into a call.
+    pub input_elements: Option<i64>,
+    /// Elements that come out of a call.
+    pub output_elements: Option<i64>,
+    /// Bytes in or out of a call, whatever is more.
+    pub size_bytes: Option<i64>,
+    /// Operators that ask for it.
+    pub calls: Option<i64>,
+    /// Ranges of the backend's threads that carry it out.
+    pub works: Option<i64>,
+    /// Kernels that carry it out.
+    pub kernels: Option<i64>,
+    /// Bytes that went in, of all calls.
+    pub input_bytes: Option<i64>,
+    /// Bytes that came out.
+    pub output_bytes: Option<i64>,
+    /// Time of the operators.
+    pub host_ns: Option<i64>,
+    /// Time of the works.
+    pub work_ns: Option<i64>,
+    /// Time of the kernels.
+    pub device_ns: Option<i64>,
+    /// The part of it in which nothing computes on the device.
+    pub exposed_ns: Option<i64>,
+    /// Size over the time of kernels, else of works.
+    pub algorithm_bandwidth_bytes_per_s: Option<i64>,
+}
+
+/// Every kind of collective asked for, ordered by rank, then the longest on devices, in works and on the host first.
+pub fn collectives(trace: &Trace, selection: &Selection) -> Vec<Collectives> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<Collectives> {
+    let (trace, busy) = (asked.trace, asked.device_busy());
+    let calls = Calls::of(trace);
+    let mut sums = Sums { trace, of_key: FxHashMap::default(), rows: Vec::new() };
+    let windows = Windows::of(trace, asked.selection);
+    for call in &calls.calls {
+        let track = &trace.tracks[trace.slices.track[call.slice.index()].index()];
+        let is_asked = |windows: TrackWindows<'_>| windows.contains(trace.slices.start_ns[call.slice.index()]);
+        if windows.track(trace, track).is_some_and(is_asked) {
+            sums.add_call(call);
+        }
+    }
+    let mut kernels_ns = vec![0_i64; calls.calls.len()];
+    for event in asked.selection.device_events(trace) {
+        if event.class != DeviceEventClass::Communication {
+            continue;
+        }
+        let call = event.op.and_then(|op| calls.around(trace, op));
+        let said = call.map(|at| &calls.calls[at].said).or_else(|| calls.of_kernel(event.slice));
+        let row = sums.row(trace.devices[event.device.index()].rank, said);
+        let span = trace.slices.span(event.slice);
+        sums.rows[row].1.add_kernel(span, &busy[event.device.index()]);
+        match call {
+            Some(at) => kernels_ns[at] = kernels_ns[at].saturating_add(span.duration_ns()),
+            None => sums.rows[row].1.kernels_timed.add(span.duration_ns()),
+        }
+    }
+    for (call, ns) in calls.calls.iter().zip(kernels_ns).filter(|(_, ns)| *ns > 0) {
+        let row = sums.row_of_call(call);
+        sums.rows[row].1.kernels_timed.add(ns);
+    }
+    sums.finish()
+}
+
+/// What the rows are told apart by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    rank: u32,
+    name: StringId,
+    group: StringId,
+    group_description: StringId,
+    group_size: Option<i64>,
+    dtype: StringId,
+    input_elements: Option<i64>,
+    output_elements: Option<i64>,
+}
+
+#[derive(Default)]
+struct Sum {
+    /// Calls, and works that nobody is known to have asked for.
+    messages: i64,
+    calls: i64,
+    works: i64,
+    kernels: i64,
+    host_ns: i64,
+    work_ns: i64,
+    device_ns: i64,
+    exposed_ns: i64,
+    kernels_timed: Timed,
+    works_timed: Timed,
+}
+
+/// Calls that took time, and that time.
+#[derive(Default)]
+struct Timed {
+    calls: i64,
+    ns: i64,
+}
+
+impl Timed {
+    fn add(&mut self, ns: i64) {
+        if ns > 0 {
+            (self.calls, self.ns) = (self.calls + 1, self.ns.saturating_add(ns));
+        }
+    }
+}
+
+struct Sums<'a> {
+    trace: &'a Trace,
+    of_key: FxHashMap<Key, usize>,
+    rows: Vec<(Key, Sum)>,
+}
+
+impl Sums<'_> {
+    fn row(&mut self, rank: u32, said: Option<&Collective>) -> usize {
+        let empty = StringTable::EMPTY;
+        let text = |of: fn(&Collective) -> StringId| said.map_or(empty, of);
+        let key = Key {
+            rank,
+            name: text(|said| said.name),
+            group: text(|said| said.group),
+            group_description: text(|said| said.group_description),
+            group_size: said.and_then(|said| said.group_size),
+            dtype: text(|said| said.dtype),
+            input_elements: said.and_then(|said| said.input_elements),
+            output_elements: said.and_then(|said| said.output_elements),
+        };
+        let rows = &mut self.rows;
+        *self.of_key.entry(key).or_insert_with(|| {
+            rows.push((key, Sum::default()));
+            rows.len() - 1
+        })
+    }
+
+    fn row_of_call(&mut self, call: &Call) -> usize {
+        let rank = self.trace.rank_of_track(self.trace.slices.track[call.slice.index()]);
+        self.row(rank, Some(&call.said))
+    }
+
+    fn add_call(&mut self, call: &Call) {
+        let row = self.row_of_call(call);
+        let sum = &mut self.rows[row].1;
+        let dur_ns = |slice: SliceId| self.trace.slices.dur_ns[slice.index()];
+        sum.messages += 1;
+        if call.is_asked() {
+            sum.calls += 1;
+            sum.host_ns = sum.host_ns.saturating_add(dur_ns(call.slice));
+        }
+        if let Some(work) = call.work {
+            sum.works += 1;
+            sum.work_ns = sum.work_ns.saturating_add(dur_ns(work));
+            sum.works_timed.add(dur_ns(work));
+        }
+    }
+
+    fn finish(self) -> Vec<Collectives> {
+        let mut rows: Vec<Collectives> = self.rows.iter().map(|(key, sum)| row(self.trace, key, sum)).collect();
+        rows.sort_by(|a, b| {
+            let place = |row: &Collectives| (row.rank, Reverse((row.device_ns, row.work_ns, row.host_ns)));
+            let text = |row: &Collectives| (row.name.clone(), row.group.clone(), row.dtype.clone(), row.input_elements);
+            place(a).cmp(&place(b)).then_with(|| text(a).cmp(&text(b)))
+        });
+        rows
+    }
+}
+
+impl Sum {
+    fn add_kernel(&mut self, span: Span, busy: &DeviceBusy) {
+        let hidden_ns = busy.compute.clip(span).total_ns();
+        self.kernels += 1;
+        self.device_ns = self.device_ns.saturating_add(span.duration_ns());
+        self.exposed_ns = self.exposed_ns.saturating_add(span.duration_ns() - hidden_ns);
+    }
+}
+
+fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
+    let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
+    let each = element_bytes(trace.strings.get(key.dtype));
+    let bytes = |elements: Option<i64>| elements.filter(|count| *count >= 0)?.checked_mul(each?);
+    let (input, output) = (bytes(key.input_elements), bytes(key.output_elements));
+    let size_bytes = input.max(output);
+    let some = |count: i64, value: i64| (count > 0).then_some(value);
+    let messages = if sum.messages > 0 { sum.messages } else { sum.kernels };
+    Collectives {
+        rank: key.rank,
+        name: text(key.name),
+        group: text(key.group),
+        group_description: text(key.group_description),
+        group_size: key.group_size,
+        dtype: text(key.dtype),
+        input_elements: key.input_elements,
+        output_elements: key.output_elements,
+        size_bytes,
+        calls: some(sum.calls, sum.calls),
+        works: some(sum.works, sum.works),
+        kernels: some(sum.kernels, sum.kernels),
+        input_bytes: input.map(|bytes| bytes.saturating_mul(messages)),
+        output_bytes: output.map(|bytes| bytes.saturating_mul(messages)),
+        host_ns: some(sum.calls, sum.host_ns),
+        work_ns: some(sum.works, sum.work_ns),
+        device_ns: some(sum.kernels, sum.device_ns),
+        exposed_ns: some(sum.kernels, sum.exposed_ns),
+        algorithm_bandwidth_bytes_per_s: size_bytes.and_then(|size| bandwidth(size, sum)),
+    }
+}
+
+/// Bytes in a second, rounded: in kernels where there are any, else in works.
+fn bandwidth(size_bytes: i64, sum: &Sum) -> Option<i64> {
+    let timed = [&sum.kernels_timed, &sum.works_timed].into_iter().find(|timed| timed.calls > 0)?;
+    if size_bytes == 0 {
+        return None;
+    }
+    let bytes = i128::from(size_bytes) * i128::from(timed.calls);
+    let ns = i128::from(timed.ns);
+    i64::try_from(bytes.saturating_mul(1_000_000_000).saturating_add(ns / 2) / ns).ok()
+}
+
+/// Bytes of an element of a type as PyTorch's collectives name it.
+fn element_bytes(dtype: &str) -> Option<i64> {
+    Some(match dtype {
+        "Byte" | "Char" | "Bool" | "QInt8" | "QUInt8" | "Bits8" => 1,
+        "Short" | "Half" | "BFloat16" | "UInt16" | "Bits16" => 2,
+        "Int" | "Float" | "UInt32" | "QInt32" | "ComplexHalf" => 4,
+        "Long" | "Double" | "UInt64" | "ComplexFloat" => 8,
+        "ComplexDouble" => 16,
+        name if name.starts_with("Float8_") => 1,
+        _ => return None,
+    })
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
+    let bytes_per_s = rows.iter().map(|row| row.algorithm_bandwidth_bytes_per_s);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .text("name", rows.iter().map(|row| row.name.as_deref()))
+        .text("group", rows.iter().map(|row| row.group.as_deref()))
+        .count("group_size", rows.iter().map(|row| row.group_size))
+        .text("dtype", rows.iter().map(|row| row.dtype.as_deref()))
+        .int("size_bytes", Unit::Bytes, rows.iter().map(|row| row.size_bytes))
+        .count("calls", rows.iter().map(|row| row.calls))
+        .ns("device_ns", rows.iter().map(|row| row.device_ns))
+        .ns("exposed_ns", rows.iter().map(|row| row.exposed_ns))
+        .ns("work_ns", rows.iter().map(|row| row.work_ns))
+        .ns("host_ns", rows.iter().map(|row| row.host_ns))
+        .int("algorithm_bandwidth_bytes_per_s", Unit::BytesPerSecond, bytes_per_s)
+        .count("kernels", rows.iter().map(|row| row.kernels))
+        .count("works", rows.iter().map(|row| row.works))
+        .int("input_bytes", Unit::Bytes, rows.iter().map(|row| row.input_bytes))
+        .int("output_bytes", Unit::Bytes, rows.iter().map(|row| row.output_bytes))
+        .count("input_elements", rows.iter().map(|row| row.input_elements))
+        .count("output_elements", rows.iter().map(|row| row.output_elements))
+        .text("group_description", rows.iter().map(|row| row.group_description.as_deref()));
+    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,406 @@
+//! # Definition
+//! For each rank, the bytes that calls on files moved and the time in them, over time, one row a bucket.
+//! The rows of a rank cover its time from the first start to the last end of a call on a file; buckets begin at whole
+//! multiples of their width since the start of the trace, so that those of all ranks line up, and the first and the last
+//! one are cut. The bytes of a call are spread evenly over its time; a bandwidth is a bucket's bytes over its length.
+//! Busy is the time in which any thread of the rank's processes is in a call on a file, read and write that in which one
+//! reads or writes: threads at the same time count once. Exposed is the busy time in which none of the rank's devices
+//! works: what computing does not hide.
+//!
+//! Calls are those of `io_files`, and over all buckets bytes sum to its.
+//!
+//! # Units
+//! Nanoseconds, `start_ns` since the start of the trace; bytes; bytes in a second; `count` is the calls that begin in the
+//! bucket.
+//!
+//! # Source
+//! As for `io_files`; work of devices as their profiler recorded it.
+//!
+//! # Edge cases
+//! A bucket is 10 ms wide, or as asked for. Where that makes more than 100,000 buckets in all, all are wider by the
+//! least power of ten that does not. What has come by the end of a bucket is rounded to whole bytes. In a bucket in
+//! which something is read, or written, and no such call says its bytes, they are not known. For a rank whose devices
+//! recorded no work, or that has none, nothing is known of what is exposed.
+
+use crate::io_calls::{IoCall, bytes_per_s};
+use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use std::collections::BTreeMap;
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{Findings, IoAction, Trace};
+
+const DEFAULT_BUCKET_NS: i64 = 10_000_000;
+const MOST_BUCKETS: i128 = 100_000;
+/// Bits behind the point of a byte while bytes are spread, where there is room for them.
+const FRACTION_BITS: u32 = 62;
+
+/// The calls on files of one rank during one bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoBucket {
+    /// The rank.
+    pub rank: u32,
+    /// Start of the bucket.
+    pub start_ns: i64,
+    /// Its length.
+    pub span_ns: i64,
+    /// Calls that begin in it.
+    pub count: i64,
+    /// Bytes read.
+    pub read_bytes: Option<i64>,
+    /// Bytes written.
+    pub write_bytes: Option<i64>,
+    /// A thread is in a call.
+    pub busy_ns: i64,
+    /// A thread reads.
+    pub read_ns: i64,
+    /// A thread writes.
+    pub write_ns: i64,
+    /// A thread is in a call and no device works.
+    pub exposed_ns: Option<i64>,
+}
+
+impl IoBucket {
+    fn per_s(&self, bytes: Option<i64>) -> Option<i64> {
+        bytes_per_s(i128::from(bytes?), i128::from(self.span_ns))
+    }
+}
+
+/// The curve of every rank that calls files, by rank and time.
+pub fn io_curve(trace: &Trace, selection: &Selection) -> Vec<IoBucket> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<IoBucket> {
+    let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
+    asked.io_calls().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
+    let windows: Vec<Span> = by_rank.values().filter_map(|calls| window(calls)).collect();
+    let width_ns = width_ns(&windows, asked.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1));
+    let of_rank = |((rank, calls), window): ((u32, Vec<IoCall>), Span)| {
+        let buckets = Buckets { window, width_ns };
+        of_rank(&buckets, rank, &calls, device_work(asked, rank).as_ref())
+    };
+    by_rank.into_iter().zip(windows).flat_map(of_rank).collect()
+}
+
+/// From the first start to the last end; at least a nanosecond for each call.
+fn window(calls: &[IoCall]) -> Option<Span> {
+    let start_ns = calls.iter().map(|call| call.span.start_ns).min()?;
+    let end_ns = calls.iter().map(|call| call.span.end_ns.max(call.span.start_ns.saturating_add(1))).max()?;
+    Some(Span::new(start_ns, end_ns))
+}
+
+/// `bucket_ns`, or as much wider as it takes.
+fn width_ns(windows: &[Span], bucket_ns: i64) -> i64 {
+    let len = |window: &Span, width_ns| i128::from(Buckets { window: *window, width_ns }.len());
+    let count = |width_ns| windows.iter().map(|window| len(window, width_ns)).sum::<i128>();
+    let mut width_ns = bucket_ns;
+    while count(width_ns) > MOST_BUCKETS.max(2 * windows.len() as i128) {
+        width_ns = width_ns.saturating_mul(10);
+    }
+    width_ns
+}
+
+/// When any device of a rank works; `None` when no device recorded anything.
+fn device_work(asked: &Asked<'_>, rank: u32) -> Option<IntervalSet> {
+    let devices = asked.trace.devices.iter().zip(asked.device_busy());
+    let of_rank = devices.filter(|(device, busy)| device.rank == rank && busy.has_events);
+    of_rank.map(|(_, busy)| busy.any.clone()).reduce(|a, b| a.union(&b))
+}
+
+/// A window in buckets.
+struct Buckets {
+    window: Span,
+    width_ns: i64,
+}
+
+impl Buckets {
+    fn first(&self) -> i64 {
+        self.window.start_ns.div_euclid(self.width_ns)
+    }
+
+    fn len(&self) -> i64 {
+        (self.window.end_ns - 1).div_euclid(self.width_ns) - self.first() + 1
+    }
+
+    /// The bucket of a moment in the window.
+    fn at(&self, at_ns: i64) -> usize {
+        (at_ns.min(self.window.end_ns - 1).div_euclid(self.width_ns) - self.first()) as usize
+    }
+
+    fn span(&self, at: usize) -> Span {
+        let start_ns = (self.first() + at as i64).saturating_mul(self.width_ns);
+        Span::new(start_ns, start_ns.saturating_add(self.width_ns)).intersect(self.window)
+    }
+
+    /// How much of each bucket `set` covers.
+    fn covered_ns(&self, set: &IntervalSet) -> Vec<i64> {
+        let mut covered = vec![0; self.len() as usize];
+        for span in set.spans() {
+            let mut start_ns = span.start_ns;
+            while start_ns < span.end_ns {
+                let at = self.at(start_ns);
+                let end_ns = self.span(at).end_ns.min(span.end_ns);
+                covered[at] += end_ns - start_ns;
+                start_ns = end_ns;
+            }
+        }
+        covered
+    }
+}
+
+fn of_rank(buckets: &Buckets, rank: u32, calls: &[IoCall], device_work: Option<&IntervalSet>) -> Vec<IoBucket> {
+    let set = |is_in: &dyn Fn(&IoCall) -> bool| {
+        IntervalSet::from_unsorted(calls.iter().filter(|call| is_in(call)).map(|call| call.span))
+    };
+    let busy = set(&|_| true);
+    let busy_ns = buckets.covered_ns(&busy);
+    let [read_ns, write_ns] =
+        [IoAction::Read, IoAction::Write].map(|action| buckets.covered_ns(&set(&|call| call.event.action == action)));
+    let exposed_ns = device_work.map(|work| buckets.covered_ns(&busy.subtract(work)));
+    let [read_bytes, write_bytes] = [IoAction::Read, IoAction::Write].map(|action| bytes_of(buckets, calls, action));
+    let mut count = vec![0; busy_ns.len()];
+    calls.iter().for_each(|call| count[buckets.at(call.span.start_ns)] += 1);
+    let row = |at: usize| IoBucket {
+        rank,
+        start_ns: buckets.span(at).start_ns,
+        span_ns: buckets.span(at).duration_ns(),
+        count: count[at],
+        read_bytes: read_bytes[at],
+        write_bytes: write_bytes[at],
+        busy_ns: busy_ns[at],
+        read_ns: read_ns[at],
+        write_ns: write_ns[at],
+        exposed_ns: exposed_ns.as_ref().map(|ns| ns[at]),
+    };
+    let rows: Vec<IoBucket> = (0..busy_ns.len()).map(row).collect();
+    assert!(rows.iter().all(|row| row.busy_ns <= row.span_ns), "a bucket is no busier than long");
+    rows
+}
+
+/// The bytes of each bucket, of calls that do `action`.
+fn bytes_of(buckets: &Buckets, calls: &[IoCall], action: IoAction) -> Vec<Option<i64>> {
+    let (sized, unsized_): (Vec<&IoCall>, Vec<&IoCall>) =
+        calls.iter().filter(|call| call.event.action == action).partition(|call| call.event.bytes.is_some());
+    let (instants, lasting): (Vec<&IoCall>, Vec<&IoCall>) = sized.iter().partition(|call| call.span.is_empty());
+    let mut bytes = spread(buckets, &lasting);
+    for call in instants {
+        let sum = &mut bytes[buckets.at(call.span.start_ns)];
+        *sum = sum.saturating_add(call.event.bytes.unwrap_or(0));
+    }
+    let (has_sized, has_unsized) = (touched(buckets, &sized), touched(buckets, &unsized_));
+    let is_known = has_sized.into_iter().zip(has_unsized).map(|(sized, is_unsized)| sized || !is_unsized);
+    bytes.into_iter().zip(is_known).map(|(bytes, is_known)| is_known.then_some(bytes)).collect()
+}
+
+/// For each bucket whether any of `calls` runs in it.
+fn touched(buckets: &Buckets, calls: &[&IoCall]) -> Vec<bool> {
+    let mut changes = vec![0_i64; buckets.len() as usize + 1];
+    for IoCall { span, .. } in calls {
+        changes[buckets.at(span.start_ns)] += 1;
+        changes[buckets.at((span.end_ns - 1).max(span.start_ns)) + 1] -= 1;
+    }
+    let open = changes.iter().scan(0, |open, change| {
+        *open += change;
+        Some(*open > 0)
+    });
+    open.take(buckets.len() as usize).collect()
+}
+
+/// The bytes of calls that last, each spread evenly over its time, in each bucket. One pass over starts, ends and buckets: a call
+/// that lasts for all buckets costs no more than another.
+fn spread(buckets: &Buckets, calls: &[&IoCall]) -> Vec<i64> {
+    let bytes_of = |call: &IoCall| i128::from(call.event.bytes.unwrap_or(0));
+    let all = calls.iter().map(|call| bytes_of(call)).sum::<i128>();
+    let bits = (all.leading_zeros() - 2).min(FRACTION_BITS);
+    let half = (1 << bits) >> 1;
+    // What a call moves in a nanosecond, rounded down; the rest comes with its end.
+    let rate = |call: &IoCall| (bytes_of(call) << bits) / i128::from(call.span.duration_ns());
+    let by_time = |at_ns: fn(&IoCall) -> i64| {
+        let mut calls = calls.to_vec();
+        calls.sort_by_key(|call| at_ns(call));
+        calls.into_iter().peekable()
+    };
+    let mut starts = by_time(|call| call.span.start_ns);
+    let mut ends = by_time(|call| call.span.end_ns);
+    let (mut done, mut open, mut open_rate) = (0_i128, 0_i128, 0_i128);
+    let (mut now_ns, mut told) = (buckets.window.start_ns, 0_i128);
+    let mut bytes = Vec::with_capacity(buckets.len() as usize);
+    for at in 0..buckets.len() as usize {
+        let end_ns = buckets.span(at).end_ns;
+        loop {
+            let (start, end) = (starts.peek().map(|call| call.span.start_ns), ends.peek().map(|call| call.span.end_ns));
+            // What begins where the bucket ends is the next one's.
+            let start = start.filter(|ns| *ns < end_ns);
+            let end = end.filter(|ns| *ns <= end_ns);
+            let is_start = start.is_some_and(|start| end.is_none_or(|end| start < end));
+            let Some(next_ns) = (if is_start { start } else { end }) else { break };
+            open += open_rate * i128::from(next_ns - now_ns);
+            now_ns = next_ns;
+            if is_start {
+                open_rate += starts.next().map_or(0, rate);
+            } else if let Some(call) = ends.next() {
+                open_rate -= rate(call);
+                open -= rate(call) * i128::from(call.span.duration_ns());
+                done += bytes_of(call);
+            }
+        }
+        open += open_rate * i128::from(end_ns - now_ns);
+        now_ns = end_ns;
+        let come = done + ((open + half) >> bits);
+        bytes.push(i64::try_from(come - told).unwrap_or(i64::MAX));
+        told = come;
+    }
+    assert!(starts.next().is_none() && ends.next().is_none(), "every call lies in the buckets");
+    bytes
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let rows = rows(asked);
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .ns("start_ns", rows.iter().map(|row| row.start_ns))
+        .ns("span_ns", rows.iter().map(|row| row.span_ns))
+        .count("count", rows.iter().map(|row| row.count))
+        .int("read_bytes", Unit::Bytes, rows.iter().map(|row| row.read_bytes))
+        .int("write_bytes", Unit::Bytes, rows.iter().map(|row| row.write_bytes))
+        .int("read_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.per_s(row.read_bytes)))
+        .int("write_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.per_s(row.write_bytes)))
+        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
+        .ns("read_ns", rows.iter().map(|row| row.read_ns))
+        .ns("write_ns", rows.iter().map(|row| row.write_ns))
+        .ns("exposed_ns", rows.iter().map(|row| row.exposed_ns));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io_calls::tests::with_calls;
+    use crate::io_files::io_files;
+    use proptest::prelude::*;
+    use stepscope_trace::{IoEvent, SliceId};
+
+    fn of_width(us: i64) -> Selection {
+        Selection { bucket_ns: Some(us * 1_000), ..Selection::default() }
+    }
+
+    /// Rows as `rank start+length calls read/written bytes busy=read/write-exposed`, in microseconds.
+    fn check(trace: &Trace, us: i64, expected: &[&str]) {
+        let shown = |value: Option<i64>| value.map_or("-".into(), |value| value.to_string());
+        let line = |row: &IoBucket| {
+            let [start, span, busy, read, write] =
+                [row.start_ns, row.span_ns, row.busy_ns, row.read_ns, row.write_ns].map(|ns| ns / 1_000);
+            let (bytes, written) = (shown(row.read_bytes), shown(row.write_bytes));
+            let exposed = shown(row.exposed_ns.map(|ns| ns / 1_000));
+            format!("{} {start}+{span} {} {bytes}/{written}B {busy}={read}/{write}-{exposed}", row.rank, row.count)
+        };
+        assert_eq!(io_curve(trace, &of_width(us)).iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn buckets_cover_the_time_of_calls() {
+        let trace = with_calls(
+            "rank 0 label 3  a..........
+             rank 0 io 1     .rrrr.o...w
+             rank 0 io 2     ..RR.......
+             rank 0 stream 7 ...C.......
+             rank 1 io 1     ....cc.....",
+        );
+        check(
+            &trace,
+            4,
+            &["0 1+3 2 300/0B 3=3/0-2", "0 4+4 1 100/0B 2=1/0-2", "0 8+3 1 0/100B 1=0/1-1", "1 4+2 1 0/0B 2=0/0--"],
+        );
+    }
+
+    #[test]
+    fn what_says_no_bytes_has_none() {
+        check(
+            &with_calls("rank 0 io 1 RR..r"),
+            2,
+            &["0 0+2 1 -/0B 2=2/0--", "0 2+2 0 0/0B 0=0/0--", "0 4+1 1 100/0B 1=1/0--"],
+        );
+    }
+
+    #[test]
+    fn bandwidth_is_of_the_whole_bucket() {
+        let rows = io_curve(&with_calls("rank 0 io 1 r.w."), &of_width(2));
+        let rates: Vec<_> = rows.iter().map(|row| [row.per_s(row.read_bytes), row.per_s(row.write_bytes)]).collect();
+        assert_eq!(rates, [[Some(50_000_000), Some(0)], [Some(0), Some(100_000_000)]], "the last one is cut");
+    }
+
+    #[test]
+    fn there_are_never_too_many_buckets() {
+        let mut trace = with_calls("rank 0 io 1 r.r\nrank 1 io 1 w");
+        for (at, slice) in trace.io.iter().map(|event| event.slice.index()).enumerate() {
+            (trace.slices.start_ns[slice], trace.slices.dur_ns[slice]) = (at as i64 * (1 << 60), 1 << 60);
+        }
+        let rows = io_curve(&trace, &of_width(1));
+        assert!((10_000..=100_000).contains(&rows.len()), "{}", rows.len());
+        let bytes = |of: fn(&IoBucket) -> Option<i64>| rows.iter().filter_map(of).sum::<i64>();
+        assert_eq!((bytes(|row| row.read_bytes), bytes(|row| row.write_bytes)), (200, 100));
+    }
+
+    #[test]
+    fn the_most_bytes_are_counted() {
+        let mut trace = with_calls("rank 0 io 1 rr\nrank 0 io 2 .r");
+        trace.io.iter_mut().for_each(|event| event.bytes = Some(i64::MAX));
+        let rows = io_curve(&trace, &of_width(1));
+        assert_eq!(rows[0].read_bytes, Some(i64::MAX / 2));
+        assert_eq!(rows[1].read_bytes, Some(i64::MAX), "more than a number can say");
+    }
+
+    /// One call after another, one bucket after another.
+    fn slowly(trace: &Trace, bucket: &IoBucket, width_ns: i64, action: IoAction) -> f64 {
+        let (from, to) = (bucket.start_ns, bucket.start_ns + bucket.span_ns);
+        let share = |event: &&IoEvent| {
+            let span = trace.slices.span(event.slice);
+            let bytes = event.bytes.unwrap_or(0) as f64;
+            if span.is_empty() {
+                let is_here = span.start_ns.div_euclid(width_ns) == from.div_euclid(width_ns);
+                return if is_here { bytes } else { 0.0 };
+            }
+            bytes * span.intersect(Span::new(from, to)).duration_ns() as f64 / span.duration_ns() as f64
+        };
+        trace.io.iter().filter(|event| event.action == action).map(|event| share(&event)).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_sum_to_the_files(
+            rows in prop::collection::vec("[.rwRWoc|]{25}", 1..4), sizes in prop::collection::vec(0_i64..10_000, 60),
+            us in 1_i64..30, empty in prop::collection::vec(any::<bool>(), 60), step in prop::option::of(0_i64..2),
+        ) {
+            let drawing = rows.iter().enumerate().map(|(at, row)| format!("rank 0 io {at} {row}\n")).collect::<String>();
+            let mut trace = with_calls(&format!("rank 0 step {}{}\n{drawing}", "0".repeat(13), "1".repeat(12)));
+            let slices: Vec<SliceId> = trace.io.iter().map(|event| event.slice).collect();
+            for (at, slice) in slices.iter().enumerate() {
+                trace.io[at].bytes = trace.io[at].bytes.map(|_| sizes[at % sizes.len()]);
+                if empty[at % empty.len()] {
+                    trace.slices.dur_ns[slice.index()] = 0;
+                }
+            }
+            let selection = Selection { step, ..of_width(us) };
+            let curve = io_curve(&trace, &selection);
+            let files = io_files(&trace, &selection);
+            let sum = |of: fn(&IoBucket) -> Option<i64>| curve.iter().filter_map(of).sum::<i64>();
+            let whole = |of: fn(&crate::io_files::FileUse) -> Option<i64>| files.iter().filter_map(of).sum::<i64>();
+            prop_assert_eq!(sum(|row| Some(row.count)), whole(|row| Some(row.count)));
+            prop_assert_eq!(sum(|row| row.read_bytes), whole(|row| row.read_bytes));
+            prop_assert_eq!(sum(|row| row.write_bytes), whole(|row| row.write_bytes));
+            prop_assert!(curve.windows(2).all(|pair| pair[0].start_ns + pair[0].span_ns == pair[1].start_ns));
+            if step.is_none() {
+                for bucket in &curve {
+                    for (bytes, action) in [(bucket.read_bytes, IoAction::Read), (bucket.write_bytes, IoAction::Write)] {
+                        let expected = slowly(&trace, bucket, us * 1_000, action);
+                        let found = bytes.unwrap_or(0) as f64;
+                        prop_assert!((found - expected).abs() <= 1.0 + 1e-6, "{found} {expected} {bucket:?}");
+                    }
+                    let busy = (bucket.start_ns..bucket.start_ns + bucket.span_ns).step_by(1_000).filter(|ns| {
+                        trace.io.iter().any(|event| trace.slices.span(event.slice).contains(*ns))
+                    });
+                    prop_assert_eq!(bucket.busy_ns, busy.count() as i64 * 1_000);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! # Definition
+//! For each file, what the job did with it: calls that opened, read and wrote it and all others, the bytes that were
+//! read and written, the time in calls, and how fast and in what sizes data moved. Times are sums of the calls'
+//! durations, so calls of several threads at the same time all count. A bandwidth is the bytes of reads, or of writes,
+//! over the time in them. A request is a read or write that moved something; of its sizes there are the smallest, the
+//! median and the largest, each one that occurred.
+//!
+//! A call inside another call on a file of the same thread is how that was done, as where MPI or a stream of C calls the
+//! system: only the outer one counts, so that each byte counts once.
+//!
+//! Grouped by process, a row is a process with all of its files. A helper is a process that another one of its rank
+//! started: a worker of a `DataLoader`.
+//!
+//! # Units
+//! Counts of calls, files and processes; bytes; nanoseconds; bytes in a second.
+//!
+//! # Source
+//! Calls on files as the source recorded them, with the file and the bytes that it says.
+//!
+//! # Edge cases
+//! A call that failed moved nothing. Reads and writes whose bytes are not known are counted, as `unsized`, too, and take time,
+//! but have no part in bytes, sizes and bandwidth; where no read, or no write, says its bytes they are not known. What
+//! is called with a descriptor whose file the source does not tell is a row without a file. The longest call is the
+//! first of several. For one step, or a window, the calls that begin inside it.
+
+use crate::io_calls::{IoCall, bytes_per_s};
+use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+use stepscope_base::percentiles::nearest_rank_of_unsorted;
+use stepscope_base::{Span, StringId, StringTable};
+use stepscope_trace::{Findings, IoAction, Process, ProcessId, SliceId, Trace};
+
+/// What was done with one file, or by one process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileUse {
+    /// The rank.
+    pub rank: u32,
+    /// The file; `None` when the source does not tell it, and by process.
+    pub file: Option<StringId>,
+    /// The process, when rows are processes.
+    pub process: Option<ProcessId>,
+    /// Files that the process used and that are known, when rows are processes.
+    pub files: Option<i64>,
+    /// Processes that used it.
+    pub processes: i64,
+    /// Calls.
+    pub count: i64,
+    /// Those that open or make a file.
+    pub opens: i64,
+    /// Those that read.
+    pub reads: i64,
+    /// Those that write.
+    pub writes: i64,
+    /// All others.
+    pub others: i64,
+    /// Reads and writes whose bytes are not known.
+    pub unsized_count: i64,
+    /// Bytes read.
+    pub read_bytes: Option<i64>,
+    /// Bytes written.
+    pub write_bytes: Option<i64>,
+    /// Time in calls.
+    pub total_ns: i64,
+    /// Time in reads.
+    pub read_ns: i64,
+    /// Time in writes.
+    pub write_ns: i64,
+    /// How fast it was read.
+    pub read_bytes_per_s: Option<i64>,
+    /// How fast it was written.
+    pub write_bytes_per_s: Option<i64>,
+    /// The least bytes of a read or write that moved any.
+    pub request_bytes_min: Option<i64>,
+    /// The median.
+    pub request_bytes_median: Option<i64>,
+    /// The most.
+    pub request_bytes_max: Option<i64>,
+    /// The call that took longest.
+    pub longest: SliceId,
+}
+
+/// Every file, by rank, the longest time in calls first.
+pub fn io_files(trace: &Trace, selection: &Selection) -> Vec<FileUse> {
+    rows(&Asked::new(trace, selection))
+}
+
+fn rows(asked: &Asked<'_>) -> Vec<FileUse> {
+    let trace = asked.trace;
+    let by_process = asked.selection.group_by == Some(GroupBy::Process);
+    let mut known: FxHashMap<(u32, usize), usize> = FxHashMap::default();
+    let mut sums: Vec<Sums> = Vec::new();
+    for call in asked.io_calls() {
+        let group = if by_process { call.process.index() } else { call.event.file.index() };
+        let at = *known.entry((call.rank, group)).or_insert(sums.len());
+        if at == sums.len() {
+            sums.push(Sums::of(call, by_process));
+        }
+        sums[at].add(call);
+    }
+    let mut rows: Vec<FileUse> = sums.into_iter().map(Sums::row).collect();
+    let name = |row: &FileUse| row.file.map(|file| trace.strings.get(file));
+    rows.sort_by(|a, b| {
+        (a.rank, Reverse(a.total_ns)).cmp(&(b.rank, Reverse(b.total_ns))).then_with(|| name(a).cmp(&name(b)))
+    });
+    assert_eq!(rows.iter().map(|row| row.count).sum::<i64>(), asked.io_calls().len() as i64, "each call is in one row");
+    rows
+}
+
+/// One direction of a row.
+#[derive(Default)]
+struct Moved {
+    count: i64,
+    sized: i64,
+    bytes: i128,
+    ns: i64,
+    /// Time of those whose bytes are known.
+    sized_ns: i128,
+}
+
+impl Moved {
+    fn add(&mut self, bytes: Option<i64>, dur_ns: i64) {
+        self.count += 1;
+        self.ns = self.ns.saturating_add(dur_ns);
+        let Some(bytes) = bytes else { return };
+        self.sized += 1;
+        self.bytes += i128::from(bytes);
+        self.sized_ns += i128::from(dur_ns);
+    }
+
+    /// `None` where something moved and nothing says how much.
+    fn bytes(&self) -> Option<i64> {
+        (self.count == 0 || self.sized > 0).then(|| i64::try_from(self.bytes).unwrap_or(i64::MAX))
+    }
+
+    fn bytes_per_s(&self) -> Option<i64> {
+        bytes_per_s(self.bytes, self.sized_ns).filter(|_| self.sized > 0)
+    }
+}
+
+struct Sums {
+    rank: u32,
+    file: Option<StringId>,
+    process: Option<ProcessId>,
+    count: i64,
+    opens: i64,
+    total_ns: i64,
+    reads: Moved,
+    writes: Moved,
+    requests: Vec<i64>,
+    processes: Vec<ProcessId>,
+    files: Vec<StringId>,
+    longest: (SliceId, Span),
+}
+
+impl Sums {
+    fn of(first: &IoCall, by_process: bool) -> Self {
+        Self {
+            rank: first.rank,
+            file: Some(first.event.file).filter(|file| *file != StringTable::EMPTY && !by_process),
+            process: by_process.then_some(first.process),
+            count: 0,
+            opens: 0,
+            total_ns: 0,
+            reads: Moved::default(),
+            writes: Moved::default(),
+            requests: Vec::new(),
+            processes: Vec::new(),
+            files: Vec::new(),
+            longest: (first.event.slice, first.span),
+        }
+    }
+
+    fn add(&mut self, call: &IoCall) {
+        let IoCall { event, process, span, .. } = *call;
+        let dur_ns = span.duration_ns();
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(dur_ns);
+        match event.action {
+            IoAction::Read => self.reads.add(event.bytes, dur_ns),
+            IoAction::Write => self.writes.add(event.bytes, dur_ns),
+            IoAction::Open => self.opens += 1,
+            IoAction::Metadata => {}
+        }
+        self.requests.extend(event.bytes.filter(|bytes| *bytes > 0 && event.action.moves_bytes()));
+        let order = |span: Span| (Reverse(span.duration_ns()), span.start_ns);
+        if order(span) < order(self.longest.1) {
+            self.longest = (event.slice, span);
+        }
+        // Calls come thread by thread, so that most repeat what the one before said.
+        if self.processes.last() != Some(&process) {
+            self.processes.push(process);
+        }
+        if self.process.is_some() && self.files.last() != Some(&event.file) {
+            self.files.push(event.file);
+        }
+    }
+
+    fn row(mut self) -> FileUse {
+        self.processes.sort_unstable();
+        self.processes.dedup();
+        self.files.sort_unstable();
+        self.files.dedup();
+        let files = self.files.iter().filter(|file| **file != StringTable::EMPTY).count() as i64;
+        let Self { reads, writes, .. } = &self;
+        FileUse {
+            rank: self.rank,
+            file: self.file,
+            process: self.process,
+            files: self.process.map(|_| files),
+            processes: self.processes.len() as i64,
+            count: self.count,
+            opens: self.opens,
+            reads: reads.count,
+            writes: writes.count,
+            others: self.count - self.opens - reads.count - writes.count,
+            unsized_count: reads.count - reads.sized + writes.count - writes.sized,
+            read_bytes: reads.bytes(),
+            write_bytes: writes.bytes(),
+            total_ns: self.total_ns,
+            read_ns: reads.ns,
+            write_ns: writes.ns,
+            read_bytes_per_s: reads.bytes_per_s(),
+            write_bytes_per_s: writes.bytes_per_s(),
+            request_bytes_min: self.requests.iter().min().copied(),
+            request_bytes_max: self.requests.iter().max().copied(),
+            request_bytes_median: nearest_rank_of_unsorted(&mut self.requests, 50),
+            longest: self.longest.0,
+        }
+    }
+}
+
+/// For each process whether another one of its rank started it.
+fn helpers(trace: &Trace) -> Vec<bool> {
+    let known: FxHashSet<(u32, i64)> =
+        trace.processes.iter().filter_map(|process| Some((process.rank, process.pid?))).collect();
+    let is_helper = |process: &Process| process.parent_pid.is_some_and(|pid| known.contains(&(process.rank, pid)));
+    trace.processes.iter().map(is_helper).collect()
+}
+
+pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
+    let (trace, rows) = (asked.trace, rows(asked));
+    let process = |row: &FileUse| row.process.map(|process| &trace.processes[process.index()]);
+    let helpers = helpers(trace);
+    let is_helper = |row: &FileUse| row.process.map(|process| helpers[process.index()]);
+    let longest_ns = |row: &FileUse| trace.slices.dur_ns[row.longest.index()];
+    let table = Table::default()
+        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
+        .text("file", rows.iter().map(|row| row.file.map(|file| trace.strings.get(file))))
+        .text("process", rows.iter().map(|row| process(row).map(|process| process.name.as_str())))
+        .count("pid", rows.iter().map(|row| process(row).and_then(|process| process.pid)))
+        .flag("is_helper", rows.iter().map(is_helper))
+        .count("files", rows.iter().map(|row| row.files))
+        .count("processes", rows.iter().map(|row| row.process.is_none().then_some(row.processes)))
+        .count("count", rows.iter().map(|row| row.count))
+        .ns("total_ns", rows.iter().map(|row| row.total_ns))
+        .int("read_bytes", Unit::Bytes, rows.iter().map(|row| row.read_bytes))
+        .int("write_bytes", Unit::Bytes, rows.iter().map(|row| row.write_bytes))
+        .int("read_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.read_bytes_per_s))
+        .int("write_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.write_bytes_per_s))
+        .count("opens", rows.iter().map(|row| row.opens))
+        .count("reads", rows.iter().map(|row| row.reads))
+        .count("writes", rows.iter().map(|row| row.writes))
+        .count("others", rows.iter().map(|row| row.others))
+        .count("unsized", rows.iter().map(|row| row.unsized_count))
+        .ns("read_ns", rows.iter().map(|row| row.read_ns))
+        .ns("write_ns", rows.iter().map(|row| row.write_ns))
+        .int("request_bytes_min", Unit::Bytes, rows.iter().map(|row| row.request_bytes_min))
+        .int("request_bytes_median", Unit::Bytes, rows.iter().map(|row| row.request_bytes_median))
+        .int("request_bytes_max", Unit::Bytes, rows.iter().map(|row| row.request_bytes_max))
+        .ns("longest_ns", rows.iter().map(longest_ns))
+        .ns("longest_start_ns", rows.iter().map(|row| trace.slices.start_ns[row.longest.index()]))
+        .text("longest_call", rows.iter().map(|row| Some(trace.slice_name(row.longest))));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io_calls::tests::with_calls;
+    use proptest::prelude::*;
+
+    /// Rows as `rank/file calls=opens+reads+writes+others bytes read/written in time read/written`.
+    fn lines(trace: &Trace, selection: Selection) -> Vec<String> {
+        let shown = |value: Option<i64>| value.map_or("-".into(), |value| value.to_string());
+        let line = |row: &FileUse| {
+            let FileUse { rank, count, opens, reads, writes, others, .. } = row;
+            let file = row.file.map_or("-", |file| trace.strings.get(file));
+            let (read, written) = (shown(row.read_bytes), shown(row.write_bytes));
+            let us = [row.total_ns, row.read_ns, row.write_ns].map(|ns| ns / 1_000);
+            format!(
+                "{rank}/{file} {count}={opens}+{reads}+{writes}+{others} {read}/{written}B {}={}/{}us",
+                us[0], us[1], us[2]
+            )
+        };
+        io_files(trace, &selection).iter().map(line).collect()
+    }
+
+    const JOB: &str = "rank 0 step    0000000011111
+                       rank 0 label 1 aaaaaaaabbb...
+                       rank 0 io 1    orr.wwxr..R.w.
+                       rank 1 io 7    c.rrr.........";
+
+    #[test]
+    fn a_file_has_its_calls_bytes_and_times() {
+        let trace = with_calls(JOB);
+        let expected =
+            ["0/a 5=1+2+1+1 300/200B 7=3/2us", "0/b 1=0+1+0+0 -/0B 1=1/0us", "0/file 1=0+0+1+0 0/100B 1=0/1us"];
+        assert_eq!(lines(&trace, Selection { rank: Some(0), ..Selection::default() }), expected);
+        assert_eq!(lines(&trace, Selection::default())[3..], ["1/file 2=0+1+0+1 300/0B 4=3/0us"]);
+        let second = Selection { rank: Some(0), step: Some(1), ..Selection::default() };
+        assert_eq!(lines(&trace, second), [expected[1], expected[2]]);
+    }
+
+    #[test]
+    fn bandwidth_and_sizes_are_of_what_says_its_bytes() {
+        let trace = with_calls("rank 0 io 1 rrr.r.R.ww|ww.RRRRR");
+        let row = &io_files(&trace, &Selection::default())[0];
+        assert_eq!((row.read_bytes, row.read_bytes_per_s, row.unsized_count), (Some(400), Some(100_000_000), 2));
+        assert_eq!((row.write_bytes, row.write_bytes_per_s), (Some(400), Some(100_000_000)));
+        let sizes = (row.request_bytes_min, row.request_bytes_median, row.request_bytes_max);
+        assert_eq!(sizes, (Some(100), Some(200), Some(300)));
+        assert_eq!(trace.slices.start_ns[row.longest.index()], 13_000);
+        let nothing = &io_files(&with_calls("rank 0 io 1 R"), &Selection::default())[0];
+        assert_eq!((nothing.read_bytes, nothing.write_bytes, nothing.read_bytes_per_s), (None, Some(0), None));
+        assert_eq!(nothing.request_bytes_median, None);
+    }
+
+    #[test]
+    fn a_call_that_moved_nothing_is_no_request() {
+        let mut trace = with_calls("rank 0 io 1 rr.r");
+        trace.io[1].bytes = Some(0);
+        let row = &io_files(&trace, &Selection::default())[0];
+        assert_eq!((row.reads, row.unsized_count, row.request_bytes_min), (2, 0, Some(200)));
+    }
+
+    #[test]
+    fn processes_and_what_they_are() {
+        let mut trace = with_calls("rank 0 label 1 aabb.\nrank 0 io 1 r.r.r\nrank 1 io 1 rr..");
+        // What was drawn as another rank becomes a worker of the first.
+        (trace.processes[0].pid, trace.processes[1].pid) = (Some(7), Some(8));
+        (trace.processes[1].rank, trace.processes[1].parent_pid) = (0, Some(7));
+        let selection = Selection { group_by: Some(GroupBy::Process), ..Selection::default() };
+        let rows = io_files(&trace, &selection);
+        let found = |row: &FileUse| (row.process.map(|id| helpers(&trace)[id.index()]), row.files, row.count);
+        assert_eq!(rows.iter().map(found).collect::<Vec<_>>(), [(Some(false), Some(3), 3), (Some(true), Some(1), 1)]);
+        let files = io_files(&trace, &Selection::default());
+        let found = |row: &FileUse| (row.file.map(|file| trace.strings.get(file)), row.processes);
+        assert_eq!(files.iter().map(found).collect::<Vec<_>>(), [(Some("file"), 2), (Some("a"), 1), (Some("b"), 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn files_and_processes_sum_to_the_same(
+            label in "[.abc|]{25}", calls in "[.rwRWoc|]{25}", others in "[.rwRWoc|]{25}", step in prop::option::of(0_i64..2),
+        ) {
+            let steps = format!("{}{}", "0".repeat(13), "1".repeat(12));
+            let trace = with_calls(&format!(
+                "rank 0 step {steps}\nrank 0 label 1 {label}\nrank 0 io 1 {calls}\nrank 0 io 2 {others}"
+            ));
+            let sums = |group_by| {
+                let rows = io_files(&trace, &Selection { group_by, step, ..Selection::default() });
+                let parts = |row: &FileUse| {
+                    assert_eq!(row.count, row.opens + row.reads + row.writes + row.others);
+                    assert!(row.total_ns >= row.read_ns + row.write_ns);
+                    let bytes = [row.read_bytes, row.write_bytes].map(|bytes| bytes.unwrap_or(0));
+                    [row.count, row.opens, row.reads, row.writes, row.total_ns, bytes[0], bytes[1], row.unsized_count]
+                };
+                rows.iter().map(parts).fold([0; 8], |sum, row| std::array::from_fn(|at| sum[at] + row[at]))
+            };
+            prop_assert_eq!(sums(None), sums(Some(GroupBy::Process)));
+        }
+    }
+}

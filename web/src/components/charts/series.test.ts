@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { columnsOf, dragged, rowAt } from "./series";
+
+const ROWS = [
+  { time_ns: 10, a: 5, b: null },
+  { time_ns: 20, a: 2n ** 60n, b: 7 },
+];
+
+test("rows become columns, and the last one holds until the end", () => {
+  expect(columnsOf(ROWS, "time_ns", ["a", "b"], 50)).toEqual([
+    [10, 20, 50],
+    [5, 2 ** 60, 2 ** 60],
+    [null, 7, 7],
+  ]);
+  expect(columnsOf(ROWS, "time_ns", ["b"], 20)).toEqual([
+    [10, 20],
+    [null, 7],
+  ]);
+  expect(columnsOf([], "time_ns", ["a"], 50)).toEqual([[], []]);
+});
+
+test("what is not known is no 0", () => {
+  expect(columnsOf([{ time_ns: 1, a: null }], "time_ns", ["a"], 9)).toEqual([
+    [1, 9],
+    [null, null],
+  ]);
+});
+
+test("the row at a moment is the last that has begun", () => {
+  expect([9, 10, 19, 20, 99].map((at) => rowAt(ROWS, "time_ns", at)?.time_ns)).toEqual([undefined, 10, 10, 20, 20]);
+  expect(rowAt([], "time_ns", 5)).toBeUndefined();
+});
+
+test("a dragged stretch is whole, in order and inside", () => {
+  const within = { start_ns: 0, end_ns: 100 };
+  expect(dragged(20.4, 10.6, within)).toEqual({ start_ns: 11, end_ns: 20 });
+  expect(dragged(-50, 1e9, within)).toEqual(within);
+  expect([dragged(5, 5, within), dragged(200, 300, within)]).toEqual([null, null]);
+});

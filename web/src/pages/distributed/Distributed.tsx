@@ -1,0 +1,56 @@
+import type { Row } from "../../api/types";
+import { Empty } from "../../components/Notice";
+import type { RowLink } from "../../components/table/links";
+import { Table } from "../../components/table/Table";
+import { timelineSearch } from "../../state/links";
+import { hrefWith, timeWindow } from "../../state/place";
+import { detail } from "../../state/runs";
+import { findPage } from "../registry";
+import { DeviceBars } from "./DeviceBars";
+import { DeviceTable } from "./DeviceTable";
+import { RankColumns } from "./RankColumns";
+import { StepMap } from "./StepMap";
+
+/** What each rank does, beside the others: steps, computation and communication, collectives, devices. */
+export default function Distributed() {
+  const has = detail.value?.has;
+  return (
+    <>
+      <h1>Distributed</h1>
+      <p class="dim">
+        Each rank as it recorded itself, side by side. Nothing is matched across ranks: the time of a collective has
+        waiting for other ranks in it.
+      </p>
+      {timeWindow.value && (
+        <Empty>
+          Steps are of all of the time; the window that was chosen applies to devices and tables.{" "}
+          <a href={hrefWith({ window: null })}>Show all of the time everywhere</a>
+        </Empty>
+      )}
+      <StepMap />
+      <RankColumns />
+      <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
+      <DeviceBars />
+      {has?.devices && (
+        <Table analysis="overlap" title="Communication that is hidden" prefix="o." height={8} hidden={["step"]} />
+      )}
+      {has?.collectives ? (
+        <Table
+          analysis="collectives"
+          title="Collectives"
+          prefix="c."
+          hidden={["input_elements", "output_elements", "group_description", "kernels", "works"]}
+          linksOf={onTimeline}
+        />
+      ) : (
+        <Empty>No collective was recorded: no rank communicated, or it did so without torch.distributed.</Empty>
+      )}
+      <DeviceTable />
+    </>
+  );
+}
+
+function onTimeline(row: Row): RowLink[] {
+  if (typeof row.name !== "string" || !findPage("timeline")) return [];
+  return [{ label: "On the timeline", href: timelineSearch(row.name) }];
+}

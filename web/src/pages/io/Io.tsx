@@ -1,0 +1,92 @@
+import type { Row } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Empty } from "../../components/Notice";
+import { RangeForm } from "../../components/RangeForm";
+import { TopBars } from "../../components/TopBars";
+import type { RowLink } from "../../components/table/links";
+import { Table } from "../../components/table/Table";
+import { Words } from "../../components/Words";
+import { timelineAt } from "../../state/links";
+import { chosen } from "../../state/place";
+import { chooseRange, range, rangeSelection } from "../../state/range";
+import { detail } from "../../state/runs";
+import { Bandwidth } from "./Bandwidth";
+
+/** Why there are no files, and what would record them. */
+const NO_FILES =
+  "No calls on files were recorded. Stepscope records none by itself; DFTracer does, and its traces open here: `stepscope view trace.pfw.gz`.";
+
+const METRICS = [
+  ["total_ns", "time in calls"],
+  ["read_bytes", "bytes read"],
+  ["write_bytes", "bytes written"],
+  ["count", "calls"],
+] as const;
+
+/** Of a step, what is no waiting for data. */
+const NOT_INPUT = ["start_ns", "comm_ns", "memcpy_ns", "memset_ns", "runtime_ns", "is_complete", "source"];
+
+/** What is read and written, how fast, by which processes, and how long steps wait for data. */
+export default function Io() {
+  const known = detail.value;
+  const by = METRICS.find(([name]) => name === chosen("by"))?.[0] ?? "total_ns";
+  const rank = chosen("rank") ?? String(known?.run.ranks[0] ?? 0);
+  return (
+    <>
+      <h1>I/O</h1>
+      {known?.has.io ? (
+        <>
+          <Bandwidth rank={rank} />
+          <RangeForm range={range.value} onRange={chooseRange} />
+          <Choices label="Most" name="by" value={by} options={METRICS} />
+          <TopBars analysis="io_files" by={by} name="file" isDevice={false} part={rangeSelection.value} />
+          <Table
+            analysis="io_files"
+            title="Files"
+            order={by === "total_ns" ? "" : by}
+            part={rangeSelection.value}
+            hidden={["longest_start_ns", "others", "request_bytes_min", "request_bytes_max"]}
+            linksOf={longestCall}
+          />
+          <Table
+            analysis="io_files"
+            title="Processes"
+            prefix="w."
+            height={8}
+            query={[["group_by", "process"]]}
+            part={rangeSelection.value}
+            hidden={["longest_start_ns", "others", "request_bytes_min", "request_bytes_max"]}
+            linksOf={longestCall}
+          />
+        </>
+      ) : (
+        <Empty>
+          <Words text={NO_FILES} />
+        </Empty>
+      )}
+      {(known?.steps.length ?? 0) > 0 && (
+        <Table
+          analysis="step_breakdown"
+          title="How long steps wait for data"
+          prefix="i."
+          height={10}
+          hidden={NOT_INPUT}
+          linksOf={stepLinks}
+        />
+      )}
+    </>
+  );
+}
+
+function longestCall(row: Row): RowLink[] {
+  const { rank, longest_start_ns: start_ns, longest_call: name } = row;
+  if (typeof rank !== "number" || typeof name !== "string") return [];
+  if (typeof start_ns !== "number" && typeof start_ns !== "bigint") return [];
+  return [{ label: "Its longest call on the timeline", href: timelineAt({ rank, start_ns, name }) }];
+}
+
+function stepLinks(row: Row): RowLink[] {
+  const { rank, start_ns } = row;
+  if (typeof rank !== "number" || (typeof start_ns !== "number" && typeof start_ns !== "bigint")) return [];
+  return [{ label: "On the timeline", href: timelineAt({ rank, start_ns }) }];
+}

@@ -1,0 +1,100 @@
+import { runPath, withQuery } from "../../api/paths";
+import type { Column, Envelope, Row } from "../../api/types";
+import { CopyButton } from "../../components/CopyButton";
+import { BarList } from "../../components/charts/BarList";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { formatCount } from "../../format/units";
+import { useAnswer } from "../../state/answer";
+import { chosen, hrefWith, runId, selection } from "../../state/place";
+import { detail } from "../../state/runs";
+import { Code } from "./Code";
+import { type Excerpt, lineOf } from "./excerpt";
+import { OpenInEditor } from "./OpenInEditor";
+
+/** Lines on each side at first, and at most: the server gives no more. */
+const AROUND = 60;
+const MOST_AROUND = 2_000;
+/** Lines that are named beside the code. */
+const HOT = 10;
+
+interface Props {
+  readonly file: string;
+  readonly by: string;
+  readonly isDevice: boolean;
+}
+
+/** One file: its lines that cost most, and its code around one of them. */
+export function File({ file, by, isDevice }: Props) {
+  const version = detail.value?.version ?? 0;
+  const asked = [...selection.value, ["where", `file:eq:${file}`], ["sort", by], ["limit", 10_000]] as const;
+  const lines = useAnswer<Envelope>(withQuery(runPath(runId.value, "analyses/source_lines"), asked), version);
+  const rows = lines.value?.results ?? [];
+  const line = lineOf(chosen("line")) ?? (lines.value ? lineOf(String(rows[0]?.line ?? 1)) : null);
+  const around = chosen("around") === "all" ? MOST_AROUND : AROUND;
+  const place = withQuery(runPath(runId.value, "source"), [
+    ["file", file],
+    ["line", line],
+    ["around", around],
+  ]);
+  const excerpt = useAnswer<Excerpt>(line === null ? null : place, version);
+  const column = lines.value?.columns.find((column) => column.name === by);
+  if (lines.state === "failed") return <ErrorNotice error={lines.error} />;
+  if (!lines.value || !column || line === null) return <Loading />;
+  const shown = excerpt.state === "ready" ? excerpt.value : undefined;
+  return (
+    <section aria-label="File" aria-busy={lines.state === "loading"}>
+      <h2 class="source-file">
+        <code>{file}</code>
+      </h2>
+      <HotLines rows={rows} column={column} isDevice={isDevice} total={lines.value.page.matching} />
+      <p class="choices">
+        <CopyButton text={() => `${file}:${line}`}>Copy the place</CopyButton>
+        <OpenInEditor path={shown?.editor_path ?? file} line={line} />
+        {shown && shown.lines.length > AROUND && (
+          <a href={hrefWith({ around: around === AROUND ? "all" : null })}>
+            {around === AROUND ? "Show more of the file" : "Show less of the file"}
+          </a>
+        )}
+      </p>
+      {excerpt.state === "failed" && (
+        <>
+          <ErrorNotice error={excerpt.error} />
+          <p class="dim">What its lines cost is known all the same: see the table below.</p>
+        </>
+      )}
+      {excerpt.state === "loading" && <Loading what="Reading the file…" />}
+      {shown && shown.lines.length === 0 && <Empty>The file has no line {line}: it has changed since the run.</Empty>}
+      {shown && shown.lines.length > 0 && (
+        <Code excerpt={shown} rows={rows} by={by} byWords={column.label} unit={column.unit} line={line} />
+      )}
+    </section>
+  );
+}
+
+interface HotProps {
+  readonly rows: readonly Row[];
+  readonly column: Column;
+  readonly isDevice: boolean;
+  readonly total: number;
+}
+
+function HotLines({ rows, column, isDevice, total }: HotProps) {
+  const hot = rows.filter((row) => Number(row[column.name] ?? 0) > 0).slice(0, HOT);
+  if (hot.length === 0) return <Empty>No operator was called from this file in what was chosen.</Empty>;
+  const label = `Most ${column.label} by line, ${hot.length} of ${formatCount(total)}`;
+  return (
+    <figure>
+      <figcaption>{label}</figcaption>
+      <BarList
+        label={label}
+        unit={column.unit}
+        isDevice={isDevice}
+        bars={hot.map((row) => ({
+          name: `${row.line ?? "–"}: ${row.function ?? ""}`,
+          value: row[column.name] ?? null,
+          href: row.line === null ? undefined : hrefWith({ line: String(row.line) }),
+        }))}
+      />
+    </figure>
+  );
+}

@@ -1,0 +1,80 @@
+import { runPath, withQuery } from "../../api/paths";
+import type { Envelope, Row } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { BarList } from "../../components/charts/BarList";
+import { Definition } from "../../components/Definition";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { codeLinks } from "../../components/table/links";
+import { Table } from "../../components/table/Table";
+import { useAnswer } from "../../state/answer";
+import { chosen, hrefWith, runId, selection } from "../../state/place";
+import { detail } from "../../state/runs";
+import { File } from "./File";
+
+const METRICS = [
+  ["device_total_ns", "device time of what they call"],
+  ["device_self_ns", "device time of what they call directly"],
+  ["host_total_ns", "host time of what they call"],
+  ["host_self_ns", "host time of what they call directly"],
+  ["count", "calls"],
+] as const;
+/** Files that are named. */
+const FILES = 12;
+
+/** Which lines of the program take the time, with their code. */
+export default function Source() {
+  const has = detail.value?.has;
+  const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
+  const by = metrics.find(([name]) => name === chosen("by"))?.[0] ?? metrics[0]?.[0] ?? "host_total_ns";
+  const isDevice = by.startsWith("device");
+  const asked = [...selection.value, ["group_by", "file"], ["sort", by], ["limit", FILES]] as const;
+  const path = withQuery(runPath(runId.value, "analyses/source_lines"), asked);
+  const files = useAnswer<Envelope>(path, detail.value?.version ?? 0);
+  if (files.state === "failed") return <ErrorNotice error={files.error} />;
+  if (!files.value) return <Loading what="Computing lines…" />;
+  const rows = files.value.results;
+  const first = rows.find((row) => typeof row.file === "string")?.file;
+  const file = chosen("file") ?? (typeof first === "string" ? first : null);
+  const column = files.value.columns.find((column) => column.name === by);
+  const label = `Most ${column?.label ?? by} by file, ${rows.length} of ${files.value.page.matching}`;
+  return (
+    <>
+      <h1>Source</h1>
+      <div class="choices">
+        <Choices label="Most" name="by" value={by} options={metrics} />
+      </div>
+      <section aria-label="Files">
+        <h2>
+          Files <Definition analysis="source_lines" />
+        </h2>
+        <figure>
+          <figcaption>{label}</figcaption>
+          <BarList
+            label={label}
+            unit={column?.unit ?? "ns"}
+            isDevice={isDevice}
+            bars={rows.map((row) => barOf(row, by))}
+          />
+        </figure>
+      </section>
+      {file === null ? (
+        <Empty>No operator in what was chosen has a call stack.</Empty>
+      ) : (
+        <File file={file} by={by} isDevice={isDevice} />
+      )}
+      <Table
+        analysis="source_lines"
+        title="All lines"
+        prefix="l."
+        order={by}
+        hidden={has?.devices ? [] : ["device_total_ns", "device_self_ns"]}
+        linksOf={codeLinks}
+      />
+    </>
+  );
+}
+
+function barOf(row: Row, by: string) {
+  if (typeof row.file !== "string") return { name: "without a call stack", value: row[by] ?? null };
+  return { name: row.file, value: row[by] ?? null, href: hrefWith({ file: row.file, line: null, around: null }) };
+}

@@ -1,0 +1,93 @@
+// Ranks side by side: what is shown is what the command line says, and what is chosen is chosen everywhere.
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { formatCell } from "../../src/format/cell";
+import { violations } from "./accessibility";
+import { at, launch, open, settled } from "./browser";
+import { RANKS } from "./inputs";
+import { analyze, type View, view } from "./stepscope";
+import { shownColumns, shownRows } from "./table";
+
+let browser: Browser;
+let server: View;
+beforeAll(async () => {
+  browser = await launch();
+  server = await view([RANKS]);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+const steps = () => analyze("step_breakdown", RANKS).results.filter((row) => row.step !== null);
+const wordsOf = (row: ReturnType<typeof steps>[number]) =>
+  `step ${row.step} of rank ${row.rank}: ${formatCell("ns", row.total_ns)}${row.is_complete ? "" : ", cut by recording"}`;
+
+test("the map has every step of every rank, as long as the command says", async () => {
+  const expected = steps();
+  expect(new Set(expected.map((row) => row.rank)).size).toBe(2);
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  const cells = page.locator(".heat-map [role=button]");
+  expect(await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute("aria-label")))).toEqual(
+    expected.map(wordsOf),
+  );
+  const complete = expected.filter((row) => row.is_complete).map((row) => Number(row.total_ns));
+  const legend = await page
+    .locator(".heat-legend .value")
+    .evaluateAll((all) => all.map((one) => (one as HTMLElement).title));
+  expect(legend).toEqual([`${Math.min(...complete)} ns`, `${Math.max(...complete)} ns`]);
+  const shades = await cells.locator("rect").evaluateAll((all) => all.map((rect) => rect.getAttribute("class")));
+  const shadeOf = (ns: number) => shades[expected.findIndex((row) => row.total_ns === ns)];
+  expect([shadeOf(Math.min(...complete)), shadeOf(Math.max(...complete))]).toEqual(["heat-0", "heat-6"]);
+  await close();
+});
+
+test("with the keyboard a step is found on the map, chosen, and seen on the timeline", async () => {
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  await page.locator('.heat-map [tabindex="0"]').focus();
+  await page.keyboard.press("ArrowDown");
+  for (let moves = 0; moves < 3; moves++) await page.keyboard.press("ArrowRight");
+  const row = steps().filter((row) => row.rank === 1)[3];
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+  expect(row && (await focused())).toBe(row && wordsOf(row));
+  await page.keyboard.press("Enter");
+  await page.waitForURL(new RegExp(`rank=1&step=${row?.step}$`));
+  await settled(page);
+  expect(await page.locator(".heat-map [aria-pressed=true]").count()).toBe(1);
+  expect(await violations(page)).toEqual([]);
+  const expected = analyze("collectives", RANKS, "--rank", "1", "--step", String(row?.step)).results;
+  expect(expected.length).toBeGreaterThan(0);
+  expect((await shownRows(page, "Collectives")).length).toBe(expected.length);
+  await page.getByRole("link", { name: "On the timeline", exact: true }).click();
+  await page.waitForURL(new RegExp(`#timeline\\?.*at=${row?.start_ns}`));
+  await page.goBack();
+  await settled(page);
+  await page.getByRole("link", { name: "All ranks and steps" }).click();
+  await page.waitForURL(/#distributed$/);
+  await close();
+});
+
+test("a rank that is chosen by its column is the rank of every table", async () => {
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  await page.getByRole("button", { name: /^rank 1, average of its steps/ }).click();
+  await page.waitForURL(/rank=1$/);
+  await settled(page);
+  const rank = (await shownColumns(page, "Collectives")).indexOf("rank");
+  const ranks = (await shownRows(page, "Collectives")).map((row) => row[rank]?.text);
+  expect(new Set(ranks)).toEqual(new Set(["1"]));
+  expect(ranks.length).toBe(analyze("collectives", RANKS, "--rank", "1").results.length);
+  await close();
+});
+
+test("every rank is listed with the process that takes part, not with the launcher", async () => {
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  const table = page.getByRole("table", { name: "Ranks and devices" });
+  const processes = await table.locator("tbody tr td:nth-child(3)").allTextContents();
+  expect(processes).toEqual(["ddp.py", "ddp.py"]);
+  await close();
+});
