@@ -96,9 +96,17 @@ def _path(number):
 
 def _prepare(session, torch, activity):
     # Not `profile`: its objects make steps, which are the program's.
-    profiler = torch.profiler.profiler._KinetoProfile(activities=[activity])
+    profiler = torch.profiler.profiler._KinetoProfile(activities=[activity], experimental_config=_config(torch))
     profiler.prepare_trace()
     session.profiler = profiler
+
+
+def _config(torch):
+    """Waits are only told when they are asked for, which not every release can be."""
+    try:
+        return torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)
+    except TypeError:
+        return None
 
 
 def _begin(session):
@@ -126,7 +134,8 @@ def _end(session, path):
     fact = {"file": os.path.join("device", os.path.basename(path)), "monotonic_ns": clocks[0], "unix_ns": clocks[1]}
     fact["device_type"] = session.device_type
     number = path[: -len(".json.gz")].rpartition("-")[2]
-    _recorder.set_fact(f"device_trace.{number}", json.dumps(fact))
+    # A forked child that has it too would add the same to its own capture.
+    _recorder.set_own_fact(f"device_trace.{number}", json.dumps(fact))
 
 
 def _ask(task):

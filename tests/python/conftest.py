@@ -1,7 +1,9 @@
 """What the Python tests share: the installed package, run as a user runs it."""
 
+import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import fake_gpu
@@ -41,6 +43,25 @@ def command_in(folder, program):
         return result
 
     return run
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Records a work with torch.profiler and then with ours: (profiler, its trace) of each, decimals kept exact."""
+    import torch.profiler
+    from stepscope.profiler import ProfilerActivity, profile
+
+    def record(work, **options):
+        recorded = []
+        for kind, added in ((torch.profiler.profile, {}), (profile, {"run": tmp_path / "run"})):
+            with kind(activities=[ProfilerActivity.CPU], **options, **added) as prof:
+                work()
+            path = tmp_path / f"{kind.__module__}.json"
+            prof.export_chrome_trace(str(path))
+            recorded.append((prof, json.loads(path.read_text(), parse_float=Decimal)))
+        return recorded
+
+    return record
 
 
 @pytest.fixture(scope="session")

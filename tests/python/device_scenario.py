@@ -36,7 +36,7 @@ def work():
 class Scenario:
     """A step, what is planted into it, and the same as Kineto's events."""
 
-    def __init__(self, run, **options):
+    def __init__(self, run, planted=None, **options):
         work()
         self.prof = recorded(run, schedule=schedule(wait=0, warmup=0, active=1, repeat=1), **options)
         with self.prof:
@@ -47,14 +47,15 @@ class Scenario:
             self.prof.step()
         self.window = self.prof.profiler._windows[-1]
         # A copy stays as it is, whatever the run becomes.
-        self.path = str(run.parent / "copy.capture")
+        self.path = str(run.parent / "copied" / "raw" / "copy.capture")
+        os.makedirs(os.path.dirname(self.path))
         shutil.copyfile(self.window.capture, self.path)
         self.window._kept = SimpleNamespace(path=lambda: self.path)
         events = self.prof.events(all_threads=True)
         self.host = [event for event in events if not event.is_python_function]
         self.forget()
         self.zero_ns = self.calibrate()
-        self.planted = Planted()
+        self.planted = planted or Planted()
         self.kineto = []
         self.plant()
         self.planted.write(self.path)
@@ -136,10 +137,7 @@ class Scenario:
         self.planted.wait(3, last, last + 600, 9003, 7)
         self.overhead("Buffer Flush", last + 100, last + 300, main)
         # Times of reports are those of the device's clock.
-        shifted = []
-        for tag, words in self.planted.records:
-            shifted.append((tag, [words[0], words[1] + self.zero_ns, words[2] + self.zero_ns, *words[3:]]))
-        self.planted.records = shifted
+        self.planted.shift(self.zero_ns)
         self.annotate()
 
     def around(self, thread, at_ns, is_label):

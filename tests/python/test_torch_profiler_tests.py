@@ -15,32 +15,15 @@ import pytest
 import runs
 import torch
 import torch.profiler
-from stepscope.profiler import ProfilerActivity, profile, schedule
+from stepscope.profiler import profile, schedule
 from torch.profiler._trace_validator import validate_trace
 
-CPU = [ProfilerActivity.CPU]
 Fast = torch._C._profiler._RecordFunctionFast
 
 
-@pytest.fixture
-def both(tmp_path):
-    """Records a work with torch.profiler and then with ours: (profiler, rows of its trace) of each."""
-
-    def record(work, **options):
-        recorded = []
-        for kind, added in ((torch.profiler.profile, {}), (profile, {"run": tmp_path / "run"})):
-            with kind(activities=CPU, **options, **added) as prof:
-                work()
-            path = tmp_path / f"{kind.__module__}.json"
-            prof.export_chrome_trace(str(path))
-            recorded.append((prof, json.loads(path.read_text())["traceEvents"]))
-        return recorded
-
-    return record
-
-
-def slices(rows, *categories):
-    return [row for row in rows if row.get("ph") == "X" and row["cat"] in (categories or ("cpu_op", "user_annotation"))]
+def slices(trace, *categories):
+    categories = categories or ("cpu_op", "user_annotation")
+    return [row for row in trace["traceEvents"] if row.get("ph") == "X" and row["cat"] in categories]
 
 
 def backward():
@@ -55,8 +38,8 @@ def test_only_what_the_program_runs(both):
         with torch.profiler.record_function("my label"):
             torch.erfinv(torch.ones(3, 3))
 
-    for _, rows in both(work):
-        names = [(row["name"], row["cat"]) for row in slices(rows)]
+    for _, trace in both(work):
+        names = [(row["name"], row["cat"]) for row in slices(trace)]
         operators = ["aten::ones", "aten::empty", "aten::fill_", "aten::erfinv"]
         assert Counter(names) == Counter([("my label", "user_annotation"), *((name, "cpu_op") for name in operators)])
 
@@ -81,8 +64,8 @@ def test_steps_do_not_overlap(tmp_path):
             backward()
             prof.step()
     prof.export_chrome_trace(tmp_path / "trace.json")
-    rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    spans = sorted((row["ts"], row["ts"] + row["dur"]) for row in slices(rows) if row["name"].startswith("ProfilerStep"))
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    spans = sorted((row["ts"], row["ts"] + row["dur"]) for row in slices(trace) if row["name"].startswith("ProfilerStep"))
     assert len(spans) == 5
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
 
@@ -121,7 +104,7 @@ def test_what_pytorch_tells_only_its_own_profiler(both):
 
     seen = []
     (_, theirs), (_, ours) = both(work, record_shapes=True)
-    (their_range,), (our_range,) = ([row for row in slices(rows) if row["name"] == "fused"] for rows in (theirs, ours))
+    (their_range,), (our_range,) = ([row for row in slices(of) if row["name"] == "fused"] for of in (theirs, ours))
     assert (their_range["cat"], their_range["args"]["grid"]) == ("user_annotation", "lambda x")
     assert our_range["cat"] == "cpu_op" and "grid" not in our_range["args"]
     added = Counter(row["name"] for row in slices(theirs)) - Counter(row["name"] for row in slices(ours))
@@ -135,7 +118,7 @@ def test_switches_of_pytorchs_profiler_are_its_own(both, switch):
     switch = getattr(torch._C._profiler, switch)
 
     def said(recorded):
-        counts = Counter(row["cat"] for row in recorded[1] if row.get("ph") in ("s", "f"))
+        counts = Counter(row["cat"] for row in recorded[1]["traceEvents"] if row.get("ph") in ("s", "f"))
         return counts["fwdbwd"], [row["args"]["Concrete Inputs"] for row in slices(recorded[1]) if row["name"] == "aten::ones"]
 
     theirs, ours = map(said, both(backward, record_shapes=True))
@@ -158,7 +141,7 @@ def test_garbage_collections(both):
 
     config = torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)
     (_, theirs), (ours, _) = both(work, with_stack=True, experimental_config=config)
-    wanted = [row for row in theirs if row["name"] == "Python GC"]
+    wanted = [row for row in theirs["traceEvents"] if row["name"] == "Python GC"]
     found = [row for row in runs.rows(ours.run) if row["kind"] == "garbage_collection" and row["value"] == 2]
     assert len(found) == len(wanted) == 2
 
@@ -249,7 +232,7 @@ def test_a_run_of_many_sessions_has_numbers_of_its_own(tmp_path):
         with profile(run=tmp_path / str(session)) as prof:
             backward()
         prof.export_chrome_trace(tmp_path / "trace.json")
-        ids = [row["args"]["External id"] for row in slices(json.loads((tmp_path / "trace.json").read_text())["traceEvents"])]
+        ids = [row["args"]["External id"] for row in slices(json.loads((tmp_path / "trace.json").read_text()))]
         assert len(set(ids)) == len(ids) > 10 and all(0 <= number < 2**32 for number in ids)
 
 
@@ -268,11 +251,11 @@ def test_pytorchs_own_check_of_traces_finds_nothing(both, tmp_path):
 
     def is_valid(rows):
         path = tmp_path / "rows.json"
-        path.write_text(json.dumps({"traceEvents": rows}))
+        path.write_text(json.dumps({"traceEvents": rows}, default=float))
         return validate_trace(os.fspath(path))[0]
 
     (_, theirs), (_, ours) = both(work, record_shapes=True)
-    assert is_valid(theirs) and is_valid(ours)
+    assert is_valid(theirs["traceEvents"]) and is_valid(ours["traceEvents"])
     nodes = [row for row in slices(ours) if "Backward" in row["name"] and "Sequence number" in row["args"]]
     nodes = [{**row, "name": f"autograd::engine::evaluate_function: {row['name']}"} for row in nodes]
     assert len(nodes) > 10 and is_valid(nodes)

@@ -23,13 +23,11 @@ There is none for `test_cpp_thread.py` and TestPrivateUse1ProfilerState, which c
 `test_torch_tidy.py` and the patterns of TestExperimentalUtils, which ask `experimental_event_tree()`: it is not there.
 """
 
-import json
 import threading
 import time
 from collections import Counter
 from decimal import Decimal
 
-import pytest
 import runs
 import torch
 import torch.profiler
@@ -37,23 +35,6 @@ from stepscope.profiler import ProfilerActivity, profile
 
 CPU = [ProfilerActivity.CPU]
 Config = torch._C._profiler._ExperimentalConfig
-
-
-@pytest.fixture
-def both(tmp_path):
-    """Records a work with torch.profiler and then with ours: (profiler, its trace) of each, decimals kept exact."""
-
-    def record(work, **options):
-        recorded = []
-        for kind, added in ((torch.profiler.profile, {}), (profile, {"run": tmp_path / "run"})):
-            with kind(activities=CPU, **options, **added) as prof:
-                work()
-            path = tmp_path / f"{kind.__module__}.json"
-            prof.export_chrome_trace(str(path))
-            recorded.append((prof, json.loads(path.read_text(), parse_float=Decimal)))
-        return recorded
-
-    return record
 
 
 def slices(trace):

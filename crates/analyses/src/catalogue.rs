@@ -64,19 +64,29 @@ impl Analysis {
 
     /// The text under a heading of the file's comment: `Definition`, `Units`, `Source`, `Edge cases`.
     pub fn section(&self, heading: &str) -> String {
-        let lines = self.source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
-        let from_heading = lines.skip_while(|line| line.strip_prefix("# ") != Some(heading)).skip(1);
-        let body: Vec<&str> = from_heading.take_while(|line| !line.starts_with("# ")).collect();
-        body.join("\n").trim().to_string()
+        section_of(self.source, heading)
     }
 
     /// The first sentence of its definition, on one line.
     pub fn definition(&self) -> String {
-        let text = self.section("Definition").replace('\n', " ");
-        match text.split_once(". ") {
-            Some((first, _)) => format!("{first}."),
-            None => text,
-        }
+        definition_of(self.source)
+    }
+}
+
+/// The text under a heading of the comment that `source` begins with.
+pub(crate) fn section_of(source: &str, heading: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let from_heading = lines.skip_while(|line| line.strip_prefix("# ") != Some(heading)).skip(1);
+    let body: Vec<&str> = from_heading.take_while(|line| !line.starts_with("# ")).collect();
+    body.join("\n").trim().to_string()
+}
+
+/// The first sentence under `Definition` of the comment that `source` begins with, on one line.
+pub(crate) fn definition_of(source: &str) -> String {
+    let text = section_of(source, "Definition").replace('\n', " ");
+    match text.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => text,
     }
 }
 
@@ -138,9 +148,10 @@ fn accepts(name: &str) -> Accepts {
         "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },
         "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
         "idle_causes" => Accepts { compat: &[Compat::Hta], ..Accepts::default() },
-        "memory_peak" => {
-            Accepts { group_by: &[GroupBy::Name, GroupBy::Module, GroupBy::Category], ..Accepts::default() }
-        }
+        "memory_peak" => Accepts {
+            group_by: &[GroupBy::Name, GroupBy::Stack, GroupBy::Module, GroupBy::Category],
+            ..Accepts::default()
+        },
         "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
         "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
         _ => Accepts::default(),

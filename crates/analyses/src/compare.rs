@@ -1,8 +1,11 @@
 //! # Definition
-//! Two runs side by side. Of steps: how long they take in each, by how much the second's are longer, the limits of that
+//! Two runs side by side: how long steps take in each, and what a step spends on operators, kernels and modules. Of steps: how long they take in each, by how much the second's are longer, the limits of that
 //! difference, and how likely so clear a difference would be if there were none. Of operators, kernels and modules: what
 //! a step spends on each in both runs, and the change. A run counts with its complete steps; their number is what sums
-//! over a run are divided by.
+//! over a run are divided by. Of durations of steps: how many steps of each run lie in which range; the ranges follow each
+//! other from the shortest to the longest step of both, and are equally wide. Of durations of operators and kernels: how
+//! many calls of a name took how long in each run, in the ranges of `kernel_durations`. Of the tree of operators: what a
+//! step spends in an operator when it is called by that one, called by that one, and so on.
 //!
 //! # Units
 //! Nanoseconds of a step; the change is the second run's value less the first's, its ratio that over the first's value. The
@@ -11,20 +14,26 @@
 //! # Source
 //! The difference of steps is the median of the differences of all pairs of a step of the first run and one of the second
 //! (Hodges and Lehmann), its limits hold it with a confidence of 95 %, and the probability is that of the two-sided test
-//! of Mann, Whitney and Wilcoxon: neither takes step times to be normally distributed. Operators, kernels and modules are
-//! joined by their names.
+//! of Mann, Whitney and Wilcoxon: neither takes step times to be normally distributed. A difference is called significant
+//! when the probability is below 5 %. Operators, kernels and modules are joined by their names.
 //!
 //! # Edge cases
-//! Without at least two complete steps in both runs there are no limits and no probability. A run without steps counts as
+//! Without at least two complete steps in both runs there is no probability; limits need about four steps in
+//! each, since of fewer not even all pairs hold the difference with that confidence. A run without steps counts as
 //! one step. What only one run has is said in its row; it has no ratio. With several ranks, a step is a step of one rank.
+//! In the tree `parent` is the `id` of another row, and calls of an operator by itself are a level of their own.
 
+mod call_durations;
 mod joined;
+mod operator_tree;
 mod significance;
+mod step_durations;
 mod step_times;
 
 pub use significance::{Difference, difference};
 
-use crate::{Analysis, Asked, Outcome, Selection, find};
+use crate::catalogue::definition_of;
+use crate::{Asked, Outcome, Selection, find};
 use stepscope_trace::Trace;
 
 /// What of two runs is put side by side.
@@ -32,43 +41,72 @@ use stepscope_trace::Trace;
 pub enum Compared {
     /// How long steps take.
     Steps,
+    /// How many steps take how long.
+    StepDurations,
     /// Operators by name.
     Operators,
+    /// How many calls of an operator take how long.
+    OperatorDurations,
+    /// Operators by who calls them.
+    OperatorTree,
     /// Kernels by name.
     Kernels,
+    /// How many runs of a kernel take how long.
+    KernelDurations,
     /// Modules by path.
     Modules,
 }
 
 impl Compared {
     /// Everything that can be compared.
-    pub const ALL: [Self; 4] = [Self::Steps, Self::Operators, Self::Kernels, Self::Modules];
+    pub const ALL: [Self; 8] = [
+        Self::Steps,
+        Self::StepDurations,
+        Self::Operators,
+        Self::OperatorDurations,
+        Self::OperatorTree,
+        Self::Kernels,
+        Self::KernelDurations,
+        Self::Modules,
+    ];
 
     /// How a person writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Steps => "steps",
+            Self::StepDurations => "step_durations",
             Self::Operators => "operators",
+            Self::OperatorDurations => "operator_durations",
+            Self::OperatorTree => "operator_tree",
             Self::Kernels => "kernels",
+            Self::KernelDurations => "kernel_durations",
             Self::Modules => "modules",
         }
     }
 
-    /// What a person writes so.
+    /// What a person writes so; `-` and `_` are the same.
     pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.replace('-', "_");
         Self::ALL.into_iter().find(|what| what.as_str() == name)
     }
 }
 
-/// The comparison as an analysis: what it is called and what it means.
-pub fn analysis() -> Analysis {
-    Analysis { name: "compare", source: include_str!("compare.rs"), run: |_| Outcome::default() }
+/// What its results are called, as those of an analysis. It is of two runs, so it is none of the catalogue.
+pub const NAME: &str = "compare";
+
+/// What its results mean, in one sentence.
+pub fn definition() -> String {
+    definition_of(include_str!("compare.rs"))
 }
 
 /// Puts the part of `a` that was asked for beside that of `b`.
 pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared) -> Outcome {
     let analysis = match what {
         Compared::Steps => return step_times::outcome(a, b),
+        Compared::StepDurations => return step_durations::outcome(a, b),
+        Compared::OperatorDurations => return call_durations::of_operators(a, b),
+        Compared::KernelDurations => return call_durations::of_kernels(a, b),
+        Compared::OperatorTree => return operator_tree::outcome(a, b),
         Compared::Operators => "operators",
         Compared::Kernels => "kernels",
         Compared::Modules => "modules",
@@ -154,5 +192,24 @@ mod tests {
         assert_eq!(texts(&outcome, "b_median_ns"), ["4000"]);
         assert_eq!(texts(&outcome, "change_ns"), ["1000"]);
         assert_eq!(texts(&outcome, "change_ratio"), ["0.333"]);
+        // Four steps against four, all longer: 2 of the 70 orders are so clear, either way; ties spread it a little.
+        let says = &texts(&outcome, "says")[0];
+        assert!(says.starts_with("A step takes 1.00 us (33.3 %) longer, "), "{says}");
+    }
+
+    #[test]
+    fn it_documents_itself_as_analyses_do() {
+        for heading in ["Definition", "Units", "Source", "Edge cases"] {
+            assert!(!crate::catalogue::section_of(include_str!("compare.rs"), heading).is_empty(), "{heading}");
+        }
+        assert!(definition().starts_with("Two runs side by side: ") && definition().ends_with("modules."));
+    }
+
+    #[test]
+    fn modules_are_compared_with_their_place_in_the_tree() {
+        let a = drawn("rank 0 step 000\nrank 0 module 1 mmm\nrank 0 cpu 1 aab");
+        let all = Selection::default();
+        let outcome = compare((&a, &all), (&a, &all), Compared::Modules);
+        assert_eq!((texts(&outcome, "name"), texts(&outcome, "parent")), (texts(&outcome, "path"), vec!["–".into()]));
     }
 }

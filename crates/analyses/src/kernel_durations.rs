@@ -42,7 +42,7 @@ pub struct KernelDurations {
 const PARTS_LOG2: u32 = 2;
 
 /// The range that a duration lies in.
-fn range_of(dur_ns: i64) -> (i64, i64) {
+pub(crate) fn range_of(dur_ns: i64) -> (i64, i64) {
     let dur_ns = dur_ns.max(0);
     let width = match dur_ns.checked_ilog2() {
         Some(log2) if log2 > PARTS_LOG2 => 1_i64 << (log2 - PARTS_LOG2),

@@ -6,7 +6,9 @@
 //! free are a row each.
 //!
 //! The operator is the innermost that was open on the thread when it allocated, or, where only the free was recorded,
-//! when it freed. File and line are the place in the program that called it, as in `source_lines`.
+//! when it freed. File and line are the place in the program that called it, as in `source_lines`. The call stack, innermost
+//! frame first, is that of the allocation, where the source gives one with its allocations. The stream is the one that the
+//! memory was allocated for, as the source names it.
 //!
 //! # Units
 //! Bytes; nanoseconds, `allocated_ns`, `freed_ns` and `op_start_ns` since the start of the trace.
@@ -25,7 +27,7 @@ use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use stepscope_base::Span;
-use stepscope_trace::{Findings, MemoryEvent, SliceId, Trace, TrackId};
+use stepscope_trace::{Findings, MemoryEvent, SliceId, StackId, Trace, TrackId};
 
 /// One allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +50,10 @@ pub struct AllocationRow {
     pub op: Option<SliceId>,
     /// That operator's thread.
     pub track: TrackId,
+    /// The stream that it is for.
+    pub stream: Option<i64>,
+    /// The call stack of its first event.
+    pub stack: Option<StackId>,
 }
 
 impl AllocationRow {
@@ -82,6 +88,8 @@ fn rows(asked: &Asked<'_>) -> Vec<AllocationRow> {
                     state: pair.state,
                     op: event.op,
                     track: event.track,
+                    stream: event.stream,
+                    stack: event.stack,
                 });
             }
         }
@@ -106,6 +114,10 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
     let line = |row: &AllocationRow| tree.row(row.op).and_then(|op| lines[op as usize]);
     let mut files: FxHashMap<&str, Arc<str>> = FxHashMap::default();
     let mut file_text = |file| files.entry(file).or_insert_with(|| Arc::from(file)).clone();
+    let mut stacks: Vec<Option<Arc<str>>> = vec![None; trace.stacks.len()];
+    let mut stack_text = |stack: StackId| {
+        stacks[stack.index()].get_or_insert_with(|| trace.stacks.text(stack, &trace.strings).into()).clone()
+    };
     let threads: Vec<Arc<str>> = trace.tracks.iter().map(|track| track.name.as_str().into()).collect();
     let states = AllocationState::ALL.map(|state| Arc::<str>::from(state.as_str()));
     let table = Table::default()
@@ -121,7 +133,9 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("op_start_ns", rows.iter().map(|row| row.op.map(|op| trace.slices.start_ns[op.index()])))
         .text("file", rows.iter().map(|row| line(row).and_then(|line| line.file).map(&mut file_text)))
         .count("line", rows.iter().map(|row| line(row).and_then(|line| line.line).map(i64::from)))
-        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())));
+        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())))
+        .count("stream", rows.iter().map(|row| row.stream))
+        .text("stack", rows.iter().map(|row| row.stack.map(&mut stack_text)));
     Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
 }
 

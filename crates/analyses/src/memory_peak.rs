@@ -1,11 +1,11 @@
 //! # Definition
-//! For each device of a rank, who holds its memory at the moment when most of it is in use. A row is an operator,
-//! module or category with the bytes of those allocations that were made in it, recorded, and not yet freed. Of several
+//! For each device of a rank, who holds its memory at the moment when most of it is in use. A row is an operator, call
+//! stack, module or category with the bytes of those allocations that were made in it, recorded, and not yet freed. Of several
 //! equal moments it is the first. The row `allocated before recording` is the rest: what is in use by the source's
 //! totals, or is freed later, and was not seen to be allocated. The rows of a device sum to its peak.
 //!
 //! By name, it is the innermost operator that was open on the thread at the allocation; by module, the innermost call
-//! of a module. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
+//! of a module; by stack, the call stack that the source gives with the allocation. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
 //! freed before the outermost operator around its allocation, or the optimizer's step, ended; `optimizer_state` was
 //! allocated in the optimizer's step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was
 //! allocated by it and not freed there; `activation` was allocated in a call of a module, or freed by the backward
@@ -20,7 +20,7 @@
 //! where it reports them, else the sum of what was allocated and freed.
 //!
 //! # Edge cases
-//! A row without a name is what was allocated outside every operator or module. A row without a device is the host's
+//! A row without a name is what was allocated outside every operator or module, or without a stack. A row without a device is the host's
 //! memory. Gradients that pass between backward nodes are `autograd_detail`. Where the source gives no
 //! addresses nothing can be paired, and all is the rest. The rest is below 0 where the source's own totals are less
 //! than what was seen allocated and not freed. An address that is allocated again was freed unseen: the first
@@ -33,7 +33,7 @@ use crate::allocations::{Allocation, Level, Pool, levels_inside, window};
 use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
 use category::Categories;
 use std::collections::BTreeMap;
-use stepscope_trace::{Findings, MemoryEvent, SliceKind, Trace};
+use stepscope_trace::{Findings, MemoryEvent, SliceKind, StackId, Trace};
 
 /// What a row that stands for everything not seen allocated is called.
 const BEFORE_RECORDING: &str = "allocated before recording";
@@ -45,7 +45,7 @@ pub struct Holder {
     pub rank: u32,
     /// The device's number within the rank; `None` for the host.
     pub device: Option<i64>,
-    /// The operator, module or category; `None` outside every one.
+    /// The operator, call stack, module or category; `None` outside every one.
     pub name: Option<String>,
     /// Bytes held.
     pub bytes: i64,
@@ -96,16 +96,20 @@ fn holders(
         allocations,
         is_before_recording: false,
     };
-    let mut by_name: BTreeMap<Option<&str>, (i64, i64)> = BTreeMap::new();
+    let mut by_name: BTreeMap<Option<Held<'_>>, (i64, i64)> = BTreeMap::new();
     let mut held_bytes = 0_i64;
     let held = pool.allocations(trace).iter().copied().filter(|row| row.is_held_after(peak.event));
     for (row, event) in held.filter_map(|row| Some((row, &trace.memory[row.allocated?]))) {
-        let (bytes, count) = by_name.entry(name_of(trace, group_by, categories, &row, event)).or_default();
+        let (bytes, count) = by_name.entry(held_by(trace, group_by, categories, &row, event)).or_default();
         *bytes = bytes.saturating_add(row.bytes);
         *count += 1;
         held_bytes = held_bytes.saturating_add(row.bytes);
     }
-    let named = by_name.into_iter().map(|(name, (bytes, count))| new(name.map(str::to_string), bytes, Some(count)));
+    let text = |held: Held<'_>| match held {
+        Held::Named(name) => name.to_string(),
+        Held::Stack(stack) => trace.stacks.text(stack, &trace.strings),
+    };
+    let named = by_name.into_iter().map(|(held, (bytes, count))| new(held.map(text), bytes, Some(count)));
     let mut rows: Vec<Holder> = named.collect();
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
     let rest = peak.allocated_bytes.saturating_sub(held_bytes);
@@ -117,22 +121,30 @@ fn holders(
     rows
 }
 
-fn name_of<'a>(
+/// What an allocation is held by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Held<'a> {
+    Named(&'a str),
+    Stack(StackId),
+}
+
+fn held_by<'a>(
     trace: &'a Trace,
     group_by: Option<GroupBy>,
     categories: Option<&Categories>,
     row: &Allocation,
     event: &MemoryEvent,
-) -> Option<&'a str> {
+) -> Option<Held<'a>> {
     match group_by {
-        Some(GroupBy::Category) => categories.map(|categories| categories.category(trace, row, event)),
+        Some(GroupBy::Stack) => event.stack.map(Held::Stack),
+        Some(GroupBy::Category) => categories.map(|categories| Held::Named(categories.category(trace, row, event))),
         Some(GroupBy::Module) => {
             let open = trace.open_slices(event.track, event.time_ns);
             let modules = open.filter(|id| trace.slices.kind(*id) == SliceKind::Module);
             let innermost = modules.max_by_key(|id| (trace.slices.start_ns[id.index()], *id));
-            innermost.map(|module| trace.slice_name(module))
+            innermost.map(|module| Held::Named(trace.slice_name(module)))
         }
-        _ => event.op.map(|op| trace.slice_name(op)),
+        _ => event.op.map(|op| Held::Named(trace.slice_name(op))),
     }
 }
 

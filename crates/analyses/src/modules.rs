@@ -160,6 +160,8 @@ mod tests {
                 allocated_bytes,
                 reserved_bytes,
                 op: None,
+                stream: None,
+                stack: None,
             };
             self.builder.add_memory_event(event);
         }

@@ -127,7 +127,7 @@ fn list_text(width: usize) -> String {
 }
 
 /// The result as a table, with what it means above and what is doubtful about it below. `count` rows in the whole.
-fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
+pub(crate) fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", envelope.analysis);
     for line in wrap(&envelope.definition, width) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");

@@ -3,6 +3,7 @@
 mod analyze;
 mod bar;
 mod color;
+mod compare;
 mod convert;
 mod doctor;
 mod failure;
@@ -38,6 +39,7 @@ Examples:
   stepscope report stepscope-runs/…        what the time went to
   stepscope report trace.json.gz           the same for a trace of the PyTorch profiler
   stepscope view trace.json.gz             look at it in the browser
+  stepscope compare runs/a runs/b          what changed, and whether it may be chance
   stepscope analyze                        list the analyses";
 
 #[derive(Subcommand)]
@@ -46,13 +48,14 @@ enum Command {
     Report(report::ReportArguments),
     View(view::ViewArguments),
     Analyze(analyze::AnalyzeArguments),
+    Compare(compare::CompareArguments),
     Convert(convert::ConvertArguments),
     Recover(recover::RecoverArguments),
     Doctor(doctor::DoctorArguments),
 }
 
 /// Runs the command that `args` spell, where `args[0]` is the program's own name, and returns its exit code: 0 good,
-/// 1 failure, 2 wrong usage; `record` passes the code of the program it ran.
+/// 1 failure, 2 wrong usage, 3 what `compare --fail-if` asks for; `record` passes the code of the program it ran.
 ///
 /// Writes to standard output and standard error; a reader that goes away ends the command quietly.
 pub fn main_with_args(args: Vec<OsString>) -> i32 {
@@ -69,6 +72,7 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

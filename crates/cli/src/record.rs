@@ -92,7 +92,7 @@ fn environment(run: &Path, package: &Path, options: &options::Options) -> Vec<(&
 
 /// Closes the run and tells on standard error what is in it. The program has ended: nothing here changes its exit code.
 fn summarise(path: &Path, is_sampled: bool) {
-    let recovered = match stepscope_run::recover(path) {
+    let recovered = match stepscope_engine::recover(path) {
         Ok(recovered) => recovered,
         Err(error) => {
             Failure::run(&error, path).tell();

@@ -27,7 +27,7 @@ pub(crate) fn recover(arguments: &RecoverArguments) -> Ending {
     if !run.exists() {
         return Err(EngineError::NotFound { path: run.clone() }.into());
     }
-    let recovered = stepscope_run::recover(run).map_err(|error| Failure::run(&error, run))?;
+    let recovered = stepscope_engine::recover(run).map_err(|error| Failure::run(&error, run))?;
     let mut text = format!("{}\n", sum(&recovered));
     troubles(&recovered).iter().for_each(|trouble| text.push_str(&format!("{trouble}\n")));
     print(&text)?;

@@ -10,6 +10,7 @@ mod top_text;
 
 pub(crate) use advice_text::advice_with_evidence;
 pub(crate) use findings_text::{examples_text, findings_text};
+pub(crate) use section::heading;
 
 use crate::Ending;
 use crate::output::{deliver, line_width, print};

@@ -1,7 +1,7 @@
 //! Two runs side by side, in the form of a result.
 
 use crate::{EngineError, Envelope, RunIdentity, Selection, Trace, check_selection};
-use stepscope_analyses::compare::{Compared, analysis, compare as put_beside};
+use stepscope_analyses::compare::{self as side_by_side, Compared};
 
 /// Puts the part of `a` that was asked for beside that of `b`. The result is of a run that is called `a → b`.
 ///
@@ -11,19 +11,29 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
     for (trace, selection) in [a, b] {
         check_selection(trace, selection)?;
     }
-    let outcome = put_beside(a, b, what);
+    let outcome = side_by_side::compare(a, b, what);
     let mut findings = a.0.findings.clone();
-    findings.extend(&b.0.findings);
+    // Of two ranks of one run they are the same, and counted once.
+    if !std::ptr::eq(a.0, b.0) {
+        findings.extend(&b.0.findings);
+    }
     findings.extend(&outcome.findings);
     let (before, now) = (RunIdentity::of(a.0), RunIdentity::of(b.0));
     let run = RunIdentity {
-        name: format!("{} → {}", before.name, now.name),
+        name: format!("{} → {}", called(&before, a.1), called(&now, b.1)),
         ranks: now.ranks,
         sources: before.sources.into_iter().chain(now.sources).collect(),
     };
-    let analysis = analysis();
-    let (definition, results, coverage) = (analysis.definition(), outcome.table, outcome.coverage);
-    Ok(Envelope { analysis: analysis.name, definition, run, results, coverage, findings })
+    let (definition, results, coverage) = (side_by_side::definition(), outcome.table, outcome.coverage);
+    Ok(Envelope { analysis: side_by_side::NAME, definition, run, results, coverage, findings })
+}
+
+/// A run's name, with the rank when only one was asked for.
+fn called(run: &RunIdentity, selection: &Selection) -> String {
+    match selection.rank {
+        Some(rank) => format!("{} (rank {rank})", run.name),
+        None => run.name.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -39,6 +49,8 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&value["analysis"], &value["run"]["name"]), (&"compare".into(), &"drawn → drawn".into()));
         assert_eq!(value["results"][0]["change_host_self_ns"], 1_000);
+        let rank = Selection { rank: Some(0), ..all };
+        assert_eq!(compare((&a, &rank), (&b, &all), Compared::Steps).unwrap().run.name, "drawn (rank 0) → drawn");
         let gone = Selection { rank: Some(7), ..all };
         assert!(compare((&a, &all), (&b, &gone), Compared::Steps).is_err());
     }

@@ -5,6 +5,7 @@
 
 mod captures;
 mod packed;
+mod pickles;
 mod round_trip;
 mod run_folders;
 mod seeds;
@@ -13,6 +14,7 @@ mod texts;
 
 pub use captures::capture;
 pub use packed::packed;
+pub use pickles::memory_snapshot;
 pub use round_trip::round_trip;
 pub use run_folders::{manifest, part};
 pub use seeds::seeds;
@@ -35,5 +37,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "capture", check: capture },
     Target { name: "part", check: part },
     Target { name: "manifest", check: manifest },
+    Target { name: "memory_snapshot", check: memory_snapshot },
     Target { name: "round_trip", check: round_trip },
 ];

@@ -29,6 +29,7 @@ pub fn seeds(name: &str) -> Vec<Vec<u8>> {
         "dftracer" => dftracer_texts(),
         "packed" => packed_texts(),
         "capture" => vec![small_capture()],
+        "memory_snapshot" => memory_snapshots(),
         "part" => vec![small_part().to_vec()],
         "manifest" => vec![read(&checkout().join("tests/fixtures/gpt-cpu/run.json"))],
         _ => Vec::new(),
@@ -77,6 +78,16 @@ fn dftracer_texts() -> Vec<Vec<u8>> {
         bytes[..end.map_or(bytes.len(), |end| DFTRACER_BYTES + end + 1)].to_vec()
     };
     texts.iter().filter(is_text).map(first_lines).collect()
+}
+
+/// A snapshot with everything in it, and small ones: with a label, cut, of an object.
+fn memory_snapshots() -> Vec<Vec<u8>> {
+    let drawn = read(&checkout().join("tests/fixtures/memory-snapshot/drawn.pickle"));
+    let label = b"\x80\x04}(\x8c\x08segments]\x8c\x14external_annotations](}(\x8c\x05stage\x8c\x05START\x8c\x04name\x8c\x01a\
+                  \x8c\x07time_usK\x05ue\x8c\x0ddevice_traces]](}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x02\
+                  \x8c\x07time_usK\x07\x8c\x06frames]}(\x8c\x04name\x8c\x01fuaueau.";
+    let object = b"\x80\x04}(\x8c\x08segments]\x8c\x01xcos\nsystem\n\x8c\x04ruin\x85Ru.";
+    vec![drawn[..6_000].to_vec(), drawn, label.to_vec(), object.to_vec()]
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

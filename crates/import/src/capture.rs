@@ -20,16 +20,17 @@ use crate::name_tables::is_communication_call;
 use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Inputs, State, StepRange};
-use stepscope_run::{Cut, ExactCut};
+use stepscope_run::{Cut, ExactCut, Recovered, RunError};
 use stepscope_trace::{
     FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
     TrackKind,
 };
 pub use streamed::{Rows, StreamedCut, StreamedSlice};
+pub use torch_session::DEVICE_SESSION;
 
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
@@ -57,7 +58,7 @@ const FACTS_OF_A_PROCESS: [&str; 16] = [
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
-    let mut run = stepscope_run::open(path).map_err(|source| ImportError::Run { source })?;
+    let mut run = stepscope_run::open_with(path, &complete).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(run.name);
     builder.sources.push(path.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
@@ -71,7 +72,7 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
         builder.findings.add(FindingCode::KeptWindows, || kept);
     }
     for capture in &mut run.captures {
-        add_sessions(path, capture, &mut builder);
+        say_troubles(torch_session::add_sessions(path, capture, None), &mut builder);
     }
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
     Ok(trace_of(&captures, builder))
@@ -79,11 +80,9 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
 
 /// Opens a part of what one process recorded at `raw`. Gives also when that was recorded, in times of the trace.
 pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
-    let mut capture = stepscope_run::read_capture(raw).map_err(|source| ImportError::Run { source })?;
+    let (mut capture, troubles) = read_of(raw, cut).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
-    if let Some(run) = raw.parent().and_then(Path::parent) {
-        add_sessions(run, &mut capture, &mut builder);
-    }
+    say_troubles(troubles, &mut builder);
     let exact = cut.exact(&capture.windows);
     cut.apply(&mut capture);
     cut.hide_device_calls(&mut capture);
@@ -105,9 +104,46 @@ fn window_of(exact: &ExactCut, unix_offset_ns: i64, trace: &Trace) -> Option<Spa
     Some(Span::new(place(times.start), place(times.end)))
 }
 
-/// Adds what PyTorch's own profiler told of a process's devices, where it was asked.
-fn add_sessions(run: &Path, capture: &mut Capture, builder: &mut TraceBuilder) {
-    for trouble in torch_session::add_sessions(run, capture) {
+/// Closes a run: every capture of a process that has ended becomes a part, with what sessions of PyTorch's own profiler
+/// told of its devices.
+///
+/// # Errors
+/// When the folder is no run, is of a newer version, or cannot be written.
+pub fn recover(path: &Path) -> Result<Recovered, RunError> {
+    stepscope_run::recover_with(path, &complete)
+}
+
+/// What a process records, or has recorded, into the capture at `raw`, with what sessions of PyTorch's own profiler told
+/// of its devices while what `cut` asks for was recorded. Nothing is cut yet.
+///
+/// # Errors
+/// When neither the capture nor the part that it has become can be read.
+pub fn read_capture(raw: &Path, cut: &Cut) -> Result<Capture, RunError> {
+    read_of(raw, cut).map(|(capture, _)| capture)
+}
+
+/// The same, and what could not be read of the sessions, in words.
+fn read_of(raw: &Path, cut: &Cut) -> Result<(Capture, Vec<String>), RunError> {
+    let mut capture = stepscope_run::read_capture(raw)?;
+    let times = cut.exact(&capture.windows).times().unwrap_or_default();
+    let run = run_of(raw).unwrap_or_default();
+    let troubles = torch_session::add_sessions(&run, &mut capture, Some(times));
+    Ok((capture, troubles))
+}
+
+/// The run of a raw capture, which may be named by an open file: its own name is gone when it has become a part.
+fn run_of(raw: &Path) -> Option<PathBuf> {
+    let named = std::fs::read_link(raw).unwrap_or_else(|_| raw.into());
+    named.parent().and_then(Path::parent).map(PathBuf::from)
+}
+
+/// What could not be read is said by each who opens the run.
+fn complete(run: &Path, capture: &mut Capture) {
+    torch_session::add_sessions(run, capture, None);
+}
+
+fn say_troubles(troubles: Vec<String>, builder: &mut TraceBuilder) {
+    for trouble in troubles {
         builder.findings.add(FindingCode::DeviceNotRecorded, || trouble);
     }
 }
@@ -156,7 +192,7 @@ fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     let most = captures.iter().rev().max_by_key(|capture| capture.events.len());
     let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
     let is_of_run = |fact: &&(String, String)| {
-        !FACTS_OF_A_PROCESS.contains(&fact.0.as_str()) && !fact.0.starts_with(torch_session::FACT)
+        !FACTS_OF_A_PROCESS.contains(&fact.0.as_str()) && !fact.0.starts_with(DEVICE_SESSION)
     };
     // A command's words are kept apart by zeros.
     let mut of_run: Vec<(String, String)> =

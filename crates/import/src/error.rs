@@ -57,6 +57,14 @@ pub enum ImportError {
         /// Where that was certain, counted in unpacked bytes from 0.
         at_byte: u64,
     },
+    /// A pickle that is no memory snapshot.
+    #[error("expected a memory snapshot of PyTorch (a pickled dict with segments), found {found}: {path}")]
+    NotASnapshot {
+        /// The file.
+        path: PathBuf,
+        /// What it holds instead, and where.
+        found: String,
+    },
     /// A run folder that cannot be read.
     #[error(transparent)]
     Run {
@@ -89,6 +97,9 @@ impl ImportError {
             }
             Self::NotJson { .. } | Self::NotATrace { .. } => {
                 Some("PyTorch's profiler writes such a file with prof.export_chrome_trace(\"trace.json.gz\")")
+            }
+            Self::NotASnapshot { .. } => {
+                Some("PyTorch writes such a file with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")")
             }
             Self::Run { .. } => None,
         }

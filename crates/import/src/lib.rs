@@ -12,14 +12,16 @@ mod input;
 mod json;
 mod kineto;
 mod labels;
+mod memory_snapshot;
 mod name_tables;
+mod pickle;
 mod process_groups;
 mod progress;
 mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{Rows, StreamedCut, StreamedSlice};
+pub use capture::{DEVICE_SESSION, Rows, StreamedCut, StreamedSlice, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;
@@ -31,7 +33,8 @@ use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
 /// Opens a run folder of our own recorder or a folder of DFTracer's files, or a trace file: JSON of PyTorch's profiler or
-/// another Chrome trace, or rows of DFTracer, plain or packed with gzip, zstd or zip. `-` is standard input.
+/// another Chrome trace, rows of DFTracer, or a memory snapshot of PyTorch, plain or packed with gzip, zstd or zip. `-` is
+/// standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
@@ -94,6 +97,9 @@ fn read_text(
     if let Some(found) = foreign_format(begun.head()) {
         return Err(ImportError::UnknownFormat { path: path.into(), found });
     }
+    if pickle::is_pickle(begun.head()) {
+        return memory_snapshot::read(path, trace_name(path), begun);
+    }
     if dftracer::is_dftracer(begun.head()) {
         return Ok(dftracer::read(path, trace_name(path), &mut begun));
     }
@@ -112,7 +118,7 @@ fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
 fn trace_name(path: &Path) -> String {
     let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from).display().to_string();
     let mut stem = name.as_str();
-    for ending in [".gz", ".zst", ".zip", ".pfw", ".json", ".trace", ".pt"] {
+    for ending in [".gz", ".zst", ".zip", ".pfw", ".json", ".trace", ".pt", ".pickle", ".pkl"] {
         stem = stem.strip_suffix(ending).filter(|rest| !rest.is_empty()).unwrap_or(stem);
     }
     stem.to_string()

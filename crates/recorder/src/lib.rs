@@ -50,6 +50,8 @@ pub use stepscope_capture::collectives;
 /// What devices' profilers report.
 pub use stepscope_capture::device;
 
-pub use session::{Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_window};
+pub use session::{
+    Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_own_fact, set_window,
+};
 pub use stepscope_capture::inputs::Signature;
 pub use stepscope_capture::layout::scope;

@@ -129,6 +129,11 @@ pub fn set_fact(key: &str, value: &str) {
     labels::append_fact(key, value);
 }
 
+/// Records a fact about this process alone, which its forked children do not have.
+pub fn set_own_fact(key: &str, value: &str) {
+    labels::append_fact(key, value);
+}
+
 /// Records that a schedule switched recording on or off in `cycle`.
 pub fn set_window(is_on: bool, cycle: u64) {
     if !is_on {

@@ -86,6 +86,37 @@ impl Library {
     }
 }
 
+/// A table of functions of a library, each with its type and the name that the library has for it. Without a `required`
+/// one there is no table; an `optional` one is an [`Option`].
+macro_rules! functions {
+    (@type required $type:ty) => { $type };
+    (@type optional $type:ty) => { Option<$type> };
+    (@find $library:ident required $name:literal) => { $library.required($name)? };
+    (@find $library:ident optional $name:literal) => { $library.function($name) };
+    ($(#[$meta:meta])* $vis:vis struct $table:ident {
+        $($(#[$doc:meta])* $how:ident $function:ident: $type:ty = $name:literal;)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy)]
+        $vis struct $table {
+            $($(#[$doc])* $vis $function: $crate::library::functions!(@type $how $type),)*
+        }
+
+        impl $table {
+            /// # Errors
+            /// Which function is missing.
+            ///
+            /// # Safety
+            /// The library gives the functions of these names these types.
+            $vis unsafe fn find(library: $crate::Library) -> Result<Self, $crate::Refusal> {
+                // SAFETY: as the caller vouches for.
+                unsafe { Ok(Self { $($function: $crate::library::functions!(@find library $how $name),)* }) }
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
 #[cfg(test)]
 mod tests {
     use super::*;

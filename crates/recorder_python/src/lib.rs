@@ -88,6 +88,12 @@ mod _recorder {
         recorder::set_fact(&text(key), &text(value));
     }
 
+    /// The same of this process alone, and not of those that it forks.
+    #[pyfunction]
+    fn set_own_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
+        recorder::set_own_fact(&text(key), &text(value));
+    }
+
     /// Names the calling thread.
     #[pyfunction]
     fn name_thread(name: &Bound<'_, PyAny>) {

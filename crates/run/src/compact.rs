@@ -27,16 +27,27 @@ pub struct Recovered {
     pub kept: u32,
 }
 
+/// Adds to a capture what lies beside it in its run, whose folder comes first.
+pub type Complete<'a> = &'a dyn Fn(&Path, &mut Capture);
+
 /// Compacts every capture of a process that has ended, and sums up the run.
 ///
 /// # Errors
 /// When the folder is no run, is of a newer version, or cannot be written.
 pub fn recover(path: &Path) -> Result<Recovered, RunError> {
+    recover_with(path, &|_, _| {})
+}
+
+/// The same; each capture is completed before it becomes a part.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_with(path: &Path, complete: Complete<'_>) -> Result<Recovered, RunError> {
     check(path)?;
-    let mut recovered = compact_all(path)?;
+    let mut recovered = compact_all(path, complete)?;
     for folder in kept_in(path) {
         recovered.kept += 1;
-        let kept = compact_all(&folder)?;
+        let kept = compact_all(&folder, complete)?;
         recovered.unreadable += kept.unreadable;
     }
     for part in parts_of(path) {
@@ -54,7 +65,7 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
 }
 
 /// Compacts what can be; counts what stays raw.
-pub(crate) fn compact_all(path: &Path) -> Result<Recovered, RunError> {
+pub(crate) fn compact_all(path: &Path, complete: Complete<'_>) -> Result<Recovered, RunError> {
     let mut left = Recovered::default();
     for file in raw_captures_of(path) {
         match stepscope_capture::read(&file) {
@@ -66,6 +77,7 @@ pub(crate) fn compact_all(path: &Path) -> Result<Recovered, RunError> {
             }
             Ok(mut capture) => {
                 warmup::leave_out(&mut capture);
+                complete(path, &mut capture);
                 compact(path, &file, &capture)?;
             }
             Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),

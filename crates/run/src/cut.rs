@@ -336,7 +336,7 @@ pub(crate) mod tests {
         let threads: Vec<Thread> = threads.collect();
         // The last but one ran for the third, that for the first; the second for nobody that is known.
         let forwards = [vec![], vec![7], vec![1], vec![3], vec![1]];
-        let cut = Cut { spans: vec![100..200], thread: Some(100), hides: Hidden::default() };
+        let cut = Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), hides: Hidden::default() };
         assert_eq!(cut.reached_threads(&threads, &forwards), [true, false, true, true, false]);
         assert_eq!(Cut { thread: None, ..cut }.reached_threads(&threads, &forwards), [true; 5]);
     }

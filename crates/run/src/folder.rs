@@ -1,6 +1,6 @@
 //! Creating a run folder and reading all of it.
 
-use crate::compact::{compact_all, parts_of, raw_captures_of, stem};
+use crate::compact::{Complete, compact_all, parts_of, raw_captures_of, stem};
 use crate::{RunError, read_part, warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -75,9 +75,17 @@ pub fn is_run_folder(path: &Path) -> bool {
 /// # Errors
 /// When the folder is no run, is of a newer version, or holds nothing that can be read.
 pub fn open(path: &Path) -> Result<Run, RunError> {
+    open_with(path, &|_, _| {})
+}
+
+/// The same; each capture is completed before it becomes a part, or is given as it is.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(path: &Path, complete: Complete<'_>) -> Result<Run, RunError> {
     let manifest = check(path)?;
     // A folder that cannot be written is read as it is.
-    let _ = compact_all(path);
+    let _ = compact_all(path, complete);
     let mut unreadable = Vec::new();
     // Raw first: one that vanishes meanwhile has become a part.
     let mut captures = Vec::new();
@@ -90,6 +98,7 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
             _ if is_compacted => {}
             Ok(mut capture) => {
                 warmup::leave_out(&mut capture);
+                complete(path, &mut capture);
                 captures.push(capture);
             }
             Err(_) if !file.exists() => {}

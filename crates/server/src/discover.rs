@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Runs of one folder that are listed at most.
 const MAX_RUNS: usize = 1_000;
 /// Endings of trace files, packed or not. What a file is, its content says when it is read.
-const ENDINGS: [&str; 2] = [".json", ".trace"];
+const ENDINGS: [&str; 4] = [".json", ".trace", ".pickle", ".pkl"];
 const PACKINGS: [&str; 4] = ["", ".gz", ".zst", ".zip"];
 
 /// The runs that lie in `path`: itself, or, where it is a folder that is no run, the runs and trace files in it, by name.
@@ -83,11 +83,11 @@ mod tests {
             create_dir_all(at(run)).unwrap();
             write(at(run).join(file), "").unwrap();
         }
-        for file in ["a.pt.trace.json.gz", "z.json", "README.md", ".hidden.json"] {
+        for file in ["a.pt.trace.json.gz", "snapshot.pickle", "z.json", "README.md", ".hidden.json"] {
             write(at(file), "").unwrap();
         }
         let names: Vec<String> = runs_in(folder.path()).iter().map(|path| name_of(path)).collect();
-        assert_eq!(names, ["a.pt.trace.json.gz", "b", "c", "d", "e", "z.json"]);
+        assert_eq!(names, ["a.pt.trace.json.gz", "b", "c", "d", "e", "snapshot.pickle", "z.json"]);
         for single in ["b", "c", "d", "e", "z.json", "not there", "f"] {
             assert_eq!(runs_in(&at(single)), [at(single)], "{single}");
         }

@@ -140,7 +140,7 @@ impl Opened {
 }
 
 /// About how many bytes a result takes.
-fn bytes_of(envelope: &Envelope) -> usize {
+pub(crate) fn bytes_of(envelope: &Envelope) -> usize {
     table_bytes(&envelope.results) + (64 << 10)
 }
 

@@ -2,7 +2,7 @@
 
 mod about;
 mod analyses;
-mod compare;
+pub(crate) mod compare;
 mod events;
 mod export;
 mod files;

@@ -210,6 +210,7 @@ fn bytes_of(trace: &Trace) -> usize {
     trace.slices.len() * 45
         + trace.ops.slice.len() * 48
         + trace.device_events.len() * 24
-        + trace.memory.len() * 96
+        + trace.memory.len() * 104
+        + trace.stacks.len() * 12
         + text
 }

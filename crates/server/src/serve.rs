@@ -1,10 +1,11 @@
 //! Starting and ending a server.
 
+use crate::kept::Kept;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::routes;
 use crate::runs::Runs;
-use crate::site::Site;
+use crate::site::{MAX_COMPARED_BYTES, Site};
 use crate::token::Token;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -108,6 +109,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
     let site = Arc::new(Site {
         runs: Runs::start(options.inputs, options.watch_every, options.reread_after).map_err(start)?,
         pool: Pool::new(),
+        compared: Kept::new(MAX_COMPARED_BYTES),
         token,
         allowed_hosts: options.allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
         allows_frames: options.allows_frames,

@@ -27,7 +27,8 @@ pub use stacks::Stacks;
 pub use wanted::Wanted;
 
 use std::path::Path;
-use stepscope_run::{Cut, RunError, read_capture};
+use stepscope_import::read_capture;
+use stepscope_run::{Cut, RunError};
 
 /// The events of what a process records, or has recorded, into the capture at `raw`, cut to what is asked for. Times
 /// count from the begin of the first span.
@@ -35,7 +36,7 @@ use stepscope_run::{Cut, RunError, read_capture};
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
 pub fn read(raw: &Path, cut: &Cut, wanted: Wanted) -> Result<Events, RunError> {
-    let mut capture = read_capture(raw)?;
+    let mut capture = read_capture(raw, cut)?;
     let zero_ns = cut.exact_spans(&capture).first().map_or(capture.opened_ns, |span| span.start);
     cut.apply(&mut capture);
     Ok(Events::of(&capture, zero_ns, wanted))

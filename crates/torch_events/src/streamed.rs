@@ -24,6 +24,7 @@ use groups::in_order;
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::StreamedCapture;
+use stepscope_import::DEVICE_SESSION;
 use stepscope_run::{Cut, ThreadShown};
 use thread::{Asked, ThreadAverages};
 
@@ -35,6 +36,10 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
         return None;
     }
     let capture = StreamedCapture::open(raw).ok()??;
+    // What they told of devices lies beside it.
+    if capture.keys_of_facts().any(|key| key.starts_with(DEVICE_SESSION)) {
+        return None;
+    }
     let spans = cut.exact_spans_in(&capture.windows());
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Some(Vec::new()) };
     let times = first.start..last.end;

@@ -16,9 +16,11 @@ pub use nesting::Lanes;
 
 use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
+use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent,
-    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, Synchronization, Track, TrackId,
+    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, StackId, Synchronization, Track,
+    TrackId,
 };
 use stepscope_base::{Span, StringId, StringTable};
 
@@ -69,6 +71,7 @@ pub struct TraceBuilder {
     collectives: Vec<Collective>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
+    stacks: StackTable,
     io: Vec<IoEvent>,
     counters: Vec<Counter>,
     device_events: DeviceEventRows,
@@ -197,6 +200,12 @@ impl TraceBuilder {
     /// Adds an allocation that failed; `op` is resolved by the builder.
     pub fn add_out_of_memory(&mut self, event: MemoryEvent) {
         self.out_of_memory.push(event);
+    }
+
+    /// The stack that calls `frame` from `caller`, for [`MemoryEvent::stack`]; none calls the outermost frame. A frame has no
+    /// `;` in it.
+    pub fn intern_stack(&mut self, frame: StringId, caller: Option<StackId>) -> StackId {
+        self.stacks.intern(frame, caller)
     }
 
     /// Adds a call that uses a file.

@@ -127,7 +127,18 @@ impl Canvas {
         let bytes = if letter.is_ascii_lowercase() { bytes } else { -bytes };
         let address = u64::from(u32::from(small));
         let (allocated_bytes, reserved_bytes, op) = (None, None, None);
-        let event = MemoryEvent { time_ns, track, device, address, bytes, allocated_bytes, reserved_bytes, op };
+        let event = MemoryEvent {
+            time_ns,
+            track,
+            device,
+            address,
+            bytes,
+            allocated_bytes,
+            reserved_bytes,
+            op,
+            stream: None,
+            stack: None,
+        };
         self.builder.add_memory_event(event);
     }
 

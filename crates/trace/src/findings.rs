@@ -94,6 +94,20 @@ finding_codes! {
         "the only device that is described has another number than the only one that worked: taken for the same";
     NoDeviceEvents = "import.no_device_events", Info,
         "no device events: device numbers are not available for this input";
+    ForeignObject = "import.foreign_object", Info,
+        "a pickle asks for objects of classes, which are never made: left out, with what is in them";
+    MemoryBeforeHistory = "import.memory_before_history", Info,
+        "blocks that are not in the history of memory were allocated before it: they stand at its start, when is not known";
+    MemoryHistoryDropped = "import.memory_history_dropped", Suspect,
+        "the history of memory does not reach back to blocks that were allocated while it was recorded: its oldest entries were dropped (`max_entries`)";
+    MemoryContradicted = "import.memory_contradicted", Suspect,
+        "the history of memory does not lead to what the snapshot holds: corrected at its end";
+    MemoryWithoutTimes = "import.memory_without_times", Suspect,
+        "the history of memory has no times, as older releases of PyTorch wrote it: its entries are in order and stand 1 us apart";
+    MemoryTimesUnordered = "import.memory_times_unordered", Info,
+        "entries of the history of memory have no time or one before that of the entry before them: they stand where that one does";
+    StackCut = "import.stack_cut", Info,
+        "call stacks are very long: cut, or left out where there are very many";
     ProcessKilled = "capture.process_killed", Suspect,
         "a recorded process ended without closing its capture: everything up to its last complete record is here";
     UnfinishedSlices = "capture.unfinished_slices", Info,

@@ -18,6 +18,7 @@ mod memory;
 mod ops;
 mod process_groups;
 mod slices;
+mod stacks;
 mod steps;
 mod synchronizations;
 mod tracks;
@@ -36,6 +37,7 @@ pub use memory::MemoryEvent;
 pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use process_groups::ProcessGroup;
 pub use slices::{SliceId, SliceKind, Slices};
+pub use stacks::{StackId, Stacks};
 pub use steps::{Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
 pub use tracks::{CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
@@ -75,6 +77,8 @@ pub struct Trace {
     pub memory: Vec<MemoryEvent>,
     /// Allocations that failed, ordered by time: `bytes` were asked for, and there is no address.
     pub out_of_memory: Vec<MemoryEvent>,
+    /// Call stacks of allocations, frees and allocations that failed.
+    pub stacks: Stacks,
     /// Calls that use files, ordered by slice.
     pub io: Vec<IoEvent>,
     /// Values sampled over time.

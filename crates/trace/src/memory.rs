@@ -1,8 +1,8 @@
 //! Allocations and frees as the framework's allocators report them.
 
-use crate::{DeviceId, SliceId, TrackId};
+use crate::{DeviceId, SliceId, StackId, TrackId};
 
-/// One allocation (`bytes` above 0) or free (below 0).
+/// One allocation (`bytes` above 0) or free (below 0); with 0 bytes, a change of what is reserved alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryEvent {
     /// When, ns since the start of the trace.
@@ -21,4 +21,8 @@ pub struct MemoryEvent {
     pub reserved_bytes: Option<i64>,
     /// The innermost op open on the thread at that moment; resolved by the builder.
     pub op: Option<SliceId>,
+    /// The stream that the memory is for, as the source names it.
+    pub stream: Option<i64>,
+    /// The call stack of the allocation or free, where the source gives one.
+    pub stack: Option<StackId>,
 }

@@ -52,6 +52,7 @@ impl Trace {
             }),
             memory: memory(&self.memory),
             out_of_memory: memory(&self.out_of_memory),
+            stacks: self.stacks.clone(),
             io: only(&self.io, |row| of_slice(row.slice).map(|slice| crate::IoEvent { slice, ..*row })),
             counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             flows: only(&self.flows, flow),

@@ -39,6 +39,7 @@ class _KinetoProfile(Metadata, Results):
         post_processing_timeout_s=None,
         ring=None,
         slow_step=None,
+        gpu="auto",
         run=None,
     ):
         from torch.profiler import ProfilerActivity, supported_activities
@@ -72,12 +73,14 @@ class _KinetoProfile(Metadata, Results):
             shapes=bool(record_shapes or with_flops),
             memory=bool(profile_memory),
             stacks=_stacks.recorded_for(with_stack),
-            gpu=_activities.gpu_of(self.activities if is_asked else None),
+            gpu=_activities.gpu_of(self.activities if is_asked else None, gpu),
             ring=_ring.seconds_of(ring),
             slow_step=float(slow_step or 0),
         )
         if slow_step and not ring:
             raise ValueError("slow_step needs a ring: it says when to keep what is in it")
+        if self._options.ring and self._options.gpu == "torch":
+            raise ValueError('gpu="torch" does not go with a ring: PyTorch\'s profiler would keep everything')
         # By name: those of torch.profiler have other numbers from release to release.
         self._not_recorded = sorted({activity.name for activity in self.activities if is_asked} - _activities.RECORDED)
         self._not_recorded += _activities.experimental_not_recorded(self._experimental)

@@ -38,6 +38,9 @@ class profile(_KinetoProfile):
         Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
     slow_step : float, optional
         With a ring: keep what is in it after a step that takes this many times the median of the steps before.
+    gpu : {"auto", "torch", "off"}
+        By what devices are recorded: by their own profiler, or by a session of ``torch.profiler`` in each cycle, where
+        that profiler cannot be used. ``"torch"`` does not go with a ring.
     run : path, optional
         The run folder; ``stepscope-runs/<time>-<program>`` by default. Ranks of one job give the same folder.
 
@@ -70,6 +73,7 @@ class profile(_KinetoProfile):
         post_processing_timeout_s=None,
         ring=None,
         slow_step=None,
+        gpu="auto",
         run=None,
     ):
         from torch.profiler import ExecutionTraceObserver
@@ -96,6 +100,7 @@ class profile(_KinetoProfile):
             post_processing_timeout_s=post_processing_timeout_s,
             ring=ring,
             slow_step=slow_step,
+            gpu=gpu,
             run=run,
         )
         self.schedule = schedule or always

@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import type { RunDetail } from "../api/types";
+import { runs } from "../state/runs";
 
 export interface PageInfo {
   readonly id: string;
@@ -96,6 +97,16 @@ export const PAGES: readonly PageInfo[] = [
         ? null
         : "No call stacks were recorded: `stepscope record --stacks` records them; torch.profiler with_stack=True.",
     load: () => import("./source/Source"),
+  },
+  {
+    id: "compare",
+    title: "Compare",
+    about: "Two runs, or two ranks of one: steps, operators, kernels, modules, and timelines side by side",
+    missing: ({ run }) =>
+      (runs.value?.length ?? 0) > 1 || run.ranks.length > 1
+        ? null
+        : "There is one run, of one rank. Open the one to compare it with beside it: `stepscope view A B`.",
+    load: () => import("./compare/Compare"),
   },
   {
     id: "tables",

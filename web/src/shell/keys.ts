@@ -19,6 +19,14 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
   },
   { where: "Timeline", keys: TIMELINE_KEYS },
   {
+    where: "Timelines that are compared",
+    keys: [
+      ["W, S", "zoom in and out, in both"],
+      ["A, D or ← →", "move both in time"],
+      ["F", "show the chosen steps"],
+    ],
+  },
+  {
     where: "Tables",
     keys: [
       ["↑ ↓", "next and previous row"],

@@ -17,7 +17,7 @@ const kept = new Kept<unknown>(64);
  * The answer to `path`; nothing is asked while it is null. `version` is that of the run: with another one it is asked
  * again.
  */
-export function useAnswer<T>(path: string | null, version: number): Answer<T> {
+export function useAnswer<T>(path: string | null, version: number | string): Answer<T> {
   const key = path === null ? null : `${version} ${path}`;
   const [shown, setShown] = useState<{ key: string | null; answer: Answer<T> }>({ key: null, answer: LOADING });
 

@@ -32,3 +32,19 @@ test("what is written says where a mark is, and neighbours differ", () => {
 test("there is nothing before the start", () => {
   expect(ticksOf({ start_ns: -1000, end_ns: 1000 }, 300).every(({ time_ns }) => time_ns >= 0)).toBe(true);
 });
+
+test("marks count from another moment, and none is before the start of the run", () => {
+  const ticks = ticksOf({ start_ns: -50, end_ns: 950 }, 1000, 320);
+  expect(ticks.map((tick) => [tick.time_ns, tick.label])).toEqual([
+    [20, "-300 ns"],
+    [120, "-200 ns"],
+    [220, "-100 ns"],
+    [320, "0 ns"],
+    [420, "100 ns"],
+    [520, "200 ns"],
+    [620, "300 ns"],
+    [720, "400 ns"],
+    [820, "500 ns"],
+    [920, "600 ns"],
+  ]);
+});

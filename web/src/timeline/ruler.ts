@@ -25,15 +25,15 @@ export function tickStep(ns_per_px: number): number {
   return step * power;
 }
 
-/** The marks of a window. Their unit is that of their distance, so that neighbours differ in what is written. */
-export function ticksOf(view: Span, width: number): Tick[] {
+/** The marks of a window, counted from `zero_ns` on. Their unit is that of their distance, so that neighbours differ in what is written. */
+export function ticksOf(view: Span, width: number, zero_ns = 0): Tick[] {
   const step = tickStep((view.end_ns - view.start_ns) / Math.max(width, 1));
   const [unit, size] = UNITS.find(([, size]) => step >= size) ?? (["ns", 1] as const);
   const ticks: Tick[] = [];
-  const first = Math.ceil(Math.max(view.start_ns, 0) / step);
-  for (let at = first; at * step <= view.end_ns; at++) {
-    const time_ns = at * step;
-    ticks.push({ time_ns, label: `${grouped(Math.round(time_ns / size))} ${unit}` });
+  // Nothing is before the start of the run.
+  const first = Math.ceil((Math.max(view.start_ns, 0) - zero_ns) / step);
+  for (let at = first; at * step + zero_ns <= view.end_ns; at++) {
+    ticks.push({ time_ns: at * step + zero_ns, label: `${grouped(Math.round((at * step) / size))} ${unit}` });
   }
   return ticks;
 }

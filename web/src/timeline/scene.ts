@@ -48,6 +48,8 @@ export interface Scene {
   readonly colours: Colours;
   readonly counters: ReadonlyMap<number, CounterPart>;
   readonly steps: readonly StepBand[];
+  /** The moment that the ruler counts from. */
+  readonly zero_ns: number;
   readonly emphasis: Emphasis;
 }
 

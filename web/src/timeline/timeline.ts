@@ -3,6 +3,7 @@
 
 import { Colours, type Theme } from "./colours";
 import { CounterLoader, type FetchCounters } from "./counter_loader";
+import { clipped } from "./draw/clipped";
 import { drawCounters } from "./draw/counters";
 import { drawMinimap } from "./draw/minimap";
 import { drawNames } from "./draw/names";
@@ -49,6 +50,8 @@ export interface Hearing {
   readonly onLines: (lines: readonly Placed[], pinnedBottom: number) => void;
   /** The window, whenever it has come to rest. */
   readonly onRest: (view: Span) => void;
+  /** The window, in every frame in which it is another one. */
+  readonly onView?: (view: Span) => void;
   /** The window begins to move: what was below the pointer is no longer there. */
   readonly onMoving: () => void;
   readonly onTrouble: (error: unknown) => void;
@@ -84,6 +87,9 @@ export class Timeline {
   private asked = "";
   private isBehind = false;
   private rested: Span | null = null;
+  private drawn: Span | null = null;
+  /** The moment that the ruler counts from. */
+  private zero_ns = 0;
   /** How long drawing took, in ms, for the latest frames: for measurements. */
   readonly frames_ms: number[] = [];
 
@@ -141,6 +147,12 @@ export class Timeline {
 
   setSteps(steps: readonly StepBand[]): void {
     this.steps = steps;
+    this.redraw();
+  }
+
+  /** Counts time from a moment of the run on, instead of its start. */
+  setZero(zero_ns: number): void {
+    this.zero_ns = zero_ns;
     this.redraw();
   }
 
@@ -255,6 +267,8 @@ export class Timeline {
     this.frame = 0;
     const isMoving = this.motion.tick(this.before_ms > 0 ? Math.min(now - this.before_ms, 100) : 16);
     this.before_ms = isMoving ? now : 0;
+    if (this.drawn !== this.motion.view) this.hearing.onView?.(this.motion.view);
+    this.drawn = this.motion.view;
     const begin = performance.now();
     this.paint();
     this.frames_ms.push(performance.now() - begin);
@@ -289,6 +303,7 @@ export class Timeline {
       colours: this.colours,
       counters: this.counters.parts,
       steps: this.steps,
+      zero_ns: this.zero_ns,
       emphasis: this.emphasis,
     };
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
@@ -360,21 +375,6 @@ export class Timeline {
     this.told = key;
     this.hearing.onLines(lines, pinnedBottom);
   }
-}
-
-function clipped(
-  context: CanvasRenderingContext2D,
-  top: number,
-  bottom: number,
-  width: number,
-  draw: () => void,
-): void {
-  context.save();
-  context.beginPath();
-  context.rect(0, top, width, Math.max(bottom - top, 0));
-  context.clip();
-  draw();
-  context.restore();
 }
 
 /** Rows of slices on the screen, each once. */

@@ -2,12 +2,12 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Cell, Row, Unit } from "../../src/api/types";
+import type { Row } from "../../src/api/types";
 import { exactCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
 import { FILES, INPUTS } from "./inputs";
 import { analyze, type View, view } from "./stepscope";
-import { shownColumns, shownRows } from "./table";
+import { shownColumns, shownRows, unitOf } from "./table";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -45,17 +45,10 @@ async function exactRows(page: Page, title: string): Promise<string[]> {
   return (await shownRows(page, title)).map((row) => row.map((cell) => cell.exact).join("|")).sort();
 }
 
-const exactOf = (rows: readonly Row[], columns: readonly string[], unitOf: (name: string) => Unit): string[] =>
-  rows.map((row) => columns.map((name) => exactOfCell(unitOf(name), row[name] ?? null)).join("|")).sort();
-
-const exactOfCell = (unit: Unit, cell: Cell) => exactCell(typeof cell === "string" ? "text" : unit, cell);
-
-function unitOf(name: string): Unit {
-  if (name.endsWith("_ns")) return "ns";
-  if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
-  if (name.endsWith("_ratio")) return "ratio";
-  return /bytes(_min|_median|_max)?$/.test(name) ? "bytes" : "count";
-}
+const exactOf = (rows: readonly Row[], columns: readonly string[]): string[] =>
+  rows
+    .map((row) => columns.map((name) => exactCell(unitOf(name, row[name] ?? null), row[name] ?? null)).join("|"))
+    .sort();
 
 describe.each(INPUTS)("memory of %s", (input) => {
   let server: View;
@@ -80,7 +73,7 @@ describe.each(INPUTS)("memory of %s", (input) => {
         const expected = all.filter((row) => row.rank === rank && row.device === device);
         if (expected.length === 0) continue;
         const columns = await shownColumns(page, title);
-        expect(await exactRows(page, title), `${title} of ${memory}`).toEqual(exactOf(expected, columns, unitOf));
+        expect(await exactRows(page, title), `${title} of ${memory}`).toEqual(exactOf(expected, columns));
       }
       const events = analyze("memory_events", input, ...part).results;
       const count = events.filter((row) => row.rank === rank && row.device === device).length;
@@ -127,7 +120,7 @@ describe("files", () => {
       const title = options.length > 0 ? "Processes" : "Files";
       const expected = analyze("io_files", FILES, "--start-ns", start, "--end-ns", end, ...options).results;
       expect(expected.length).toBeGreaterThan(0);
-      expect(await exactRows(page, title)).toEqual(exactOf(expected, await shownColumns(page, title), unitOf));
+      expect(await exactRows(page, title)).toEqual(exactOf(expected, await shownColumns(page, title)));
     }
     expect(await exactRows(page, "Files")).not.toEqual(all);
     await page.goBack();
@@ -159,7 +152,7 @@ describe("files", () => {
     const bucket = /([\d.]+) ms/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "")?.[1] ?? "";
     const rows = analyze("io_curve", FILES, "--bucket", bucket).results;
     const known = rows.map((row) =>
-      [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactOfCell("bytes_per_s", cell ?? null)),
+      [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactCell("bytes_per_s", cell ?? null)),
     );
     const seen = new Set<string>();
     for (let share = 0.05; share < 1; share += 0.05) seen.add(String(await readOff(page, share)));

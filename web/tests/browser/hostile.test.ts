@@ -81,7 +81,10 @@ beforeAll(async () => {
   input = join(folder, "<img src=x onerror=globalThis.broken=1>.json");
   writeFileSync(input, JSON.stringify(trace()));
   browser = await launch();
-  server = await view([input]);
+  // A second run, so that there is something to compare.
+  const other = join(folder, "'><b>other.json");
+  writeFileSync(other, JSON.stringify(trace()));
+  server = await view([input, other]);
 });
 afterAll(async () => {
   await browser.close();
@@ -93,10 +96,11 @@ test("no text of a trace becomes an element or runs, on any page", async () => {
   const { page, close } = await open(browser, server.url);
   await settled(page);
   const names = await pagesOf(page);
-  expect(names).toEqual(expect.arrayContaining(["kernels", "distributed", "source"]));
+  expect(names).toEqual(expect.arrayContaining(["kernels", "distributed", "source", "compare"]));
   const places = [...names, ...["shapes", "stack", "module", "category"].map((group) => `operators?group=${group}`)];
   const analyses = ["findings", "idle_causes", "idle_gaps", "critical_path_slices", "synchronizations", "queue_length"];
   places.push(...TEXTS.map((text) => `source?${new URLSearchParams({ file: text, line: "1" })}`));
+  places.push("compare?tree=operator_tree", `compare?op=${encodeURIComponent(TEXTS[1] ?? "")}`);
   places.push("kernels?group=properties", ...analyses.map((name) => `tables?analysis=${name}`));
   for (const place of places) {
     await goTo(page, place);

@@ -2,12 +2,11 @@
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Cell, Row, Unit } from "../../src/api/types";
 import { exactCell, formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
 import { INPUTS } from "./inputs";
 import { analyze, report, type View, view } from "./stepscope";
-import { type ShownCell, shownColumns, shownRows } from "./table";
+import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 
 /** Tables, where they are, and what the command is asked for the same. */
 const TABLES = [
@@ -34,28 +33,6 @@ const TABLES = [
   ["tables?analysis=kernel_durations", "kernel_durations", "kernel_durations", []],
   ["tables?analysis=idle_causes", "idle_causes", "idle_causes", []],
 ] as const;
-
-/** A column's unit, told by its name: it has the unit in it. */
-function unitOf(name: string, cell: Cell): Unit {
-  if (typeof cell === "string") return "text";
-  if (name.endsWith("_ns")) return "ns";
-  if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
-  if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";
-  if (name.endsWith("_ratio")) return "ratio";
-  return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
-}
-
-const shownOf = (rows: readonly Row[], columns: readonly string[]): ShownCell[][] =>
-  rows.map((row) =>
-    columns.map((name) => {
-      const cell = row[name] ?? null;
-      const unit = unitOf(name, cell);
-      return { text: formatCell(unit, cell), exact: exactCell(unit, cell) };
-    }),
-  );
-
-/** The order of rows is tested by itself; here they are the same ones. */
-const inOrder = (rows: readonly ShownCell[][]): string[] => rows.map((row) => JSON.stringify(row)).sort();
 
 let browser: Browser;
 beforeAll(async () => {

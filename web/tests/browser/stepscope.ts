@@ -47,6 +47,11 @@ export function analyze(name: string, input: string, ...options: string[]): Enve
   return command("analyze", name, input, "--json", ...options) as Envelope;
 }
 
+/** What the command line says: two runs side by side. */
+export function compare(a: string, b: string, what: string, ...options: string[]): Envelope {
+  return command("compare", a, b, "--what", what, "--json", ...options) as Envelope;
+}
+
 /** What the command line says: the report. */
 export function report(input: string, ...options: string[]): Report {
   return command("report", input, "--json", ...options) as Report;

@@ -1,4 +1,6 @@
 import type { Page } from "playwright-core";
+import type { Cell, Row, Unit } from "../../src/api/types";
+import { exactCell, formatCell } from "../../src/format/cell";
 
 /** A cell as it is shown, and what hovering over it says. */
 export interface ShownCell {
@@ -37,3 +39,28 @@ export async function shownColumns(page: Page, name: string): Promise<string[]> 
   const heads = page.getByRole("grid", { name, exact: true }).locator("thead th");
   return heads.evaluateAll((elements) => elements.map((element) => (element as HTMLElement).title.split(":")[0] ?? ""));
 }
+
+/** A column's unit, told by its name: it has the unit in it. */
+export function unitOf(name: string, cell: Cell): Unit {
+  if (typeof cell === "string") return "text";
+  if (name.endsWith("_ns")) return "ns";
+  if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
+  if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";
+  if (name.endsWith("_ratio")) return "ratio";
+  // Calls of a step, in a comparison.
+  if (name === "a_count" || name === "b_count") return "plain";
+  return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
+}
+
+/** Rows of a result as a table shows them. */
+export const shownOf = (rows: readonly Row[], columns: readonly string[]): ShownCell[][] =>
+  rows.map((row) =>
+    columns.map((name) => {
+      const cell = row[name] ?? null;
+      const unit = unitOf(name, cell);
+      return { text: formatCell(unit, cell), exact: exactCell(unit, cell) };
+    }),
+  );
+
+/** The order of rows is tested by itself; here they are the same ones. */
+export const inOrder = (rows: readonly ShownCell[][]): string[] => rows.map((row) => JSON.stringify(row)).sort();

@@ -48,7 +48,27 @@ pub(super) fn modules(a: &Table, b: &Table, a_steps: i64, b_steps: i64) -> Table
         "backward_host_total_ns" Nanoseconds "change_backward_host_total_ratio",
         "allocated_bytes" Bytes "change_allocated_ratio",
     ];
-    joined(a, b, "path", "count", measures, a_steps, b_steps)
+    let mut table = joined(a, b, "path", "count", measures, a_steps, b_steps);
+    // Where each stands in the tree of calls: a path cannot be cut, since names may hold what parts it.
+    let places = [a, b].map(places);
+    let Some(Values::Text(paths)) = table.column("path").map(|column| column.values.clone()) else { return table };
+    let place = |path: &Option<Arc<str>>| {
+        let path = path.as_ref()?;
+        places.iter().find_map(|places| places.get(path).cloned())
+    };
+    let (names, parents): (Vec<_>, Vec<_>) = paths.iter().map(|path| place(path).unwrap_or_default()).unzip();
+    table = table.text("name", names).text("parent", parents);
+    table
+}
+
+/// Name and parent's path of each module, by its path.
+fn places(table: &Table) -> FxHashMap<Arc<str>, (Option<Arc<str>>, Option<Arc<str>>)> {
+    let texts = |name: &str| match table.column(name).map(|column| &column.values) {
+        Some(Values::Text(values)) => values.as_slice(),
+        _ => &[],
+    };
+    let rest = texts("name").iter().cloned().zip(texts("parent").iter().cloned());
+    texts("path").iter().zip(rest).filter_map(|(path, rest)| Some((path.clone()?, rest))).collect()
 }
 
 /// Sums of one name, by measure.
@@ -67,8 +87,6 @@ fn joined(
     let (a, b) = (sums(a, key, &columns), sums(b, key, &columns));
     let names: BTreeSet<&Arc<str>> = a.keys().chain(b.keys()).collect();
     let of = |sums: &Sums, name: &Arc<str>, at: usize| sums.get(name).and_then(|row| row[at]);
-    // A step's share, rounded to whole units.
-    let by_step = |value: i64, steps: i64| (value as f64 / steps as f64).round() as i64;
     let a_of = |name: &Arc<str>, at: usize| of(&a, name, at).map(|value| by_step(value, a_steps));
     let b_of = |name: &Arc<str>, at: usize| of(&b, name, at).map(|value| by_step(value, b_steps));
     let change = |name: &Arc<str>, at: usize| match (a_of(name, at), b_of(name, at)) {
@@ -104,6 +122,11 @@ fn joined(
             .float(measure.becomes[3], Unit::Ratio, names.iter().map(ratio));
     }
     table
+}
+
+/// A step's share of a sum, rounded to whole units.
+pub(super) fn by_step(sum: i64, steps: i64) -> i64 {
+    (sum as f64 / steps as f64).round() as i64
 }
 
 /// The sums of `columns` over the rows of each name.

@@ -12,7 +12,8 @@ const Z_95: f64 = 1.959_963_984_540_054;
 pub struct Difference {
     /// The median difference of all pairs: by how much the second is larger.
     pub shift: i64,
-    /// The limits that hold it with a confidence of 95 %; `None` for samples of one.
+    /// The limits that hold it with a confidence of 95 % at least; `None` where even the least and the greatest
+    /// difference do not, as for three values against three.
     pub limits: Option<(i64, i64)>,
     /// How likely so clear a difference, either way, would be without one; `None` for samples of one.
     pub p_value: Option<f64>,
@@ -30,11 +31,9 @@ pub fn difference(a: &[i64], b: &[i64]) -> Option<Difference> {
     if a.len() < 2 || b.len() < 2 {
         return Some(Difference { shift, limits: None, p_value: None });
     }
-    let (n, m) = (a.len() as f64, b.len() as f64);
-    let cut = n * m / 2.0 - Z_95 * (n * m * (n + m + 1.0) / 12.0).sqrt();
-    // With few values no pair can be left out: all of them together say 95 % or less.
-    let cut = (cut.floor().max(0.0) as usize).min((pairs.len() - 1) / 2);
-    let limits = Some((pairs[cut], pairs[pairs.len() - 1 - cut]));
+    // The least and the greatest difference are the first of so many that can be limits.
+    let limits = limits_from_outside(a.len(), b.len()).checked_sub(1);
+    let limits = limits.map(|inwards| (pairs[inwards], pairs[pairs.len() - 1 - inwards]));
     Some(Difference { shift, limits, p_value: Some(p_value(&a, &b)) })
 }
 
@@ -52,6 +51,17 @@ fn median(sorted: &[i64]) -> i64 {
         0 => (i128::from(sorted[middle - 1]) + i128::from(sorted[middle])).div_euclid(2) as i64,
         _ => sorted[middle],
     }
+}
+
+/// How many of the ordered differences of all pairs, from either end, hold the true one between them and their likes at
+/// the other end with a confidence of 95 %.
+fn limits_from_outside(n: usize, m: usize) -> usize {
+    if n * m <= MAX_COUNTED {
+        let tails = tails(n, m);
+        return tails.iter().take_while(|tail| 2.0 * **tail <= 0.05).count();
+    }
+    let (n, m) = (n as f64, m as f64);
+    (n * m / 2.0 - Z_95 * (n * m * (n + m + 1.0) / 12.0).sqrt()).floor() as usize
 }
 
 /// The two-sided probability of the rank sum test.
@@ -77,6 +87,11 @@ fn p_value(a: &[i64], b: &[i64]) -> f64 {
 
 /// The same by counting all orders of `n` and `m` values without ties, of which `u` pairs are in order.
 fn counted(n: usize, m: usize, u: usize) -> f64 {
+    (2.0 * tails(n, m)[u.min(n * m - u)]).min(1.0)
+}
+
+/// By number of pairs in order: the share of all orders of `n` and `m` values without ties that have so many, or fewer.
+fn tails(n: usize, m: usize) -> Vec<f64> {
     // ways[k][u]: orders of k values of the first and j of the second sample with u such pairs, for growing j.
     let pairs = n * m;
     let mut ways = vec![vec![0.0_f64; pairs + 1]; n + 1];
@@ -94,9 +109,12 @@ fn counted(n: usize, m: usize, u: usize) -> f64 {
         ways = next;
     }
     let total: f64 = ways[n].iter().sum();
-    let extreme = u.min(pairs - u);
-    let tail: f64 = ways[n][..=extreme].iter().sum();
-    (2.0 * tail / total).min(1.0)
+    let mut sum = 0.0;
+    let upto = ways[n].iter().map(|ways| {
+        sum += ways;
+        sum / total
+    });
+    upto.collect()
 }
 
 /// The share of the normal distribution above `z`.
@@ -133,6 +151,21 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_those_of_r() {
+        // wilcox.test(b, a, conf.int = TRUE) of five values each, and why: two of 252 orders are beyond the first, four
+        // beyond the second, eight beyond the third, which is 3.2 %; beyond the fourth are 5.6 %.
+        let (a, b) = ([1_000, 1_010, 1_020, 1_030, 1_040], [1_500, 1_510, 1_520, 1_530, 1_540]);
+        assert_eq!(difference(&a, &b).unwrap().limits, Some((470, 530)));
+        assert_eq!(
+            [(2, 2), (3, 3), (4, 4), (5, 5), (20, 20)].map(|(n, m)| limits_from_outside(n, m)),
+            [0, 0, 1, 3, 128]
+        );
+        assert_eq!(difference(&[1, 2, 3], &[4, 5, 6]).unwrap().limits, None);
+        // What is estimated goes on where what is counted ends.
+        assert_eq!(limits_from_outside(20, 21), 134);
+    }
+
+    #[test]
     fn too_few_values_have_a_shift_and_no_limits() {
         assert_eq!(difference(&[5], &[9]), Some(Difference { shift: 4, limits: None, p_value: None }));
         assert_eq!(difference(&[], &[9]), None);
@@ -144,10 +177,13 @@ mod tests {
             let shifted: Vec<i64> = values.iter().map(|value| value + by).collect();
             let found = difference(&values, &shifted).unwrap();
             prop_assert_eq!(found.shift, by);
-            let (low, high) = found.limits.unwrap();
-            prop_assert!(low <= by && by <= high);
             let back = difference(&shifted, &values).unwrap();
-            prop_assert_eq!((back.shift, back.limits.unwrap()), (-by, (-high, -low)));
+            prop_assert_eq!(back.shift, -by);
+            prop_assert_eq!(found.limits.is_some(), values.len() > 3);
+            if let Some((low, high)) = found.limits {
+                prop_assert!(low <= by && by <= high);
+                prop_assert_eq!(back.limits, Some((-high, -low)));
+            }
             prop_assert!((back.p_value.unwrap() - found.p_value.unwrap()).abs() < 1e-9);
             prop_assert!(by != 0 || found.p_value.unwrap() > 0.99);
         }

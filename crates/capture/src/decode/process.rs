@@ -76,6 +76,11 @@ impl ProcessRecords {
         clocks.chain(self.windows.iter().map(|(ticks, ..)| *ticks)).max().unwrap_or(0)
     }
 
+    /// The keys of facts about the process, sorted.
+    pub(super) fn keys_of_facts(&self) -> impl Iterator<Item = &str> {
+        self.facts.keys().map(String::as_str)
+    }
+
     /// Facts about the process, sorted by key.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
         self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()

@@ -169,6 +169,11 @@ impl StreamedCapture {
         moments.fold(self.opened_ns(), i64::max)
     }
 
+    /// The keys of facts about the process, sorted.
+    pub fn keys_of_facts(&self) -> impl Iterator<Item = &str> {
+        self.process.keys_of_facts()
+    }
+
     /// Names that begins refer to.
     pub fn names(&self) -> &[String] {
         &self.process.names

@@ -180,6 +180,8 @@ fn memory_becomes_two_counters_a_device() {
             device: None,
             address: 1,
             op: None,
+            stream: None,
+            stack: None,
         });
     }
     let told = check(&builder.finish());

@@ -98,6 +98,8 @@ pub(super) fn memory(trace: &Trace) -> Sheet<'_> {
         .int("allocated_bytes", move |row| event(row).allocated_bytes)
         .int("reserved_bytes", move |row| event(row).reserved_bytes)
         .int("op", move |row| id(event(row).op))
+        .int("stream", move |row| event(row).stream)
+        .made_text("stack", move |row| event(row).stack.map(|stack| trace.stacks.text(stack, &trace.strings)))
 }
 
 /// A row is an edge between two slices.

@@ -8,6 +8,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ enum Cells<'a> {
     Unsigned(Look<'a, u64>),
     Float(Look<'a, f64>),
     Flag(Look<'a, bool>),
-    Text(Look<'a, &'a str>),
+    Text(Look<'a, Cow<'a, str>>),
 }
 
 /// A table: its name, its rows, its columns.
@@ -60,7 +61,13 @@ impl<'a> Sheet<'a> {
     }
 
     pub(super) fn text(mut self, name: &'static str, look: impl Fn(usize) -> Option<&'a str> + 'a) -> Self {
-        self.columns.push((name, Cells::Text(Box::new(look))));
+        self.columns.push((name, Cells::Text(Box::new(move |row| look(row).map(Cow::Borrowed)))));
+        self
+    }
+
+    /// The same for texts that are put together.
+    pub(super) fn made_text(mut self, name: &'static str, look: impl Fn(usize) -> Option<String> + 'a) -> Self {
+        self.columns.push((name, Cells::Text(Box::new(move |row| look(row).map(Cow::Owned)))));
         self
     }
 

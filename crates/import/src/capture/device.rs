@@ -1,7 +1,7 @@
 //! What devices' profilers reported: work on streams, calls on threads, waits.
 
 use super::devices::Devices;
-use super::{Placed, devices, fact, memory};
+use super::{DEVICE_SESSION, Placed, devices, fact, memory};
 use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
@@ -339,7 +339,7 @@ fn is_unfinished(record: &DeviceRecord) -> bool {
 
 /// True where a trace of PyTorch's own profiler tells what the device did.
 fn has_other_trace(capture: &Capture) -> bool {
-    capture.facts.iter().any(|(key, _)| key.starts_with("device_trace."))
+    capture.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION))
 }
 
 /// Its allocator or its facts say so; that one is installed is no sign.

@@ -29,6 +29,8 @@ impl Placed<'_> {
                 allocated_bytes: event.allocated_bytes,
                 reserved_bytes: event.reserved_bytes,
                 op: None,
+                stream: None,
+                stack: None,
             };
             if event.is_out_of_memory() {
                 builder.add_out_of_memory(seen);

@@ -17,8 +17,8 @@ mod in_order;
 
 use super::collectives::describe;
 use super::{
-    ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory, place_ns,
-    torch_session, used_threads, window_of,
+    DEVICE_SESSION, ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory,
+    place_ns, used_threads, window_of,
 };
 use frame::Frame;
 use in_order::InOrder;
@@ -106,7 +106,7 @@ impl StreamedCut {
             return None;
         }
         let mut kept = capture.take_capture();
-        if kept.facts.iter().any(|(key, _)| key.starts_with(torch_session::FACT)) {
+        if kept.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
             return None;
         }
         let has_calls = !cut.hides.calls;
@@ -386,6 +386,8 @@ impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
             allocated_bytes: event.allocated_bytes,
             reserved_bytes: event.reserved_bytes,
             op: None,
+            stream: None,
+            stack: None,
         };
         if let Trouble::None = self.trouble
             && let Err(error) = self.rows.memory(&seen, event.is_out_of_memory())

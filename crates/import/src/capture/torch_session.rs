@@ -1,51 +1,132 @@
 //! What a session of PyTorch's own profiler told of devices, beside a capture (`--gpu=torch`): read as any trace, and
 //! added to the capture as if its recorder had heard it.
 //!
+//! ```text
+//! capture, session's file ──▶ capture with the device's rows ──▶ part, which says that it has them
+//! ```
+//!
 //! Only what is of devices: calls, work, waits. The operators of the file, if any, the capture has itself.
 
 use super::fact;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
-use std::path::{Component, Path};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
 use stepscope_capture::device::{
     Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceReport, Thread};
 use stepscope_trace::{DeviceEvent, FindingCode, SliceId, SliceKind, SyncKind, Trace, TrackId};
 
-/// Facts that name a file begin so; the number of the session follows.
-pub(super) const FACT: &str = "device_trace.";
+/// The fact of a process that says what a session of PyTorch's own profiler told of its devices begins so; the number of
+/// the session follows.
+pub const DEVICE_SESSION: &str = "device_trace.";
 /// A capture has no more threads than this that it learns of only here.
 const MOST_THREADS: usize = 4096;
 
-/// Adds what the sessions beside `capture` told; gives what could not be read, in words.
-pub(super) fn add_sessions(run: &Path, capture: &mut Capture) -> Vec<String> {
-    let facts = capture.facts.iter().filter(|(key, _)| key.starts_with(FACT));
-    let sessions: Vec<String> = facts.map(|(_, value)| value.clone()).collect();
+/// Adds what the sessions beside `capture` told, each once: their facts say so from then on. With `times` only those that
+/// listened then. Gives what could not be read, in words, each time.
+pub(super) fn add_sessions(run: &Path, capture: &mut Capture, times: Option<Range<i64>>) -> Vec<String> {
+    let said = capture.facts.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
+    let said: Vec<(String, Said)> = said.map(|(key, text)| (key.clone(), Said::of(text))).collect();
+    let mut begins: Vec<i64> = said.iter().filter_map(|(_, session)| session.begin_ns()).collect();
+    begins.sort_unstable();
+    // Until the next one begins.
+    let listens_in = |session: &Said, times: &Range<i64>| {
+        session.begin_ns().is_none_or(|begin_ns| {
+            let next_ns = begins[begins.partition_point(|at_ns| *at_ns <= begin_ns)..].first();
+            begin_ns < times.end && next_ns.is_none_or(|next_ns| *next_ns > times.start)
+        })
+    };
+    let added = said.iter().filter(|(_, session)| session.is_added());
+    let mut known: HashSet<PathBuf> = added.filter_map(|(_, session)| Some(session.file().ok()?.into())).collect();
     let mut troubles = Vec::new();
-    for session in &sessions {
-        if let Err(trouble) = add_session(run, session, capture) {
-            troubles.push(trouble);
+    for (key, mut session) in said {
+        if times.as_ref().is_some_and(|times| !listens_in(&session, times)) {
+            continue;
         }
+        if !session.is_added() {
+            match add_session(run, &session, &mut known, capture) {
+                Ok(trouble) => session.set_added(trouble),
+                Err(trouble) => {
+                    troubles.push(trouble);
+                    continue;
+                }
+            }
+            let fact = capture.facts.iter_mut().find(|(known, _)| *known == key);
+            fact.into_iter().for_each(|(_, text)| *text = session.0.to_string());
+        }
+        troubles.extend(session.trouble());
     }
     troubles
 }
 
-fn add_session(run: &Path, session: &str, capture: &mut Capture) -> Result<(), String> {
-    let session: Value = serde_json::from_str(session).map_err(|_| "a session's fact is no JSON".to_string())?;
-    let file = session.get("file").and_then(Value::as_str).unwrap_or_default();
-    let is_below = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
-    let path = run.join(file);
-    if file.is_empty() || !is_below || !path.is_file() {
+/// What a fact says of a session.
+struct Said(Value);
+
+impl Said {
+    fn of(text: &str) -> Self {
+        Self(serde_json::from_str(text).unwrap_or_default())
+    }
+
+    /// Where its file lies below the run.
+    fn file(&self) -> Result<&Path, String> {
+        let file = self.0.get("file").and_then(Value::as_str).ok_or("a session's fact names no file")?;
+        let is_below = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+        if is_below { Ok(Path::new(file)) } else { Err(format!("a session's file is not of the run: {file}")) }
+    }
+
+    fn number(&self, key: &str) -> Option<i64> {
+        self.0.get(key).and_then(Value::as_i64)
+    }
+
+    /// Monotonic clock when it began.
+    fn begin_ns(&self) -> Option<i64> {
+        self.number("monotonic_ns")
+    }
+
+    /// Unix time less monotonic clock, noted when it began.
+    fn offset_ns(&self) -> Option<i64> {
+        Some(self.number("unix_ns")?.saturating_sub(self.begin_ns()?))
+    }
+
+    /// Whether the capture has what it told.
+    fn is_added(&self) -> bool {
+        self.0.get("is_added").and_then(Value::as_bool) == Some(true)
+    }
+
+    /// What was found when it was added.
+    fn trouble(&self) -> Option<String> {
+        self.0.get("trouble").and_then(Value::as_str).map(String::from)
+    }
+
+    fn set_added(&mut self, trouble: Option<String>) {
+        let Value::Object(members) = &mut self.0 else { return };
+        members.insert("is_added".into(), json!(true));
+        members.extend(trouble.map(|trouble| ("trouble".into(), json!(trouble))));
+    }
+}
+
+/// Adds a session whose file is none of the `known`; gives what of it is missing. Nothing was added where it fails.
+fn add_session(
+    run: &Path,
+    session: &Said,
+    known: &mut HashSet<PathBuf>,
+    capture: &mut Capture,
+) -> Result<Option<String>, String> {
+    let below = session.file()?;
+    let (path, file) = (run.join(below), below.display());
+    if !path.is_file() {
         return Err(format!("what PyTorch's profiler told is not there: {file}"));
+    }
+    if !known.insert(below.into()) {
+        return Err(format!("two sessions of PyTorch's profiler name one file: {file}"));
     }
     let trace = crate::open(&path).map_err(|error| error.to_string())?;
     let start_ns = trace.start_unix_ns.ok_or_else(|| format!("its clock is not known: {file}"))?;
-    let clock = |key| session.get(key).and_then(Value::as_i64);
-    // Noted when the session began. Without, those of the capture's beginning.
-    let offset_ns = clock("unix_ns").zip(clock("monotonic_ns")).map(|(unix, monotonic)| unix.saturating_sub(monotonic));
-    let shift_ns = start_ns.saturating_sub(offset_ns.unwrap_or(capture.unix_offset_ns));
-    let device_type = clock("device_type").and_then(|number| u8::try_from(number).ok()).unwrap_or(1);
+    // Without, that of the capture's beginning.
+    let shift_ns = start_ns.saturating_sub(session.offset_ns().unwrap_or(capture.unix_offset_ns));
+    let device_type = session.number("device_type").and_then(|number| u8::try_from(number).ok()).unwrap_or(1);
     if fact(capture, "devices").is_none() && !trace.devices.is_empty() {
         capture.facts.push(("devices".into(), devices_fact(&trace)));
         capture.facts.sort();
@@ -53,10 +134,13 @@ fn add_session(run: &Path, session: &str, capture: &mut Capture) -> Result<(), S
     Session::new(&trace, capture, shift_ns, device_type).add();
     // What has no time of its own comes first.
     capture.device.sort_by_key(|report| report.record.span().map_or(i64::MIN, |(start_ns, _)| start_ns));
-    match trace.findings.iter().any(|finding| finding.code == FindingCode::TruncatedInput) {
-        true => Err(format!("the end of what PyTorch's profiler told is missing: {file}")),
-        false => Ok(()),
-    }
+    let count = |code| trace.findings.iter().filter(|finding| finding.code == code).map(|finding| finding.count).sum();
+    let (cuts, unreadable): (u64, u64) = (count(FindingCode::TruncatedInput), count(FindingCode::UnreadableEvent));
+    Ok(match (cuts, unreadable) {
+        (0, 0) => None,
+        (0, count) => Some(format!("{count} of the events that PyTorch's profiler told cannot be read: {file}")),
+        _ => Some(format!("the end of what PyTorch's profiler told cannot be read: {file}")),
+    })
 }
 
 /// A session's trace on its way into a capture.
@@ -83,7 +167,7 @@ impl<'a> Session<'a> {
             DeviceRecord::Call(call) => Some(call.correlation),
             _ => None,
         });
-        let next_correlation = used.max().unwrap_or(0) + 1;
+        let next_correlation = used.max().unwrap_or(0).saturating_add(1);
         let (names, threads) = (HashMap::new(), HashMap::new());
         let (correlations, recordings) = (HashMap::new(), BTreeSet::new());
         Self { trace, capture, shift_ns, device_type, names, threads, correlations, next_correlation, recordings }
@@ -205,8 +289,9 @@ impl<'a> Session<'a> {
     fn correlation(&mut self, call: SliceId) -> u32 {
         let next = &mut self.next_correlation;
         *self.correlations.entry(call).or_insert_with(|| {
-            *next += 1;
-            *next - 1
+            let correlation = *next;
+            *next = next.saturating_add(1);
+            correlation
         })
     }
 

@@ -4,3 +4,4 @@ mod made_capture;
 mod missing;
 mod ranks;
 mod replayed;
+mod sessions;

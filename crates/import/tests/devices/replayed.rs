@@ -13,7 +13,7 @@ use stepscope_import::{open, open_bytes};
 use stepscope_trace::{FindingCode, Trace};
 
 /// A trace of `torch.profiler`, without the marks that Kineto ends its files with: our recorder writes none.
-fn kineto(name: &str) -> Value {
+pub(crate) fn kineto(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/kineto").join(name);
     let packed = std::fs::read(path).expect("a fixture");
     let mut text = String::new();
@@ -115,18 +115,28 @@ fn recorded_event(event: &Value) -> Option<DeviceRecord> {
     Some(DeviceRecord::EventRecorded(EventRecorded { event, event_sync: 0, context, stream, correlation }))
 }
 
-/// As `stepscope record` would have captured it.
-fn replayed(document: &Value) -> MadeCapture {
-    let events = document["traceEvents"].as_array().expect("a list");
-    let complete = || events.iter().filter(|event| event["ph"] == "X");
-    let zero_us = complete().map(|event| whole(event, "ts")).min().expect("rows");
+fn complete(document: &Value) -> impl Iterator<Item = &Value> {
+    document["traceEvents"].as_array().expect("a list").iter().filter(|event| event["ph"] == "X")
+}
+
+/// When the first row begins.
+pub(crate) fn zero_us(document: &Value) -> i64 {
+    complete(document).map(|event| whole(event, "ts")).min().expect("rows")
+}
+
+fn handle(tid: i64) -> u32 {
+    0xdead_0000_u32.wrapping_add(tid as u32)
+}
+
+/// What the process did itself, as `stepscope record` would have captured it.
+pub(crate) fn host(document: &Value) -> MadeCapture {
+    let (complete, zero_us) = (|| complete(document), zero_us(document));
     let main = complete().find(|event| event["cat"] == "cpu_op").expect("an op");
     let mut made = MadeCapture::new(main["pid"].as_u64().expect("a number"));
     let mut threads: Vec<i64> =
         complete().filter(|event| event["pid"] == main["pid"]).map(|e| whole(e, "tid")).collect();
     threads.sort_unstable();
     threads.dedup();
-    let handle = |tid: i64| 0xdead_0000_u32.wrapping_add(tid as u32);
     for tid in &threads {
         made.thread(*tid as u32, handle(*tid), &format!("thread {tid}"));
         let is_host = |event: &&Value| matches!(text(event, "cat"), "cpu_op" | "user_annotation");
@@ -147,6 +157,13 @@ fn replayed(document: &Value) -> MadeCapture {
         open.into_iter().rev().for_each(|end_ns| made.end(end_ns));
     }
     made.fact("rank", "0");
+    made
+}
+
+/// The same with what the device's profiler reported.
+fn replayed(document: &Value) -> MadeCapture {
+    let (complete, zero_us) = (|| complete(document), zero_us(document));
+    let mut made = host(document);
     made.fact("devices", &devices(document).to_string());
     made.thread(1, 1, "stepscope gpu");
     made.device_clock(0);
@@ -196,7 +213,7 @@ fn first_difference(theirs: &Column, ours: &Column) -> Option<String> {
 }
 
 /// Every column of every analysis that the two traces do not share. Findings are looked at elsewhere.
-fn differences(theirs: &Trace, ours: &Trace) -> Vec<String> {
+pub(crate) fn differences(theirs: &Trace, ours: &Trace) -> Vec<String> {
     let mut found = Vec::new();
     let selection = Selection::default();
     let (theirs, ours) = (Asked::new(theirs, &selection), Asked::new(ours, &selection));

@@ -4,7 +4,7 @@
 //! has a handle of its own; the two must not be mixed.
 
 use super::callbacks;
-use super::functions::{self, Code, Common, First, Handle, Second, Subscription};
+use super::functions::{Code, Common, First, Handle, Second, Subscription};
 use crate::{Library, Refusal};
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
@@ -60,7 +60,7 @@ impl Cupti {
     pub(super) fn find(library: Library) -> Result<Self, Refusal> {
         // SAFETY: the types are those of CUPTI's headers, where no function has ever changed its own.
         let (common, first, second) =
-            unsafe { (functions::common(library)?, functions::first(library)?, functions::second(library)) };
+            unsafe { (Common::find(library)?, First::find(library)?, Second::find(library).ok()) };
         let mut version = 0;
         // SAFETY: the number is writable.
         let code = unsafe { (common.get_version)(&mut version) };

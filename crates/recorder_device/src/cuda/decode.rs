@@ -57,6 +57,25 @@ pub(super) fn decode(record: &[u8]) -> Option<Decoded> {
     })
 }
 
+/// What records of all kinds of work have, each at places of its own.
+macro_rules! work {
+    ($layout:ident of $record:ident) => {
+        Work { graph_node: $layout::graphNodeId.of($record)?, ..work!($layout of $record, without a node) }
+    };
+    ($layout:ident of $record:ident, without a node) => {
+        Work {
+            start_ns: $layout::start.of($record)? as i64,
+            end_ns: $layout::end.of($record)? as i64,
+            device: $layout::deviceId.of($record)?,
+            context: $layout::contextId.of($record)?,
+            stream: $layout::streamId.of($record)?,
+            correlation: $layout::correlationId.of($record)?,
+            graph: $layout::graphId.of($record)?,
+            ..Work::default()
+        }
+    };
+}
+
 fn timed(work: Work) -> Decoded {
     if has_times(&work) { Decoded::Plain(DeviceRecord::Work(work)) } else { Decoded::Untimed }
 }
@@ -74,17 +93,7 @@ fn decode_kernel(record: &[u8]) -> Option<Decoded> {
         static_shared_bytes: kernel::staticSharedMemory.of(record)?,
         dynamic_shared_bytes: kernel::dynamicSharedMemory.of(record)?,
     };
-    let work = Work {
-        kind,
-        start_ns: kernel::start.of(record)? as i64,
-        end_ns: kernel::end.of(record)? as i64,
-        device: kernel::deviceId.of(record)?,
-        context: kernel::contextId.of(record)?,
-        stream: kernel::streamId.of(record)?,
-        correlation: kernel::correlationId.of(record)?,
-        graph: kernel::graphId.of(record)?,
-        graph_node: kernel::graphNodeId.of(record)?,
-    };
+    let work = Work { kind, ..work!(kernel of record) };
     let name = kernel::name.of(record)?;
     Some(if has_times(&work) { Decoded::Named(DeviceRecord::Work(work), name) } else { Decoded::Untimed })
 }
@@ -98,14 +107,7 @@ fn decode_copy(record: &[u8]) -> Option<Work> {
             destination: MemoryKind::from_number(memcpy::dstKind.of(record)?),
             devices: None,
         },
-        start_ns: memcpy::start.of(record)? as i64,
-        end_ns: memcpy::end.of(record)? as i64,
-        device: memcpy::deviceId.of(record)?,
-        context: memcpy::contextId.of(record)?,
-        stream: memcpy::streamId.of(record)?,
-        correlation: memcpy::correlationId.of(record)?,
-        graph: memcpy::graphId.of(record)?,
-        graph_node: memcpy::graphNodeId.of(record)?,
+        ..work!(memcpy of record)
     })
 }
 
@@ -119,14 +121,7 @@ fn decode_copy_between(record: &[u8]) -> Option<Work> {
             destination: MemoryKind::from_number(memcpy_between::dstKind.of(record)?),
             devices: Some(devices),
         },
-        start_ns: memcpy_between::start.of(record)? as i64,
-        end_ns: memcpy_between::end.of(record)? as i64,
-        device: memcpy_between::deviceId.of(record)?,
-        context: memcpy_between::contextId.of(record)?,
-        stream: memcpy_between::streamId.of(record)?,
-        correlation: memcpy_between::correlationId.of(record)?,
-        graph: memcpy_between::graphId.of(record)?,
-        graph_node: memcpy_between::graphNodeId.of(record)?,
+        ..work!(memcpy_between of record)
     })
 }
 
@@ -134,29 +129,12 @@ fn decode_fill(record: &[u8]) -> Option<Work> {
     let memory = u8::try_from(memset::memoryKind.of(record)?).map(MemoryKind::from_number);
     Some(Work {
         kind: WorkKind::Fill { bytes: memset::bytes.of(record)?, memory: memory.unwrap_or_default() },
-        start_ns: memset::start.of(record)? as i64,
-        end_ns: memset::end.of(record)? as i64,
-        device: memset::deviceId.of(record)?,
-        context: memset::contextId.of(record)?,
-        stream: memset::streamId.of(record)?,
-        correlation: memset::correlationId.of(record)?,
-        graph: memset::graphId.of(record)?,
-        graph_node: memset::graphNodeId.of(record)?,
+        ..work!(memset of record)
     })
 }
 
 fn decode_graph(record: &[u8]) -> Option<Work> {
-    Some(Work {
-        kind: WorkKind::Graph,
-        start_ns: graph::start.of(record)? as i64,
-        end_ns: graph::end.of(record)? as i64,
-        device: graph::deviceId.of(record)?,
-        context: graph::contextId.of(record)?,
-        stream: graph::streamId.of(record)?,
-        correlation: graph::correlationId.of(record)?,
-        graph: graph::graphId.of(record)?,
-        graph_node: 0,
-    })
+    Some(Work { kind: WorkKind::Graph, ..work!(graph of record, without a node) })
 }
 
 fn decode_call(record: &[u8], api: Api) -> Option<Decoded> {

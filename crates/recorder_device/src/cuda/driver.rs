@@ -1,5 +1,6 @@
 //! CUDA's driver: what devices the process uses, without making it use any.
 
+use crate::library::functions;
 use crate::{DeviceFacts, Library, Refusal};
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
@@ -20,19 +21,26 @@ const REGISTERS_PER_SM: c_int = 82;
 /// Names under which a runtime may be loaded.
 const RUNTIMES: [&str; 3] = ["libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"];
 
-/// The driver's functions.
+functions! {
+    /// The driver's functions.
+    struct Functions {
+        required init: unsafe extern "C" fn(u32) -> Code = c"cuInit";
+        required version: unsafe extern "C" fn(*mut c_int) -> Code = c"cuDriverGetVersion";
+        required count: unsafe extern "C" fn(*mut c_int) -> Code = c"cuDeviceGetCount";
+        required device: unsafe extern "C" fn(*mut c_int, c_int) -> Code = c"cuDeviceGet";
+        required name: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Code = c"cuDeviceGetName";
+        required memory: unsafe extern "C" fn(*mut usize, c_int) -> Code = c"cuDeviceTotalMem_v2";
+        required attribute: unsafe extern "C" fn(*mut c_int, c_int, c_int) -> Code = c"cuDeviceGetAttribute";
+        required bus_id: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Code = c"cuDeviceGetPCIBusId";
+        required context_state: unsafe extern "C" fn(c_int, *mut u32, *mut c_int) -> Code = c"cuDevicePrimaryCtxGetState";
+        required error_text: unsafe extern "C" fn(Code, *mut *const c_char) -> Code = c"cuGetErrorString";
+    }
+}
+
+/// The driver.
 #[derive(Clone, Copy)]
 pub(super) struct Driver {
-    init: unsafe extern "C" fn(u32) -> Code,
-    version: unsafe extern "C" fn(*mut c_int) -> Code,
-    count: unsafe extern "C" fn(*mut c_int) -> Code,
-    device: unsafe extern "C" fn(*mut c_int, c_int) -> Code,
-    name: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Code,
-    memory: unsafe extern "C" fn(*mut usize, c_int) -> Code,
-    attribute: unsafe extern "C" fn(*mut c_int, c_int, c_int) -> Code,
-    bus_id: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> Code,
-    context_state: unsafe extern "C" fn(c_int, *mut u32, *mut c_int) -> Code,
-    error_text: unsafe extern "C" fn(Code, *mut *const c_char) -> Code,
+    functions: Functions,
     /// All devices are told, not only those in use.
     has_unused: bool,
 }
@@ -43,27 +51,14 @@ impl Driver {
         let library = Library::load(Path::new("libcuda.so.1"))
             .map_err(|why| Refusal(format!("there is no NVIDIA driver (libcuda.so.1): {why}")))?;
         // SAFETY: the types are those of CUDA's headers; the driver keeps the functions of every CUDA before it.
-        unsafe {
-            Ok(Self {
-                init: library.required(c"cuInit")?,
-                version: library.required(c"cuDriverGetVersion")?,
-                count: library.required(c"cuDeviceGetCount")?,
-                device: library.required(c"cuDeviceGet")?,
-                name: library.required(c"cuDeviceGetName")?,
-                memory: library.required(c"cuDeviceTotalMem_v2")?,
-                attribute: library.required(c"cuDeviceGetAttribute")?,
-                bus_id: library.required(c"cuDeviceGetPCIBusId")?,
-                context_state: library.required(c"cuDevicePrimaryCtxGetState")?,
-                error_text: library.required(c"cuGetErrorString")?,
-                has_unused: false,
-            })
-        }
+        let functions = unsafe { Functions::find(library)? };
+        Ok(Self { functions, has_unused: false })
     }
 
     /// Has the process use the driver, for somebody who only wants to know.
     pub(super) fn initialize(&mut self) -> Result<(), Refusal> {
         // SAFETY: the flags are always 0.
-        let code = unsafe { (self.init)(0) };
+        let code = unsafe { (self.functions.init)(0) };
         if code != SUCCESS {
             return Err(Refusal(format!("the NVIDIA driver does not start: {}", self.text_of(code))));
         }
@@ -81,7 +76,7 @@ impl Driver {
         let bus_id = |(index, device)| {
             let mut text = [0; 32];
             // SAFETY: the text is writable, and as long as said.
-            let code = unsafe { (self.bus_id)(text.as_mut_ptr(), text.len() as c_int, device) };
+            let code = unsafe { (self.functions.bus_id)(text.as_mut_ptr(), text.len() as c_int, device) };
             (code == SUCCESS).then_some((index, text))
         };
         self.in_use().filter_map(bus_id).collect()
@@ -90,9 +85,9 @@ impl Driver {
     /// Numbers and handles. A process that has not begun to use the driver has none: it answers with an error then.
     fn in_use(&self) -> impl Iterator<Item = (u32, c_int)> {
         // SAFETY: the number is writable.
-        let count = ask(|count| unsafe { (self.count)(count) }).unwrap_or(0);
+        let count = ask(|count| unsafe { (self.functions.count)(count) }).unwrap_or(0);
         // SAFETY: likewise the handle.
-        let handle = |index| ask(|device| unsafe { (self.device)(device, index) });
+        let handle = |index| ask(|device| unsafe { (self.functions.device)(device, index) });
         let device = move |index| Some((u32::try_from(index).ok()?, handle(index)?));
         (0..count).filter_map(device).filter(|(_, device)| self.has_unused || self.has_context(*device))
     }
@@ -100,20 +95,20 @@ impl Driver {
     fn has_context(&self, device: c_int) -> bool {
         let (mut flags, mut is_active) = (0, 0);
         // SAFETY: both are writable.
-        let code = unsafe { (self.context_state)(device, &mut flags, &mut is_active) };
+        let code = unsafe { (self.functions.context_state)(device, &mut flags, &mut is_active) };
         code == SUCCESS && is_active != 0
     }
 
     fn facts(&self, index: u32, device: c_int) -> DeviceFacts {
         // SAFETY: the number is writable.
-        let attribute = |which| ask(|value| unsafe { (self.attribute)(value, which, device) });
+        let attribute = |which| ask(|value| unsafe { (self.functions.attribute)(value, which, device) });
         let number = |which| attribute(which).and_then(|value| u64::try_from(value).ok());
         let mut name = [0; 256];
         let mut memory = 0;
         // SAFETY: both are writable, and the text is as long as said.
         let (has_name, has_memory) = unsafe {
-            let has_name = (self.name)(name.as_mut_ptr(), name.len() as c_int, device) == SUCCESS;
-            (has_name, (self.memory)(&mut memory, device) == SUCCESS)
+            let has_name = (self.functions.name)(name.as_mut_ptr(), name.len() as c_int, device) == SUCCESS;
+            (has_name, (self.functions.memory)(&mut memory, device) == SUCCESS)
         };
         // SAFETY: the driver wrote a text with its zero.
         let name = has_name.then(|| unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned());
@@ -130,7 +125,7 @@ impl Driver {
             registers_per_sm: number(REGISTERS_PER_SM),
             shared_bytes_per_sm: number(SHARED_BYTES_PER_SM),
             // SAFETY: the number is writable.
-            driver_version: ask(|version| unsafe { (self.version)(version) }).map(version_text),
+            driver_version: ask(|version| unsafe { (self.functions.version)(version) }).map(version_text),
             runtime_version: runtime_version(),
         }
     }
@@ -139,7 +134,7 @@ impl Driver {
         let mut text = null();
         // SAFETY: the pointer is writable, and the texts are constants of the driver.
         unsafe {
-            match (self.error_text)(code, &mut text) {
+            match (self.functions.error_text)(code, &mut text) {
                 SUCCESS if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
                 _ => format!("error {code}"),
             }

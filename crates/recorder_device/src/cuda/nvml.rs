@@ -2,6 +2,7 @@
 
 use super::driver::Driver;
 use crate::Library;
+use crate::library::functions;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 
@@ -27,13 +28,15 @@ pub(super) struct Sampler {
 // SAFETY: NVML may be called on any thread, and its handles are of the process.
 unsafe impl Send for Sampler {}
 
-#[derive(Clone, Copy)]
-struct Nvml {
-    handle: unsafe extern "C" fn(*const c_char, *mut Device) -> Code,
-    utilization: unsafe extern "C" fn(Device, *mut [u32; 2]) -> Code,
-    memory: unsafe extern "C" fn(Device, *mut [u64; 3]) -> Code,
-    clock: unsafe extern "C" fn(Device, u32, *mut u32) -> Code,
-    power: unsafe extern "C" fn(Device, *mut u32) -> Code,
+functions! {
+    struct Nvml {
+        required init: unsafe extern "C" fn() -> Code = c"nvmlInit_v2";
+        required handle: unsafe extern "C" fn(*const c_char, *mut Device) -> Code = c"nvmlDeviceGetHandleByPciBusId_v2";
+        required utilization: unsafe extern "C" fn(Device, *mut [u32; 2]) -> Code = c"nvmlDeviceGetUtilizationRates";
+        required memory: unsafe extern "C" fn(Device, *mut [u64; 3]) -> Code = c"nvmlDeviceGetMemoryInfo";
+        required clock: unsafe extern "C" fn(Device, u32, *mut u32) -> Code = c"nvmlDeviceGetClockInfo";
+        required power: unsafe extern "C" fn(Device, *mut u32) -> Code = c"nvmlDeviceGetPowerUsage";
+    }
 }
 
 /// What the quantities of a device are called.
@@ -96,15 +99,8 @@ impl Nvml {
         let library = Library::load(Path::new("libnvidia-ml.so.1")).ok()?;
         // SAFETY: the types are those of NVML's header, which keeps old functions.
         unsafe {
-            let init: unsafe extern "C" fn() -> Code = library.function(c"nvmlInit_v2")?;
-            let nvml = Self {
-                handle: library.function(c"nvmlDeviceGetHandleByPciBusId_v2")?,
-                utilization: library.function(c"nvmlDeviceGetUtilizationRates")?,
-                memory: library.function(c"nvmlDeviceGetMemoryInfo")?,
-                clock: library.function(c"nvmlDeviceGetClockInfo")?,
-                power: library.function(c"nvmlDeviceGetPowerUsage")?,
-            };
-            (init() == SUCCESS).then_some(nvml)
+            let nvml = Self::find(library).ok()?;
+            ((nvml.init)() == SUCCESS).then_some(nvml)
         }
     }
 

@@ -1,6 +1,7 @@
 //! `libroctracer64.so`: its functions, and the callback that it is given.
 
 use super::records::{self, RECORD_BYTES, Texts, Writer};
+use crate::library::functions;
 use crate::{BUFFER_BYTES, Library, Pool, Refusal};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ type BufferCallback = unsafe extern "C" fn(*const u8, *const u8, *mut c_void);
 
 /// `roctracer_properties_t`.
 #[repr(C)]
-struct Properties {
+pub(super) struct Properties {
     mode: u32,
     buffer_size: usize,
     allocate: Option<unsafe extern "C" fn(*mut *mut u8, usize, *mut c_void)>,
@@ -19,20 +20,22 @@ struct Properties {
     callback_arg: *mut c_void,
 }
 
-/// The functions.
-#[derive(Clone, Copy)]
-pub(super) struct Roctracer {
-    version: [unsafe extern "C" fn() -> u32; 2],
-    error: unsafe extern "C" fn() -> *const c_char,
-    open: unsafe extern "C" fn(*const Properties, *mut Pooled) -> i32,
-    close: unsafe extern "C" fn(Pooled) -> i32,
-    enable: unsafe extern "C" fn(u32, Pooled) -> i32,
-    disable: unsafe extern "C" fn(u32) -> i32,
-    flush: unsafe extern "C" fn(Pooled) -> i32,
-    timestamp: unsafe extern "C" fn(*mut u64) -> i32,
-    text: unsafe extern "C" fn(u32, u32, u32) -> *const c_char,
-    number: Option<unsafe extern "C" fn(u32, *const c_char, *mut u32, *mut u32) -> i32>,
-    disable_one: Option<unsafe extern "C" fn(u32, u32) -> i32>,
+functions! {
+    /// The functions.
+    pub(super) struct Roctracer {
+        required version_major: unsafe extern "C" fn() -> u32 = c"roctracer_version_major";
+        required version_minor: unsafe extern "C" fn() -> u32 = c"roctracer_version_minor";
+        required error: unsafe extern "C" fn() -> *const c_char = c"roctracer_error_string";
+        required open: unsafe extern "C" fn(*const Properties, *mut Pooled) -> i32 = c"roctracer_open_pool_expl";
+        required close: unsafe extern "C" fn(Pooled) -> i32 = c"roctracer_close_pool_expl";
+        required enable: unsafe extern "C" fn(u32, Pooled) -> i32 = c"roctracer_enable_domain_activity_expl";
+        required disable: unsafe extern "C" fn(u32) -> i32 = c"roctracer_disable_domain_activity";
+        required flush: unsafe extern "C" fn(Pooled) -> i32 = c"roctracer_flush_activity_expl";
+        required timestamp: unsafe extern "C" fn(*mut u64) -> i32 = c"roctracer_get_timestamp";
+        required text: unsafe extern "C" fn(u32, u32, u32) -> *const c_char = c"roctracer_op_string";
+        optional number: unsafe extern "C" fn(u32, *const c_char, *mut u32, *mut u32) -> i32 = c"roctracer_op_code";
+        optional disable_one: unsafe extern "C" fn(u32, u32) -> i32 = c"roctracer_disable_op_activity";
+    }
 }
 
 /// A pool of the library's, of which reports come to [`POOL`].
@@ -49,27 +52,12 @@ impl Roctracer {
     /// Which function is missing.
     pub(super) fn of(library: Library) -> Result<Self, Refusal> {
         // SAFETY: the types are those of `roctracer.h`.
-        unsafe {
-            Ok(Self {
-                version: [library.required(c"roctracer_version_major")?, library.required(c"roctracer_version_minor")?],
-                error: library.required(c"roctracer_error_string")?,
-                open: library.required(c"roctracer_open_pool_expl")?,
-                close: library.required(c"roctracer_close_pool_expl")?,
-                enable: library.required(c"roctracer_enable_domain_activity_expl")?,
-                disable: library.required(c"roctracer_disable_domain_activity")?,
-                flush: library.required(c"roctracer_flush_activity_expl")?,
-                timestamp: library.required(c"roctracer_get_timestamp")?,
-                text: library.required(c"roctracer_op_string")?,
-                number: library.function(c"roctracer_op_code"),
-                disable_one: library.function(c"roctracer_disable_op_activity"),
-            })
-        }
+        unsafe { Self::find(library) }
     }
 
     pub(super) fn version(&self) -> (u32, u32) {
         // SAFETY: they take nothing.
-        let [major, minor] = self.version.map(|read| unsafe { read() });
-        (major, minor)
+        unsafe { ((self.version_major)(), (self.version_minor)()) }
     }
 
     pub(super) fn timestamp_ns(&self) -> Option<i64> {

@@ -1,6 +1,7 @@
 //! `libpti_view.so`: its functions, and the callbacks that it is given.
 
 use super::records::{Sizes, Texts};
+use crate::library::functions;
 use crate::{BUFFER_BYTES, Library, Pool, Refusal};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
@@ -9,22 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 type Requested = unsafe extern "C" fn(*mut *mut u8, *mut usize);
 type Completed = unsafe extern "C" fn(*mut u8, usize, usize);
 
-/// The functions.
-#[derive(Clone, Copy)]
-pub(super) struct Pti {
-    set_callbacks: unsafe extern "C" fn(Requested, Completed) -> u32,
-    enable: unsafe extern "C" fn(u32) -> u32,
-    disable: unsafe extern "C" fn(u32) -> u32,
-    flush: unsafe extern "C" fn() -> u32,
-    next_record: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> u32,
-    timestamp: unsafe extern "C" fn() -> u64,
-    version: unsafe extern "C" fn() -> *const c_char,
-    result_text: Option<unsafe extern "C" fn(u32) -> *const c_char>,
-    overhead_text: Option<unsafe extern "C" fn(u32) -> *const c_char>,
-    /// From 0.11 on, as are the two below.
-    call_name: Option<unsafe extern "C" fn(u32, u32, *mut *const c_char) -> u32>,
-    enable_runtime_calls: Option<unsafe extern "C" fn(u32, u32, u32) -> u32>,
-    enable_driver_calls: Option<unsafe extern "C" fn(u32, u32, u32) -> u32>,
+functions! {
+    /// The functions.
+    pub(super) struct Pti {
+        required set_callbacks: unsafe extern "C" fn(Requested, Completed) -> u32 = c"ptiViewSetCallbacks";
+        required enable: unsafe extern "C" fn(u32) -> u32 = c"ptiViewEnable";
+        required disable: unsafe extern "C" fn(u32) -> u32 = c"ptiViewDisable";
+        required flush: unsafe extern "C" fn() -> u32 = c"ptiFlushAllViews";
+        required next_record: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> u32 = c"ptiViewGetNextRecord";
+        required timestamp: unsafe extern "C" fn() -> u64 = c"ptiViewGetTimestamp";
+        required version: unsafe extern "C" fn() -> *const c_char = c"ptiVersionString";
+        optional result_text: unsafe extern "C" fn(u32) -> *const c_char = c"ptiResultTypeToString";
+        optional overhead_text: unsafe extern "C" fn(u32) -> *const c_char = c"ptiViewOverheadKindToString";
+        /// From 0.11 on, as are the two below.
+        optional call_name: unsafe extern "C" fn(u32, u32, *mut *const c_char) -> u32 = c"ptiViewGetApiIdName";
+        optional enable_runtime_calls: unsafe extern "C" fn(u32, u32, u32) -> u32 = c"ptiViewEnableRuntimeApiClass";
+        optional enable_driver_calls: unsafe extern "C" fn(u32, u32, u32) -> u32 = c"ptiViewEnableDriverApiClass";
+    }
 }
 
 /// Calls that enqueue work, and those that wait for it.
@@ -37,22 +39,7 @@ impl Pti {
     /// Which function is missing.
     pub(super) fn of(library: Library) -> Result<Self, Refusal> {
         // SAFETY: the types are those of `pti_view.h` and `pti.h`.
-        unsafe {
-            Ok(Self {
-                set_callbacks: library.required(c"ptiViewSetCallbacks")?,
-                enable: library.required(c"ptiViewEnable")?,
-                disable: library.required(c"ptiViewDisable")?,
-                flush: library.required(c"ptiFlushAllViews")?,
-                next_record: library.required(c"ptiViewGetNextRecord")?,
-                timestamp: library.required(c"ptiViewGetTimestamp")?,
-                version: library.required(c"ptiVersionString")?,
-                result_text: library.function(c"ptiResultTypeToString"),
-                overhead_text: library.function(c"ptiViewOverheadKindToString"),
-                call_name: library.function(c"ptiViewGetApiIdName"),
-                enable_runtime_calls: library.function(c"ptiViewEnableRuntimeApiClass"),
-                enable_driver_calls: library.function(c"ptiViewEnableDriverApiClass"),
-            })
-        }
+        unsafe { Self::find(library) }
     }
 
     pub(super) fn version(&self) -> String {

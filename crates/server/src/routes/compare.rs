@@ -3,14 +3,24 @@
 use super::analyses::deliver;
 use super::{Answer, files};
 use crate::failure::Failure;
+use crate::opened::bytes_of;
 use crate::query::Query;
 use crate::site::Site;
 use crate::table_page::{Asking, PARAMETERS};
 use axum::extract::{RawQuery, State};
+use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_engine::{self as engine, Compared, Selection};
 
 const OF_RUNS: [&str; 6] = ["a", "b", "what", "a_rank", "b_rank", "format"];
+
+/// What is compared: a reading of a run and a part of it, beside another, and what of them.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Pair {
+    a: (PathBuf, u64, Selection),
+    b: (PathBuf, u64, Selection),
+    what: Compared,
+}
 
 /// `api/compare`.
 pub(super) async fn compare(State(site): State<Arc<Site>>, RawQuery(raw): RawQuery) -> Answer {
@@ -24,8 +34,10 @@ pub(super) async fn compare(State(site): State<Arc<Site>>, RawQuery(raw): RawQue
     let (of_a, of_b) = (of_rank("a_rank")?, of_rank("b_rank")?);
     let (a_run, a) = site.runs.opened(query.needed_text("a")?)?;
     let (b_run, b) = site.runs.opened(query.needed_text("b")?)?;
+    let pair = Pair { a: (a_run.path.clone(), a.version, of_a), b: (b_run.path.clone(), b.version, of_b), what };
     let compare = move || engine::compare((&a.trace, &of_a), (&b.trace, &of_b), what);
-    let result = site.pool.long(compare).await??;
+    let computed = async { Ok::<_, Failure>(site.pool.long(compare).await??) };
+    let result = site.compared.get(pair, bytes_of, computed).await?;
     let name = format!("{}.{}.{}", a_run.name(), b_run.name(), what.as_str());
-    deliver(&site, Arc::new(result), asking, format, &name).await
+    deliver(&site, result, asking, format, &name).await
 }

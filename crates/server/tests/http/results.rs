@@ -165,6 +165,9 @@ fn two_runs_stand_side_by_side() {
             }
         }
     }
+    let begun = served.running.long_work_begun();
+    served.json("compare?a=1&b=2&what=operators&sort=name&offset=1&limit=2");
+    assert_eq!(served.running.long_work_begun(), begun, "what was compared is kept");
     let steps = served.json("compare?a=0&b=0&what=steps");
     assert_eq!(steps["results"][0]["change_ns"].as_i64(), Some(0), "{steps}");
     assert!(served.get("compare?a=0&b=1&what=operators&format=csv").text().starts_with("name,"));

@@ -53,6 +53,7 @@ impl TraceBuilder {
             collectives,
             memory: Vec::new(),
             out_of_memory: Vec::new(),
+            stacks: self.stacks.rows,
             io,
             counters: self.counters,
             flows: self.flows.iter().map(renamed).collect(),

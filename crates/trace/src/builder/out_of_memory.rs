@@ -45,6 +45,8 @@ mod tests {
                 allocated_bytes: None,
                 reserved_bytes: None,
                 op: None,
+                stream: None,
+                stack: None,
             };
             builder.add_out_of_memory(event);
         }

@@ -184,7 +184,11 @@ fn open_optimizer(trace: &Trace, lane: TrackId, time_ns: i64) -> Option<SliceId>
 fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {
     let is_of_rank = |id: &SliceId| trace.rank_of_track(trace.slices.track[id.index()]) == rank;
     let spans = trace.slices.ids().filter(is_of_rank).map(|id| trace.slices.span(id));
-    let span = spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))?;
+    let hull = |a: Span, b: Span| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns));
+    let slices = spans.reduce(hull)?;
+    // Slices may be few labels amid what else was recorded.
+    let memory = trace.memory.iter().filter(|event| trace.rank_of_track(event.track) == rank);
+    let span = memory.map(|event| Span::new(event.time_ns, event.time_ns)).fold(slices, hull);
     trace.findings.add(FindingCode::NoSteps, || format!("rank {rank}"));
     let process = trace.processes.iter().position(|process| process.rank == rank)?;
     Some(step(trace, ProcessId::from_index(process), 0, span, StepSource::Whole, true))

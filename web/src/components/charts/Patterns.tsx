@@ -14,6 +14,12 @@ const STROKES: Record<Texture, string> = {
 /** The name of the fill with this colour and texture. */
 export const fillOf = (colour: ClassName, texture: Texture): string => `url(#fill-${colour}-${texture})`;
 
+/** The name of a texture by itself, to lie on a colour. */
+export const hatchOf = (texture: Texture): string => `url(#hatch-${texture})`;
+
+/** Textures that are used by themselves. */
+const HATCHES: readonly Texture[] = ["rising", "falling", "dots", "cross"];
+
 /** The fills that charts refer to, once in the document: a colour with a texture, so that colour alone says nothing. */
 export function Patterns() {
   const used = new Map(Object.values(PARTS).map((look) => [fillOf(look.colour, look.texture), look]));
@@ -30,6 +36,11 @@ export function Patterns() {
           >
             <rect width="8" height="8" class={`class-${colour}`} />
             {STROKES[texture] && <path d={STROKES[texture]} class={texture === "dots" ? "texture dots" : "texture"} />}
+          </pattern>
+        ))}
+        {HATCHES.map((texture) => (
+          <pattern key={texture} id={`hatch-${texture}`} width="8" height="8" patternUnits="userSpaceOnUse">
+            <path d={STROKES[texture]} class={texture === "dots" ? "hatch dots" : "hatch"} />
           </pattern>
         ))}
       </defs>

@@ -1,6 +1,16 @@
 // Charts as files. What the page's style sheets say is written into the copy, since a file has no style sheets.
 
-const STYLED = ["fill", "stroke", "stroke-width", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
+const STYLED = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "opacity",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "text-anchor",
+];
 
 /** Saves a chart as an SVG file that stands alone. */
 export function saveSvg(svg: SVGSVGElement, name: string): void {

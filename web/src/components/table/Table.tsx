@@ -18,9 +18,19 @@ import { widthsOf } from "./widths";
 /** Rows beyond this are reached by searching: browsers do not scroll over more. */
 const MAX_ROWS = 500_000;
 
+/** Where rows come from that are no analysis of the run that is shown. */
+export interface Source {
+  readonly path: string;
+  readonly query: Query;
+  /** Another one makes rows be asked for anew. */
+  readonly version: string;
+}
+
 export interface TableProps {
   /** The analysis whose rows are shown. */
   readonly analysis: string;
+  /** Where its rows come from; the run that is shown, unasked. */
+  readonly source?: Source;
   /** What the table is called. */
   readonly title: string;
   /** Parameters of the analysis itself, such as `group_by`. */
@@ -44,15 +54,15 @@ export interface TableProps {
 /** A result as a table: sorted, searched, filtered and paged by the server, with every choice in the address. */
 export function Table(props: TableProps) {
   const { analysis, title, query = [], order = "", hidden = [], prefix = "", where = [] } = props;
-  const version = detail.value?.version ?? 0;
+  const version = props.source?.version ?? detail.value?.version ?? 0;
   const choices = choicesAt(place.value, prefix);
   const asked: Query = [
-    ...(props.part ?? selection.value),
+    ...(props.source?.query ?? props.part ?? selection.value),
     ...query,
     ...where.map((condition) => ["where", condition] as const),
     ...queryOf(choices, order),
   ];
-  const path = runPath(runId.value, `analyses/${analysis}`);
+  const path = props.source?.path ?? runPath(runId.value, `analyses/${analysis}`);
   const store = useRows(path, asked, version);
   // While the next answer is under way the one before it stays on the screen, so that nothing jumps.
   const last = useRef(store);

@@ -72,7 +72,7 @@ export class RowStore {
 }
 
 /** The rows of the result at `path`; they are asked for anew when it, the query or the run's version changes. */
-export function useRows(path: string, query: Query, version: number): RowStore {
+export function useRows(path: string, query: Query, version: number | string): RowStore {
   const [, changed] = useReducer((count: number) => count + 1, 0);
   const key = `${version} ${withQuery(path, query)}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that the store is made of

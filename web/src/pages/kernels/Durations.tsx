@@ -2,12 +2,12 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
 import { Histogram } from "../../components/charts/Histogram";
+import { rangesOf } from "../../components/charts/ranges";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
 import { chosen, runId, selection } from "../../state/place";
 import { detail } from "../../state/runs";
-import { rangesOf } from "./ranges";
 
 /** How long the runs of one kernel took: the one that was chosen, else the one with the longest total. */
 export function Durations() {

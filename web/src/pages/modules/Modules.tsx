@@ -3,15 +3,16 @@ import { runPath, withQuery } from "../../api/paths";
 import type { Column, Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Definition } from "../../components/Definition";
+import { Flame } from "../../components/flame/Flame";
+import { tintOf } from "../../components/flame/tint";
+import { findModule, type Module, treeOf, visible } from "../../components/flame/tree";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { allChosen, choose, chosen, hrefWith, runId, selection } from "../../state/place";
 import { detail } from "../../state/runs";
-import { Flame } from "./Flame";
 import { Tree } from "./Tree";
-import { findModule, type Module, treeOf, visible } from "./tree";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */
 const MOST = 10_000;
@@ -75,7 +76,16 @@ export default function Modules() {
         />
         {root && <a href={hrefWith({ root: null })}>Show all modules, not only {root.path}</a>}
       </div>
-      {measure && <Flame roots={root ? [root] : roots} column={measure} isIcicle={isIcicle} onChoose={zoom} />}
+      {measure && (
+        <Flame
+          roots={root ? [root] : roots}
+          column={measure}
+          title={`${measure.label} of modules`}
+          classOf={(module) => tintOf(module.name)}
+          isIcicle={isIcicle}
+          onChoose={zoom}
+        />
+      )}
       <h2>
         Tree <Definition analysis="modules" />
       </h2>

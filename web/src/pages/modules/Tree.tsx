@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Column } from "../../api/types";
+import type { Module } from "../../components/flame/tree";
 import { exactCell, formatCell } from "../../format/cell";
-import type { Module } from "./tree";
 
 interface Props {
   readonly columns: readonly Column[];

@@ -6,9 +6,9 @@ import type { Explore } from "./explore";
 /** Tracks by name; the first that is found is gone to with Enter. */
 export function FindTrack({ explore, isOpen, onClose }: { explore: Explore; isOpen: boolean; onClose: () => void }) {
   const [text, setText] = useState("");
-  const found = isOpen ? tracksMatching(explore.allGroups, text) : [];
+  const found = isOpen ? tracksMatching(explore.rows.all, text) : [];
   const goTo = (key: string | undefined) => {
-    const each = explore.allGroups.find((each) => each.key === key);
+    const each = explore.rows.all.find((each) => each.key === key);
     onClose();
     if (each) explore.visitTrack(each);
   };

@@ -14,7 +14,7 @@ const LIMIT = 200;
 /** What the canvas shows, as a list: the same for those who cannot see it, and for the keyboard. */
 export function ListView({ explore }: { explore: Explore }) {
   const view = explore.view.value;
-  const rows = rowsOf(explore.lines.value.lines).join();
+  const rows = rowsOf(explore.rows.lines.value.lines).join();
   const [slices, setSlices] = useState<readonly Slice[] | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
@@ -78,7 +78,7 @@ export function ListView({ explore }: { explore: Explore }) {
                 <Value unit="ns" value={slice.dur_ns} />
               </td>
               <td>{slice.kind}</td>
-              <td>{explore.rowName(slice.row)}</td>
+              <td>{explore.rows.name(slice.row)}</td>
             </tr>
           ))}
         </tbody>

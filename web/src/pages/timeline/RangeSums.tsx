@@ -2,13 +2,13 @@ import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { SUMS_BY } from "../../components/timeline/requests";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { choose, chosen } from "../../state/place";
 import type { Sums } from "../../timeline/model";
 import { formatSpan } from "../../timeline/place";
 import type { Explore, Range } from "./explore";
-import { SUMS_BY } from "./requests";
 
 /** What lies in the selected range, summed up. */
 export function RangeSums({ explore }: { explore: Explore }) {

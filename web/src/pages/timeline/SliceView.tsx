@@ -64,7 +64,7 @@ function Facts({ explore, details }: { explore: Explore; details: SliceDetails }
         <Fact name="step">
           <Value unit="plain" value={details.step === null ? null : String(details.step)} />
         </Fact>
-        <Fact name="where">{explore.rowName(slice.row) || slice.track || "–"}</Fact>
+        <Fact name="where">{explore.rows.name(slice.row) || slice.track || "–"}</Fact>
         {details.args.map(([key, value], nth) => (
           <Fact key={`${nth} ${key}`} name={key}>
             <span class="timeline-arg">{value}</span>

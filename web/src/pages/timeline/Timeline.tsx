@@ -1,12 +1,15 @@
-import { computed, effect, untracked } from "@preact/signals";
+import { computed, untracked } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { followColours } from "../../components/timeline/colours";
+import { Labels } from "../../components/timeline/Labels";
+import { Requests } from "../../components/timeline/requests";
+import { Tooltip } from "../../components/timeline/Tooltip";
 import { isTyping } from "../../shell/keys";
 import { runId } from "../../state/place";
 import { detail } from "../../state/runs";
-import { theme } from "../../state/theme";
 import { commandOf, heldOf } from "../../timeline/keys";
 import { followMinimap } from "../../timeline/minimap_pointer";
 import type { TimelineInfo } from "../../timeline/model";
@@ -14,12 +17,9 @@ import { followPointer } from "../../timeline/pointer";
 import { Timeline as Canvas } from "../../timeline/timeline";
 import { Explore } from "./explore";
 import { FindTrack } from "./FindTrack";
-import { Labels } from "./Labels";
 import { Panel, type PanelTab } from "./Panel";
-import { Requests } from "./requests";
 import { Toolbar } from "./Toolbar";
-import { Tooltip } from "./Tooltip";
-import "./timeline.css";
+import "../../components/timeline/timeline.css";
 
 const version = computed(() => detail.value?.version ?? 0);
 const asked = computed(() => new Requests(runId.value, version.value));
@@ -48,7 +48,7 @@ function Loaded({ requests }: { requests: Requests }) {
   const explore = useMemo(() => info && new Explore(info.info, detail.peek()?.steps ?? [], info.requests), [info]);
   if (error) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
   if (!explore) return <Loading what="Laying out the timeline…" />;
-  if (explore.groups.length === 0) return <Empty>Nothing was recorded that lasts: there is no timeline.</Empty>;
+  if (explore.rows.groups.length === 0) return <Empty>Nothing was recorded that lasts: there is no timeline.</Empty>;
   // A run that is read again keeps its canvas, and with it the focus and how far it is scrolled.
   return <Stage key={explore.requests.run} explore={explore} />;
 }
@@ -85,8 +85,8 @@ function Stage({ explore }: { explore: Explore }) {
         explore.isBehind.value = isBehind;
       },
     };
-    const setLines = (lines: typeof explore.lines.value.lines, pinnedBottom: number) => {
-      explore.lines.value = { lines, pinnedBottom };
+    const setLines = (lines: typeof explore.rows.lines.value.lines, pinnedBottom: number) => {
+      explore.rows.lines.value = { lines, pinnedBottom };
     };
     const timeline = new Canvas(
       parts,
@@ -126,20 +126,9 @@ function Stage({ explore }: { explore: Explore }) {
     };
   }, [explore]);
 
-  // Colours are the page's: they are read again when it has others.
   useEffect(() => {
     if (!drawn) return;
-    const read = () => drawn.setTheme(untracked(() => explore.address.value.search.trim()));
-    const stop = effect(() => {
-      theme.value;
-      read();
-    });
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", read);
-    return () => {
-      stop();
-      dark.removeEventListener("change", read);
-    };
+    return followColours(drawn, () => untracked(() => explore.address.value.search.trim()));
   }, [drawn, explore]);
 
   useEffect(() => {
@@ -195,7 +184,7 @@ function Stage({ explore }: { explore: Explore }) {
       <canvas ref={minimap} class="timeline-map" role="img" aria-label="The whole run, and which part of it is shown" />
       <div class="timeline-scroll" ref={scroller}>
         <div class="timeline-stage">
-          <Labels explore={explore} />
+          <Labels rows={explore.rows} />
           <div class="timeline-canvas">
             <canvas
               ref={canvas}
@@ -204,7 +193,7 @@ function Stage({ explore }: { explore: Explore }) {
               aria-label="Timeline. Full stop and comma go from slice to slice, the arrow keys move, L lists what is shown."
               aria-busy={explore.isBehind.value}
             />
-            <Tooltip explore={explore} />
+            <Tooltip hovered={explore.hovered.value} counter={(row) => explore.counter(row)} />
           </div>
         </div>
         <div ref={spacer} aria-hidden="true" />

@@ -59,7 +59,7 @@ function lengthWords(explore: Explore): string {
 }
 
 function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInputElement | null> }) {
-  const { found, position } = explore.search.value;
+  const { found, position } = explore.search.state.value;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter") explore.nextHit(!event.shiftKey);
     else if (event.key === "Escape") {

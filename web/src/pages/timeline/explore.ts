@@ -4,41 +4,22 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { ApiError, bodyOf } from "../../api/client";
 import type { ErrorBody, StepOfRun } from "../../api/types";
+import { Alone } from "../../components/timeline/alone";
+import type { Requests } from "../../components/timeline/requests";
+import { Rows } from "../../components/timeline/rows";
 import { choose, chosen, place } from "../../state/place";
 import { arrowsOf, type FlowWay, flowEnd } from "../../timeline/flows";
-import {
-  allGroups,
-  groupsAround,
-  type KeyedGroup,
-  keyed,
-  layoutOf,
-  type Shown,
-  withGroup,
-} from "../../timeline/layout";
-import {
-  type CounterPart,
-  type Found,
-  type Slice,
-  type SliceDetails,
-  spanOf,
-  type TimelineInfo,
-} from "../../timeline/model";
+import { allGroups, groupsAround, type KeyedGroup, layoutOf } from "../../timeline/layout";
+import { type CounterPart, type Slice, type SliceDetails, spanOf, type TimelineInfo } from "../../timeline/model";
 import { formatSpan, formatTimeline, isStep, parseSpan, parseTimeline, type TimelinePlace } from "../../timeline/place";
 import type { Hovered } from "../../timeline/pointer";
-import type { Placed } from "../../timeline/scene";
 import { rowsOf, type Timeline } from "../../timeline/timeline";
 import { around, clampView, revealing, type Span } from "../../timeline/view";
-import type { Requests } from "./requests";
+import { Search } from "./search";
 
 /** What a range is of: everything, or some rows. */
 export interface Range extends Span {
   readonly rows: readonly number[];
-}
-
-/** Which of the hits of a search is selected, from 1; 0 when none is. */
-export interface SearchState {
-  readonly found: Found | null;
-  readonly position: number;
 }
 
 export class Explore {
@@ -46,12 +27,7 @@ export class Explore {
   readonly details = signal<SliceDetails | null>(null);
   readonly hovered = signal<Hovered | null>(null);
   readonly range = signal<Range | null>(null);
-  readonly search = signal<SearchState>({ found: null, position: 0 });
-  /** Lines on the screen, and where those end that do not scroll. */
-  readonly lines = signal<{ readonly lines: readonly Placed[]; readonly pinnedBottom: number }>({
-    lines: [],
-    pinnedBottom: 0,
-  });
+  readonly search: Search;
   readonly isBehind = signal(false);
   readonly trouble = signal<ErrorBody | null>(null);
   /** What is told to those who listen. */
@@ -59,9 +35,7 @@ export class Explore {
   /** The window at rest. */
   readonly view: ReturnType<typeof signal<Span>>;
 
-  readonly groups: readonly KeyedGroup[];
-  readonly allGroups: readonly KeyedGroup[];
-  private readonly names: ReadonlyMap<number, string>;
+  readonly rows: Rows;
   // By its text, so that whoever follows it hears of it only when it says something else.
   private readonly addressText = computed(() => JSON.stringify(parseTimeline(place.value.params)));
   readonly address = computed(() => JSON.parse(this.addressText.value) as TimelinePlace);
@@ -69,18 +43,11 @@ export class Explore {
     const text = chosen("rank");
     return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
   });
-  private readonly shownText = computed(() => {
-    const { open, shut, pins } = this.address.value;
-    return JSON.stringify([open, shut, pins, this.rank.value]);
-  });
-  readonly shown = computed<Shown>(() => {
-    const [open, shut, pins, rank] = JSON.parse(this.shownText.value) as [string[], string[], string[], number | null];
-    return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank };
-  });
-
   private timeline: Timeline | null = null;
   private readonly stops: (() => void)[] = [];
-  private aborts = new Map<string, AbortController>();
+  private readonly alone = new Alone((error) => {
+    this.trouble.value = error === null ? null : bodyOf(error);
+  });
   /** The window to which Back comes. */
   private stepView: Span | null = null;
   /** The window that is shown when the address has none. */
@@ -95,9 +62,14 @@ export class Explore {
     readonly steps: readonly StepOfRun[],
     readonly requests: Requests,
   ) {
-    this.groups = keyed(info.groups);
-    this.allGroups = allGroups(this.groups);
-    this.names = new Map(this.allGroups.flatMap((each) => each.group.rows.map((row) => [row.id, each.path] as const)));
+    const open = (opened: Parameters<typeof formatTimeline>[0]) => choose(formatTimeline(opened), { replace: true });
+    this.rows = new Rows(
+      info.groups,
+      () => this.address.value,
+      () => this.rank.value,
+      open,
+    );
+    this.search = new Search(requests, this.alone, (text, hits) => this.timeline?.setSearch(text, hits));
     this.view = signal<Span>(this.firstView());
   }
 
@@ -124,12 +96,12 @@ export class Explore {
     this.stepView = timeline.motion.goal;
     this.begin = formatSpan(timeline.motion.goal);
     const follow = (act: () => void) => this.stops.push(effect(act));
-    follow(() => timeline.setLayout(layoutOf(this.groups, this.shown.value)));
+    follow(() => timeline.setLayout(layoutOf(this.rows.groups, this.rows.shown.value)));
     follow(() => this.followView());
     follow(() => this.followStep());
     follow(() => this.followSelection());
     follow(() => this.followRange());
-    follow(() => this.followSearch());
+    follow(() => this.search.follow(this.address.value.search));
     follow(() => timeline.setEmphasis({ marks: this.address.value.marks }));
     follow(() => {
       const details = this.details.value;
@@ -145,20 +117,12 @@ export class Explore {
 
   leave(): void {
     for (const stop of this.stops.splice(0)) stop();
-    for (const abort of this.aborts.values()) abort.abort();
-  }
-
-  /** The path of a row: what a person calls it. */
-  rowName(row: number | null): string {
-    return row === null ? "" : (this.names.get(row) ?? "");
+    this.alone.giveUpAll();
   }
 
   /** The rows that the sums of a range are of; none for all. */
   rowsFor(range: Range): readonly number[] {
-    const rank = this.rank.value;
-    if (range.rows.length > 0 || rank === null) return range.rows;
-    const rows = this.allGroups.flatMap(({ group }) => (group.rank === rank ? group.rows : []));
-    return rows.filter(({ kind }) => kind === "slices").map(({ id }) => id);
+    return range.rows.length > 0 ? range.rows : this.rows.ofRank();
   }
 
   /** The values of a counter, as far as they are here. */
@@ -192,7 +156,7 @@ export class Explore {
   }
 
   private followSteps(): void {
-    const rank = this.rank.value ?? this.groups[0]?.group.rank ?? 0;
+    const rank = this.rank.value ?? this.rows.groups[0]?.group.rank ?? 0;
     const steps = this.steps.filter((step) => step.rank === rank);
     this.timeline?.setSteps(
       steps.map((step) => ({
@@ -214,12 +178,12 @@ export class Explore {
       return;
     }
     const isPlaced = view !== null;
-    const rank = at.rank ?? this.groups[0]?.group.rank ?? 0;
+    const rank = at.rank ?? this.rows.groups[0]?.group.rank ?? 0;
     if (at.name === null) {
       if (!isPlaced) this.center(at.start_ns);
       return;
     }
-    this.alone("select", async (signal) => {
+    this.alone.run("select", async (signal) => {
       const slice = await this.requests.named({ ...at, rank }, signal);
       if (!slice) {
         const where = `rank ${rank}, ${at.start_ns} ns: ${at.name}`;
@@ -234,25 +198,6 @@ export class Explore {
     const before = this.range.peek();
     if (!span) this.range.value = null;
     else if (!before || formatSpan(before) !== formatSpan(span)) this.range.value = { ...span, rows: [] };
-  }
-
-  private searched = "";
-  private followSearch(): void {
-    const text = this.address.value.search.trim();
-    if (text === this.searched) return;
-    this.searched = text;
-    if (!text) {
-      this.aborts.get("search")?.abort();
-      this.search.value = { found: null, position: 0 };
-      this.timeline?.setSearch("", []);
-      return;
-    }
-    this.alone("search", async (signal) => {
-      await pause(120, signal);
-      const found = await this.requests.search(text, signal);
-      this.search.value = { found, position: 0 };
-      this.timeline?.setSearch(text, found.histogram);
-    });
   }
 
   // What a person does.
@@ -270,7 +215,7 @@ export class Explore {
 
   /** Selects a slice by its number, as the canvas and lists have it. */
   select(slice: number, isRevealed = false): void {
-    this.alone("select", (signal) => this.show(slice, signal, isRevealed));
+    this.alone.run("select", (signal) => this.show(slice, signal, isRevealed));
   }
 
   /** Goes to a slice that is somewhere else: what hides it is opened. */
@@ -288,7 +233,7 @@ export class Explore {
       if (known?.start_ns !== start_ns || known.rank !== rank || known.name !== name) {
         choose(formatTimeline({ at: { start_ns, rank, name } }));
       }
-      this.told.value = `${name}, ${this.rowName(details.slice.row)}`;
+      this.told.value = `${name}, ${this.rows.name(details.slice.row)}`;
     });
     if (isRevealed) this.reveal(details.slice);
   }
@@ -296,27 +241,14 @@ export class Explore {
   private reveal(slice: Slice): void {
     const { timeline } = this;
     if (!timeline) return;
-    const path = slice.row === null ? null : groupsAround(this.groups, slice.row);
-    const shut = path?.filter(({ key, group }) => {
-      const { open, shut } = this.shown.peek();
-      return !(open.has(key) || (group.is_open && !shut.has(key)));
-    });
-    // A track of one row is drawn whether it is open or not.
-    const hidden = shut?.filter(({ group }) => group.kind !== "track" || group.rows.length > 1) ?? [];
-    let shown = this.shown.peek();
-    for (const group of hidden) shown = withGroup(shown, group, true);
     if (this.rank.peek() !== null && this.rank.peek() !== slice.rank) choose({ rank: String(slice.rank) });
-    if (hidden.length > 0) this.change(shown);
+    this.rows.openFor(slice);
     if (slice.row !== null) timeline.reveal(slice.row);
     const span = spanOf(slice);
     const next = revealing(timeline.motion.goal, span);
     const px = (span.end_ns - span.start_ns) / timeline.scale.ns_per_px;
     this.isVisit = true;
     timeline.go(px < 1 ? around(span, 40) : next);
-  }
-
-  private change(shown: Shown): void {
-    choose(formatTimeline({ open: [...shown.open], shut: [...shown.shut], pins: [...shown.pins] }), { replace: true });
   }
 
   private center(time_ns: number): void {
@@ -326,24 +258,9 @@ export class Explore {
     timeline.go({ start_ns: time_ns - half, end_ns: time_ns + half });
   }
 
-  setOpen(key: string, isOpen: boolean): void {
-    const group = this.allGroups.find((each) => each.key === key);
-    if (group) this.change(withGroup(this.shown.peek(), group, isOpen));
-  }
-
-  setPin(key: string, isPinned: boolean): void {
-    const pins = new Set(this.shown.peek().pins);
-    if (isPinned) pins.add(key);
-    else pins.delete(key);
-    this.change({ ...this.shown.peek(), pins });
-  }
-
   /** Shows a track, wherever it is. */
   visitTrack(each: KeyedGroup): void {
-    const above = this.allGroups.filter(({ key }) => each.key === key || each.key.startsWith(`${key}/`));
-    let shown = this.shown.peek();
-    for (const group of above) shown = withGroup(shown, group, true);
-    this.change(shown);
+    this.rows.openAround(each);
     const rows = allGroups([each]).flatMap(({ group }) => group.rows);
     const [row] = rows;
     if (row) this.timeline?.reveal(row.id);
@@ -403,7 +320,7 @@ export class Explore {
   /** The slice after or before the selected one on its row; without one, the first that is shown. */
   step(way: "after" | "before"): void {
     const slice = this.details.peek()?.slice;
-    this.alone("select", async (signal) => {
+    this.alone.run("select", async (signal) => {
       const next = slice ? await this.requests.beside(slice, way, signal) : await this.firstShown(signal);
       if (next) await this.show(next, signal, true);
       else this.told.value = way === "after" ? "this is the last on its row" : "this is the first on its row";
@@ -411,7 +328,7 @@ export class Explore {
   }
 
   private async firstShown(signal: AbortSignal): Promise<Slice | undefined> {
-    const rows = rowsOf(this.lines.peek().lines);
+    const rows = rowsOf(this.rows.lines.peek().lines);
     if (rows.length === 0 || !this.timeline) return undefined;
     const [slice] = await this.requests.list(rows, this.timeline.motion.goal, 1, signal);
     return slice;
@@ -426,11 +343,12 @@ export class Explore {
   /** The first slice inside the selected one. */
   child(): void {
     const slice = this.details.peek()?.slice;
-    const rows = slice && slice.row !== null ? groupsAround(this.groups, slice.row)?.at(-1)?.group.rows : undefined;
+    const rows =
+      slice && slice.row !== null ? groupsAround(this.rows.groups, slice.row)?.at(-1)?.group.rows : undefined;
     const at = rows?.findIndex(({ id }) => id === slice?.row) ?? -1;
     const below = rows?.[at + 1];
     if (!slice || !below || below.depth === 0) return;
-    this.alone("select", async (signal) => {
+    this.alone.run("select", async (signal) => {
       const [first] = await this.requests.list([below.id], spanOf(slice), 1, signal);
       if (first) await this.show(first, signal, true);
     });
@@ -453,45 +371,11 @@ export class Explore {
     const slice = this.details.peek()?.slice;
     const view = this.timeline?.motion.goal;
     if (!search.trim() || !view) return;
-    this.alone("hit", async (signal) => {
-      const isHit = slice?.name.toLowerCase().includes(search.trim().toLowerCase()) ?? false;
-      const from = slice && isHit ? slice : isForwards ? view.start_ns : view.end_ns;
-      let next = await this.requests.nextHit(search.trim(), isForwards, from, signal);
-      // After the last comes the first.
-      if (!next.hit && next.slices > 0) {
-        const end = isForwards ? 0 : this.info.span.end_ns + 1;
-        next = await this.requests.nextHit(search.trim(), isForwards, end, signal);
-      }
-      if (!next.hit) return;
-      this.search.value = { ...this.search.peek(), position: next.position + 1 };
-      await this.show(next.hit, signal, true);
+    this.alone.run("hit", async (signal) => {
+      const hit = await this.search.next(search, isForwards, slice, view, this.info.span.end_ns, signal);
+      if (hit) await this.show(hit, signal, true);
     });
-  }
-
-  /** Runs one thing of a kind at a time: the one before is given up. What goes wrong is shown. */
-  private alone(kind: string, act: (signal: AbortSignal) => Promise<void>): void {
-    this.aborts.get(kind)?.abort();
-    const abort = new AbortController();
-    this.aborts.set(kind, abort);
-    act(abort.signal).then(
-      () => {
-        if (!abort.signal.aborted) this.trouble.value = null;
-      },
-      (error: unknown) => {
-        if (!abort.signal.aborted) this.trouble.value = bodyOf(error);
-      },
-    );
   }
 }
 
 const length = (span: Span) => span.end_ns - span.start_ns;
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    });
-  });
-}

@@ -1,4 +1,4 @@
-// The ruler: time since the start of the run, and the steps below it.
+// The ruler: time since the start of the run, or since another moment, and the steps below it.
 
 import { fitting, type Measure } from "../labels";
 import { ticksOf } from "../ruler";
@@ -20,7 +20,8 @@ export function drawGround(scene: Scene): void {
     context.fillRect(left, RULER_PX, Math.max(right - left, 1), height);
   }
   context.fillStyle = theme.line;
-  for (const tick of ticksOf(scale.view, width)) context.fillRect(Math.round(scale.x(tick.time_ns)), 0, 1, height);
+  for (const tick of ticksOf(scale.view, width, scene.zero_ns))
+    context.fillRect(Math.round(scale.x(tick.time_ns)), 0, 1, height);
 }
 
 /** Headers of groups, as their labels have them. */
@@ -44,7 +45,7 @@ export function drawRuler(scene: Scene, measure: Measure): void {
   context.font = theme.font;
   context.textBaseline = "middle";
   context.textAlign = "left";
-  for (const tick of ticksOf(scale.view, width)) {
+  for (const tick of ticksOf(scale.view, width, scene.zero_ns)) {
     const x = Math.round(scale.x(tick.time_ns));
     context.fillStyle = theme.line;
     context.fillRect(x, 0, 1, TICKS_PX);

@@ -39,6 +39,8 @@ impl Rows {
                 allocated_bytes: event.allocated_bytes,
                 reserved_bytes: event.reserved_bytes,
                 op: None,
+                stream: None,
+                stack: None,
             };
             match event.is_out_of_memory {
                 true => self.builder.add_out_of_memory(seen),

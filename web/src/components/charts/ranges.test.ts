@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { endOf, rangesOf } from "./ranges";
+import { endOf, pairsOf, rangesOf } from "./ranges";
 
 test("ranges between runs are there, with no run", () => {
   const rows = [
@@ -22,4 +22,17 @@ test("ranges end where those of the analysis do", () => {
     expect(Number.isInteger(Math.log2(to_ns - from_ns))).toBe(true);
     from_ns = to_ns;
   }
+});
+
+test("ranges of two runs are those of either", () => {
+  const rows = [
+    { name: "k", from_ns: 1280, to_ns: 1536, a_count: 0, b_count: 2 },
+    { name: "k", from_ns: 896, to_ns: 1024, a_count: 5, b_count: 1 },
+  ];
+  expect(pairsOf(rows)).toEqual([
+    { from_ns: 896, to_ns: 1024, a: 5, b: 1 },
+    { from_ns: 1024, to_ns: 1280, a: 0, b: 0 },
+    { from_ns: 1280, to_ns: 1536, a: 0, b: 2 },
+  ]);
+  expect(pairsOf([])).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// Rows of `kernel_durations` as the columns of a histogram: ranges without a run are columns, too.
+// Rows of `kernel_durations`, or of two runs' durations, as the columns of a histogram: ranges without a run are columns, too.
 
 import type { Num, Row } from "../../api/types";
 
@@ -25,4 +25,25 @@ export function rangesOf(rows: readonly Row[]): Range[] {
     ranges.push({ from_ns, to_ns: endOf(from_ns), count: counts.get(from_ns) ?? 0 });
   }
   return ranges;
+}
+
+/** One column of two runs. */
+export interface PairRange {
+  readonly from_ns: number;
+  readonly to_ns: number;
+  readonly a: Num;
+  readonly b: Num;
+}
+
+/** The same for two runs, whose counts stand in `a_count` and `b_count`. */
+export function pairsOf(rows: readonly Row[]): PairRange[] {
+  const known = new Map(rows.map((row) => [Number(row.from_ns), row]));
+  const count = (from_ns: number, name: string) => (known.get(from_ns)?.[name] ?? 0) as Num;
+  const ranges = rangesOf(rows.map((row) => ({ ...row, count: 0 })));
+  return ranges.map(({ from_ns, to_ns }) => ({
+    from_ns,
+    to_ns,
+    a: count(from_ns, "a_count"),
+    b: count(from_ns, "b_count"),
+  }));
 }

@@ -3,16 +3,20 @@ import { CLASS_WORDS } from "../../timeline/class_words";
 import { counterText, sampleAt } from "../../timeline/draw/counters";
 import type { CounterPart } from "../../timeline/model";
 import type { Hovered } from "../../timeline/pointer";
-import type { Explore } from "./explore";
 
 /** Beyond this many CSS pixels from the right the tooltip stands left of the pointer. */
 const ROOM_PX = 340;
 
+interface Props {
+  readonly hovered: Hovered | null;
+  /** The values of a counter, as far as they are here. */
+  readonly counter: (row: number) => CounterPart | undefined;
+}
+
 /** What is below the pointer. */
-export function Tooltip({ explore }: { explore: Explore }) {
-  const hovered = explore.hovered.value;
+export function Tooltip({ hovered, counter }: Props) {
   if (!hovered) return null;
-  const part = hovered.line.kind === "counter" && hovered.line.row !== null ? explore.counter(hovered.line.row) : null;
+  const part = hovered.line.kind === "counter" && hovered.line.row !== null ? counter(hovered.line.row) : null;
   const text = part ? counterWords(part, hovered) : null;
   if (!hovered.hit && !text) return null;
   const width = globalThis.innerWidth;

@@ -1,10 +1,11 @@
-// The tree of modules from the rows of `modules`, each of which names its parent's path; and where its boxes stand in a
-// flame graph. Pure: what is drawn is decided here, numbers stay those of the rows.
+// The tree of modules, or of operators, from rows each of which names its parent; and where its boxes stand in a flame
+// graph. Pure: what is drawn is decided here, numbers stay those of the rows.
 
 import type { Cell, Row } from "../../api/types";
 
-/** A module at its place in the tree of calls. */
+/** A module, or an operator, at its place in the tree of calls. */
 export interface Module {
+  /** What no other one is called. */
   readonly path: string;
   readonly name: string;
   readonly depth: number;
@@ -13,17 +14,39 @@ export interface Module {
   readonly children: Module[];
 }
 
-/** The modules that nobody in the result calls, with all below them, in the order of the rows. */
-export function treeOf(rows: readonly Row[]): Module[] {
-  const known = new Map<string, Module>();
-  const roots: Module[] = [];
+/** What stands between names where a path is made of them. */
+const CALLS = " › ";
+
+/** Boxes on boxes are drawn up to so many: deeper ones are in the table alone. */
+const MOST_LEVELS = 120;
+
+/**
+ * The modules that nobody in the result calls, with all below them, in the order of the rows. `id` is the column that
+ * `parent` refers to; paths are made of names where there are none.
+ */
+export function treeOf(rows: readonly Row[], id: "path" | "id" = "path"): Module[] {
+  const below = new Map<string | null, Row[]>();
+  const known = new Set(rows.map((row) => String(row[id])));
   for (const row of rows) {
-    const parent = typeof row.parent === "string" ? (known.get(row.parent) ?? null) : null;
-    const path = String(row.path);
-    const depth = parent ? parent.depth + 1 : 0;
-    const module: Module = { path, name: String(row.name), depth, row, parent, children: [] };
-    known.set(path, module);
-    (parent?.children ?? roots).push(module);
+    const parent = row.parent === null || row.parent === undefined ? null : String(row.parent);
+    const key = parent !== null && known.has(parent) ? parent : null;
+    const siblings = below.get(key);
+    if (siblings) siblings.push(row);
+    else below.set(key, [row]);
+  }
+  const children = (parent: Module | null): Module[] => {
+    const rows = below.get(parent === null ? null : String(parent.row[id])) ?? [];
+    return rows.map((row) => {
+      const name = String(row.name);
+      const path = id === "path" ? String(row.path) : parent ? parent.path + CALLS + name : name;
+      return { path, name, depth: parent ? parent.depth + 1 : 0, row, parent, children: [] };
+    });
+  };
+  const roots = children(null);
+  const waiting = [...roots];
+  for (let module = waiting.pop(); module; module = waiting.pop()) {
+    module.children.push(...children(module));
+    waiting.push(...module.children);
   }
   return roots;
 }
@@ -61,7 +84,7 @@ export function boxesOf(roots: readonly Module[], column: string, narrowest: num
     for (const module of modules) {
       const value = amount(module.row[column]);
       const wide = value * each;
-      if (wide >= narrowest && wide > 0) {
+      if (wide >= narrowest && wide > 0 && level < MOST_LEVELS) {
         boxes.push({ module, level, x, width: wide });
         place(module.children, level + 1, x, wide, value);
       }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boxesOf, findModule, kindOf, treeOf, visible } from "./tree";
+import { boxesOf, findModule, kindOf, type Module, treeOf, visible } from "./tree";
 
 const row = (path: string, total_ns: number | null) => {
   const at = path.lastIndexOf(".");
@@ -27,6 +27,34 @@ test("modules stand below their parents, in the order of the rows", () => {
 
 test("a row whose parent is not there is a root", () => {
   expect(treeOf([row("A_0.B_0", 1)]).map((module) => [module.path, module.depth])).toEqual([["A_0.B_0", 0]]);
+});
+
+test("rows come in any order, and paths are made of names where there are none", () => {
+  const paths = (modules: readonly Module[]): string[] =>
+    modules.flatMap((module) => [`${module.depth} ${module.path}`, ...paths(module.children)]);
+  expect(paths(treeOf([...ROWS].reverse())).sort()).toEqual(paths(treeOf(ROWS)).sort());
+  const calls = [
+    { id: 0, parent: 2, name: "aten::mm" },
+    { id: 1, parent: null, name: "aten::add" },
+    { id: 2, parent: null, name: "aten::linear" },
+    { id: 3, parent: 9, name: "aten::mm" },
+  ];
+  expect(paths(treeOf(calls, "id"))).toEqual([
+    "0 aten::add",
+    "0 aten::linear",
+    "1 aten::linear › aten::mm",
+    "0 aten::mm",
+  ]);
+});
+
+test("a tree of any depth is drawn as far as there is room", () => {
+  const deep = Array.from({ length: 10_000 }, (_, at) => ({
+    id: at,
+    parent: at > 0 ? at - 1 : null,
+    name: "f",
+    total_ns: 5,
+  }));
+  expect(boxesOf(treeOf(deep, "id"), "total_ns", 0).length).toBe(120);
 });
 
 test("boxes are as wide as their share, and what children leave is the module itself", () => {

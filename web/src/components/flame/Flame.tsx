@@ -3,7 +3,6 @@ import type { Column } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
 import { useWidth } from "../../components/charts/width";
 import { formatCell } from "../../format/cell";
-import { tintOf } from "./tint";
 import { type Box, boxesOf, type Module } from "./tree";
 
 const ROW = 22;
@@ -12,14 +11,23 @@ const LETTER = 6.7;
 
 interface Props {
   readonly roots: readonly Module[];
+  /** What boxes are as wide as. */
   readonly column: Column;
+  /** What is drawn, in words. */
+  readonly title: string;
+  /** The class that a box is coloured by. */
+  readonly classOf: (module: Module) => string;
+  /** A fill on top of the colour, where colour alone should not say it. */
+  readonly textureOf?: (module: Module) => string | null;
+  /** What a box says beside its name. */
+  readonly wordsOf?: (module: Module) => string;
   /** True when callers are at the top. */
   readonly isIcicle: boolean;
   readonly onChoose: (module: Module) => void;
 }
 
 /** The tree as boxes on boxes, as wide as their values. Enter or a click makes a box the whole. */
-export function Flame({ roots, column, isIcicle, onChoose }: Props) {
+export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIcicle, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
   const boxes = boxesOf(roots, column.name, 0.7 / Math.max(1, width));
@@ -42,33 +50,38 @@ export function Flame({ roots, column, isIcicle, onChoose }: Props) {
   };
 
   return (
-    <Figure name="modules" title={<span>{column.label} of modules, as boxes as wide as their share</span>}>
+    <Figure name="modules" title={<span>{title}, as boxes as wide as their share</span>}>
       <div ref={box}>
         <svg class="chart flame" width={width} height={levels * ROW} onKeyDown={onKeyDown}>
-          <title>{`${column.label} of modules`}</title>
+          <title>{title}</title>
           {boxes.map((box, index) => {
             const x = box.x * width;
             const wide = Math.max(0.5, box.width * width - 1);
             const y = (isIcicle ? box.level : levels - 1 - box.level) * ROW;
             const value = formatCell(column.unit, box.module.row[column.name]);
+            const words = wordsOf ? `${value}, ${wordsOf(box.module)}` : value;
+            const place = { x, y, width: wide, height: ROW - 1, rx: 2 };
+            const texture = textureOf?.(box.module);
             return (
               <g
                 key={box.module.path}
                 role="button"
                 tabIndex={index === at ? 0 : -1}
-                aria-label={`${box.module.path}: ${value}`}
+                aria-label={`${box.module.path}: ${words}`}
                 onClick={() => onChoose(box.module)}
                 onFocus={() => setActive(index)}
               >
-                <title>{`${box.module.path}\n${column.label}: ${value}`}</title>
-                <rect class={tintOf(box.module.name)} x={x} y={y} width={wide} height={ROW - 1} rx="2" />
+                <title>{`${box.module.path}\n${column.label}: ${words}`}</title>
+                <rect class={classOf(box.module)} {...place} />
+                {texture && wide > 3 && <rect fill={texture} {...place} />}
               </g>
             );
           })}
           {/* Apart from the boxes, whose names are whole: what is cut off here is for the eye alone. */}
           <g aria-hidden="true">
             {boxes.map((box) => {
-              const { name, path } = box.module;
+              const { path } = box.module;
+              const name = labelOf(box.module, wordsOf?.(box.module), box.width * width);
               const letters = Math.floor((box.width * width - 7) / LETTER);
               return letters < 3 ? null : (
                 <text key={path} x={box.x * width + 3} y={(isIcicle ? box.level : levels - 1 - box.level) * ROW + 15}>
@@ -81,6 +94,12 @@ export function Flame({ roots, column, isIcicle, onChoose }: Props) {
       </div>
     </Figure>
   );
+}
+
+/** A name, and what else the box says when there is room for both. */
+function labelOf({ name }: Module, words: string | undefined, width: number): string {
+  const whole = words ? `${name} ${words}` : name;
+  return whole.length * LETTER + 7 <= width ? whole : name;
 }
 
 /** The next box of the same level, to the right or to the left. */

@@ -1,10 +1,10 @@
 import type { Placed } from "../../timeline/scene";
 import { RULER_PX } from "../../timeline/scene";
-import type { Explore } from "./explore";
+import type { Rows } from "./rows";
 
 /** What rows are called, beside the canvas: groups open and close, tracks are pinned. */
-export function Labels({ explore }: { explore: Explore }) {
-  const { lines, pinnedBottom } = explore.lines.value;
+export function Labels({ rows }: { rows: Rows }) {
+  const { lines, pinnedBottom } = rows.lines.value;
   const isPinned = ({ line }: Placed) => line.isPinned;
   // The further rows of a track have no label; the first one's button reaches into them.
   const labelled = lines.filter(({ line }) => line.label !== "");
@@ -12,23 +12,23 @@ export function Labels({ explore }: { explore: Explore }) {
     <div class="timeline-labels">
       <div class="timeline-label-area pinned" style={{ top: `${RULER_PX}px`, height: `${pinnedBottom - RULER_PX}px` }}>
         {labelled.filter(isPinned).map((each) => (
-          <Label key={each.line.key} explore={explore} placed={each} above={RULER_PX} />
+          <Label key={each.line.key} rows={rows} placed={each} above={RULER_PX} />
         ))}
       </div>
       <div class="timeline-label-area" style={{ top: `${pinnedBottom}px`, bottom: "0" }}>
         {labelled
           .filter((each) => !isPinned(each))
           .map((each) => (
-            <Label key={each.line.key} explore={explore} placed={each} above={pinnedBottom} />
+            <Label key={each.line.key} rows={rows} placed={each} above={pinnedBottom} />
           ))}
       </div>
     </div>
   );
 }
 
-function Label({ explore, placed, above }: { explore: Explore; placed: Placed; above: number }) {
+function Label({ rows, placed, above }: { rows: Rows; placed: Placed; above: number }) {
   const { line, top } = placed;
-  const isPinned = explore.shown.value.pins.has(line.group);
+  const isPinned = rows.shown.value.pins.has(line.group);
   const style = {
     transform: `translateY(${top - above}px)`,
     height: `${line.height}px`,
@@ -42,7 +42,7 @@ function Label({ explore, placed, above }: { explore: Explore; placed: Placed; a
           class="caret"
           aria-expanded={line.isOpen}
           aria-label={`${line.isOpen ? "Close" : "Open"} ${line.label}`}
-          onClick={() => explore.setOpen(line.group, !line.isOpen)}
+          onClick={() => rows.setOpen(line.group, !line.isOpen)}
         >
           {line.isOpen ? "▾" : "▸"}
         </button>
@@ -55,7 +55,7 @@ function Label({ explore, placed, above }: { explore: Explore; placed: Placed; a
           aria-pressed={isPinned}
           aria-label={`Pin ${line.label}`}
           title={isPinned ? "Take it from the top" : "Keep it at the top"}
-          onClick={() => explore.setPin(line.group, !isPinned)}
+          onClick={() => rows.setPin(line.group, !isPinned)}
         >
           {isPinned ? "★" : "☆"}
         </button>

@@ -1,0 +1,147 @@
+//! What a step spends in operators of two runs, by who calls them.
+
+use super::joined::by_step;
+use super::step_times;
+use crate::op_tree::{NONE, OpTree};
+use crate::{Coverage, Outcome, Selection, Table, Unit};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use stepscope_base::StringId;
+use stepscope_trace::{Findings, Trace};
+
+/// An operator below the same callers, in both runs.
+struct Node {
+    name: Arc<str>,
+    /// The caller's number, or [`NONE`].
+    parent: u32,
+    depth: i64,
+    /// Calls and their time in each run.
+    sums: [Option<(i64, i64)>; 2],
+}
+
+/// The trees of both runs, laid on each other.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    by_name: FxHashMap<(u32, Arc<str>), u32>,
+}
+
+impl Tree {
+    fn add(&mut self, run: usize, (trace, selection): (&Trace, &Selection)) {
+        let ops = OpTree::of(trace);
+        let mut nodes = vec![NONE; ops.len()];
+        // Names of this run by their number, so that each is looked up as a text once below each caller.
+        let mut known: FxHashMap<(u32, StringId), u32> = FxHashMap::default();
+        for id in selection.slices(trace) {
+            let Some(row) = ops.row(Some(id)) else { continue };
+            // What encloses an operator stands before it; where that was not asked for, it is called by nobody.
+            let parent = match ops.parent[row as usize] {
+                NONE => NONE,
+                parent => nodes[parent as usize],
+            };
+            let name = trace.slices.name[id.index()];
+            let node = *known.entry((parent, name)).or_insert_with(|| self.node(parent, trace.strings.get(name)));
+            nodes[row as usize] = node;
+            let (count, total_ns) = self.nodes[node as usize].sums[run].get_or_insert((0, 0));
+            (*count, *total_ns) = (*count + 1, total_ns.saturating_add(trace.slices.dur_ns[id.index()]));
+        }
+    }
+
+    fn node(&mut self, parent: u32, name: &str) -> u32 {
+        let name: Arc<str> = name.into();
+        let next = self.nodes.len() as u32;
+        let depth = if parent == NONE { 0 } else { self.nodes[parent as usize].depth + 1 };
+        *self.by_name.entry((parent, Arc::clone(&name))).or_insert_with(|| {
+            self.nodes.push(Node { name, parent, depth, sums: [None; 2] });
+            next
+        })
+    }
+}
+
+/// A row is an operator below the same callers. The most time comes first, a caller before what it calls.
+pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+    let mut tree = Tree::default();
+    let steps = [a, b].map(|(trace, selection)| step_times::of(trace, selection).len().max(1) as i64);
+    [a, b].into_iter().enumerate().for_each(|(run, part)| tree.add(run, part));
+    let nodes = &tree.nodes;
+    let total = |node: &Node, run: usize| node.sums[run].map(|(_, total_ns)| by_step(total_ns, steps[run]));
+    let count = |node: &Node, run: usize| node.sums[run].map(|(count, _)| count as f64 / steps[run] as f64);
+    let most = |node: &Node| total(node, 0).max(total(node, 1)).unwrap_or(0);
+    let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
+    order.sort_by_key(|at| {
+        let node = &nodes[*at as usize];
+        (Reverse(most(node)), node.depth, *at)
+    });
+    let mut place = vec![0_i64; nodes.len()];
+    (0_i64..).zip(&order).for_each(|(row, at)| place[*at as usize] = row);
+    let rows: Vec<&Node> = order.iter().map(|at| &nodes[*at as usize]).collect();
+    let runs = rows.iter().map(|node| match node.sums {
+        [Some(_), Some(_)] => Some("both"),
+        [Some(_), None] => Some("a"),
+        _ => Some("b"),
+    });
+    let change = |node: &&Node| Some(total(node, 1).unwrap_or(0) - total(node, 0).unwrap_or(0));
+    let ratio = |node: &&Node| match (total(node, 0), total(node, 1)) {
+        (Some(a), Some(b)) if a != 0 => Some((b - a) as f64 / a as f64),
+        _ => None,
+    };
+    let parent = |node: &&Node| (node.parent != NONE).then(|| place[node.parent as usize]);
+    let table = Table::default()
+        .count("id", 0..rows.len() as i64)
+        .count("parent", rows.iter().map(parent))
+        .count("depth", rows.iter().map(|node| node.depth))
+        .text("name", rows.iter().map(|node| Some(Arc::clone(&node.name))))
+        .text("runs", runs)
+        .float("a_count", Unit::Plain, rows.iter().map(|node| count(node, 0)))
+        .float("b_count", Unit::Plain, rows.iter().map(|node| count(node, 1)))
+        .ns("a_host_total_ns", rows.iter().map(|node| total(node, 0)))
+        .ns("b_host_total_ns", rows.iter().map(|node| total(node, 1)))
+        .ns("change_host_total_ns", rows.iter().map(change))
+        .float("change_host_total_ratio", Unit::Ratio, rows.iter().map(ratio));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Values;
+    use stepscope_trace::drawn::drawn;
+
+    fn ints(table: &Table, name: &str) -> Vec<Option<i64>> {
+        match &table.column(name).unwrap().values {
+            Values::Int(values) => values.clone(),
+            _ => panic!("{name} is no integer"),
+        }
+    }
+
+    #[test]
+    fn an_operator_has_a_row_below_each_of_its_callers() {
+        let a = drawn("rank 0 cpu 1 mmmmmm.xx\nrank 0 cpu 1 .aab......\nrank 0 cpu 1 .......a.");
+        let b = drawn("rank 0 cpu 1 mmmmmm.yy\nrank 0 cpu 1 .aaaa.....");
+        let all = Selection::default();
+        let table = outcome((&a, &all), (&b, &all)).table;
+        let Some(Values::Text(names)) = table.column("name").map(|column| &column.values) else { panic!() };
+        let names: Vec<&str> = names.iter().flatten().map(|name| &**name).collect();
+        let parent = ints(&table, "parent");
+        let caller = |at: usize| parent[at].map_or("–", |parent| names[parent as usize]);
+        let (before, now) = (ints(&table, "a_host_total_ns"), ints(&table, "b_host_total_ns"));
+        let us = |ns: Option<i64>| ns.map_or("–".into(), |ns| (ns / 1_000).to_string());
+        let lines: Vec<String> = (0..names.len())
+            .map(|at| format!("{} < {} {} {}", names[at], caller(at), us(before[at]), us(now[at])))
+            .collect();
+        assert_eq!(lines, ["m < – 6 6", "a < m 2 4", "x < – 2 –", "y < – – 2", "b < m 1 –", "a < x 1 –"]);
+        assert_eq!(ints(&table, "id"), (0..6).map(Some).collect::<Vec<_>>());
+        assert_eq!(ints(&table, "depth"), [0, 1, 0, 0, 1, 1].map(Some));
+        assert_eq!(ints(&table, "change_host_total_ns"), [0, 2_000, -2_000, 2_000, -1_000, -1_000].map(Some));
+    }
+
+    #[test]
+    fn only_the_rank_that_was_asked_for_counts() {
+        let trace = drawn("rank 0 cpu 1 mm\nrank 1 cpu 1 nn");
+        let of = |rank| Selection { rank: Some(rank), ..Selection::default() };
+        let table = outcome((&trace, &of(0)), (&trace, &of(1))).table;
+        assert_eq!(ints(&table, "a_host_total_ns"), [Some(2_000), None]);
+        assert_eq!(ints(&table, "b_host_total_ns"), [None, Some(2_000)]);
+    }
+}

@@ -1,0 +1,132 @@
+//! `stepscope compare`: the sentence, the tables, the JSON of the interface, and what a program is told by the exit code.
+
+mod command;
+
+use command::{fixture, run, stepscope};
+use serde_json::Value;
+use std::path::PathBuf;
+use unicode_width::UnicodeWidthStr;
+
+fn output_of(arguments: &[&str]) -> String {
+    let ended = run(&mut stepscope(arguments));
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{arguments:?}");
+    ended.stdout
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    serde_json::from_str(&output_of(arguments)).unwrap()
+}
+
+/// A trace of steps that take so many microseconds each, with an operator that takes half of them.
+fn steps_of(folder: &tempfile::TempDir, name: &str, steps: &[u32]) -> String {
+    let mut at = 1_000;
+    let mut events = Vec::new();
+    for (number, us) in steps.iter().enumerate() {
+        let event = |cat: &str, name: &str, dur: u32| {
+            format!(r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":1,"ts":{at},"dur":{dur}}}"#)
+        };
+        events.push(event("user_annotation", &format!("ProfilerStep#{number}"), *us));
+        events.push(event("cpu_op", "aten::mm", us / 2));
+        at += us;
+    }
+    let path = folder.path().join(name);
+    std::fs::write(&path, format!(r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#, events.join(","))).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+/// A slow run, a fast one, and one of a single step.
+fn runs(folder: &tempfile::TempDir) -> [String; 3] {
+    let before = steps_of(folder, "before.json", &[1_000, 1_010, 1_020, 1_030, 1_040]);
+    let now = steps_of(folder, "now.json", &[1_500, 1_510, 1_520, 1_530, 1_540]);
+    [before, now, steps_of(folder, "one.json", &[1_000])]
+}
+
+#[test]
+fn a_comparison_says_what_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, now, _] = runs(&folder);
+    let text = output_of(&["compare", &before, &now]);
+    for wanted in [
+        "stepscope compare  before → now",
+        "A step takes 500 us (49.0 %) longer",
+        "significant (p = 0.008)",
+        "Operators  host self of a step, the largest changes first",
+        "aten::mm",
+    ] {
+        assert!(text.contains(wanted), "{wanted:?} is not in:\n{text}");
+    }
+    assert!(!text.contains("Kernels"), "neither run has any:\n{text}");
+    assert!(text.lines().all(|line| line.width() <= 100), "{text}");
+    let steps = output_of(&["compare", &before, &now, "--what", "steps"]);
+    assert!(steps.starts_with("compare\n") && steps.contains("A step takes 500 us"), "{steps}");
+}
+
+#[test]
+fn json_has_every_section_or_the_one_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, now, _] = runs(&folder);
+    let all = json_of(&["compare", &before, &now, "--json"]);
+    let names: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    for what in ["steps", "operators", "kernels", "modules"] {
+        assert_eq!(all[what], json_of(&["compare", &before, &now, "--what", what, "--json"]), "{what}");
+    }
+    assert_eq!(all["steps"]["schema"], "stepscope/1");
+    assert_eq!(all["steps"]["run"]["name"], "before → now");
+    let steps = &all["steps"]["results"][0];
+    let numbers = ["a_median_ns", "b_median_ns", "change_ns"].map(|name| steps[name].as_i64().unwrap());
+    assert_eq!(numbers, [1_020_000, 1_520_000, 500_000]);
+    assert_eq!(steps["is_significant"], true);
+    assert_eq!(all["operators"]["results"][0]["change_host_self_ns"], 250_000);
+    let csv = output_of(&["compare", &before, &now, "--what", "step-durations", "--csv"]);
+    assert!(csv.starts_with("from_ns,to_ns,a_steps,b_steps\n"), "{csv}");
+}
+
+#[test]
+fn two_ranks_of_one_run_are_two_sides() {
+    let trace = fixture("two_steps.json");
+    let same = ["compare", &trace, &trace, "--rank-a", "0", "--rank-b", "0", "--what", "operators", "--json"];
+    let json = json_of(&same);
+    assert_eq!(json["run"]["name"], "two_steps (rank 0) → two_steps (rank 0)");
+    let rows = json["results"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["change_host_self_ns"] == 0), "{json}");
+    let ended = run(&mut stepscope(&["compare", &trace, &trace, "--rank-b", "7"]));
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains('7'), "{}", ended.stderr);
+}
+
+#[test]
+fn a_program_is_told_by_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, now, one] = runs(&folder);
+    let code = |a: &str, b: &str, condition: &str| run(&mut stepscope(&["compare", a, b, "--fail-if", condition])).code;
+    assert_eq!(code(&before, &now, "step_ns > +3%"), 3);
+    assert_eq!(code(&before, &now, "step_ns > 400us"), 3);
+    assert_eq!(code(&before, &now, "step_ns > +60%"), 0);
+    assert_eq!(code(&before, &now, "step_ns < -3%"), 0);
+    assert_eq!(code(&now, &before, "step_ns < -3%"), 3);
+    assert_eq!(code(&before, &before, "step_ns > -1%"), 0, "a difference of 0 is not significant");
+    assert_eq!(code(&before, &now, "loss > 3%"), 2);
+    let ended = run(&mut stepscope(&["compare", &one, &now, "--fail-if", "step_ns > 3%"]));
+    assert_eq!(ended.code, 1);
+    assert_eq!(ended.stderr.lines().count(), 3, "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let trace = PathBuf::from(fixture("two_steps.json"));
+    let trace = trace.to_str().unwrap();
+    let error = |arguments: &[&str]| {
+        let ended = run(&mut stepscope(arguments));
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        (ended.code, ended.stderr)
+    };
+    let (code, text) = error(&["compare", trace, trace, "--what", "colours"]);
+    assert!(code == 2 && text.contains("steps, step_durations, operators"), "{text}");
+    let (code, text) = error(&["compare", trace, "no/trace.json"]);
+    assert!(code == 1 && text.contains("at: no/trace.json"), "{text}");
+    assert_eq!(error(&["compare", trace]).0, 2);
+    assert_eq!(error(&["compare", trace, trace, "--csv"]).0, 2, "of what?");
+    let (code, text) = error(&["compare", trace, trace, "--what", "kernels", "--sort", "colour"]);
+    assert!(code == 1 && text.contains("colour"), "{text}");
+}

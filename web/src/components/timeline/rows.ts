@@ -1,0 +1,93 @@
+// Which rows of a timeline are shown: groups that are open, tracks that are pinned, and where lines are on the screen.
+
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { allGroups, groupsAround, type KeyedGroup, keyed, type Shown, withGroup } from "../../timeline/layout";
+import type { Slice, TimelineGroup } from "../../timeline/model";
+import type { Placed } from "../../timeline/scene";
+
+/** What a person has opened, closed and pinned, by the keys of groups. */
+export interface Opened {
+  readonly open: readonly string[];
+  readonly shut: readonly string[];
+  readonly pins: readonly string[];
+}
+
+export class Rows {
+  readonly groups: readonly KeyedGroup[];
+  /** Every group, outermost first. */
+  readonly all: readonly KeyedGroup[];
+  /** Lines on the screen, and where those end that do not scroll. */
+  readonly lines = signal<{ readonly lines: readonly Placed[]; readonly pinnedBottom: number }>({
+    lines: [],
+    pinnedBottom: 0,
+  });
+  readonly shown: ReadonlySignal<Shown>;
+  private readonly names: ReadonlyMap<number, string>;
+
+  /** `opened` and `rank` are signals or read some; `onChange` takes what is to be opened, closed and pinned from now on. */
+  constructor(
+    groups: readonly TimelineGroup[],
+    opened: () => Opened,
+    readonly rank: () => number | null,
+    private readonly onChange: (opened: Opened) => void,
+  ) {
+    this.groups = keyed(groups);
+    this.all = allGroups(this.groups);
+    this.names = new Map(this.all.flatMap((each) => each.group.rows.map((row) => [row.id, each.path] as const)));
+    // By its text, so that whoever follows it hears of it only when it says something else.
+    const text = computed(() => {
+      const { open, shut, pins } = opened();
+      return JSON.stringify([open, shut, pins, rank()]);
+    });
+    this.shown = computed<Shown>(() => {
+      const [open, shut, pins, rank] = JSON.parse(text.value) as [string[], string[], string[], number | null];
+      return { open: new Set(open), shut: new Set(shut), pins: new Set(pins), rank };
+    });
+  }
+
+  /** The path of a row: what a person calls it. */
+  name(row: number | null): string {
+    return row === null ? "" : (this.names.get(row) ?? "");
+  }
+
+  /** The rows of slices of the rank that is shown; none for all. */
+  ofRank(): readonly number[] {
+    const rank = this.rank();
+    if (rank === null) return [];
+    const rows = this.all.flatMap(({ group }) => (group.rank === rank ? group.rows : []));
+    return rows.filter(({ kind }) => kind === "slices").map(({ id }) => id);
+  }
+
+  setOpen(key: string, isOpen: boolean): void {
+    const group = this.all.find((each) => each.key === key);
+    if (group) this.change(withGroup(this.shown.peek(), group, isOpen));
+  }
+
+  setPin(key: string, isPinned: boolean): void {
+    const pins = new Set(this.shown.peek().pins);
+    if (isPinned) pins.add(key);
+    else pins.delete(key);
+    this.change({ ...this.shown.peek(), pins });
+  }
+
+  /** Opens a track and everything around it. */
+  openAround(each: KeyedGroup): void {
+    const above = this.all.filter(({ key }) => each.key === key || each.key.startsWith(`${key}/`));
+    this.change(above.reduce((shown, group) => withGroup(shown, group, true), this.shown.peek()));
+  }
+
+  /** Opens whatever hides a slice's row. */
+  openFor(slice: Slice): void {
+    const path = slice.row === null ? null : groupsAround(this.groups, slice.row);
+    const { open, shut } = this.shown.peek();
+    const closed = path?.filter(({ key, group }) => !(open.has(key) || (group.is_open && !shut.has(key)))) ?? [];
+    // A track of one row is drawn whether it is open or not.
+    const hidden = closed.filter(({ group }) => group.kind !== "track" || group.rows.length > 1);
+    if (hidden.length === 0) return;
+    this.change(hidden.reduce((shown, group) => withGroup(shown, group, true), this.shown.peek()));
+  }
+
+  private change({ open, shut, pins }: Shown): void {
+    this.onChange({ open: [...open], shut: [...shut], pins: [...pins] });
+  }
+}

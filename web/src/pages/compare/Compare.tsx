@@ -1,0 +1,63 @@
+import { useMemo } from "preact/hooks";
+import { runPath } from "../../api/paths";
+import type { RunDetail } from "../../api/types";
+import { ErrorNotice, Loading } from "../../components/Notice";
+import { useAnswer } from "../../state/answer";
+import { chosen, hrefWith, runId, timeWindow } from "../../state/place";
+import { detail, runs } from "../../state/runs";
+import type { Compared } from "./asked";
+import { Changes } from "./Changes";
+import { DiffFlame } from "./DiffFlame";
+import { Durations } from "./Durations";
+import { PickSides } from "./PickSides";
+import { Steps } from "./Steps";
+import { sideName, sidesOf } from "./sides";
+import { Timelines } from "./Timelines";
+import "./compare.css";
+
+/** Two runs, or two ranks of one, side by side. */
+export default function Compare() {
+  const list = runs.value ?? [];
+  const known = detail.value;
+  const address = { run: runId.value, rank: chosen("rank"), b: chosen("b"), bRank: chosen("b-rank") };
+  const sides = sidesOf(
+    address,
+    list.map((run) => run.id),
+    known?.run.ranks ?? [],
+  );
+  const second = sides && list.find((run) => run.id === sides.b.run);
+  const answer = useAnswer<RunDetail>(second ? runPath(second.id) : null, second?.version ?? 0);
+  const key = JSON.stringify([sides, list.map((run) => [run.id, run.name]), known?.version, answer.value?.version]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that is compared
+  const compared = useMemo<Compared | null>(() => {
+    if (!sides || !known || !answer.value || answer.value.id !== sides.b.run) return null;
+    const names = [sideName(sides.a, list), sideName(sides.b, list)] as const;
+    return { sides, names, details: [known, answer.value] };
+  }, [key, known, answer.value]);
+  if (!sides || !known) return null;
+  const missing = { what: "there is no run of this number", where: String(sides.b.run) };
+  return (
+    <>
+      <h1>Compare</h1>
+      <PickSides sides={sides} details={[known, answer.value]} />
+      {(chosen("step") !== undefined || timeWindow.value) && (
+        <p class="notice">
+          Runs are compared with all their steps, not with the step or the time that is chosen for other pages.{" "}
+          <a href={hrefWith({ step: null, window: null })}>Choose all</a>
+        </p>
+      )}
+      {!second && <ErrorNotice error={missing} />}
+      {answer.state === "failed" && <ErrorNotice error={answer.error} />}
+      {second && answer.state !== "failed" && !compared && <Loading what={`Reading ${second.name}…`} />}
+      {compared && (
+        <>
+          <Steps compared={compared} />
+          <Changes compared={compared} />
+          <Durations compared={compared} />
+          <DiffFlame compared={compared} />
+          <Timelines compared={compared} />
+        </>
+      )}
+    </>
+  );
+}

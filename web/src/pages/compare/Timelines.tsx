@@ -1,0 +1,126 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { bodyOf } from "../../api/client";
+import type { ErrorBody, RunDetail, StepOfRun } from "../../api/types";
+import { Choices } from "../../components/Choices";
+import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { Requests } from "../../components/timeline/requests";
+import { choose, chosen } from "../../state/place";
+import { Linked } from "../../timeline/linked";
+import type { TimelineInfo } from "../../timeline/model";
+import { parseSpan } from "../../timeline/place";
+import type { Compared } from "./asked";
+import { LaneView } from "./LaneView";
+import type { LaneOf } from "./lane";
+import { firstView, originOf, stepAt, stepsOf } from "./steps";
+import "../../components/timeline/timeline.css";
+
+/** A choice of more steps than this is typed, not picked. */
+const MAX_OPTIONS = 300;
+
+interface Loaded {
+  readonly requests: Requests;
+  readonly info: TimelineInfo;
+}
+
+/** The timelines of both, one above the other, aligned at the start of a step. */
+export function Timelines({ compared }: { compared: Compared }) {
+  const [a, b] = [useTimeline(compared.details[0]), useTimeline(compared.details[1])];
+  const error = a.error ?? b.error;
+  return (
+    <section aria-label="Timelines">
+      <h2>Timelines, aligned at a step</h2>
+      {error && <ErrorNotice error={error} />}
+      {!error && !(a.loaded && b.loaded) && <Loading what="Laying out the timelines…" />}
+      {a.loaded && b.loaded && <Pair compared={compared} timelines={[a.loaded, b.loaded]} />}
+    </section>
+  );
+}
+
+/** The rows of a run's timeline. */
+function useTimeline({ id, version }: RunDetail): { loaded: Loaded | null; error: ErrorBody | null } {
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [error, setError] = useState<ErrorBody | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    const requests = new Requests(id, version);
+    setError(null);
+    requests.info(abort.signal).then(
+      (info) => setLoaded({ requests, info }),
+      (error: unknown) => {
+        if (!abort.signal.aborted) setError(bodyOf(error));
+      },
+    );
+    return () => abort.abort();
+  }, [id, version]);
+  const isThis = loaded?.requests.run === id && loaded.requests.version === version;
+  return { loaded: isThis ? loaded : null, error };
+}
+
+function Pair({ compared, timelines }: { compared: Compared; timelines: readonly [Loaded, Loaded] }) {
+  const { sides, details, names } = compared;
+  const steps = [stepsOf(details[0], sides.a.rank), stepsOf(details[1], sides.b.rank)] as const;
+  const at = [stepAt(steps[0], chosen("a-step")), stepAt(steps[1], chosen("b-step"))] as const;
+  const spans = [timelines[0].info.span, timelines[1].info.span] as const;
+  const origins = [originOf(at[0], spans[0]), originOf(at[1], spans[1])] as const;
+  const key = JSON.stringify([origins, at.map((step) => step?.end_ns), sides, details.map(({ version }) => version)]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that lanes are made of
+  const lanes = useMemo(() => {
+    const begin = firstView(at, spans);
+    const linked = new Linked(parseSpan(chosen("view")) ?? begin);
+    return ([0, 1] as const).map((which): LaneOf => {
+      const side = which === 0 ? "a" : "b";
+      const { requests, info } = timelines[which];
+      const shared = { side, rank: sides[side].rank, steps: details[which].steps, begin, linked } as const;
+      return { ...shared, requests, info, origin_ns: origins[which] };
+    });
+  }, [key]);
+  if (timelines.some(({ info }) => info.groups.length === 0)) {
+    return <Empty>One of them has nothing that lasts: there is no timeline of it.</Empty>;
+  }
+  return (
+    <>
+      <p class="dim">
+        Both move together; time counts from the start of each step. W and S zoom, A and D move, F shows the steps; drag
+        over rows to look closer, click a slice to go to it.
+      </p>
+      <div class="choices">
+        {at[0] && <PickStep label="Step before" name="a-step" step={at[0]} steps={steps[0]} />}
+        {at[1] && <PickStep label="Step now" name="b-step" step={at[1]} steps={steps[1]} />}
+      </div>
+      {lanes.map((lane, which) => (
+        <LaneView key={`${which} ${key}`} name={`${which === 0 ? "Before" : "Now"}: ${names[which]}`} of={lane} />
+      ))}
+    </>
+  );
+}
+
+interface PickProps {
+  readonly label: string;
+  readonly name: string;
+  readonly step: StepOfRun;
+  readonly steps: readonly StepOfRun[];
+}
+
+/** The step at which a timeline is aligned. */
+function PickStep({ label, name, step, steps }: PickProps) {
+  if (steps.length > MAX_OPTIONS) {
+    return (
+      <label class="choice">
+        {label}{" "}
+        <input
+          type="text"
+          inputMode="numeric"
+          size={8}
+          value={String(step.number)}
+          onChange={(event) => choose({ [name]: event.currentTarget.value.trim() || null })}
+        />
+      </label>
+    );
+  }
+  const first = stepAt(steps, undefined);
+  const ordered = [first, ...steps.filter((step) => step !== first)].filter((step) => step !== null);
+  const options = ordered.map(({ number, is_complete }) => {
+    return [String(number), `${number}${is_complete ? "" : " (cut)"}`] as const;
+  });
+  return <Choices label={label} name={name} value={String(step.number)} options={options} />;
+}

@@ -1,0 +1,193 @@
+// One of two timelines: what it shows, the other one shows from its own step on. What is opened in it, and the window of
+// both, stand in the address.
+
+import { effect, signal } from "@preact/signals";
+import { bodyOf } from "../../api/client";
+import type { ErrorBody, StepOfRun } from "../../api/types";
+import { Alone } from "../../components/timeline/alone";
+import { followColours } from "../../components/timeline/colours";
+import type { Requests } from "../../components/timeline/requests";
+import { Rows } from "../../components/timeline/rows";
+import { allChosen, choose, chosen } from "../../state/place";
+import { commandOf, heldOf } from "../../timeline/keys";
+import { layoutOf } from "../../timeline/layout";
+import { type Linked, placedAt, seenFrom } from "../../timeline/linked";
+import { followMinimap } from "../../timeline/minimap_pointer";
+import type { Slice, TimelineInfo } from "../../timeline/model";
+import { formatSpan, parseSpan } from "../../timeline/place";
+import { followPointer, type Hovered, type PointerHearing } from "../../timeline/pointer";
+import { type Hearing, type Parts, Timeline } from "../../timeline/timeline";
+import { around, type Span } from "../../timeline/view";
+
+export interface LaneOf {
+  /** Tells this lane's choices in the address from those of the other. */
+  readonly side: "a" | "b";
+  readonly rank: number | null;
+  readonly requests: Requests;
+  readonly info: TimelineInfo;
+  readonly steps: readonly StepOfRun[];
+  /** The start of the step, which the other lane has at the same place. */
+  readonly origin_ns: number;
+  /** What is shown at first, from the origin on. */
+  readonly begin: Span;
+  readonly linked: Linked;
+}
+
+export class Lane {
+  readonly rows: Rows;
+  readonly hovered = signal<Hovered | null>(null);
+  /** The slice that was clicked. */
+  readonly picked = signal<Slice | null>(null);
+  readonly isBehind = signal(false);
+  readonly trouble = signal<ErrorBody | null>(null);
+  private timeline: Timeline | null = null;
+  /** The window as the address has it. */
+  private shown: string;
+  private hasRested = false;
+  private readonly alone = new Alone((error) => {
+    this.trouble.value = error === null ? null : bodyOf(error);
+  });
+
+  constructor(private readonly of: LaneOf) {
+    const { side, info, rank } = of;
+    const names = { open: `${side}.open`, shut: `${side}.shut`, pins: `${side}.pin` };
+    this.rows = new Rows(
+      info.groups,
+      () => ({ open: allChosen(names.open), shut: allChosen(names.shut), pins: allChosen(names.pins) }),
+      () => rank,
+      ({ open, shut, pins }) =>
+        choose({ [names.open]: open, [names.shut]: shut, [names.pins]: pins }, { replace: true }),
+    );
+    this.shown = formatSpan(this.addressed());
+  }
+
+  /** Draws until the function that it returns is called. */
+  draw(parts: Parts): () => void {
+    const { requests, info, linked, begin, origin_ns } = this.of;
+    const timeline = new Timeline(parts, requests.canvas, this.hearing(parts), info.span, placedAt(begin, origin_ns));
+    this.timeline = timeline;
+    timeline.setZero(origin_ns);
+    timeline.setSteps(this.bands());
+    linked.join(timeline, origin_ns, info.span);
+    const stops = [
+      effect(() => timeline.setLayout(layoutOf(this.rows.groups, this.rows.shown.value))),
+      effect(() => timeline.setEmphasis({ selected: this.picked.value })),
+      effect(() => this.followAddress()),
+      followColours(timeline, () => ""),
+      followMinimap(parts.minimap, timeline),
+      followPointer(parts.canvas, timeline, this.pointerHearing(parts, timeline)),
+    ];
+    return () => {
+      for (const stop of stops) stop();
+      this.alone.giveUpAll();
+      linked.leave(timeline);
+      timeline.dispose();
+      this.timeline = null;
+    };
+  }
+
+  /** The values of a counter, as far as they are here. */
+  counter(row: number): ReturnType<Timeline["counter"]> {
+    return this.timeline?.counter(row);
+  }
+
+  readonly onKeyDown = (event: KeyboardEvent): void => {
+    const held = heldOf(event);
+    if (held) {
+      this.timeline?.motion.press(held);
+      this.timeline?.redraw();
+    } else if (commandOf(event) === "fit") this.of.linked.show(this.of.begin);
+    else return;
+    event.preventDefault();
+  };
+
+  readonly onKeyUp = (event: KeyboardEvent): void => {
+    const held = heldOf({ key: event.key, ctrlKey: false, metaKey: false, altKey: false });
+    if (held) this.timeline?.motion.release(held);
+  };
+
+  readonly onBlur = (): void => this.timeline?.motion.releaseAll();
+
+  private hearing(parts: Parts): Hearing {
+    return {
+      onLines: (lines, pinnedBottom) => {
+        this.rows.lines.value = { lines, pinnedBottom };
+      },
+      onView: (view) => {
+        if (this.timeline) this.of.linked.follow(this.timeline, view);
+      },
+      onRest: (view) => {
+        const next = formatSpan(seenFrom(view, this.of.origin_ns));
+        parts.canvas.dataset.view = next;
+        this.tell(next);
+      },
+      onMoving: () => {
+        this.hovered.value = null;
+      },
+      onTrouble: (error) => {
+        this.trouble.value = bodyOf(error);
+      },
+      onBehind: (isBehind) => {
+        this.isBehind.value = isBehind;
+      },
+    };
+  }
+
+  private pointerHearing(parts: Parts, timeline: Timeline): PointerHearing {
+    return {
+      onHover: (hovered) => {
+        this.hovered.value = hovered;
+      },
+      onClick: (hit) => {
+        parts.canvas.focus({ preventScroll: true });
+        this.pick(hit?.slice ?? null);
+      },
+      onDoubleClick: (hit) => {
+        if (hit) timeline.go(around({ start_ns: hit.start_ns, end_ns: hit.start_ns + hit.dur_ns }));
+        else this.of.linked.show(this.of.begin);
+      },
+      onRange: (range, _rows, isDone) => {
+        timeline.setEmphasis({ range: isDone ? null : range });
+        if (isDone) timeline.go(range);
+      },
+    };
+  }
+
+  private pick(slice: number | null): void {
+    this.alone.run("pick", async (signal) => {
+      this.picked.value = slice === null ? null : (await this.of.requests.details(slice, signal)).slice;
+    });
+  }
+
+  private addressed(): Span {
+    return parseSpan(chosen("view")) ?? this.of.begin;
+  }
+
+  /** Both lanes come to rest together: one of them tells the address. Where they begin needs no word. */
+  private tell(view: string): void {
+    const isNews = this.of.side === "a" && this.hasRested && view !== this.shown;
+    this.hasRested = true;
+    if (!isNews) return;
+    this.shown = view;
+    choose({ view }, { replace: true });
+  }
+
+  /** Back, and links: one lane follows, and both move. */
+  private followAddress(): void {
+    const view = this.addressed();
+    if (this.of.side === "b" || formatSpan(view) === this.shown) return;
+    this.shown = formatSpan(view);
+    this.of.linked.show(view);
+  }
+
+  private bands() {
+    const rank = this.of.rank ?? this.of.steps[0]?.rank;
+    const steps = this.of.steps.filter((step) => step.rank === rank);
+    return steps.map((step) => ({
+      number: Number(step.number),
+      rank: step.rank,
+      start_ns: Number(step.start_ns),
+      end_ns: Number(step.end_ns),
+    }));
+  }
+}

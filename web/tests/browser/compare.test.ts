@@ -1,0 +1,264 @@
+// Two runs side by side: the page says what `stepscope compare` says, and everything on it works without a mouse.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { formatCell } from "../../src/format/cell";
+import { violations } from "./accessibility";
+import { at, goTo, launch, open, settled } from "./browser";
+import { INPUTS, RUN } from "./inputs";
+import { compare, type View, view } from "./stepscope";
+import { inOrder, shownColumns, shownOf, shownRows } from "./table";
+
+/** A trace of steps that take so many microseconds each: a module, an operator in another, and a kernel in each. */
+function traceOf(steps: readonly number[], kernel: string): string {
+  let ts = 1000;
+  const events = steps.flatMap((dur, step) => {
+    const [start, pid, tid] = [ts, 1, 1];
+    ts += dur;
+    const event = (cat: string, name: string, from: number, dur: number, args: object = {}) => {
+      return { ph: "X", cat, name, pid, tid, ts: start + from, dur, args };
+    };
+    const call = (id: number, parent: number | null) => ({
+      "Python id": step * 10 + id,
+      "Python parent id": parent === null ? null : step * 10 + parent,
+      "Python module id": id,
+    });
+    const linked = { correlation: step + 1, "External id": step + 1 };
+    return [
+      event("user_annotation", `ProfilerStep#${step}`, 0, dur),
+      event("python_function", "nn.Module: Net_0", 10, dur - 200, call(1, null)),
+      event("python_function", "nn.Module: Linear_0", 20, dur - 300, call(2, 1)),
+      event("cpu_op", "aten::linear", 30, dur - 400, { "External id": step + 1 }),
+      event("cpu_op", "aten::mm", 40, dur - 500, {}),
+      event("cuda_runtime", "cudaLaunchKernel", 50, 10, linked),
+      { ...event("kernel", kernel, 100, dur / 2, { ...linked, device: 0, stream: 7 }), pid: 0, tid: 7 },
+    ];
+  });
+  return JSON.stringify({ schemaVersion: 1, deviceProperties: [{ id: 0, name: "a device" }], traceEvents: events });
+}
+
+let browser: Browser;
+let server: View;
+let folder: string;
+let [before, now] = ["", ""];
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "stepscope-compare-"));
+  [before, now] = [join(folder, "before.json"), join(folder, "now.json")];
+  writeFileSync(before, traceOf([1000, 1010, 1020, 1030, 1040], "gemm"));
+  writeFileSync(now, traceOf([1500, 1510, 1520, 1530, 1540], "gemm"));
+  browser = await launch();
+  server = await view([before, now]);
+});
+afterAll(async () => {
+  await browser.close();
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** Fails unless a table has the rows of the command. */
+async function expectTable(page: Page, title: string, what: string, a: string, b: string): Promise<number> {
+  const { results } = compare(a, b, what);
+  const columns = await shownColumns(page, title);
+  const rows = await shownRows(page, title);
+  expect(inOrder(rows)).toEqual(inOrder(shownOf(results, columns)));
+  return rows.length;
+}
+
+test("the page says what the command says", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"));
+  await settled(page);
+  const [steps] = compare(before, now, "steps").results;
+  const said = page.getByRole("region", { name: "Steps" });
+  expect(await said.locator("p").first().textContent()).toBe(steps?.says);
+  const values = await said
+    .locator("tbody .value")
+    .evaluateAll((all) => all.map((each) => (each as HTMLElement).title));
+  const of = (side: string) => [
+    `${steps?.[`${side}_steps`]}`,
+    ...["median", "mean", "p95"].map((name) => `${steps?.[`${side}_${name}_ns`]} ns`),
+  ];
+  expect(values).toEqual([...of("a"), ...of("b")]);
+  for (const [title, what] of [
+    ["Operators", "operators"],
+    ["Kernels", "kernels"],
+    ["Modules", "modules"],
+  ] as const) {
+    expect(await expectTable(page, title, what, before, now), title).toBeGreaterThan(0);
+  }
+  await close();
+});
+
+test("histograms have the steps and calls of both runs", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare?op=aten%3A%3Amm"));
+  await settled(page);
+  const counts = async (name: string) => {
+    const titles = await page.getByRole("img", { name }).locator("title").allTextContents();
+    return titles.map((title) => /: ([\d,]+) \w+ before, ([\d,]+) \w+ now$/.exec(title)?.slice(1).map(Number));
+  };
+  const steps = compare(before, now, "step_durations").results;
+  expect(await counts("Steps by duration")).toEqual(steps.map((row) => [row.a_steps, row.b_steps]));
+  const calls = compare(before, now, "operator_durations").results.filter((row) => row.name === "aten::mm");
+  const shown = await counts("Calls of aten::mm by duration");
+  expect(shown.filter((pair) => pair?.some((count) => count > 0))).toEqual(
+    calls.map((row) => [row.a_count, row.b_count]),
+  );
+  expect(calls.length).toBeGreaterThan(1);
+  await close();
+});
+
+test("a row leads to the run's own page, and to its histogram", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"));
+  await settled(page);
+  const table = page.getByRole("grid", { name: "Operators", exact: true });
+  await table.locator("tr[data-row]").filter({ hasText: "aten::mm" }).click();
+  await page.getByRole("link", { name: "How long its calls take" }).click();
+  await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
+  await page.getByRole("link", { name: "In now.json" }).click();
+  await settled(page);
+  expect(page.url()).toMatch(/#operators\?.*run=1/);
+  expect((await shownRows(page, "All operators")).length).toBe(1);
+  await page.goBack();
+  await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
+  await close();
+});
+
+test("boxes say how modules and operators have changed, and are reached by keys", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"));
+  await settled(page);
+  for (const tree of ["modules", "operator_tree"] as const) {
+    await goTo(page, `compare?tree=${tree}`);
+    const measure = tree === "modules" ? "device_total" : "host_total";
+    const rows = compare(before, now, tree).results;
+    const boxes = page.getByRole("region", { name: "Tree of calls" }).locator("svg.chart [role=button]");
+    const labels = await boxes.evaluateAll((all) => all.map((box) => box.getAttribute("aria-label") ?? ""));
+    const words = (row: (typeof rows)[number]) => {
+      const [value, ratio] = [row[`b_${measure}_ns`], row[`change_${measure}_ratio`]];
+      return `${formatCell("ns", value)}, +${formatCell("ratio", ratio)}`;
+    };
+    expect(labels.map((label) => label.slice(label.lastIndexOf(": ") + 2)).sort()).toEqual(rows.map(words).sort());
+    expect(rows.length).toBe(2);
+  }
+  const first = page.getByRole("region", { name: "Tree of calls" }).locator("svg.chart [role=button]").first();
+  await first.focus();
+  await page.keyboard.press("ArrowDown");
+  const name = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+  expect(name).toContain("aten::linear › aten::mm");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/root=aten/);
+  await page.getByRole("link", { name: /^Show all, not only/ }).waitFor();
+  await close();
+});
+
+/** What both canvases show, as their links say. */
+const shownTimes = (page: Page) =>
+  page.getByRole("application").evaluateAll((all) => all.map((canvas) => (canvas as HTMLElement).dataset.view ?? ""));
+
+test("timelines move together, by keys too, and the link brings it back", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"), { reducedMotion: "reduce" });
+  await settled(page);
+  const begin = await shownTimes(page);
+  expect(new Set(begin).size).toBe(1);
+  const second = page.getByRole("application").nth(1);
+  await second.focus();
+  await page.keyboard.press("w");
+  await page.waitForURL(/view=/);
+  const zoomed = await shownTimes(page);
+  expect(new Set(zoomed).size).toBe(1);
+  expect(zoomed).not.toEqual(begin);
+  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  await settled(other.page);
+  expect(await shownTimes(other.page)).toEqual(zoomed);
+  await other.close();
+  await page.keyboard.press("f");
+  await page.waitForFunction(
+    (begin) => document.querySelector<HTMLElement>("[role=application]")?.dataset.view === begin,
+    begin[0],
+  );
+  await page.getByRole("combobox", { name: "Step now" }).selectOption("3");
+  await settled(page);
+  expect(page.url()).toContain("b-step=3");
+  await close();
+});
+
+test("the sides are swapped, and stand in the address", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"));
+  await settled(page);
+  await page.getByRole("button", { name: "Swap" }).click();
+  await page.waitForURL(/run=1/);
+  await settled(page);
+  const [steps] = compare(now, before, "steps").results;
+  const said = page.getByRole("region", { name: "Steps" }).locator("p").first();
+  expect(await said.textContent()).toBe(steps?.says);
+  const other = await open(browser, at(server.url, new URL(page.url()).hash.slice(1)));
+  await settled(other.page);
+  expect(await other.page.getByRole("region", { name: "Steps" }).locator("p").first().textContent()).toBe(steps?.says);
+  await other.close();
+  await page.goBack();
+  await page.waitForFunction(
+    (says) => !document.querySelector("main")?.textContent?.includes(says),
+    String(steps?.says),
+  );
+  await close();
+});
+
+test.each(["light", "dark"] as const)("axe-core finds nothing, %s", async (colorScheme) => {
+  const { page, close } = await open(browser, at(server.url, "compare"), { colorScheme });
+  await settled(page);
+  expect(await violations(page)).toEqual([]);
+  await close();
+});
+
+test("nothing sticks out at 400 pixels", async () => {
+  const { page, close } = await open(browser, at(server.url, "compare"), { viewport: { width: 400, height: 800 } });
+  await settled(page);
+  const [content, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  expect(content).toBeLessThanOrEqual(room ?? 0);
+  await close();
+});
+
+test("a run alone says how to open a second one, and a run that is not there is an error", async () => {
+  const alone = await view([before]);
+  const { page, close } = await open(browser, at(alone.url, "compare"));
+  await settled(page);
+  expect(await page.locator("main .notice").textContent()).toContain("stepscope view A B");
+  await close();
+  await alone.stop();
+  const wrong = await open(browser, at(server.url, "compare?b=9"));
+  await wrong.page.getByRole("alert").waitFor();
+  expect(await wrong.page.getByRole("alert").textContent()).toContain("no run of this number");
+  await wrong.close();
+});
+
+// Any two inputs can be put side by side, whatever they have.
+describe.each(INPUTS.map((input, at) => [input, INPUTS[at + 1] ?? INPUTS[0] ?? ""] as const))("%s → %s", (a, b) => {
+  test("the page has the command's rows", async () => {
+    const both = await view([a, b]);
+    const { page, close } = await open(browser, at(both.url, `compare?b=${a === b ? 0 : 1}`));
+    await settled(page);
+    expect(await page.getByRole("region", { name: "Steps" }).locator("p").first().textContent()).toBe(
+      compare(a, b, "steps").results[0]?.says,
+    );
+    await expectTable(page, "Operators", "operators", a, b);
+    if (await page.getByRole("grid", { name: "Kernels", exact: true }).count()) {
+      await expectTable(page, "Kernels", "kernels", a, b);
+    }
+    expect(await violations(page)).toEqual([]);
+    await close();
+    await both.stop();
+  });
+});
+
+test("two ranks of one run are two sides", async () => {
+  const one = await view([RUN, before]);
+  const { page, close } = await open(browser, at(one.url, "compare?b=0&rank=0&b-rank=0"));
+  await settled(page);
+  const said = page.getByRole("region", { name: "Steps" });
+  const [steps] = compare(RUN, RUN, "steps", "--rank-a", "0", "--rank-b", "0").results;
+  expect(await said.locator("p").first().textContent()).toBe(steps?.says);
+  expect(await said.locator("tbody th").allTextContents()).toEqual(["before: gpt-cpu, rank 0", "now: gpt-cpu, rank 0"]);
+  await close();
+  await one.stop();
+});
