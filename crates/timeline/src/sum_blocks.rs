@@ -31,10 +31,13 @@ pub(crate) struct BlockSum {
     pub(crate) longest: Option<(i64, SliceId)>,
 }
 
+/// The sums of a block, unless there are too many.
+type Block = Option<Box<[BlockSum]>>;
+
 /// The sums of all whole blocks of tracks, by track.
 #[derive(Clone, Debug)]
 pub(crate) struct SumBlocks {
-    tracks: Vec<Box<[Option<Box<[BlockSum]>>]>>,
+    tracks: Vec<Box<[Block]>>,
 }
 
 impl SumBlocks {
@@ -59,7 +62,7 @@ impl SumBlocks {
     }
 }
 
-fn block(trace: &Trace, classes: &[Class], slices: std::ops::Range<usize>) -> Option<Box<[BlockSum]>> {
+fn block(trace: &Trace, classes: &[Class], slices: std::ops::Range<usize>) -> Block {
     let mut sums: Vec<BlockSum> = Vec::new();
     let mut places: FxHashMap<Common, u32> = FxHashMap::default();
     let mut place = |sums: &mut Vec<BlockSum>, slice: usize| {
