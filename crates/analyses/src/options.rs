@@ -37,7 +37,7 @@ choices! {
         Module = "module",
         /// One line of the program.
         Line = "line",
-        /// One file of the program.
+        /// One file: of the program, or one that it reads or writes.
         File = "file",
         /// All calls of one category.
         Category = "category",
@@ -47,8 +47,6 @@ choices! {
         Launch = "launch",
         /// All launches of one kernel with equal launch properties.
         Properties = "properties",
-        /// All calls on one file.
-        File = "file",
         /// All calls of one process.
         Process = "process",
     }

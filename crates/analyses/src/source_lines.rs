@@ -98,7 +98,7 @@ fn add_to_all(rows: &mut [SourceLine], lines: &[u32], of: fn(&mut SourceLine) ->
 
 /// For each operator of `tree` the line that called it, the innermost of its stack; `None` without one.
 pub(crate) fn calling_lines<'a>(trace: &'a Trace, tree: &OpTree) -> Vec<Option<Frame<'a>>> {
-    let stacks = Stacks::of(trace, tree);
+    let stacks = Stacks::of(trace, tree, false);
     let line = |op: usize| Some(stacks.lines_of(op)[0]).filter(|line| *line != UNKNOWN);
     (0..tree.len()).map(|op| line(op).map(|line| stacks.lines[line as usize])).collect()
 }
