@@ -17,17 +17,21 @@ use crate::guard::{check_token, guard};
 use crate::site::Site;
 use axum::Router;
 use axum::body::Body;
-use axum::http::header;
-use axum::middleware::from_fn_with_state;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 use std::sync::Arc;
+use std::time::Instant;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
 /// An answer, or why there is none.
 type Answer = Result<Response, Failure>;
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Everything that is served.
 pub(crate) fn router(site: Arc<Site>) -> Router {
@@ -47,13 +51,23 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .fallback(async || {
             Failure::not_there("there is nothing of this name").hint("docs/http-api.md lists what there is")
         })
-        .layer(from_fn_with_state(site.clone(), check_token));
+        .layer(from_fn_with_state(site.clone(), check_token))
+        .layer(from_fn(timed));
     Router::new()
         .nest("/api", api)
         .fallback(assets::asset)
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(from_fn_with_state(site.clone(), guard))
         .with_state(site)
+}
+
+/// Says how long the answer took until it began to be sent; browsers show that beside the request.
+async fn timed(request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let mut response = next.run(request).await;
+    let spent = format!("server;dur={:.3}", begun.elapsed().as_secs_f64() * 1e3);
+    response.headers_mut().extend(HeaderValue::from_str(&spent).ok().map(|spent| (SERVER_TIMING, spent)));
+    response
 }
 
 /// `value` as JSON, laid out where it may take a while.

@@ -14,11 +14,11 @@ impl Timeline {
         let edge = |bin: usize| start_ns.saturating_add(bin_ns.saturating_mul(bin as i64));
         for row in rows {
             let Content::Items(items) = &self.rows[*row as usize].content else { continue };
-            let mut before_ns = items.taken_until(trace, start_ns);
+            let (mut before_ns, mut next) = items.taken_until(trace, 0, start_ns);
             for (bin, busy_ns) in busy_ns.iter_mut().enumerate() {
-                let until_ns = items.taken_until(trace, edge(bin + 1));
+                let (until_ns, first) = items.taken_until(trace, next, edge(bin + 1));
                 *busy_ns += until_ns - before_ns;
-                before_ns = until_ns;
+                (before_ns, next) = (until_ns, first);
             }
         }
         let count = rows.len().max(1) as i64;

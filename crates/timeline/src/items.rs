@@ -6,6 +6,7 @@
 //! ```
 
 use crate::longest::Longest;
+use crate::overview::Overview;
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
@@ -48,6 +49,7 @@ pub(crate) struct Items {
     /// Durations of all items before each block, and of all.
     before_block_ns: Box<[i64]>,
     longest: Longest,
+    pub(crate) overview: Overview,
 }
 
 impl Items {
@@ -68,8 +70,12 @@ impl Items {
         }
         before_block_ns.push(total_ns);
         let longest = Longest::of(len, |index| item_of(trace, &source, index).dur_ns);
+        let overview = Overview::of(len, |index| {
+            let item = item_of(trace, &source, index);
+            (item.start_ns, item.dur_ns)
+        });
         let (block_start_ns, before_block_ns) = (block_start_ns.into(), before_block_ns.into());
-        Self { source, block_start_ns, before_block_ns, longest }
+        Self { source, block_start_ns, before_block_ns, longest, overview }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -132,11 +138,12 @@ impl Items {
         self.longest.find(from, to, |index| self.dur_ns(trace, index))
     }
 
-    /// The time before `at_ns` that items take.
-    pub(crate) fn taken_until(&self, trace: &Trace, at_ns: i64) -> i64 {
-        let next = self.first_from(trace, 0, at_ns);
+    /// The time before `at_ns` that items take, and the first item that begins there or later. The items before `from`
+    /// begin earlier.
+    pub(crate) fn taken_until(&self, trace: &Trace, from: usize, at_ns: i64) -> (i64, usize) {
+        let next = self.first_from(trace, from, at_ns);
         let over_ns = next.checked_sub(1).map_or(0, |last| (self.get(trace, last).end_ns() - at_ns).max(0));
-        self.before_ns(trace, next) - over_ns
+        (self.before_ns(trace, next) - over_ns, next)
     }
 
     fn before_ns(&self, trace: &Trace, index: usize) -> i64 {
@@ -195,7 +202,8 @@ mod tests {
             prop_assert_eq!(items.first_from(&trace, from, a), walked);
             let (a, b) = (a.min(b), a.max(b));
             let inside = |item: &Item| (item.end_ns().min(b) - item.start_ns.max(a)).max(0);
-            prop_assert_eq!(items.taken_until(&trace, b) - items.taken_until(&trace, a), rows.iter().map(inside).sum::<i64>());
+            let (before_ns, next) = items.taken_until(&trace, 0, a);
+            prop_assert_eq!(items.taken_until(&trace, next, b).0 - before_ns, rows.iter().map(inside).sum::<i64>());
             if from < walked {
                 let durations = rows[from..walked].iter().map(|item| item.dur_ns);
                 prop_assert_eq!(items.total_ns(&trace, from, walked), durations.clone().sum::<i64>());

@@ -7,8 +7,10 @@ use stepscope_trace::{SliceId, Trace};
 
 /// Parts of the span that hits are counted in.
 const PARTS: usize = 512;
-/// From this number on a name's slices are counted by looking for the limits of the parts.
-const MANY: usize = 1 << 13;
+/// From this number on a name's slices are counted when the index is made: 2 KiB a name, 4 bytes a slice at most.
+const MANY: u32 = 1 << 9;
+/// No histogram was made.
+const NONE: u32 = u32::MAX;
 /// Between names in the text that is searched; no name has it.
 const BETWEEN: u8 = 0xff;
 
@@ -24,6 +26,12 @@ pub struct SearchIndex {
     first: Vec<u32>,
     slices: Vec<SliceId>,
     total_ns: Vec<i64>,
+    /// The length of a part.
+    part_ns: i64,
+    /// Which of the histograms each name has, if it has one.
+    histogram: Vec<u32>,
+    /// How many slices begin in each part, a histogram after the other.
+    histograms: Vec<u32>,
 }
 
 /// What a search finds.
@@ -83,6 +91,9 @@ impl SearchIndex {
         let mut index = Self::default();
         // Where the next slice of each name goes.
         let mut next = vec![0_u32; count.len()];
+        // By name, as above.
+        let mut histogram = vec![NONE; count.len()];
+        let mut histograms = 0;
         for (at, count) in count.iter().enumerate().filter(|(_, count)| **count > 0) {
             let name = StringId::from_index(at);
             next[at] = index.first.last().copied().unwrap_or(0);
@@ -94,7 +105,14 @@ impl SearchIndex {
             index.text.extend_from_slice(trace.strings.get(name).to_lowercase().as_bytes());
             index.text.push(BETWEEN);
             index.names.push(name);
+            if *count >= MANY {
+                histogram[at] = histograms;
+                histograms += 1;
+            }
         }
+        let span = trace.span().unwrap_or(Span::new(0, 0));
+        index.part_ns = (span.duration_ns().max(1) as u64).div_ceil(PARTS as u64) as i64;
+        index.histograms = vec![0; histograms as usize * PARTS];
         // Tracks are ordered by time already: merging them is most of it.
         let mut order: Vec<SliceId> = slices.ids().collect();
         order.sort_by_key(|id| slices.start_ns[id.index()]);
@@ -105,7 +123,12 @@ impl SearchIndex {
             index.slices[next[name] as usize] = id;
             next[name] += 1;
             total_ns[name] = total_ns[name].saturating_add(slices.dur_ns[id.index()]);
+            if histogram[name] != NONE {
+                let part = index.part(span, slices.start_ns[id.index()]);
+                index.histograms[histogram[name] as usize * PARTS + part] += 1;
+            }
         }
+        index.histogram = index.names.iter().map(|name| histogram[name.index()]).collect();
         index.total_ns = index.names.iter().map(|name| total_ns[name.index()]).collect();
         index
     }
@@ -126,6 +149,11 @@ impl SearchIndex {
         found
     }
 
+    /// The part of the span in which a moment lies.
+    fn part(&self, span: Span, at_ns: i64) -> usize {
+        (((at_ns - span.start_ns).max(0) / self.part_ns) as usize).min(PARTS - 1)
+    }
+
     fn slices_of(&self, name: usize) -> &[SliceId] {
         &self.slices[self.first[name] as usize..self.first[name + 1] as usize]
     }
@@ -133,28 +161,17 @@ impl SearchIndex {
     /// What has `query` in its name, whatever its case; at most `limit` names. `span` is the trace's.
     pub fn find(&self, trace: &Trace, query: &str, span: Span, limit: usize) -> Found {
         let mut matching = self.matching(query);
-        let part_ns = (span.duration_ns().max(1) as u64).div_ceil(PARTS as u64) as i64;
         let mut histogram = vec![0_u64; PARTS];
-        let start_ns = |slice: &SliceId| trace.slices.start_ns[slice.index()];
         for name in &matching {
-            let slices = self.slices_of(*name);
-            if slices.len() < MANY {
-                for slice in slices {
-                    let part = (start_ns(slice) - span.start_ns).max(0) / part_ns;
-                    histogram[(part as usize).min(PARTS - 1)] += 1;
+            if self.histogram[*name] == NONE {
+                for slice in self.slices_of(*name) {
+                    histogram[self.part(span, trace.slices.start_ns[slice.index()])] += 1;
                 }
                 continue;
             }
-            let mut before = 0;
-            for (part, count) in histogram.iter_mut().enumerate() {
-                let limit_ns = span.start_ns.saturating_add(part_ns.saturating_mul(part as i64 + 1));
-                let until = match part == PARTS - 1 {
-                    true => slices.len(),
-                    false => before + slices[before..].partition_point(|slice| start_ns(slice) < limit_ns),
-                };
-                *count += (until - before) as u64;
-                before = until;
-            }
+            let made = self.histogram[*name] as usize * PARTS;
+            let made = &self.histograms[made..made + PARTS];
+            histogram.iter_mut().zip(made).for_each(|(count, made)| *count += u64::from(*made));
         }
         let slices = matching.iter().map(|name| self.slices_of(*name).len() as u64).sum();
         let name_count = matching.len() as u64;

@@ -1,5 +1,6 @@
 //! What lies in a stretch of time, summed up.
 
+use crate::sum_blocks::{BLOCK, Common};
 use crate::timeline::within_reach;
 use crate::{Class, RowId, Timeline};
 use serde::Serialize;
@@ -70,6 +71,19 @@ struct Sum {
     longest: Option<(i64, SliceId)>,
 }
 
+impl Sum {
+    /// Adds slices of which this is the longest, the first of several.
+    fn add(&mut self, slices: u64, total_ns: i64, longest: (i64, SliceId)) {
+        self.slices += slices;
+        self.total_ns = self.total_ns.saturating_add(total_ns);
+        self.self_ns += total_ns;
+        let is_longer = |(best_ns, best): (i64, SliceId)| (longest.0, best) > (best_ns, longest.1);
+        if self.longest.is_none_or(is_longer) {
+            self.longest = Some(longest);
+        }
+    }
+}
+
 impl Timeline {
     /// What of `rows` lies in `window`, at most `limit` rows of sums. Without any `rows`, of all.
     pub fn sums(&self, trace: &Trace, rows: &[RowId], window: Span, by: SumBy, limit: usize) -> Sums {
@@ -83,51 +97,72 @@ impl Timeline {
             SumBy::Kind | SumBy::Class => 1 << 8,
             SumBy::Track => trace.tracks.len(),
         };
-        let key = |slice: usize| match by {
-            SumBy::Name => trace.slices.name[slice].index(),
-            SumBy::Kind => trace.slices.kind[slice] as usize,
-            SumBy::Class => self.classes[slice] as usize,
+        let key = |track: usize, common: &Common| match by {
+            SumBy::Name => common.name.index(),
+            SumBy::Kind => common.kind as usize,
+            SumBy::Class => common.class as usize,
             // Lanes are one track.
-            SumBy::Track => {
-                let track = trace.slices.track[slice].index();
-                track - usize::from(trace.tracks[track].lane)
-            }
+            SumBy::Track => track - usize::from(trace.tracks[track].lane),
+        };
+        let common = |slice: usize| Common {
+            name: trace.slices.name[slice],
+            depth: trace.slices.depth[slice],
+            kind: trace.slices.kind[slice],
+            class: self.classes[slice],
         };
         let mut sums = vec![Sum::default(); len];
-        let mut slices = 0;
         for (at, track) in trace.tracks.iter().enumerate() {
             let Some(first_row) = self.first_row(at) else { continue };
-            let is_shown = |slice: usize| is_asked[first_row + usize::from(trace.slices.depth[slice])];
+            let is_shown = |depth: u16| is_asked.get(first_row + usize::from(depth)).is_some_and(|is_asked| *is_asked);
             let (from, to) = (track.slices.start as usize, track.slices.end as usize);
             let starts = &trace.slices.start_ns[from..to];
             let first = from + starts.partition_point(|start_ns| *start_ns < window.start_ns);
             let end = from + starts.partition_point(|start_ns| *start_ns < window.end_ns);
-            let mut add = |slice: usize| {
+            let add = |sums: &mut [Sum], slice: usize| {
                 let span = trace.slices.span(SliceId::from_index(slice));
                 let inside_ns = span.intersect(window).duration_ns().max(0);
-                if is_shown(slice) {
-                    if let Some(parent) = trace.slices.parent[slice].filter(|parent| is_shown(parent.index())) {
-                        sums[key(parent.index())].self_ns -= inside_ns;
+                let of_slice = common(slice);
+                if is_shown(of_slice.depth) {
+                    let parent = trace.slices.parent[slice].map(|parent| common(parent.index()));
+                    if let Some(parent) = parent.filter(|parent| is_shown(parent.depth)) {
+                        sums[key(at, &parent)].self_ns -= inside_ns;
                     }
-                    slices += 1;
-                    let sum = &mut sums[key(slice)];
-                    sum.slices += 1;
-                    sum.total_ns = sum.total_ns.saturating_add(inside_ns);
-                    sum.self_ns += inside_ns;
-                    if sum.longest.is_none_or(|(longest_ns, _)| inside_ns > longest_ns) {
-                        sum.longest = Some((inside_ns, SliceId::from_index(slice)));
-                    }
+                    sums[key(at, &of_slice)].add(1, inside_ns, (inside_ns, SliceId::from_index(slice)));
                 }
             };
+            let open_at = |next: usize, at_ns: i64| {
+                let before = (next > from).then(|| SliceId::from_index(next - 1));
+                let open = before.into_iter().flat_map(|before| trace.slices.with_ancestors(before));
+                open.filter(move |id| trace.slices.span(*id).end_ns > at_ns)
+            };
             // What is open where the window begins contains the last slice that began before it.
-            if first > from {
-                let before = SliceId::from_index(first - 1);
-                let open = trace.slices.with_ancestors(before);
-                let open = open
-                    .filter(|id| trace.slices.span(*id).end_ns > window.start_ns && window.start_ns < window.end_ns);
-                open.for_each(|id| add(id.index()));
+            if window.start_ns < window.end_ns {
+                open_at(first, window.start_ns).for_each(|id| add(&mut sums, id.index()));
             }
-            (first..end).for_each(add);
+            // What is open where it ends counts in part: its blocks are walked through.
+            let cut: Vec<usize> = open_at(end, window.end_ns).map(|id| (id.index() - from) / BLOCK).collect();
+            let mut next = first;
+            while next < end {
+                let number = (next - from) / BLOCK;
+                let block_end = from + (number + 1) * BLOCK;
+                let is_whole = next + BLOCK == block_end && block_end <= end && !cut.contains(&number);
+                let Some(block) = self.sum_blocks.get(at, number).filter(|_| is_whole) else {
+                    (next..block_end.min(end)).for_each(|slice| add(&mut sums, slice));
+                    next = block_end;
+                    continue;
+                };
+                for of_block in block.iter().filter(|sum| is_shown(sum.common.depth)) {
+                    let sum = &mut sums[key(at, &of_block.common)];
+                    // What is inside takes its time from what is around it, if both are asked for.
+                    if is_shown(of_block.common.depth.saturating_add(1)) {
+                        sum.self_ns -= of_block.inside_ns;
+                    }
+                    if let Some(longest) = of_block.longest {
+                        sum.add(u64::from(of_block.slices), of_block.total_ns, longest);
+                    }
+                }
+                next = block_end;
+            }
         }
         let found = sums.iter().enumerate().filter_map(|(key, sum)| Some((key, sum, sum.longest?.1)));
         let mut found: Vec<(usize, &Sum, SliceId)> = found.collect();
@@ -144,6 +179,7 @@ impl Timeline {
             let Sum { slices, total_ns, self_ns, .. } = *sum;
             SumRow { name, kind, class, slices, total_ns, self_ns, longest: longest.0 }
         };
+        let slices = sums.iter().map(|sum| sum.slices).sum();
         Sums { rows: found.into_iter().take(limit).map(row).collect(), slices, names }
     }
 
@@ -159,8 +195,10 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sum_blocks::SumBlocks;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
 
     #[test]
     fn a_slice_counts_with_its_part_in_the_window() {
@@ -183,6 +221,51 @@ mod tests {
         assert_eq!((told.len(), sums.slices), (6, 6));
         let by_class = timeline.sums(&trace, &[], Span::new(2_000, 7_000), SumBy::Class, 1);
         assert_eq!((by_class.rows[0].name.as_str(), by_class.rows[0].self_ns, by_class.names), ("host_op", 5_000, 3));
+    }
+
+    /// Two threads of calls in calls, in which some last over thousands of others; every seventh has no length.
+    fn long_trace() -> Trace {
+        let mut builder = TraceBuilder::new("sums");
+        let process = builder.add_process(Process::default());
+        for thread in 0..2_i64 {
+            let track = builder.add_track(Track::new(TrackKind::Thread, process, "thread"));
+            let mut call = |name: i64, kind, start_ns, dur_ns| {
+                let name = builder.strings.intern(&format!("op{name}"));
+                builder.add_slice(track, kind, name, start_ns, dur_ns);
+            };
+            for long in 0..5 {
+                call(100 + long, SliceKind::Annotation, long * 500_000, 450_000 + thread);
+                for at in 0..4_000 {
+                    let start_ns = long * 500_000 + at * 100 + thread;
+                    call(at % 13, SliceKind::Op, start_ns, 90);
+                    call(at % 5, SliceKind::Op, start_ns + 10, 50);
+                    call(at % 3, SliceKind::Runtime, start_ns + 20, if at % 7 == 0 { 0 } else { 30 });
+                }
+            }
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn blocks_sum_up_what_a_walk_does() {
+        let trace = long_trace();
+        let timeline = Timeline::of(&trace);
+        assert!(timeline.sum_blocks.get(0, 1).is_some() && timeline.sum_blocks.get(1, 2).is_some());
+        let mut walking = timeline.clone();
+        walking.sum_blocks = SumBlocks::none(&trace);
+        let end_ns = trace.span().unwrap().end_ns;
+        let places = [-5, 0, 25, 499_999, 1_030_025, 1_700_001, end_ns - 60, end_ns, end_ns + 1];
+        for (at, from_ns) in places.into_iter().enumerate() {
+            for to_ns in &places[at..] {
+                let window = Span::new(from_ns, *to_ns);
+                for rows in [&[][..], &[0, 1, 2, 4, 5], &[1], &[3, 7]] {
+                    for by in [SumBy::Name, SumBy::Kind, SumBy::Track, SumBy::Class] {
+                        let sums = timeline.sums(&trace, rows, window, by, 99);
+                        assert_eq!(sums, walking.sums(&trace, rows, window, by, 99), "{window:?} {rows:?} {by:?}");
+                    }
+                }
+            }
+        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::items::{Item, Items};
+use crate::overview::Cell;
 use crate::row::Content;
 use crate::{Class, RowId, Timeline};
 use rustc_hash::FxHashMap;
@@ -102,8 +103,7 @@ impl Timeline {
         if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows.len()) {
             return Err(TileError::NoRow(*row));
         }
-        let bin_ns = 1_i64 << level;
-        let tile_ns = bin_ns * BINS as i64;
+        let tile_ns = (BINS as i64) << level;
         let begin =
             |number: i64| number.checked_mul(tile_ns).filter(|begin_ns| begin_ns.checked_add(tile_ns).is_some());
         let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), names: FxHashMap::default() };
@@ -111,7 +111,7 @@ impl Timeline {
             for offset in 0..count as i64 {
                 let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
                 let begin_ns = begin(number).ok_or(TileError::NoTile(number))?;
-                writer.block(*row, begin_ns, bin_ns);
+                writer.block(*row, begin_ns, level);
             }
         }
         Ok(writer.tiles)
@@ -126,11 +126,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn block(&mut self, row: RowId, begin_ns: i64, bin_ns: i64) {
+    fn block(&mut self, row: RowId, begin_ns: i64, level: u8) {
         let before = self.tiles.start_ns.len();
-        let timeline = self.timeline;
+        let (timeline, bin_ns) = (self.timeline, 1_i64 << level);
         match &timeline.rows[row as usize].content {
-            Content::Items(items) => self.items(items, begin_ns, bin_ns),
+            Content::Items(items) => match items.overview.cells(level) {
+                Some(cells) => self.cells(items, cells, begin_ns, bin_ns),
+                None => self.items(items, begin_ns, bin_ns),
+            },
             Content::Density(rows) => {
                 for item in timeline.density(self.trace, rows, begin_ns, bin_ns, BINS) {
                     let (busy_ns, drawn) = (item.dur_ns, Item { dur_ns: bin_ns, ..item });
@@ -140,6 +143,26 @@ impl Writer<'_> {
             Content::Counter(_) => {}
         }
         self.tiles.items_of_block.push((self.tiles.start_ns.len() - before) as u32);
+    }
+
+    /// What [`Writer::items`] does, where it was done before.
+    fn cells(&mut self, items: &Items, cells: &[Cell], begin_ns: i64, bin_ns: i64) {
+        let (trace, end_ns) = (self.trace, begin_ns + bin_ns * BINS as i64);
+        let first = cells.partition_point(|cell| cell.start_ns < begin_ns);
+        let before = first.checked_sub(1).map(|before| cells[before]);
+        if let Some(cell) = before.filter(|cell| cell.count == 1)
+            && cell.start_ns + cell.drawn_ns > begin_ns
+            && cell.drawn_ns >= bin_ns
+        {
+            self.put(items.get(trace, cell.item as usize), cell.busy_ns, 0, 0);
+        }
+        let last = first + cells[first..].partition_point(|cell| cell.start_ns < end_ns);
+        self.tiles.reserve(last - first);
+        for cell in &cells[first..last] {
+            let item = items.get(trace, cell.item as usize);
+            let drawn = Item { start_ns: cell.start_ns, dur_ns: cell.drawn_ns, ..item };
+            self.put(drawn, cell.busy_ns, cell.count, if cell.count > 1 { SEVERAL } else { 0 });
+        }
     }
 
     fn items(&mut self, items: &Items, begin_ns: i64, bin_ns: i64) {
@@ -211,6 +234,18 @@ fn shortened(name: &str) -> String {
 }
 
 impl Tiles {
+    fn reserve(&mut self, items: usize) {
+        for column in [&mut self.start_ns, &mut self.dur_ns, &mut self.busy_ns] {
+            column.reserve(items);
+        }
+        for column in [&mut self.slice, &mut self.count, &mut self.name] {
+            column.reserve(items);
+        }
+        for column in [&mut self.class, &mut self.flags] {
+            column.reserve(items);
+        }
+    }
+
     /// The tiles as bytes, in the form that docs/http-api.md describes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let items = self.start_ns.len();
@@ -221,7 +256,7 @@ impl Tiles {
         put_words(&mut bytes, &head);
         put_words(&mut bytes, &self.items_of_block);
         for column in [&self.start_ns, &self.dur_ns, &self.busy_ns] {
-            column.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            put_column(&mut bytes, column, |value| value.to_le_bytes());
         }
         for column in [&self.slice, &self.count, &self.name] {
             put_words(&mut bytes, column);
@@ -241,8 +276,16 @@ impl Tiles {
 }
 
 fn put_words(bytes: &mut Vec<u8>, words: &[u32]) {
-    words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    put_column(bytes, words, |word| word.to_le_bytes());
     pad(bytes);
+}
+
+/// Puts many values at once: their room is made first.
+fn put_column<const N: usize, T: Copy>(bytes: &mut Vec<u8>, column: &[T], le_bytes: impl Fn(T) -> [u8; N]) {
+    let begin = bytes.len();
+    bytes.resize(begin + column.len() * N, 0);
+    let places = bytes[begin..].chunks_exact_mut(N);
+    places.zip(column).for_each(|(place, value)| place.copy_from_slice(&le_bytes(*value)));
 }
 
 fn pad(bytes: &mut Vec<u8>) {

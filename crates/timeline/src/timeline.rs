@@ -4,6 +4,7 @@ use crate::groups::{Group, GroupKind, RowInfo, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::projections::{Projection, projections};
 use crate::row::{Content, Row};
+use crate::sum_blocks::SumBlocks;
 use crate::{Class, counters};
 use rustc_hash::FxHashMap;
 use stepscope_base::Span;
@@ -26,18 +27,21 @@ pub struct Timeline {
     pub(crate) classes: Vec<Class>,
     /// The row of a track at depth 0, by track; rows of further depths follow it.
     pub(crate) first_row: Vec<Option<RowId>>,
+    pub(crate) sum_blocks: SumBlocks,
 }
 
 impl Timeline {
     /// The timeline of `trace`. Whatever it is asked later must be asked with the same trace.
     pub fn of(trace: &Trace) -> Self {
         let span = trace.span().unwrap_or(Span::new(0, 0));
+        let classes = Class::of_all(trace);
         let mut timeline = Self {
             rows: Vec::new(),
             groups: Vec::new(),
             span,
             focus: focus(trace).unwrap_or(span),
-            classes: Class::of_all(trace),
+            sum_blocks: SumBlocks::of(trace, &classes),
+            classes,
             first_row: vec![None; trace.tracks.len()],
         };
         let projected = projections(trace);

@@ -1,19 +1,20 @@
-//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers; any other name is a
-//! script that measures the package as a user installs it.
+//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers, `ui` what drives
+//! the pages; any other name is a script that measures the package as a user installs it.
 
 mod peers;
+mod ui;
 
-use crate::checkout::{cargo, root};
+use crate::checkout::{built, cargo, root, target};
 use crate::child;
 use crate::python_env::PythonEnv;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Runs what is called so, with the other arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
-        [] => Err("which bench? `cargo xtask bench record`, `import` or `analyze`".into()),
+        [] => Err("which bench? `cargo xtask bench record`, `import`, `analyze` or `ui`".into()),
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
+        [what, rest @ ..] if what == "ui" => ui::run(rest),
         [name, rest @ ..] => script(name, rest),
     }?;
     Ok(true)
@@ -30,12 +31,11 @@ fn script(name: &str, arguments: &[String]) -> Result<(), String> {
 /// `stepscope-bench compare`.
 fn compare(what: &str, arguments: &[String]) -> Result<(), String> {
     child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let folder = target.join("bench");
-    let mut command = Command::new(target.join("release/stepscope-bench"));
+    let folder = target().join("bench");
+    let mut command = Command::new(built("stepscope-bench"));
     command.current_dir(root()).args(["compare", what, "--folder"]).arg(&folder);
     if arguments.iter().all(|argument| argument != "--no-peers") {
-        command.arg("--python").arg(peers::python(&folder.join("venv"))?);
+        command.arg("--python").arg(peers::python(&folder.join("venv"), |_| true)?);
     }
     child::run(command.args(arguments.iter().filter(|argument| *argument != "--no-peers")))
 }

@@ -9,6 +9,16 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("this crate is in crates/xtask")
 }
 
+/// Where a program lies that cargo built for release.
+pub(crate) fn built(program: &str) -> PathBuf {
+    target().join("release").join(program)
+}
+
+/// Where cargo builds: `CARGO_TARGET_DIR`, by default `target`.
+pub(crate) fn target() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// `cargo`, to be run in the checkout.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");

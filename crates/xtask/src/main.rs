@@ -3,6 +3,7 @@
 mod bench;
 mod checkout;
 mod child;
+mod chromium;
 mod demo;
 mod gpu_check;
 mod python_env;
@@ -24,7 +25,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         usage: "test [SUITE…]",
-        says: "run the tests: tidy, format, clippy, web, rust, python; all of them by default",
+        says: "run the tests: tidy, format, clippy, rust, web, python; all of them by default",
         run: test::run,
     },
     Command {
@@ -37,7 +38,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench NAME [ARGUMENT…]",
-        says: "measure: record, import, analyze",
+        says: "measure: record, import, analyze, ui",
         run: bench::run,
     },
     Command {

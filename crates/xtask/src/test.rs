@@ -12,6 +12,7 @@ use crate::python_env::PythonEnv;
 use crate::{child, tidy};
 pub(crate) use counts::Counts;
 use counts::{cargo_counts, pytest_counts};
+use std::process::Command;
 use std::time::Instant;
 use summary::{Row, State};
 
@@ -26,8 +27,9 @@ const SUITES: &[Suite] = &[
     Suite { name: "tidy", run: tidy::check_checkout },
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
-    Suite { name: "web", run: web::run },
+    // What the rust tests build, the web tests use.
     Suite { name: "rust", run: rust },
+    Suite { name: "web", run: web::run },
     Suite { name: "python", run: python },
 ];
 
@@ -75,18 +77,22 @@ fn single(outcome: Result<(), String>) -> Counts {
     Counts { passed: usize::from(outcome.is_ok()), failed: usize::from(outcome.is_err()), skipped: 0 }
 }
 
-/// The tests are built like the wheel, so that dependencies are compiled once, but with the checks that a release leaves
-/// out: assertions and overflow, in our own crates.
 fn rust() -> Result<Counts, String> {
+    let (written, succeeded) = child::run_and_read(cargo_test()?.arg("--no-fail-fast"))?;
+    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+}
+
+/// `cargo test`. The tests are built like the wheel, so that dependencies are compiled once, but with the checks that a
+/// release leaves out: assertions and overflow, in our own crates.
+fn cargo_test() -> Result<Command, String> {
     let mut command = cargo();
-    command.args(["test", "--release", "--workspace", "--no-fail-fast"]);
+    command.args(["test", "--release", "--workspace"]);
     for crate_name in crate_names()? {
         for check in ["debug-assertions", "overflow-checks"] {
             command.args(["--config", &format!("profile.release.package.{crate_name}.{check}=true")]);
         }
     }
-    let (written, succeeded) = child::run_and_read(&mut command)?;
-    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+    Ok(command)
 }
 
 /// The names of the crates of the workspace, sorted.

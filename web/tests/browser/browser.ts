@@ -1,5 +1,6 @@
 // A real browser that is watched: whatever a page asks of another machine, logs as an error or throws is a failure.
 
+import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 
@@ -11,9 +12,13 @@ export interface Watched {
   readonly close: () => Promise<void>;
 }
 
+/** Where Chromium or Chrome is as a rule. */
+const USUAL = ["chromium", "chromium-browser", "google-chrome"].map((name) => `/usr/bin/${name}`);
+
 /** Starts Chromium: `CHROMIUM`, or the one of the system. */
 export function launch(): Promise<Browser> {
-  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  const executablePath = process.env.CHROMIUM ?? USUAL.find((path) => existsSync(path));
+  if (!executablePath) throw new Error("no Chromium and no Chrome: install one, or name it with CHROMIUM");
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 

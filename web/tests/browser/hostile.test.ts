@@ -165,6 +165,25 @@ test("the text is there, letter for letter, in rows and in what they open", asyn
   await close();
 });
 
+test("the timeline shows it as text: a slice with all that is known of it, lists, sums", async () => {
+  const { page, close } = await open(browser, server.url);
+  await settled(page);
+  for (const text of TEXTS.filter((text) => text.length < 100 && !text.includes("\u0000"))) {
+    await goTo(page, `timeline?q=${encodeURIComponent(text)}`);
+    await page.getByRole("button", { name: "Next hit" }).click();
+    await page.locator(".timeline-title code").waitFor();
+    await page.getByRole("tab", { name: "List" }).click();
+    await page.locator(".timeline-rows tbody tr").first().waitFor();
+    await page.getByRole("tab", { name: "Slice" }).click();
+    expect(await page.locator(".timeline-title code").textContent()).toContain(text.trim());
+    const strange = await page.evaluate(
+      () => document.querySelectorAll("main img, main iframe, main script, main b").length,
+    );
+    expect([text, strange, await page.evaluate("globalThis.broken")]).toEqual([text, 0, undefined]);
+  }
+  await close();
+});
+
 test("hostile text in the address is text, too", async () => {
   for (const text of TEXTS) {
     const { page } = await open(browser, at(server.url, encodeURIComponent(text)));

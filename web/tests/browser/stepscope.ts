@@ -14,6 +14,7 @@ const COMMAND = process.env.STEPSCOPE ?? `${CHECKOUT}target/release/stepscope`;
 export interface View {
   /** The address that it printed, with the token. */
   readonly url: string;
+  readonly pid: number;
   readonly stop: () => Promise<void>;
 }
 
@@ -34,7 +35,7 @@ export function view(inputs: readonly string[], options: readonly string[] = [])
     server.stdout.on("data", (data) => {
       said += data;
       const url = /http:\/\/\S+/.exec(said)?.[0];
-      if (url && said.includes("\n")) resolve({ url, stop });
+      if (url && said.includes("\n")) resolve({ url, pid: server.pid ?? 0, stop });
     });
     server.on("error", reject);
     server.on("close", (code) => reject(new Error(`stepscope view ended with ${code}: ${complaints}`)));
@@ -54,6 +55,11 @@ export function compare(a: string, b: string, what: string, ...options: string[]
 /** What the command line says: the report. */
 export function report(input: string, ...options: string[]): Report {
   return command("report", input, "--json", ...options) as Report;
+}
+
+/** Writes a run or a trace as another file. */
+export function convert(input: string, output: string): void {
+  execFileSync(COMMAND, ["convert", input, "-o", output], { cwd: CHECKOUT });
 }
 
 function command(...words: string[]): unknown {

@@ -1,14 +1,16 @@
 // The timeline, as a person uses it: what is selected, summed up and found is what the command line says.
 
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { TimelineGroup, TimelineInfo, TimelineRow } from "../../src/timeline/model";
+import type { NextHit, SliceDetails, TimelineGroup, TimelineInfo, TimelineRow } from "../../src/timeline/model";
 import { decodeTiles, tileSpan } from "../../src/timeline/tile";
 import { violations } from "./accessibility";
 import { at, goTo, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { analyze, type View, view } from "./stepscope";
+import { analyze, convert, type View, view } from "./stepscope";
 
 let browser: Browser;
 let server: View;
@@ -44,6 +46,20 @@ function someKernel() {
   const one = all.find(({ name }) => all.filter((other) => other.name.includes(name)).length === 1 && name.length > 20);
   if (!one) throw new Error("the trace has no such kernel");
   return one;
+}
+
+/** A kernel of a name like that, its launch and its operator. */
+async function launchedKernel(): Promise<SliceDetails> {
+  const { span } = (await (await asked("api/runs/0/timeline")).json()) as TimelineInfo;
+  // The last of each: what runs first may have been launched before anything was recorded.
+  for (const { name } of kernels()) {
+    const query = `q=${encodeURIComponent(name)}&before_ns=${span.end_ns}`;
+    const { hit } = (await (await asked(`api/runs/0/search/next?${query}`)).json()) as NextHit;
+    if (!hit) continue;
+    const details = (await (await asked(`api/runs/0/slices/${hit.id}`)).json()) as SliceDetails;
+    if (details.launch && details.op) return details;
+  }
+  throw new Error("the trace has no kernel with a launch and an operator");
 }
 
 const title = (page: Page) => page.locator(".timeline-title code");
@@ -96,24 +112,33 @@ test("a search finds as often as the kernel ran, and Enter goes from hit to hit"
 });
 
 test("from a kernel to its launch to its operator, and Back", async () => {
-  const { name } = someKernel();
-  const { page, close } = await open(browser, at(server.url, `timeline?q=${encodeURIComponent(name)}`));
+  const kernel = await launchedKernel();
+  const { name, rank, start_ns } = kernel.slice;
+  const place = new URLSearchParams({ at: String(start_ns), "at-rank": String(rank), "at-name": name });
+  const { page, close } = await open(browser, at(server.url, `timeline?${place}`));
   await settled(page);
-  await page.getByRole("button", { name: "Next hit" }).click();
   await selected(page, name);
-  const kernel = page.url();
-  await settled(page);
-  await page.keyboard.press("Escape");
-  await page.goto(kernel);
-  await selected(page, name);
+  expect(await page.locator("h3:has-text('Operator') + ul button").textContent()).toBe(kernel.op?.name);
   const launch = page.locator("h3:has-text('Launched by') + ul button");
   const call = (await launch.textContent()) ?? "";
+  expect(call).toBe(kernel.launch?.name);
   expect(call).toMatch(/cuda|cu[A-Z]|hip/);
   await launch.click();
   await selected(page, call);
   await page.locator("h3:has-text('Launches') + ul button", { hasText: name }).first().waitFor();
+  // What is around it: the operator, and what that was called by.
+  await page.keyboard.press("ArrowUp");
+  await selected(page, kernel.op?.name ?? "?");
   await page.waitForTimeout(400);
   await page.goBack();
+  await selected(page, call);
+  await page.waitForTimeout(400);
+  await page.goBack();
+  await selected(page, name);
+  // The same by keys: against the arrow to the launch, and along it again.
+  await page.keyboard.press("[");
+  await selected(page, call);
+  await page.keyboard.press("]");
   await selected(page, name);
   await close();
 });
@@ -184,6 +209,55 @@ test("keys go from slice to slice, mark, zoom and clear", async () => {
   await page.waitForURL(/view=/);
   await page.keyboard.press("Escape");
   await page.getByText("Nothing is selected").waitFor();
+  await close();
+});
+
+test("keys, wheel and double click move the window", async () => {
+  const { span } = (await (await asked("api/runs/0/timeline")).json()) as TimelineInfo;
+  const length = span.end_ns - span.start_ns;
+  const [from, to] = [span.start_ns + Math.round(length / 4), span.start_ns + Math.round(length / 2)];
+  const { page, close } = await open(browser, at(server.url, `timeline?view=${from}-${to}`));
+  await settled(page);
+  const box = await canvas(page).boundingBox();
+  if (!box) throw new Error("no canvas");
+  // Between rows and at the middle of the window: nothing is hit, and zooming moves neither end more than the other.
+  await page.mouse.move(box.x + box.width / 2, box.y + 20);
+  /** The window once the address has another one than before. */
+  const next = async (before: string): Promise<{ hash: string; start: number; end: number }> => {
+    await page.waitForFunction((before) => location.hash !== before, before);
+    const hash = new URL(page.url()).hash;
+    const [start = 0, end = 0] = (/view=(\d+)-(\d+)/.exec(hash) ?? []).slice(1).map(Number);
+    return { hash, start, end };
+  };
+  const press = async (key: string, before: string) => {
+    await page.keyboard.down(key);
+    await page.waitForTimeout(150);
+    await page.keyboard.up(key);
+    return next(before);
+  };
+  await canvas(page).focus();
+  let now = { hash: new URL(page.url()).hash, start: from, end: to };
+  for (const [key, start, end] of [
+    ["w", 1, -1],
+    ["s", -1, 1],
+    ["d", 1, 1],
+    ["a", -1, -1],
+    ["ArrowRight", 1, 1],
+    ["ArrowLeft", -1, -1],
+  ] as const) {
+    const then = await press(key, now.hash);
+    expect([key, Math.sign(then.start - now.start), Math.sign(then.end - now.end)]).toEqual([key, start, end]);
+    now = then;
+  }
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  const zoomed = await next(now.hash);
+  expect(zoomed.end - zoomed.start).toBeLessThan(now.end - now.start);
+  // F shows everything again when nothing is selected; a double click where nothing is does so, too.
+  await page.keyboard.press("f");
+  await page.waitForURL((url) => !url.hash.includes(`view=${zoomed.start}-`));
+  await settled(page);
   await close();
 });
 
@@ -265,6 +339,20 @@ test("what is exported lies in the range", async () => {
   };
   expect(slices).toBe(sums.slices);
   await close();
+});
+
+test("a whole trace that is sent is the file that the command line writes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-export-"));
+  for (const [format, ending] of [
+    ["perfetto", "pftrace"],
+    ["chrome", "json"],
+  ] as const) {
+    const converted = join(folder, `trace.${ending}`);
+    convert(TRACE, converted);
+    const sent = Buffer.from(await (await asked(`api/runs/0/export?format=${format}`)).arrayBuffer());
+    expect([format, sent.equals(readFileSync(converted))]).toEqual([format, true]);
+  }
+  rmSync(folder, { recursive: true });
 });
 
 test("Perfetto gets the trace, once it listens", async () => {

@@ -36,18 +36,23 @@ pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String
     let window = query.window()?;
     let (run, opened) = site.runs.opened(&run)?;
     let (pieces, waiting) = channel(WAITING);
+    let (broken, runtime) = (pieces.clone(), Handle::current());
     let pool = site.pool.clone();
     let write = move || {
         let part = window.map(|window| Arc::new(opened.trace.part(window)));
         let trace = part.unwrap_or_else(|| opened.trace.clone());
-        let mut out = Pieces { pieces, gathered: Vec::new() };
+        let mut out = Pieces { pieces, runtime, gathered: Vec::new() };
         if let Err(error) = write_trace(&trace, format, &mut out).and_then(|()| out.flush()) {
             // The client then sees that the answer breaks off. When it went away itself, nobody is told.
             out.send(Err(error)).ok();
         }
     };
-    // What goes wrong breaks the answer off.
-    tokio::spawn(async move { pool.sent(write).await });
+    tokio::spawn(async move {
+        if pool.sent(write).await.is_err() {
+            // An answer that just ended would be taken for a whole one.
+            broken.send(Err(io::Error::other("writing met a defect"))).await.ok();
+        }
+    });
     let body = unfold(waiting, async |mut waiting| waiting.recv().await.map(|piece| (piece, waiting)));
     // Whoever packs the answer asks once more after its end.
     Ok(file(run.name(), ending, kind, Body::from_stream(body.fuse())))
@@ -56,6 +61,8 @@ pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String
 /// Where a file is written to: whoever receives it. It waits while that is slow, and ends when it is gone.
 struct Pieces {
     pieces: Sender<io::Result<Bytes>>,
+    /// Large traces are written by a thread that knows of none.
+    runtime: Handle,
     gathered: Vec<u8>,
 }
 
@@ -80,7 +87,7 @@ impl Write for Pieces {
 impl Pieces {
     /// Hands a piece on; an error when nobody takes it.
     fn send(&self, piece: io::Result<Bytes>) -> io::Result<()> {
-        let sent = Handle::current().block_on(timeout(PATIENCE, self.pieces.send(piece)));
+        let sent = self.runtime.block_on(async { timeout(PATIENCE, self.pieces.send(piece)).await });
         sent.ok().and_then(Result::ok).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 }

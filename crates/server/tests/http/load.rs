@@ -105,6 +105,21 @@ fn who_goes_away_holds_nobody_up() {
 }
 
 #[test]
+fn a_large_trace_is_sent_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = served(&folder, 200_000);
+    for format in ["chrome", "perfetto"] {
+        let reply = served.get(&format!("runs/0/export?format={format}"));
+        // More than is written at once.
+        assert!(reply.body.len() > 1 << 20, "{format}: {} bytes", reply.body.len());
+        if format == "chrome" {
+            let read = stepscope_import::open_bytes("export.json", &reply.body).unwrap();
+            assert_eq!(read.slices.len(), 200_000);
+        }
+    }
+}
+
+#[test]
 fn a_slow_reader_of_files_holds_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
     let served = served(&folder, 100_000);

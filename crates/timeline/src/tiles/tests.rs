@@ -117,6 +117,44 @@ fn trace_of(slices: &[(i64, i64)]) -> Trace {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What was made before is what would be made now.
+    #[test]
+    fn an_overview_shows_what_the_items_show(
+        gaps in prop::collection::vec((0_i64..300, 0_i64..300), 50), rare in 0_i64..1_000_000, len in 4_096_usize..6_000,
+    ) {
+        let mut at_ns = 0;
+        let slices: Vec<(i64, i64)> = (0..len).map(|at| {
+            let (gap, dur_ns) = gaps[at * at % gaps.len()];
+            let dur_ns = if at % 701 == 0 { rare } else { dur_ns };
+            let start_ns = at_ns + gap + if at % 977 == 0 { rare * 2 } else { 1 };
+            at_ns = start_ns + dur_ns;
+            (start_ns, dur_ns)
+        }).collect();
+        let trace = trace_of(&slices);
+        let timeline = Timeline::of(&trace);
+        let mut without = timeline.clone();
+        for row in &mut without.rows {
+            if let Content::Items(items) = &mut row.content {
+                items.overview = Default::default();
+            }
+        }
+        let Content::Items(items) = &timeline.rows[0].content else { panic!("no row of slices") };
+        let kept: Vec<u8> = (0..=MAX_LEVEL).filter(|level| items.overview.cells(*level).is_some()).collect();
+        prop_assert!(kept.len() > 2, "{kept:?}");
+        for level in kept {
+            prop_assert!(items.overview.cells(level).is_some_and(|cells| cells.len() <= len / 4));
+            let tiles = 1 + timeline.span().end_ns / ((BINS as i64) << level);
+            for first in (-1..tiles).step_by(20) {
+                let tiles = timeline.tiles(&trace, &[0], level, first, 20);
+                prop_assert_eq!(tiles, without.tiles(&trace, &[0], level, first, 20));
+            }
+        }
+    }
+}
+
+proptest! {
     /// Whatever the zoom: all slices are counted once, and all of their time is there.
     #[test]
     fn tiles_of_a_level_add_up_to_the_row(slices in disjoint(), level in 0_u8..24) {

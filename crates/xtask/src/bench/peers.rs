@@ -7,9 +7,9 @@ use std::process::Command;
 
 const REQUIREMENTS: &str = "benches/peers/requirements.txt";
 
-/// The interpreter of the environment in `folder`, made when it is missing. A peer that cannot be installed is said here,
+/// The interpreter of the environment in `folder`, made when it is missing, with those requirements that `is_wanted`. A peer that cannot be installed is said here,
 /// and again in its row of the table.
-pub(super) fn python(folder: &Path) -> Result<PathBuf, String> {
+pub(super) fn python(folder: &Path, is_wanted: fn(&str) -> bool) -> Result<PathBuf, String> {
     let python = folder.join("bin/python");
     if !python.exists() {
         python_env::make(folder)?;
@@ -18,7 +18,7 @@ pub(super) fn python(folder: &Path) -> Result<PathBuf, String> {
     let wanted = std::fs::read_to_string(path).map_err(|error| format!("cannot read {REQUIREMENTS}: {error}"))?;
     let stamp = folder.join("stepscope-installed.txt");
     let mut installed = std::fs::read_to_string(&stamp).unwrap_or_default();
-    for requirement in wanted.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for requirement in wanted.lines().filter(|line| !line.is_empty() && !line.starts_with('#') && is_wanted(line)) {
         if installed.lines().any(|line| line == requirement) {
             continue;
         }

