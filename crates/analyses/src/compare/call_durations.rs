@@ -8,11 +8,11 @@ use std::sync::Arc;
 use stepscope_base::StringId;
 use stepscope_trace::{DeviceEventClass, Findings, SliceKind, Trace};
 
-/// Calls of each run, by where their range begins.
-type Ranges = BTreeMap<(i64, i64), [i64; 2]>;
+/// How many calls lie in a range of durations.
+type Ranges<Count> = BTreeMap<(i64, i64), Count>;
 
-/// What is known of a name: its time in both runs, and its ranges.
-type Names = FxHashMap<Arc<str>, (i64, Ranges)>;
+/// What is known of a name: its time in both runs, and the calls of each.
+type Names = FxHashMap<Arc<str>, (i64, Ranges<[i64; 2]>)>;
 
 /// Operators by their time on the host, calls inside of others too.
 pub(super) fn of_operators(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
@@ -39,7 +39,7 @@ pub(super) fn of_kernels(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Ou
 }
 
 fn add(names: &mut Names, run: usize, trace: &Trace, calls: impl Iterator<Item = (StringId, i64)>) {
-    let mut by_id: FxHashMap<StringId, (i64, BTreeMap<(i64, i64), i64>)> = FxHashMap::default();
+    let mut by_id: FxHashMap<StringId, (i64, Ranges<i64>)> = FxHashMap::default();
     for (name, dur_ns) in calls {
         let (total_ns, ranges) = by_id.entry(name).or_default();
         *total_ns = total_ns.saturating_add(dur_ns);

@@ -61,8 +61,11 @@ pub(super) fn modules(a: &Table, b: &Table, a_steps: i64, b_steps: i64) -> Table
     table
 }
 
-/// Name and parent's path of each module, by its path.
-fn places(table: &Table) -> FxHashMap<Arc<str>, (Option<Arc<str>>, Option<Arc<str>>)> {
+/// A module's name and its parent's path.
+type Place = (Option<Arc<str>>, Option<Arc<str>>);
+
+/// Where each module stands, by its path.
+fn places(table: &Table) -> FxHashMap<Arc<str>, Place> {
     let texts = |name: &str| match table.column(name).map(|column| &column.values) {
         Some(Values::Text(values)) => values.as_slice(),
         _ => &[],
