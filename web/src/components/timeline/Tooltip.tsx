@@ -1,11 +1,10 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { formatCount, formatNs } from "../../format/units";
 import { CLASS_WORDS } from "../../timeline/class_words";
 import { counterText, sampleAt } from "../../timeline/draw/counters";
 import type { CounterPart } from "../../timeline/model";
 import type { Hovered } from "../../timeline/pointer";
-
-/** Beyond this many CSS pixels from the right the tooltip stands left of the pointer. */
-const ROOM_PX = 340;
+import { tipPlace } from "./tip_place";
 
 interface Props {
   readonly hovered: Hovered | null;
@@ -15,19 +14,24 @@ interface Props {
 
 /** What is below the pointer. */
 export function Tooltip({ hovered, counter }: Props) {
+  const tip = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = tip.current;
+    const around = element?.offsetParent;
+    if (!element || !around || !hovered) return;
+    // It takes as much room as it likes, wherever it stood before.
+    element.style.left = "0";
+    const size = { width: element.offsetWidth, height: element.offsetHeight };
+    const { left, top } = tipPlace(hovered, size, { width: around.clientWidth, height: around.clientHeight });
+    element.style.left = `${left}px`;
+    element.style.top = `${top}px`;
+  });
   if (!hovered) return null;
   const part = hovered.line.kind === "counter" && hovered.line.row !== null ? counter(hovered.line.row) : null;
   const text = part ? counterWords(part, hovered) : null;
   if (!hovered.hit && !text) return null;
-  const width = globalThis.innerWidth;
-  const isRight = hovered.x > width - ROOM_PX - 260;
-  const style = {
-    top: `${hovered.y + 14}px`,
-    left: isRight ? "auto" : `${hovered.x + 14}px`,
-    right: isRight ? `calc(100% - ${hovered.x - 10}px)` : "auto",
-  };
   return (
-    <div class="timeline-tip" style={style} aria-hidden="true">
+    <div class="timeline-tip" ref={tip} aria-hidden="true">
       {hovered.hit ? <HitWords hovered={hovered} /> : text}
     </div>
   );

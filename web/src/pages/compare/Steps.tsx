@@ -65,7 +65,13 @@ export function Steps({ compared }: { compared: Compared }) {
         <div>
           <dt>lies between, with a confidence of 95 %</dt>
           <dd>
-            <Value unit="ns" value={row.change_low_ns} /> and <Value unit="ns" value={row.change_high_ns} />
+            <Value unit="ns" value={row.change_low_ns} />
+            {typeof row.change_low_ns !== "object" && (
+              <>
+                {" and "}
+                <Value unit="ns" value={row.change_high_ns} />
+              </>
+            )}
           </dd>
         </div>
         <div>

@@ -33,7 +33,8 @@ export default function Source() {
   if (files.state === "failed") return <ErrorNotice error={files.error} />;
   if (!files.value) return <Loading what="Computing lines…" />;
   const rows = files.value.results;
-  const first = rows.find((row) => typeof row.file === "string")?.file;
+  // What is no file, such as `<string>`, has no code to show.
+  const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
   const file = chosen("file") ?? (typeof first === "string" ? first : null);
   const column = files.value.columns.find((column) => column.name === by);
   const label = `Most ${column?.label ?? by} by file, ${rows.length} of ${files.value.page.matching}`;
