@@ -17,6 +17,7 @@ import { chosenMemory, conditionsOf, memoriesOf, memoryWords } from "./memories"
 
 const GROUPS = [
   ["name", "operator"],
+  ["stack", "call stack"],
   ["module", "module"],
   ["category", "category"],
 ] as const;
@@ -63,7 +64,7 @@ export default function Memory() {
       </div>
       <Curve memory={memory} words={words} />
       <RangeForm range={range.value} onRange={chooseRange} />
-      <section aria-label="Who holds the peak">
+      <section aria-label="At the peak">
         <Choices label="A row is a" name="group" value={group} options={GROUPS} />
         <TopBars
           analysis="memory_peak"
