@@ -70,10 +70,7 @@ impl Items {
         }
         before_block_ns.push(total_ns);
         let longest = Longest::of(len, |index| item_of(trace, &source, index).dur_ns);
-        let overview = Overview::of(len, |index| {
-            let item = item_of(trace, &source, index);
-            (item.start_ns, item.dur_ns)
-        });
+        let overview = Overview::of(len, |index| item_of(trace, &source, index));
         let (block_start_ns, before_block_ns) = (block_start_ns.into(), before_block_ns.into());
         Self { source, block_start_ns, before_block_ns, longest, overview }
     }

@@ -6,9 +6,13 @@
 //! level K + 1   ▒ █ ▒      made of the cells of level K
 //! ```
 
+use crate::items::Item;
+use crate::tiles::NO_SLICE;
+use stepscope_base::StringId;
+
 /// Items from which on a row has an overview.
 const MIN_ITEMS: usize = 1 << 12;
-/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 8 bytes an item
+/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 10 bytes an item
 /// at most, since each has about half the cells of the one before.
 const ITEMS_PER_CELL: usize = 8;
 /// Coarser levels are made when they are asked for.
@@ -24,6 +28,9 @@ pub(crate) struct Cell {
     pub(crate) busy_ns: i64,
     /// The item, or the longest, the first of several.
     pub(crate) item: u32,
+    /// Its name and slice: looked up elsewhere in memory, they would take most of a tile's time.
+    pub(crate) name: StringId,
+    pub(crate) slice: u32,
     /// Items.
     pub(crate) count: u32,
 }
@@ -43,17 +50,18 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
-    /// The overview of `len` items in order that do not overlap; there is none of few. `item` tells start and duration.
-    pub(crate) fn of(len: usize, item: impl Fn(usize) -> (i64, i64)) -> Self {
+    /// The overview of `len` items in order that do not overlap; there is none of few.
+    pub(crate) fn of(len: usize, item: impl Fn(usize) -> Item) -> Self {
         if len < MIN_ITEMS || u32::try_from(len).is_err() {
             return Self::default();
         }
-        let Some(finest) = finest_level(len, |index| item(index).0) else { return Self::default() };
+        let Some(finest) = finest_level(len, |index| item(index).start_ns) else { return Self::default() };
         let single = |index: usize| {
-            let (start_ns, dur_ns) = item(index);
-            Cell { start_ns, drawn_ns: dur_ns, busy_ns: dur_ns, item: index as u32, count: 1 }
+            let Item { start_ns, dur_ns, name, slice } = item(index);
+            let slice = slice.map_or(NO_SLICE, |slice| slice.0);
+            Cell { start_ns, drawn_ns: dur_ns, busy_ns: dur_ns, item: index as u32, name, slice, count: 1 }
         };
-        let dur_ns = |index: u32| item(index as usize).1;
+        let dur_ns = |index: u32| item(index as usize).dur_ns;
         let mut levels = vec![merged((0..len).map(single), finest, dur_ns)];
         for level in finest + 1..=crate::MAX_LEVEL {
             let below = levels.last().expect("there is one");
@@ -106,7 +114,7 @@ fn merged(cells: impl Iterator<Item = Cell>, level: u8, dur_ns: impl Fn(u32) -> 
                 last.busy_ns = last.busy_ns.saturating_add(cell.busy_ns);
                 last.count += cell.count;
                 if dur_ns(cell.item) > dur_ns(last.item) {
-                    last.item = cell.item;
+                    (last.item, last.name, last.slice) = (cell.item, cell.name, cell.slice);
                 }
             }
             _ => found.push(cell),

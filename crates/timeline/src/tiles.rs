@@ -13,7 +13,7 @@ use crate::row::Content;
 use crate::{Class, RowId, Timeline};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
-use stepscope_trace::Trace;
+use stepscope_trace::{SliceId, Trace};
 
 /// Bins of a tile.
 pub const BINS: usize = 512;
@@ -23,7 +23,7 @@ pub const MAX_LEVEL: u8 = 43;
 pub const MAX_BLOCKS: usize = 256;
 
 const MAGIC: u32 = 0x314C_5453;
-const NO_SLICE: u32 = u32::MAX;
+pub(crate) const NO_SLICE: u32 = u32::MAX;
 const UNFINISHED: u8 = 1;
 const SEVERAL: u8 = 2;
 /// Names are cut after so many characters.
@@ -159,8 +159,8 @@ impl Writer<'_> {
         let last = first + cells[first..].partition_point(|cell| cell.start_ns < end_ns);
         self.tiles.reserve(last - first);
         for cell in &cells[first..last] {
-            let item = items.get(trace, cell.item as usize);
-            let drawn = Item { start_ns: cell.start_ns, dur_ns: cell.drawn_ns, ..item };
+            let slice = (cell.slice != NO_SLICE).then_some(SliceId(cell.slice));
+            let drawn = Item { start_ns: cell.start_ns, dur_ns: cell.drawn_ns, name: cell.name, slice };
             self.put(drawn, cell.busy_ns, cell.count, if cell.count > 1 { SEVERAL } else { 0 });
         }
     }
