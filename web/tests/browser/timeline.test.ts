@@ -305,7 +305,7 @@ test("groups close and open, tracks are pinned and found, and the address has it
   const before = await labels.count();
   await page.getByRole("button", { name: /^Close Rank 0/ }).click();
   await page.waitForURL(/shut=/);
-  expect(await labels.count()).toBeLessThan(before);
+  await expect.poll(() => labels.count()).toBeLessThan(before);
   await page.keyboard.press("Control+p");
   await page.getByRole("searchbox", { name: "Part of a track's name" }).fill("stream 7");
   await page.keyboard.press("Enter");
