@@ -29,6 +29,7 @@ mod session;
 pub use buffer::{
     OpenOp, begin, begin_with_inputs, describe_collective, device_clock, device_counter, device_report, end,
     outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread,
+    set_thread_word, thread_word,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};

@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 1 << 16;
 const MAX_TABLE_BYTES: usize = 16 << 20;
 /// Longest name that is kept whole.
 pub(crate) const MAX_NAME_BYTES: usize = 4096;
-const SLOTS: usize = 1024;
+const SLOTS: usize = 512;
 const _: () = assert!(MAX_NAMES <= BeginWord::NAMES as usize);
 
 /// A name as a hook finds it.
@@ -83,16 +83,22 @@ impl Name {
     }
 }
 
+/// All that is needed to find a stable name, in one line of the processor's cache.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Slot {
     /// The address of a stable name, or the hash of a temporary one.
     key: u64,
     text: *const u8,
+    /// The first bytes of the text, and zeros.
+    head: u128,
     len: u32,
     id: u32,
 }
 
-const EMPTY: Slot = Slot { key: 0, text: std::ptr::null(), len: 0, id: 0 };
+const EMPTY: Slot = Slot { key: 0, text: std::ptr::null(), head: 0, len: 0, id: 0 };
+/// Bytes of a stable name that are compared.
+const HEAD_BYTES: usize = size_of::<u128>();
 
 /// One thread's cache. Two slots a key, so that two names that meet do not evict each other for ever.
 pub(crate) struct NameCache {
@@ -132,7 +138,11 @@ impl NameCache {
         let key = key_of(name);
         let first = slot_of(key);
         self.slots[first ^ 1] = self.slots[first];
-        self.slots[first] = Slot { key, text: text.as_ptr(), len: text.len() as u32, id };
+        let mut head = [0; HEAD_BYTES];
+        let len = text.len().min(HEAD_BYTES);
+        head[..len].copy_from_slice(&text[..len]);
+        let head = u128::from_le_bytes(head);
+        self.slots[first] = Slot { key, text: text.as_ptr(), head, len: text.len() as u32, id };
     }
 }
 
@@ -147,7 +157,7 @@ fn key_of(name: Name) -> u64 {
 
 #[inline(always)]
 fn slot_of(key: u64) -> usize {
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize & (SLOTS - 1)
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.ilog2())) as usize
 }
 
 #[inline(always)]
@@ -164,29 +174,29 @@ fn hash(bytes: &[u8]) -> u64 {
     hash
 }
 
-/// Compares the texts: all of a temporary name, the first 16 bytes of a stable one (an op that was registered anew at
+/// Compares the texts: all of a temporary name, the head of a stable one (an op that was registered anew at
 /// the address of an old one is noticed).
 #[inline(always)]
 unsafe fn is_same(slot: &Slot, name: Name) -> bool {
-    // SAFETY: the slot's text is `len` bytes and a zero, padded to 16; the name has `len` readable bytes, or a page
-    // boundary is not crossed by reading 16.
+    // SAFETY: the slot's text is `len` bytes; the name has `len` readable bytes, or a page boundary is not crossed by
+    // reading its head.
     unsafe {
         match name.len {
             Some(len) => len == slot.len as usize && libc::memcmp(name.address.cast(), slot.text.cast(), len) == 0,
             None => {
-                name.address as usize & 4095 > 4096 - 16 || same_head(name.address, slot.text, slot.len as usize + 1)
+                name.address as usize & 4095 > 4096 - HEAD_BYTES
+                    || has_head(name.address, slot.head, slot.len as usize + 1)
             }
         }
     }
 }
 
-/// Compares the first `len` bytes, at most 16, of which both sides have 16 readable.
+/// Compares the first `len` bytes with those of `head`, at most as many as that has, which are readable.
 #[inline(always)]
-unsafe fn same_head(left: *const u8, right: *const u8, len: usize) -> bool {
+unsafe fn has_head(text: *const u8, head: u128, len: usize) -> bool {
     // SAFETY: the caller's promise.
-    let (left, right) = unsafe { (left.cast::<u128>().read_unaligned(), right.cast::<u128>().read_unaligned()) };
-    let differing = (left ^ right).to_le();
-    differing.trailing_zeros() as usize >= 8 * len.min(16)
+    let found = u128::from_le(unsafe { text.cast::<u128>().read_unaligned() });
+    (found ^ head).trailing_zeros() as usize >= 8 * len.min(HEAD_BYTES)
 }
 
 /// The names of one capture.
@@ -231,12 +241,9 @@ impl NameTable {
     }
 }
 
-/// A copy that is never freed, with zeros behind it.
+/// A copy that is never freed.
 fn leaked_copy(text: &[u8]) -> &'static [u8] {
-    let mut copy = Vec::with_capacity(text.len() + 16);
-    copy.extend_from_slice(text);
-    copy.resize(text.len() + 16, 0);
-    &Box::leak(copy.into_boxed_slice())[..text.len()]
+    Box::leak(Box::from(text))
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 
 mod api;
 mod object;
+mod place;
 mod trial;
 
 use crate::solve::Refusal;
 use api::{Shared, StateApi};
+use place::{Holder, Place};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::path::Path;
@@ -24,6 +26,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 struct State {
     api: StateApi,
     object: *const c_void,
+    /// Where a thread has what holds its innermost object, when that was found.
+    place: Option<Place>,
 }
 
 /// Made ready by [`probe_state`]; never freed or changed, since PyTorch keeps its object.
@@ -51,12 +55,13 @@ pub fn probe_state(folder: &Path) -> Result<(), Refusal> {
     }
     let api = StateApi::find(folder)?;
     // On a thread of its own: this one's slot may be taken.
-    let trial = std::thread::Builder::new().name("stepscope-probe".into()).spawn(move || trial::slots(&api));
+    let trial = move || trial::slots(&api).map(|slots| (slots, trial::place(&api)));
+    let trial = std::thread::Builder::new().name("stepscope-probe".into()).spawn(trial);
     let trial = trial.map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
-    let slots = trial.join().unwrap_or(Err("the trial did not end"));
-    let slots = slots.map_err(|what| Refusal::StateNotUnderstood { what })?;
+    let found = trial.join().unwrap_or(Err("the trial did not end"));
+    let (slots, place) = found.map_err(|what| Refusal::StateNotUnderstood { what })?;
     let object = object::new(&slots, api.type_info);
-    READY.store(Box::into_raw(Box::new(State { api, object })), Ordering::Release);
+    READY.store(Box::into_raw(Box::new(State { api, object, place })), Ordering::Release);
     Ok(())
 }
 
@@ -81,15 +86,13 @@ pub fn stop_state() {
 /// Puts our object into the calling thread's slot when it is empty and we record.
 #[inline(always)]
 pub fn attend_thread() {
-    if MODE.load(Ordering::Relaxed) != 0 {
-        attend();
-    }
-}
-
-#[inline]
-fn attend() {
-    if let Some(state) = State::ready().filter(|state| state.is_slot_empty() && ASIDE.get() == 0) {
-        state.push();
+    // Asked for first and in any case: what follows in the same function then finds the thread's memory with it.
+    let place = stepscope_recorder::thread_word();
+    if MODE.load(Ordering::Relaxed) != 0
+        && let Some(state) = State::ready()
+        && !state.is_innermost(place.cast())
+    {
+        state.push_where_empty();
     }
 }
 
@@ -119,9 +122,34 @@ impl State {
         unsafe { READY.load(Ordering::Acquire).as_ref() }
     }
 
+    /// True when our object is the calling thread's innermost one, and that can be seen. `known` is where this thread has
+    /// its holder; null until that was asked for.
     #[inline(always)]
-    fn is_slot_empty(&self) -> bool {
-        self.api.in_slot().is_null()
+    fn is_innermost(&self, known: *const Holder) -> bool {
+        let at = if known.is_null() { self.find_holder() } else { known };
+        // SAFETY: a word of PyTorch's that the calling thread alone changes: null, or the address of a live holder.
+        unsafe {
+            let holder = *at;
+            !holder.is_null() && std::ptr::eq(*holder, self.object)
+        }
+    }
+
+    #[cold]
+    fn find_holder(&self) -> *const Holder {
+        struct Nowhere(Holder);
+        // SAFETY: never changed.
+        unsafe impl Sync for Nowhere {}
+        static NOWHERE: Nowhere = Nowhere(std::ptr::null());
+        let at = self.place.map_or(&raw const NOWHERE.0, Place::in_this_thread);
+        stepscope_recorder::set_thread_word(at.cast());
+        at
+    }
+
+    #[inline(never)]
+    fn push_where_empty(&self) {
+        if self.api.in_slot().is_null() && ASIDE.get() == 0 {
+            self.push();
+        }
     }
 
     fn is_in_slot(&self) -> bool {

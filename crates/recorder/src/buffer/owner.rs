@@ -3,14 +3,33 @@
 use super::ThreadBuffer;
 use crate::session::count_dropped;
 use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
-    static BUFFER: Cell<*mut ThreadBuffer> = const { Cell::new(std::ptr::null_mut()) };
+    /// In one place, so that the hot path asks once where this thread's memory is.
+    static MINE: Mine = const { Mine { buffer: Cell::new(std::ptr::null_mut()), word: Cell::new(std::ptr::null()) } };
     pub(crate) static OWNER: RefCell<Owner> = const { RefCell::new(Owner { name: None, is_owning: false }) };
 }
 
-/// Frees the buffer when its thread ends. Apart from [`BUFFER`], so that the hot path needs no destructor check.
+/// What each thread has.
+struct Mine {
+    buffer: Cell<*mut ThreadBuffer>,
+    word: Cell<*const c_void>,
+}
+
+/// The hook's own word of the calling thread; null in a new thread.
+#[inline(always)]
+pub fn thread_word() -> *const c_void {
+    MINE.with(|mine| mine.word.get())
+}
+
+/// Sets it.
+pub fn set_thread_word(word: *const c_void) {
+    MINE.with(|mine| mine.word.set(word));
+}
+
+/// Frees the buffer when its thread ends. Apart from [`MINE`], so that the hot path needs no destructor check.
 pub(crate) struct Owner {
     /// The name that the program gave the thread.
     pub(crate) name: Option<Box<[u8]>>,
@@ -19,7 +38,7 @@ pub(crate) struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let buffer = BUFFER.replace(DEAD);
+        let buffer = MINE.with(|mine| mine.buffer.replace(DEAD));
         if self.is_owning && !buffer.is_null() && buffer != DEAD {
             // SAFETY: made by `Box::into_raw` for this thread, which ends.
             unsafe { Box::from_raw(buffer) }.retire();
@@ -49,20 +68,25 @@ pub(crate) fn framework_thread() -> u64 {
     }
 }
 
+#[inline(always)]
+fn buffer_of_thread() -> *mut ThreadBuffer {
+    MINE.with(|mine| mine.buffer.get())
+}
+
 /// True once the calling thread has recorded something.
 pub(crate) fn has_buffer() -> bool {
-    !BUFFER.get().is_null()
+    !buffer_of_thread().is_null()
 }
 
 /// True when the calling thread is past its end and cannot record any more.
 pub(crate) fn is_past_end() -> bool {
-    BUFFER.get() == DEAD
+    buffer_of_thread() == DEAD
 }
 
 /// Runs `f` with the calling thread's buffer; `None` when the thread is past its end.
 #[inline(always)]
 pub(crate) fn with_buffer<R>(f: impl FnOnce(&mut ThreadBuffer) -> R) -> Option<R> {
-    let buffer = BUFFER.get();
+    let buffer = buffer_of_thread();
     let buffer = if buffer as usize <= DEAD as usize { first_use(buffer)? } else { buffer };
     // SAFETY: the buffer lives until its thread ends, and is only used by that thread; `f` does not re-enter.
     Some(f(unsafe { &mut *buffer }))
@@ -79,6 +103,6 @@ fn first_use(found: *mut ThreadBuffer) -> Option<*mut ThreadBuffer> {
         return None;
     }
     let buffer = Box::into_raw(Box::new(ThreadBuffer::new()));
-    BUFFER.set(buffer);
+    MINE.with(|mine| mine.buffer.set(buffer));
     Some(buffer)
 }

@@ -109,23 +109,38 @@ impl StateApi {
         unsafe { (self.push)(self.slot, &raw mut object) };
     }
 
+    /// What holds the calling thread's innermost object, and begins with its address; null without one.
+    pub(super) fn holder(&self) -> *const *const c_void {
+        let mut innermost = Shared::null();
+        // SAFETY: room for what is given back. It is counted: giving it to PyTorch again, as what it is already, is how
+        // it is let go of.
+        unsafe {
+            (self.current)(&raw mut innermost);
+            let holder = innermost.object.cast();
+            (self.force_current)(&raw mut innermost);
+            holder
+        }
+    }
+
+    /// The exported function that looks into slots.
+    pub(super) fn looks_into_slots(&self) -> *const c_void {
+        self.get as *const c_void
+    }
+
     /// Takes `object` out of the calling thread's slot, unless something else of this thread was pushed after it.
     ///
     /// # Safety
     /// `object` was pushed by [`Self::push`], uncounted.
     pub(super) unsafe fn pop_if_innermost(&self, object: *const c_void) -> bool {
-        let (mut innermost, mut popped) = (Shared::null(), Shared::null());
-        // SAFETY: room for what is given back. It is counted: giving it to PyTorch again, as what it is already, is how
-        // it is let go of. It begins with the pointer to its object, which the trial proved.
-        unsafe {
-            (self.current)(&raw mut innermost);
-            let holder = innermost.object.cast::<*const c_void>();
-            let is_innermost = !holder.is_null() && std::ptr::eq(*holder, object);
-            (self.force_current)(&raw mut innermost);
-            if is_innermost {
-                (self.pop)(&raw mut popped, self.slot);
-            }
-            is_innermost
+        let holder = self.holder();
+        // SAFETY: the thread's own holder, which lives as long as it is the innermost. That it begins with the pointer to
+        // its object the trial has proven.
+        let is_innermost = !holder.is_null() && std::ptr::eq(unsafe { *holder }, object);
+        if is_innermost {
+            let mut popped = Shared::null();
+            // SAFETY: room for what is given back, which is not counted.
+            unsafe { (self.pop)(&raw mut popped, self.slot) };
         }
+        is_innermost
     }
 }

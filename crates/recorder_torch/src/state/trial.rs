@@ -2,6 +2,7 @@
 
 use super::api::{Shared, StateApi};
 use super::object::{Slots, TABLE_LEN, with_table};
+use super::place::{Candidates, Place};
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -53,6 +54,25 @@ pub(super) fn slots(api: &StateApi) -> Result<Slots, &'static str> {
         return Err("what is pushed cannot be popped");
     }
     slots
+}
+
+/// Where a thread has what holds its innermost object: the only word that is what it should be after each push and pop.
+/// To be asked after [`slots`], on the same thread.
+pub(super) fn place(api: &StateApi) -> Option<Place> {
+    let mut candidates = Candidates::of_library(api.looks_into_slots())?;
+    let objects = [(); 2].map(|()| with_table(TABLE(), api.type_info));
+    let mut keep = || candidates.keep(api.holder() as usize);
+    for object in objects {
+        // SAFETY: as in `slots`.
+        unsafe { api.push(Shared::uncounted(object)) };
+        keep();
+    }
+    for object in objects.into_iter().rev() {
+        // SAFETY: pushed above, and innermost again.
+        unsafe { api.pop_if_innermost(object) };
+        keep();
+    }
+    candidates.only()
 }
 
 /// Makes PyTorch call each function.
