@@ -17,6 +17,7 @@ and said. One thread of PyTorch.
 import argparse
 import importlib
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import warnings
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler would print a line at each start and stop.
 
+MADV_POPULATE_WRITE = 23
 PARTS = ("ops", "after", "calls", "labels", "weight")
 
 
@@ -35,11 +37,14 @@ def main():
     parser.add_argument("--ops", type=int, default=1_000_000, help="ops of the part 'after'")
     parser.add_argument("--full", action="store_true", help="torch.profiler's table of all ops: minutes, gigabytes")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    parser.add_argument("--touch-memory", action="store_true", help="first use all memory once: see docs/benchmarks.md")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.row is not None:
         measure_row(json.loads(arguments.row), arguments)
         return
+    if arguments.touch_memory:
+        touch_memory()
     rows = []
     for row in wanted(arguments):
         rows.append(run_row(row))
@@ -85,6 +90,16 @@ def measure_row(row, arguments):
     with tempfile.TemporaryDirectory(prefix="stepscope-bench-", ignore_cleanup_errors=True) as folder:
         result = part(row["part"]).measure(row["job"], arguments, folder)
         print(json.dumps(result), flush=True)
+
+
+def touch_memory():
+    """Writes to most pages of the machine, so that rows find what a machine has that was in use: a virtual machine gets
+    each page from its host when it is first written to, which takes longer than what is measured."""
+    with open("/proc/meminfo") as file:
+        free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:"))
+    size = free * 9 // 10 // mmap.PAGESIZE * mmap.PAGESIZE
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(MADV_POPULATE_WRITE)
 
 
 def text_of(row):

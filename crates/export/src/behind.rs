@@ -1,11 +1,10 @@
 //! Text is handed to the system by a thread of its own, while more of it is written.
 
+use crate::piece::Piece;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Text that is handed on at once.
-const PIECE_BYTES: usize = 1 << 20;
 /// Pieces that wait at most.
 const WAITING: usize = 2;
 
@@ -18,7 +17,7 @@ pub(crate) fn write_behind(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     std::thread::scope(|scope| {
-        let mut behind = Behind { scope, place: Place::Here(out), text: Vec::new() };
+        let mut behind = Behind { scope, place: Place::Here(out), text: Piece::default() };
         let written = write(&mut behind);
         // What stopped the thread is why `write` could not go on.
         behind.finish().and(written)
@@ -28,15 +27,15 @@ pub(crate) fn write_behind(
 struct Behind<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     place: Place<'scope>,
-    text: Vec<u8>,
+    text: Piece,
 }
 
 /// Who writes.
 enum Place<'scope> {
     Here(&'scope mut (dyn Write + Send)),
     Thread {
-        pieces: SyncSender<Vec<u8>>,
-        emptied: Receiver<Vec<u8>>,
+        pieces: SyncSender<Piece>,
+        emptied: Receiver<Piece>,
         thread: ScopedJoinHandle<'scope, io::Result<()>>,
     },
     /// Nobody any more: it was told why.
@@ -49,11 +48,11 @@ impl Behind<'_, '_> {
         if let Place::Here(_) = &self.place
             && let Place::Here(out) = std::mem::replace(&mut self.place, Place::Gone)
         {
-            let (pieces, waiting) = sync_channel::<Vec<u8>>(WAITING);
-            let (empty, emptied) = sync_channel::<Vec<u8>>(WAITING + 2);
+            let (pieces, waiting) = sync_channel::<Piece>(WAITING);
+            let (empty, emptied) = sync_channel::<Piece>(WAITING + 2);
             let thread = std::thread::Builder::new().spawn_scoped(self.scope, move || {
                 waiting.iter().try_for_each(|mut piece| {
-                    out.write_all(&piece)?;
+                    out.write_all(piece.bytes())?;
                     piece.clear();
                     // Nobody takes it when the text has ended.
                     let _ = empty.try_send(piece);
@@ -63,10 +62,7 @@ impl Behind<'_, '_> {
             self.place = Place::Thread { pieces, emptied, thread };
         }
         let Place::Thread { pieces, emptied, .. } = &self.place else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let next = match emptied.try_recv() {
-            Ok(piece) => piece,
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Vec::with_capacity(PIECE_BYTES),
-        };
+        let next = emptied.try_recv().unwrap_or_default();
         let piece = std::mem::replace(&mut self.text, next);
         // It has stopped: `finish` says why.
         pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -75,7 +71,7 @@ impl Behind<'_, '_> {
     /// Waits until everything is written; says what went wrong meanwhile.
     fn finish(mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.place, Place::Gone) {
-            Place::Here(out) => out.write_all(&self.text),
+            Place::Here(out) => out.write_all(self.text.bytes()),
             Place::Thread { pieces, thread, .. } => {
                 // Nobody receives it when writing has failed.
                 let _ = pieces.send(std::mem::take(&mut self.text));
@@ -89,11 +85,11 @@ impl Behind<'_, '_> {
 
 impl Write for Behind<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.text.len() + bytes.len() > PIECE_BYTES && !self.text.is_empty() {
+        // Handed on only when more comes: the end needs no thread.
+        if self.text.is_full() {
             self.hand_on()?;
         }
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
+        Ok(self.text.add(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -104,6 +100,7 @@ impl Write for Behind<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::piece::PIECE_BYTES;
     use crate::save::tests::Full;
 
     #[test]

@@ -1,44 +1,50 @@
 //! A large file past the system's cache of pages: nobody reads it soon, and filling those pages takes longer than
 //! writing it. Where that is not possible it is written as any other.
 
+use crate::piece::{Piece, is_whole};
 use std::fs::File;
 use std::io::{self, Write};
-
-/// What is written at once.
-const PIECE_BYTES: usize = 1 << 20;
-/// Memory and places in the file are multiples of this.
-const PAGE_BYTES: usize = 4096;
 
 /// A file under way. [`flush`](Write::flush) writes its end; nothing may follow.
 pub(crate) struct DirectFile {
     file: File,
-    memory: Vec<u8>,
-    /// Where the first whole page of the memory begins.
-    begin: usize,
-    len: usize,
+    gathered: Piece,
     is_direct: bool,
 }
 
 impl DirectFile {
     pub(crate) fn new(file: File) -> Self {
-        Self { file, memory: Vec::new(), begin: 0, len: 0, is_direct: false }
+        Self { file, gathered: Piece::default(), is_direct: false }
     }
 
-    /// Writes what has gathered.
-    fn write_piece(&mut self) -> io::Result<()> {
-        let mut rest = self.begin..self.begin + self.len;
-        while !rest.is_empty() {
-            match self.file.write(&self.memory[rest.clone()]) {
+    /// Writes `bytes`, which are whole where that is to go past the cache.
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => rest.start += written,
+                Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // This file system, or this place in the file, has other wishes.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput && self.is_direct => self.use_cache()?,
                 Err(error) => return Err(error),
             }
         }
-        self.len = 0;
         Ok(())
+    }
+
+    fn put_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.is_direct {
+            self.is_direct = set_direct(&self.file, true).is_ok();
+        }
+        self.put(bytes)
+    }
+
+    fn put_gathered(&mut self) -> io::Result<()> {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let put = if gathered.is_full() { self.put_whole(gathered.bytes()) } else { self.put(gathered.bytes()) };
+        gathered.clear();
+        self.gathered = gathered;
+        put
     }
 
     fn use_cache(&mut self) -> io::Result<()> {
@@ -48,27 +54,19 @@ impl DirectFile {
 
 impl Write for DirectFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.memory.is_empty() {
-            self.memory = vec![0; PIECE_BYTES + PAGE_BYTES];
-            let whole_page = self.memory.as_ptr().align_offset(PAGE_BYTES);
-            self.begin = if whole_page <= PAGE_BYTES { whole_page } else { 0 };
+        if self.gathered.is_full() {
+            self.put_gathered()?;
         }
-        if self.len == PIECE_BYTES {
-            if !self.is_direct {
-                self.is_direct = set_direct(&self.file, true).is_ok();
-            }
-            self.write_piece()?;
+        if self.gathered.is_empty() && is_whole(bytes) {
+            self.put_whole(bytes)?;
+            return Ok(bytes.len());
         }
-        let taken = bytes.len().min(PIECE_BYTES - self.len);
-        let at = self.begin + self.len;
-        self.memory[at..at + taken].copy_from_slice(&bytes[..taken]);
-        self.len += taken;
-        Ok(taken)
+        Ok(self.gathered.add(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.use_cache()?;
-        self.write_piece()
+        self.put_gathered()
     }
 }
 
@@ -88,6 +86,8 @@ fn set_direct(_: &File, is_on: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::behind::write_behind;
+    use crate::piece::PIECE_BYTES;
 
     fn check(folder: &std::path::Path) {
         for len in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES, 3 * PIECE_BYTES + 4097] {
@@ -97,6 +97,10 @@ mod tests {
             text.chunks(70_001).for_each(|piece| file.write_all(piece).unwrap());
             file.flush().unwrap();
             assert!(std::fs::read(&path).unwrap() == text, "{len} bytes");
+            let mut file = DirectFile::new(File::create(&path).unwrap());
+            write_behind(&mut file, |out| out.write_all(&text)).unwrap();
+            file.flush().unwrap();
+            assert!(std::fs::read(&path).unwrap() == text, "{len} bytes in whole pieces");
         }
     }
 

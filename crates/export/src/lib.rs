@@ -19,6 +19,7 @@ mod markdown;
 mod memory_timeline;
 mod numbering;
 mod perfetto;
+mod piece;
 mod save;
 mod tables;
 

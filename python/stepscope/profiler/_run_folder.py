@@ -30,13 +30,22 @@ def create_run(run):
     os.replace(beside, manifest)
 
 
+# It takes only what time nobody else wants: the program goes on, and may ask for an export at once. Where the system
+# shares time among sessions first, it is the session that has to wait.
+_DETACHED = """{
+    echo 19 > /proc/self/autogroup
+    command -v nice > /dev/null && exec nice -n 19 "$@"
+    exec "$@"
+} &"""
+
+
 def compact_in_background(run):
     """Turn the capture into Parquet in a process that nobody waits for, and that is nobody's child."""
     command = [sys.executable or "python3", "-m", "stepscope", "recover", run]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         # The shell ends at once, so that the program never meets a child that it did not start.
-        subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", *command], start_new_session=True, check=False, **quiet)
+        subprocess.run(["/bin/sh", "-c", _DETACHED, "sh", *command], start_new_session=True, check=False, **quiet)
     except Exception:
         pass  # Whoever reads the run compacts it.
 

@@ -12,6 +12,7 @@
 //! what was open where the recording ends. While rows are given, operators that overlap, very many slices that do, and
 //! records far from their places turn out to need a trace.
 
+mod ahead;
 mod frame;
 mod in_order;
 
@@ -20,6 +21,7 @@ use super::{
     DEVICE_SESSION, ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory,
     place_ns, used_threads, window_of,
 };
+use ahead::{Made, give_made};
 use frame::Frame;
 use in_order::InOrder;
 use std::collections::HashMap;
@@ -187,12 +189,17 @@ impl StreamedCut {
     /// Gives `rows` everything. False when only a whole trace tells: what was given then means nothing.
     ///
     /// # Errors
-    /// What `rows` says.
+    /// What `rows` says, and when the system has no more threads.
     pub fn give(&self, rows: &mut impl Rows) -> io::Result<bool> {
+        give_made(|to| self.make(to), rows)
+    }
+
+    /// Makes all rows. False when only a whole trace tells.
+    fn make<'a>(&'a self, to: &mut Made<'a>) -> bool {
         let mut modules = ModuleNames::new(&self.kept.names);
         let mut module_texts = StringTable::default();
-        for (survey, track) in &self.threads {
-            rows.begin_lane(*track);
+        self.threads.iter().all(|(survey, track)| {
+            to.begin_lane(*track);
             let mut thread = ThreadRows {
                 cut: self,
                 track: *track,
@@ -202,20 +209,13 @@ impl StreamedCut {
                 aside: Vec::new(),
                 modules: &mut modules,
                 module_texts: &mut module_texts,
-                rows: &mut *rows,
-                trouble: Trouble::None,
+                to: &mut *to,
+                has_given_up: false,
             };
             // What cannot be read now is told when all of it is read.
             let is_told = self.capture.replay(survey, &mut thread).unwrap_or(false);
-            thread.finish();
-            match thread.trouble {
-                Trouble::Failed(error) => return Err(error),
-                Trouble::GaveUp => return Ok(false),
-                Trouble::None if !is_told => return Ok(false),
-                Trouble::None => {}
-            }
-        }
-        Ok(true)
+            thread.finish() && is_told
+        })
     }
 
     /// The steps of a thread, by start and longest first.
@@ -234,15 +234,8 @@ impl StreamedCut {
     }
 }
 
-/// Why no more rows are given.
-enum Trouble {
-    None,
-    GaveUp,
-    Failed(io::Error),
-}
-
 /// One thread, while it is heard.
-struct ThreadRows<'a, 'r, R> {
+struct ThreadRows<'a, 'r> {
     cut: &'a StreamedCut,
     track: TrackId,
     /// Labelled steps that have not been given yet, the next one last.
@@ -250,36 +243,34 @@ struct ThreadRows<'a, 'r, R> {
     in_order: InOrder,
     lanes: Lanes,
     /// Slices of other lanes than the first, with their lane.
-    aside: Vec<(usize, OwnSlice)>,
+    aside: Vec<(usize, Named<'a>)>,
     modules: &'r mut ModuleNames<'a>,
     module_texts: &'r mut StringTable,
-    rows: &'r mut R,
-    trouble: Trouble,
+    to: &'r mut Made<'a>,
+    has_given_up: bool,
 }
 
-/// A slice that waits for its turn, and its name where that is not one of the capture's.
-struct OwnSlice {
-    slice: StreamedSlice<'static>,
-    text: String,
-}
+/// A slice, and its name where that is not one of the capture's.
+type Named<'a> = (StreamedSlice<'a>, Option<String>);
 
-impl<R: Rows> ThreadRows<'_, '_, R> {
-    fn finish(&mut self) {
+impl<'a> ThreadRows<'a, '_> {
+    /// Makes what is left. False when only a whole trace tells.
+    fn finish(&mut self) -> bool {
         while let Some(event) = self.in_order.pop_any() {
             self.add(&event);
         }
         self.add_steps_before(None);
         self.aside.sort_by_key(|(lane, _)| *lane);
         let aside = std::mem::take(&mut self.aside);
-        for lane in aside.chunk_by(|a, b| a.0 == b.0) {
-            self.rows.begin_lane(self.track);
-            for (_, OwnSlice { slice, text }) in lane {
-                self.give(&StreamedSlice { text, ..*slice });
+        let mut last_lane = 0;
+        for (lane, (slice, own)) in aside {
+            if lane != last_lane {
+                self.to.begin_lane(self.track);
             }
+            last_lane = lane;
+            self.to.slice(&slice, own);
         }
-        if self.in_order.has_given_up() && matches!(self.trouble, Trouble::None) {
-            self.trouble = Trouble::GaveUp;
-        }
+        !self.has_given_up && !self.in_order.has_given_up()
     }
 
     /// Adds the next event of the thread.
@@ -289,30 +280,21 @@ impl<R: Rows> ThreadRows<'_, '_, R> {
         let cut = self.cut;
         let (start_ns, dur_ns) = cut.place(event.start_ns, event.end_ns);
         let (mut name, label) = cut.names[event.name as usize];
-        let mut text = cut.kept.names[event.name as usize].as_str();
+        let text = cut.kept.names[event.name as usize].as_str();
         let called = kind_of_call(event.scope);
         let kind = called.unwrap_or_else(|| kind_of_event(event, label, &cut.kept.steps));
-        let module;
+        let mut own = None;
         if kind == SliceKind::Module {
             name = self.modules.name(event, self.module_texts);
-            module = self.module_texts.get(name).to_string();
-            text = &module;
+            own = Some(self.module_texts.get(name).to_string());
         }
         let is_op = called.is_none() && (kind == SliceKind::Op || event.inputs.is_some());
         let collective = event.collective.filter(|_| called.is_none()).and_then(|said| {
             let described = *cut.collectives.get(&said.description)?;
             Some(Collective { sequence_number: said.sequence_number, ..described })
         });
-        self.place_slice(&StreamedSlice {
-            kind,
-            name,
-            text,
-            start_ns,
-            dur_ns,
-            is_unfinished: event.is_unfinished,
-            op: is_op.then(|| cut.of_ops.info(event)),
-            collective,
-        });
+        let (is_unfinished, op) = (event.is_unfinished, is_op.then(|| cut.of_ops.info(event)));
+        self.place_slice((StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective }, own));
     }
 
     #[inline]
@@ -330,42 +312,32 @@ impl<R: Rows> ThreadRows<'_, '_, R> {
             let name = self.cut.frame.strings.find(&text).unwrap_or(StringTable::EMPTY);
             let (kind, is_unfinished) = (SliceKind::Step, step.is_unfinished);
             let (op, collective) = (None, None);
-            let text = text.as_str();
-            self.place_slice(&StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective });
+            let slice = StreamedSlice { kind, name, text: "", start_ns, dur_ns, is_unfinished, op, collective };
+            self.place_slice((slice, Some(text)));
         }
     }
 
-    /// Gives a slice, or keeps it for the turn of its lane.
+    /// Adds a slice, or keeps it for the turn of its lane.
     #[inline]
-    fn place_slice(&mut self, slice: &StreamedSlice<'_>) {
+    fn place_slice(&mut self, (slice, own): Named<'a>) {
         match self.lanes.place(slice.start_ns, slice.start_ns + slice.dur_ns) {
-            0 => self.give(slice),
-            lane => {
-                // Where arrows of ops end depends on all lanes.
-                if slice.kind == SliceKind::Op || self.aside.len() >= MOST_ASIDE {
-                    self.trouble = Trouble::GaveUp;
-                    return;
-                }
-                let text = slice.text.to_string();
-                self.aside.push((lane, OwnSlice { slice: StreamedSlice { text: "", ..*slice }, text }));
-            }
+            0 => self.to.slice(&slice, own),
+            // Where arrows of ops end depends on all lanes.
+            _ if slice.kind == SliceKind::Op || self.aside.len() >= MOST_ASIDE => self.has_given_up = true,
+            lane => self.aside.push((lane, (slice, own))),
         }
     }
 
-    #[inline]
-    fn give(&mut self, slice: &StreamedSlice<'_>) {
-        if let Trouble::None = self.trouble
-            && let Err(error) = self.rows.slice(slice)
-        {
-            self.trouble = Trouble::Failed(error);
-        }
+    /// False when the rest need not be made.
+    fn is_of_use(&self) -> bool {
+        !self.has_given_up && self.to.is_wanted()
     }
 }
 
-impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
+impl Ranges for ThreadRows<'_, '_> {
     #[inline]
     fn range(&mut self, event: &Event) {
-        let Some(span) = self.cut.exact.of_event(event) else { return };
+        let Some(span) = self.cut.exact.of_event(event).filter(|_| self.is_of_use()) else { return };
         self.in_order.push(event, span);
         if let Some(event) = self.in_order.pop() {
             self.add(&event);
@@ -373,7 +345,7 @@ impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
     }
 
     fn memory(&mut self, event: &stepscope_capture::MemoryEvent) {
-        if !self.cut.exact.contains(event.time_ns) {
+        if !self.cut.exact.contains(event.time_ns) || !self.is_of_use() {
             return;
         }
         let ordinal = (event.device_type != memory::HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
@@ -389,10 +361,6 @@ impl<R: Rows> Ranges for ThreadRows<'_, '_, R> {
             stream: None,
             stack: None,
         };
-        if let Trouble::None = self.trouble
-            && let Err(error) = self.rows.memory(&seen, event.is_out_of_memory())
-        {
-            self.trouble = Trouble::Failed(error);
-        }
+        self.to.memory(seen, event.is_out_of_memory());
     }
 }
