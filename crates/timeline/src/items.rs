@@ -12,6 +12,8 @@ use stepscope_trace::{SliceId, Trace};
 
 /// Items of a block.
 pub(crate) const BLOCK: usize = 32;
+/// So few items are walked through faster than anything is looked up.
+const NEAR: usize = 24;
 
 /// One item of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +127,29 @@ impl Items {
         low
     }
 
+    /// The same, where it is likely among the next few.
+    pub(crate) fn first_near(&self, trace: &Trace, from: usize, at_ns: i64) -> usize {
+        let near = from..self.len().min(from + NEAR);
+        let found = near.clone().find(|index| self.start_ns(trace, *index) >= at_ns);
+        found.unwrap_or_else(|| self.first_from(trace, near.end, at_ns))
+    }
+
+    /// The time that the items `from..to` take, and the longest of them, the first of several.
+    pub(crate) fn sum_and_longest(&self, trace: &Trace, from: usize, to: usize) -> (i64, usize) {
+        if to - from > NEAR {
+            return (self.total_ns(trace, from, to), self.longest(trace, from, to));
+        }
+        let (mut total_ns, mut longest_ns, mut longest) = (0_i64, -1, from);
+        for index in from..to {
+            let dur_ns = self.dur_ns(trace, index);
+            total_ns = total_ns.saturating_add(dur_ns);
+            if dur_ns > longest_ns {
+                (longest_ns, longest) = (dur_ns, index);
+            }
+        }
+        (total_ns, longest)
+    }
+
     /// The time that the items `from..to` take.
     pub(crate) fn total_ns(&self, trace: &Trace, from: usize, to: usize) -> i64 {
         self.before_ns(trace, to).saturating_sub(self.before_ns(trace, from))
@@ -197,11 +222,16 @@ mod tests {
             let from = from.min(rows.len());
             let walked = (from..rows.len()).find(|index| rows[*index].start_ns >= a).unwrap_or(rows.len());
             prop_assert_eq!(items.first_from(&trace, from, a), walked);
+            prop_assert_eq!(items.first_near(&trace, from, a), walked);
             let (a, b) = (a.min(b), a.max(b));
             let inside = |item: &Item| (item.end_ns().min(b) - item.start_ns.max(a)).max(0);
             let (before_ns, next) = items.taken_until(&trace, 0, a);
             prop_assert_eq!(items.taken_until(&trace, next, b).0 - before_ns, rows.iter().map(inside).sum::<i64>());
             if from < walked {
+                prop_assert_eq!(
+                    items.sum_and_longest(&trace, from, walked),
+                    (items.total_ns(&trace, from, walked), items.longest(&trace, from, walked))
+                );
                 let durations = rows[from..walked].iter().map(|item| item.dur_ns);
                 prop_assert_eq!(items.total_ns(&trace, from, walked), durations.clone().sum::<i64>());
                 let longest = durations.clone().position(|dur_ns| Some(dur_ns) == durations.clone().max());

@@ -11,7 +11,6 @@ use crate::items::{Item, Items};
 use crate::overview::Cell;
 use crate::row::Content;
 use crate::{Class, RowId, Timeline};
-use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
@@ -106,7 +105,9 @@ impl Timeline {
         let tile_ns = (BINS as i64) << level;
         let begin =
             |number: i64| number.checked_mul(tile_ns).filter(|begin_ns| begin_ns.checked_add(tile_ns).is_some());
-        let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), names: FxHashMap::default() };
+        // A system gives zeros without writing them: of many names, few are touched.
+        let numbers = vec![0; trace.strings.len()];
+        let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), numbers };
         for row in rows {
             for offset in 0..count as i64 {
                 let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
@@ -122,7 +123,8 @@ struct Writer<'a> {
     timeline: &'a Timeline,
     trace: &'a Trace,
     tiles: Tiles,
-    names: FxHashMap<StringId, u32>,
+    /// Of each name of the trace: its number among the names of the tiles, from 1 on.
+    numbers: Vec<u32>,
 }
 
 impl Writer<'_> {
@@ -181,7 +183,7 @@ impl Writer<'_> {
                 break;
             }
             let bin_end_ns = begin_ns + ((start_ns - begin_ns) / bin_ns + 1) * bin_ns;
-            let next = items.first_from(trace, at, bin_end_ns);
+            let next = items.first_near(trace, at, bin_end_ns);
             // Items do not overlap: only the last of a bin can reach beyond it.
             let last = items.get(trace, next - 1);
             let short_until = if last.dur_ns >= bin_ns { next - 1 } else { next };
@@ -192,10 +194,10 @@ impl Writer<'_> {
                     self.put(item, item.dur_ns, 1, 0);
                 }
                 count => {
-                    let longest = items.get(trace, items.longest(trace, at, short_until));
+                    let (busy_ns, longest) = items.sum_and_longest(trace, at, short_until);
                     let drawn_ns = items.get(trace, short_until - 1).end_ns() - start_ns;
-                    let group = Item { start_ns, dur_ns: drawn_ns, ..longest };
-                    self.put(group, items.total_ns(trace, at, short_until), count as u32, SEVERAL);
+                    let group = Item { start_ns, dur_ns: drawn_ns, ..items.get(trace, longest) };
+                    self.put(group, busy_ns, count as u32, SEVERAL);
                 }
             }
             if short_until < next {
@@ -209,12 +211,7 @@ impl Writer<'_> {
         let slice = item.slice.map(|slice| slice.index());
         let is_unfinished = flags & SEVERAL == 0 && slice.is_some_and(|slice| self.trace.slices.is_unfinished[slice]);
         let class = slice.map_or(Class::Other, |slice| self.timeline.classes[slice]);
-        let trace = self.trace;
-        let names = &mut self.tiles.names;
-        let name = *self.names.entry(item.name).or_insert_with(|| {
-            names.push(shortened(trace.strings.get(item.name)));
-            names.len() as u32 - 1
-        });
+        let name = self.number(item.name);
         self.tiles.start_ns.push(item.start_ns as f64);
         self.tiles.dur_ns.push(item.dur_ns as f64);
         self.tiles.busy_ns.push(busy_ns as f64);
@@ -223,6 +220,16 @@ impl Writer<'_> {
         self.tiles.name.push(name);
         self.tiles.class.push(class as u8);
         self.tiles.flags.push(flags | if is_unfinished { UNFINISHED } else { 0 });
+    }
+
+    /// The number of a name among those of the tiles.
+    fn number(&mut self, name: StringId) -> u32 {
+        let number = &mut self.numbers[name.index()];
+        if *number == 0 {
+            self.tiles.names.push(shortened(self.trace.strings.get(name)));
+            *number = self.tiles.names.len() as u32;
+        }
+        *number - 1
     }
 }
 
