@@ -8,6 +8,8 @@ mod counters;
 mod device;
 mod devices;
 mod memory;
+mod ops;
+mod processes;
 mod streamed;
 mod torch_session;
 mod trouble;
@@ -15,20 +17,18 @@ mod window;
 
 use crate::ImportError;
 use crate::collectives;
-use crate::labels::{Label, data_parallelism, label_kind};
+use crate::labels::{Label, label_kind};
 use crate::name_tables::is_communication_call;
-use crate::process_groups::{self, comm_backend};
 use calls::{ModuleNames, kind_of_call};
+use ops::OfOps;
+use processes::{PlaceAndPid, add_tracks, place_and_pid, process_of, used_threads};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, Inputs, State, StepRange};
+use stepscope_capture::{Capture, Event, State, StepRange};
 use stepscope_run::{Cut, ExactCut, Recovered, RunError};
-use stepscope_trace::{
-    FindingCode, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceKind, Trace, TraceBuilder, Track, TrackId,
-    TrackKind,
-};
+use stepscope_trace::{FindingCode, SliceKind, Trace, TraceBuilder, TrackId};
 pub use streamed::{Rows, StreamedCut, StreamedSlice};
 pub use torch_session::DEVICE_SESSION;
 
@@ -201,7 +201,7 @@ fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     // What the program's profiler object wrote itself stays.
     if !of_run.iter().any(|(key, _)| key.starts_with("distributedInfo.")) {
         let groups = most.and_then(|capture| fact(capture, "process_groups"));
-        of_run.extend(groups.map(process_groups::distributed_info).unwrap_or_default());
+        of_run.extend(groups.map(crate::process_groups::distributed_info).unwrap_or_default());
     }
     of_run
 }
@@ -343,96 +343,4 @@ fn kind_of_label(name: &str) -> SliceKind {
         Label::Optimizer => SliceKind::Optimizer,
         Label::Annotation => SliceKind::Annotation,
     }
-}
-
-/// What events refer to beside their names, as the trace's.
-#[derive(Debug)]
-struct OfOps {
-    overloads: Vec<StringId>,
-    inputs: Vec<OpInputsId>,
-}
-
-impl OfOps {
-    fn of(capture: &Capture, builder: &mut TraceBuilder) -> Self {
-        let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
-        let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();
-        Self { overloads, inputs }
-    }
-
-    fn info(&self, event: &Event) -> OpInfo {
-        let nothing = OpInfo::default();
-        OpInfo {
-            sequence_number: event.sequence_number,
-            forward_thread: event.forward_thread,
-            scope: event.scope,
-            inputs: event.inputs.and_then(|row| self.inputs.get(row as usize)).copied().unwrap_or(nothing.inputs),
-            overload: self.overloads.get(event.name as usize).copied().unwrap_or(nothing.overload),
-            ..nothing
-        }
-    }
-}
-
-fn intern_inputs(inputs: &Inputs, builder: &mut TraceBuilder) -> OpInputsId {
-    let mut intern = |text: &str| builder.strings.intern(text);
-    let texts = OpInputs {
-        dims: intern(&inputs.dims),
-        types: intern(&inputs.types),
-        strides: intern(&inputs.strides),
-        concrete: intern(&inputs.concrete),
-        keywords: intern(&inputs.keywords),
-    };
-    builder.intern_inputs(texts)
-}
-
-/// What tells a pid from the same number on another host or in another container.
-type PlaceAndPid = ([u8; 16], u64, u64);
-
-fn place_and_pid(capture: &Capture, pid: u64) -> PlaceAndPid {
-    (capture.process.boot_id, capture.process.pid_namespace, pid)
-}
-
-fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
-    let parent = place_and_pid(capture, capture.parent_pid);
-    let groups = fact(capture, "process_groups").unwrap_or_default();
-    let process_groups = process_groups::read(groups.as_bytes(), process_groups::FACT);
-    Process {
-        rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
-        world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
-        pid: Some(capture.process.pid as i64),
-        parent_pid: pids_of_run.contains(&parent).then_some(capture.parent_pid as i64),
-        host: fact(capture, "host").map(str::to_string),
-        name: fact(capture, "process_name").unwrap_or("process").to_string(),
-        data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
-        comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
-        process_groups,
-    }
-}
-
-/// The threads that recorded something, in order of appearance.
-fn used_threads(capture: &Capture) -> Vec<u32> {
-    let threads_of_events = capture.events.iter().map(|event| event.thread);
-    let threads_of_steps = capture.steps.iter().map(|step| step.thread);
-    let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
-    let threads_of_memory = capture.memory.iter().map(|event| event.thread);
-    let threads_of_devices = capture.device.iter().filter_map(|report| report.record.thread());
-    let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
-    let threads = threads.chain(threads_of_devices);
-    let mut used: Vec<u32> = threads.collect();
-    used.sort_unstable();
-    used.dedup();
-    used
-}
-
-/// One track for each thread that recorded something, in order of appearance.
-fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
-    let mut tracks = BTreeMap::new();
-    for ordinal in used_threads(capture) {
-        let thread = &capture.threads[ordinal as usize];
-        let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
-        // One that only a device's profiler knows of has no number.
-        track.tid = Some(thread.tid as i64).filter(|tid| *tid != 0);
-        track.framework_thread = Some(thread.framework_thread).filter(|id| *id != 0);
-        tracks.insert(ordinal, builder.add_track(track));
-    }
-    tracks
 }

@@ -1,0 +1,152 @@
+//! The first time: ranges are heard as they end, and the ends of long ones are noted.
+
+use super::{End, NEVER_NS, Open, Ranges, SHORT, begun};
+use crate::MemoryEvent;
+use crate::decode::streamed::Listener;
+use crate::decode::{CollectiveOf, Mark, StepRange};
+use crate::short::Begin;
+
+/// Hears a thread for the first time.
+pub(super) struct First<'a, R> {
+    pub(super) thread: u32,
+    pub(super) names: u32,
+    pub(super) has_calls: bool,
+    /// Ranges so far.
+    pub(super) begun: u32,
+    pub(super) open: Vec<Open>,
+    pub(super) open_calls: Vec<Open>,
+    /// What ended on another thread, if at all.
+    pub(super) left_open: Vec<Open>,
+    pub(super) open_step: Option<StepRange>,
+    pub(super) long: Vec<(u32, End)>,
+    pub(super) has_given_up: bool,
+    pub(super) ranges: &'a mut R,
+}
+
+impl<R: Ranges> First<'_, R> {
+    #[inline]
+    fn end_range(&mut self, open: Open, at_ns: i64) {
+        let Open { number, mut event, .. } = open;
+        event.end_ns = at_ns.max(event.start_ns);
+        event.is_unfinished = false;
+        if self.begun - number > SHORT {
+            self.long.push((number, End { end_ns: event.end_ns, is_unfinished: false }));
+        }
+        self.ranges.range(&event);
+    }
+
+    #[inline]
+    fn number(&mut self) -> u32 {
+        self.begun += 1;
+        self.begun - 1
+    }
+
+    /// Ends what is still open.
+    pub(super) fn finish(&mut self, call_stop_ns: impl Fn(u64) -> Option<i64>) {
+        // What is still open ended behind everything, however short the list is.
+        self.begun = self.begun.saturating_add(SHORT + 1);
+        let (open, calls) = (std::mem::take(&mut self.open), std::mem::take(&mut self.open_calls));
+        let mut left_open = std::mem::take(&mut self.left_open);
+        left_open.extend(open);
+        for call in calls {
+            match call_stop_ns(call.start_ticks) {
+                Some(at_ns) => self.end_range(call, at_ns),
+                None => left_open.push(call),
+            }
+        }
+        for Open { number, event, .. } in left_open {
+            self.long.push((number, End { end_ns: NEVER_NS, is_unfinished: true }));
+            self.ranges.range(&event);
+        }
+        if let Some(step) = self.open_step.take() {
+            self.ranges.step(&step);
+        }
+    }
+}
+
+impl<R: Ranges> Listener for First<'_, R> {
+    #[inline]
+    fn begin(&mut self, at_ns: i64, begin: &Begin) {
+        let open = Open { number: self.number(), start_ticks: 0, event: begun(self.thread, at_ns, begin) };
+        self.open.push(open);
+    }
+
+    #[inline]
+    fn set_inputs(&mut self, row: Option<u32>) {
+        self.open.last_mut().into_iter().for_each(|open| open.event.inputs = row);
+    }
+
+    #[inline]
+    fn end(&mut self, at_ns: i64) {
+        if let Some(open) = self.open.pop() {
+            self.end_range(open, at_ns);
+        }
+    }
+
+    fn begin_step(&mut self, start_ns: i64, number: i64) {
+        self.has_given_up |= self.open_step.is_some();
+        let step = StepRange { thread: self.thread, number, start_ns, end_ns: NEVER_NS, is_unfinished: true };
+        self.open_step = Some(step);
+    }
+
+    fn end_step(&mut self, at_ns: i64, number: i64) {
+        match self.open_step.take_if(|step| step.number == number) {
+            Some(mut step) => {
+                step.end(at_ns);
+                self.ranges.step(&step);
+            }
+            // It began on another thread, or before the times that are heard.
+            None => self.has_given_up |= self.open_step.is_some(),
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.has_given_up = true;
+    }
+
+    fn end_outer(&mut self, at_ns: i64, inside: usize) {
+        match self.open.len().checked_sub(inside.saturating_add(1)) {
+            Some(outer) => {
+                let open = self.open[outer];
+                self.left_open.extend(self.open.drain(outer..).skip(1));
+                self.end_range(open, at_ns);
+            }
+            None => {
+                let first_inside = self.open.len().saturating_sub(inside);
+                self.left_open.extend(self.open.drain(first_inside..));
+            }
+        }
+    }
+
+    fn begin_call(&mut self, at_ns: i64, start_ticks: u64, begin: &Begin) {
+        if self.has_calls {
+            self.has_given_up |= begin.name >= self.names;
+            let open = Open { number: self.number(), start_ticks, event: begun(self.thread, at_ns, begin) };
+            self.open_calls.push(open);
+        }
+    }
+
+    fn end_call(&mut self, at_ns: i64) {
+        if let Some(open) = self.open_calls.pop() {
+            self.end_range(open, at_ns);
+        }
+    }
+
+    fn set_collective(&mut self, description: Option<u32>, sequence_number: Option<i64>) {
+        let Some(open) = self.open.last_mut() else { return };
+        self.has_given_up |= description.is_none();
+        open.event.collective = description.map(|description| CollectiveOf { description, sequence_number });
+    }
+
+    fn optimizer_step(&mut self, time_ns: i64, number: Option<i64>) {
+        self.ranges.mark(&Mark { thread: self.thread, time_ns, number });
+    }
+
+    fn memory(&mut self, event: &MemoryEvent) {
+        self.ranges.memory(event);
+    }
+
+    fn wants_more(&self) -> bool {
+        !self.open.is_empty() || !self.open_calls.is_empty() || self.open_step.is_some()
+    }
+}

@@ -1,0 +1,61 @@
+//! Processes and their threads.
+
+use super::fact;
+use crate::labels::data_parallelism;
+use crate::process_groups::{self, comm_backend};
+use std::collections::BTreeMap;
+use stepscope_capture::Capture;
+use stepscope_trace::{Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
+
+/// What tells a pid from the same number on another host or in another container.
+pub(super) type PlaceAndPid = ([u8; 16], u64, u64);
+
+pub(super) fn place_and_pid(capture: &Capture, pid: u64) -> PlaceAndPid {
+    (capture.process.boot_id, capture.process.pid_namespace, pid)
+}
+
+pub(super) fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
+    let parent = place_and_pid(capture, capture.parent_pid);
+    let groups = fact(capture, "process_groups").unwrap_or_default();
+    let process_groups = process_groups::read(groups.as_bytes(), process_groups::FACT);
+    Process {
+        rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
+        world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
+        pid: Some(capture.process.pid as i64),
+        parent_pid: pids_of_run.contains(&parent).then_some(capture.parent_pid as i64),
+        host: fact(capture, "host").map(str::to_string),
+        name: fact(capture, "process_name").unwrap_or("process").to_string(),
+        data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
+        comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
+        process_groups,
+    }
+}
+
+/// The threads that recorded something, in order of appearance.
+pub(super) fn used_threads(capture: &Capture) -> Vec<u32> {
+    let threads_of_events = capture.events.iter().map(|event| event.thread);
+    let threads_of_steps = capture.steps.iter().map(|step| step.thread);
+    let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
+    let threads_of_memory = capture.memory.iter().map(|event| event.thread);
+    let threads_of_devices = capture.device.iter().filter_map(|report| report.record.thread());
+    let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
+    let threads = threads.chain(threads_of_devices);
+    let mut used: Vec<u32> = threads.collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
+/// One track for each thread that recorded something, in order of appearance.
+pub(super) fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
+    let mut tracks = BTreeMap::new();
+    for ordinal in used_threads(capture) {
+        let thread = &capture.threads[ordinal as usize];
+        let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
+        // One that only a device's profiler knows of has no number.
+        track.tid = Some(thread.tid as i64).filter(|tid| *tid != 0);
+        track.framework_thread = Some(thread.framework_thread).filter(|id| *id != 0);
+        tracks.insert(ordinal, builder.add_track(track));
+    }
+    tracks
+}
