@@ -9,6 +9,7 @@ const MISSING: &str = "–";
 /// The value of `column` in `row` with the unit that suits; "no answer" is a dash.
 pub fn format_cell(column: &Column, row: usize) -> String {
     let text = match &column.values {
+        Values::Int(values) if is_id(column) => values[row].map(|value| value.to_string()),
         Values::Int(values) => values[row].map(|value| format_int(column.unit, value)),
         Values::Float(values) => values[row].map(|value| format_float(column.unit, value)),
         Values::Text(values) => values[row].as_deref().map(str::to_string),
@@ -17,10 +18,47 @@ pub fn format_cell(column: &Column, row: usize) -> String {
     text.unwrap_or_else(|| MISSING.to_string())
 }
 
-/// A column's name in words, without the unit that its formatted cells show.
+/// A column's name in words, without the unit that its formatted cells show. Of two runs side by side, `a_` is what was
+/// before, and `b_` what is now.
 pub fn column_words(name: &str) -> String {
-    let bare = ["_ns", "_bytes", "_ratio"].iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
-    bare.replace('_', " ")
+    let (side, name) = match (name.strip_prefix("a_"), name.strip_prefix("b_")) {
+        (Some(of_a), _) => ("before ", of_a),
+        (_, Some(of_b)) => ("now ", of_b),
+        _ => ("", name),
+    };
+    let bare = UNIT_ENDINGS.iter().find_map(|(ending, kept)| Some(format!("{}{kept}", name.strip_suffix(ending)?)));
+    format!("{side}{}", bare.unwrap_or_else(|| name.to_string()).replace('_', " "))
+}
+
+/// How names end that have a unit in them, and what is kept of that.
+const UNIT_ENDINGS: [(&str, &str); 11] = [
+    ("_ns", ""),
+    ("_bytes", ""),
+    ("_ratio", ""),
+    ("bandwidth_bytes_per_s", "bandwidth"),
+    ("_bytes_per_s", "_per_s"),
+    ("_ns_min", "_min"),
+    ("_ns_median", "_median"),
+    ("_ns_max", "_max"),
+    ("_bytes_min", "_min"),
+    ("_bytes_median", "_median"),
+    ("_bytes_max", "_max"),
+];
+
+/// What stands above each of the columns: their names in words, and where two would be called the same, a sign at the one
+/// with shares.
+pub fn column_headings(columns: &[&Column]) -> Vec<String> {
+    let words: Vec<String> = columns.iter().map(|column| column_words(column.name)).collect();
+    let heading = |(at, column): (usize, &&Column)| {
+        let is_shared = words.iter().enumerate().any(|(other, known)| other != at && *known == words[at]);
+        if is_shared && column.unit == Unit::Ratio { format!("{} %", words[at]) } else { words[at].clone() }
+    };
+    columns.iter().enumerate().map(heading).collect()
+}
+
+/// True when the numbers of a column name something, such as a line of a file: their digits are not grouped.
+pub fn is_id(column: &Column) -> bool {
+    matches!(column.name, "pid" | "line")
 }
 
 /// True when a column has any value; one without says nothing and need not be shown.
@@ -96,6 +134,38 @@ impl Cells for crate::Table {
 mod tests {
     use super::*;
     use crate::Table;
+
+    #[test]
+    fn words_have_no_unit_that_cells_show() {
+        let words =
+            ["total_ns", "slack_ns_max", "reserved_bytes_max", "read_bytes_per_s", "algorithm_bandwidth_bytes_per_s"];
+        let expected = ["total", "slack max", "reserved max", "read per s", "algorithm bandwidth"];
+        assert_eq!(words.map(column_words), expected);
+        assert_eq!(["a_mean_ns", "b_count", "bytes"].map(column_words), ["before mean", "now count", "bytes"]);
+    }
+
+    #[test]
+    fn headings_tell_columns_apart() {
+        let table = Table::default()
+            .int("peak_bytes", Unit::Bytes, [1])
+            .float("peak_ratio", Unit::Ratio, [0.5])
+            .float("idle_ratio", Unit::Ratio, [0.5])
+            .ns("a_host_self_ns", [1])
+            .ns("b_host_self_ns", [1])
+            .ns("change_ns", [1])
+            .float("change_ratio", Unit::Ratio, [0.5]);
+        let expected = ["peak", "peak %", "idle", "before host self", "now host self", "change", "change %"];
+        let columns: Vec<&Column> = table.columns.iter().collect();
+        assert_eq!(column_headings(&columns), expected);
+    }
+
+    #[test]
+    fn what_names_something_has_its_digits_in_one_piece() {
+        let table = Table::default().count("pid", [Some(3_537_780), None]).count("line", [1_743, 2]);
+        assert_eq!(format_cell(&table.columns[0], 0), "3537780");
+        assert_eq!(format_cell(&table.columns[0], 1), "–");
+        assert_eq!(format_cell(&table.columns[1], 0), "1743");
+    }
 
     #[test]
     fn every_unit_has_its_form_and_no_answer_is_a_dash() {

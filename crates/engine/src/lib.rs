@@ -18,7 +18,7 @@ pub mod report;
 mod rows;
 mod text_table;
 
-pub use cells::{column_words, format_cell, has_answers, is_right_aligned};
+pub use cells::{column_headings, column_words, format_cell, has_answers, is_id, is_right_aligned};
 pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_asked, find_analysis, list_analyses};

@@ -81,7 +81,11 @@ fn advice(advice: &[AdviceRow]) -> String {
         return String::new();
     }
     let item = |row: &AdviceRow| {
-        let others = if row.others > 0 { format!(", and {} times elsewhere", row.others) } else { String::new() };
+        let others = match row.others {
+            0 => String::new(),
+            1 => ", and once elsewhere".into(),
+            others => format!(", and {others} times elsewhere"),
+        };
         let (priority, rule, gain) = (Escaped(&row.priority), Escaped(&row.rule), row.gain_words());
         let (says, to_do) = (with_code(&row.says), with_code(&row.to_do));
         format!(

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 use stepscope_engine::report::{AdviceRow, Breakdown, Report, Top, class_words};
 use stepscope_engine::{
-    Column, Envelope, FindingRow, Table, column_words, finding_rows, format_cell, has_answers, is_right_aligned,
+    Column, Envelope, FindingRow, Table, column_headings, finding_rows, format_cell, has_answers, is_right_aligned,
     printable,
 };
 
@@ -101,7 +101,7 @@ fn table_markdown(table: &Table) -> String {
     let shown: Vec<&Column> = table.columns.iter().filter(|column| has_answers(column)).collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let align = |column: &&Column| if is_right_aligned(column) { "---:" } else { "---" };
-    let mut text = line(shown.iter().map(|column| escaped(&column_words(column.name))).collect());
+    let mut text = line(column_headings(&shown).iter().map(|heading| escaped(heading)).collect());
     text.push_str(&format!("|{}|\n", shown.iter().map(align).collect::<Vec<_>>().join("|")));
     for row in 0..table.len().min(MAX_ROWS) {
         text.push_str(&line(shown.iter().map(|column| escaped(&format_cell(column, row))).collect()));

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use stepscope_engine::{
-    Column, Table, Unit, Values, column_words, find_column, has_answers, is_right_aligned, sort_rows, with_rows,
+    Column, Table, Unit, Values, column_headings, find_column, has_answers, is_id, is_right_aligned, sort_rows,
+    with_rows,
 };
 
 /// What a request may say of rows.
@@ -220,16 +221,17 @@ fn has_text(table: &Table, row: usize, part: &str) -> bool {
 
 /// What a page needs to lay a table's columns out. Whether a column has answers is told of all rows.
 pub(crate) fn columns(table: &Table) -> Vec<Value> {
-    let column = |column: &Column| {
+    let headings = column_headings(&table.columns.iter().collect::<Vec<_>>());
+    let column = |(column, label): (&Column, String)| {
         json!({
             "name": column.name,
-            "label": column_words(column.name),
-            "unit": unit_word(column.unit),
+            "label": label,
+            "unit": if is_id(column) { "id" } else { unit_word(column.unit) },
             "is_right_aligned": is_right_aligned(column),
             "has_answers": has_answers(column),
         })
     };
-    table.columns.iter().map(column).collect()
+    table.columns.iter().zip(headings).map(column).collect()
 }
 
 fn unit_word(unit: Unit) -> &'static str {

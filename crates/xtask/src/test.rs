@@ -82,17 +82,22 @@ fn rust() -> Result<Counts, String> {
     Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
 }
 
-/// `cargo test`. The tests are built like the wheel, so that dependencies are compiled once, but with the checks that a
-/// release leaves out: assertions and overflow, in our own crates.
+/// `cargo test`, as everything that tests run is built.
 fn cargo_test() -> Result<Command, String> {
-    let mut command = cargo();
-    command.args(["test", "--release", "--workspace"]);
+    cargo_checked("test")
+}
+
+/// A command of cargo on all crates. They are built like the wheel, so that dependencies are compiled once, but with the
+/// checks that a release leaves out: assertions and overflow, in our own crates.
+fn cargo_checked(command: &str) -> Result<Command, String> {
+    let mut cargo = cargo();
+    cargo.args([command, "--release", "--workspace"]);
     for crate_name in crate_names()? {
         for check in ["debug-assertions", "overflow-checks"] {
-            command.args(["--config", &format!("profile.release.package.{crate_name}.{check}=true")]);
+            cargo.args(["--config", &format!("profile.release.package.{crate_name}.{check}=true")]);
         }
     }
-    Ok(command)
+    Ok(cargo)
 }
 
 /// The names of the crates of the workspace, sorted.

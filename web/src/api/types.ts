@@ -6,7 +6,7 @@ export type Num = number | bigint;
 /** One value of a result; `null` is "not known". */
 export type Cell = string | Num | boolean | null;
 
-export type Unit = "text" | "count" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag";
+export type Unit = "text" | "count" | "id" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag";
 
 export interface RunSummary {
   readonly id: number;

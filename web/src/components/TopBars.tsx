@@ -1,5 +1,6 @@
 import { type Query, runPath, withQuery } from "../api/paths";
 import type { Envelope } from "../api/types";
+import { formatCount } from "../format/units";
 import { useAnswer } from "../state/answer";
 import { runId, selection } from "../state/place";
 import { detail } from "../state/runs";
@@ -35,7 +36,7 @@ export function TopBars({ analysis, by, name, query = [], part, count = 10, isDe
   const bars = answer.value.results.map((row) => ({ name: String(row[name] ?? "–"), value: row[by] ?? null }));
   const shown = bars.filter((bar) => bar.value !== null && Number(bar.value) > 0);
   if (!column || shown.length === 0) return null;
-  const label = `Most ${column.label}, ${shown.length} of ${answer.value.page.matching}`;
+  const label = `Most ${column.label}, ${shown.length} of ${formatCount(answer.value.page.matching)}`;
   return (
     <figure>
       <figcaption>{label}</figcaption>

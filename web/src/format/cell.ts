@@ -20,6 +20,8 @@ export function formatCell(unit: Unit, value: Cell | undefined): string {
       return formatBytesPerS(whole(value));
     case "ratio":
       return formatRatio(Number(value));
+    case "id":
+      return String(value);
     case "plain":
       return formatPlain(Number(value));
     default:
@@ -47,6 +49,7 @@ export function unitWords(column: Column): string {
   const words: Record<Unit, string> = {
     text: "text",
     count: "a count",
+    id: "a number that names something",
     ns: "nanoseconds",
     bytes: "bytes",
     bytes_per_s: "bytes in a second",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { encodeTiles, itemsOf, type Slices } from "./encode";
-import { opacityOf, StripPainter } from "./paint";
+import { opacityOf, StripPainter, stripeOf } from "./paint";
 import { piecesOf } from "./pieces";
 import { decodeTiles, FLAG_SEVERAL, type Tile, tileSpan } from "./tile";
 import { Scale, type Span, tilesOf } from "./view";
@@ -170,4 +170,33 @@ test("a slice of no length is seen", () => {
   painter.finish(out, 0);
   expect([...out.subarray(0, 100)].filter((pixel) => pixel !== 0)).toHaveLength(1);
   expect((out[10] ?? 0) & 0xffffff).toBe(3);
+});
+
+test("an average is hatched: its stripes slant, repeat downwards, and take nothing of what is between them", () => {
+  const bins = [
+    { start_ns: 0, dur_ns: 20, busy_ns: 20, name: "5" },
+    { start_ns: 20, dur_ns: 20, busy_ns: 5, name: "5" },
+  ];
+  const tile = decodeTiles(encodeTiles([bins]))[0];
+  const view = { start_ns: 0, end_ns: 60 };
+  const [width, period] = [60, 6];
+  const painter = new StripPainter(width);
+  painter.begin();
+  for (const piece of piecesOf(() => tile, view, 0)) painter.add(piece, new Scale(view, width), palette);
+  const out = new Uint32Array(width * (period + 1)).fill(7);
+  painter.finishHatched(out, 0, period);
+  const alphas = (line: number, from: number, to: number) =>
+    [...out.subarray(line * width + from, line * width + to)].map((pixel) => pixel >>> 24);
+  for (let line = 0; line < period; line++) {
+    // Two pixels of six, one further to the left in each line.
+    const full = [0, 1, 2, 3, 4, 5].map((x) => ((x + line) % 6 < 2 ? 178 : 255));
+    expect(alphas(line, 6, 12), `line ${line}`).toEqual(full);
+    expect(alphas(line, 12, 18), `line ${line}`).toEqual(full);
+    expect(new Set(alphas(line, 24, 36))).toEqual(new Set([opacityOf(0.25), Math.floor(opacityOf(0.25) * 0.7)]));
+    expect(alphas(line, 40, 60).every((alpha) => alpha === 0)).toBe(true);
+  }
+  expect(new Set([...out.subarray(0, 40)].map((pixel) => pixel & 0xffffff))).toEqual(new Set([5]));
+  // What stands behind is another row's.
+  expect([...out.subarray(width * period)].every((pixel) => pixel === 7)).toBe(true);
+  expect([2, 3, 6, 12].map(stripeOf)).toEqual([1, 1, 2, 4]);
 });

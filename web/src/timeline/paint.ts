@@ -10,6 +10,10 @@ const ALPHA_MIN = 70;
 /** From this width on, in pixels, slices have an edge at their start, which tells them from a neighbour of one colour. */
 const EDGE_FROM_PX = 4;
 
+/** How wide a stripe of a hatch is, and how opaque beside what is between stripes. */
+const STRIPE_PART = 1 / 3;
+const STRIPE_OPACITY = 0.7;
+
 /** Colours of a tile's items, as `0x00BBGGRR`, in their order. */
 export interface Palette {
   coloursOf(tile: Tile): Uint32Array;
@@ -132,6 +136,32 @@ export class StripPainter {
       out[at + width + x] = ((several[x] === 1 ? alpha >> 1 : alpha) << 24) | pixel;
     }
   }
+
+  /**
+   * Writes what is no slice but an average of many: `period` lines that repeat downwards, with slanting stripes in them that
+   * let the ground through. Such a row has no edges, since nothing begins where its bins do.
+   */
+  finishHatched(out: Uint32Array, at: number, period: number): void {
+    const { width, cover, colour } = this;
+    const stripe = stripeOf(period);
+    out.fill(0, at, at + period * width);
+    for (let x = 0; x < width; x++) {
+      const part = cover[x] as number;
+      if (part === 0) continue;
+      const alpha = opacityOf(part);
+      const pixel = colour[x] as number;
+      const between = (alpha << 24) | pixel;
+      const within = (((alpha * STRIPE_OPACITY) | 0) << 24) | pixel;
+      for (let line = 0; line < period; line++) {
+        out[at + line * width + x] = (x + line) % period < stripe ? within : between;
+      }
+    }
+  }
+}
+
+/** How many pixels of each `period` are in a stripe. */
+export function stripeOf(period: number): number {
+  return Math.max(Math.round(period * STRIPE_PART), 1);
 }
 
 /** How opaque a pixel is of which this part is covered, 0 to 255. */

@@ -312,7 +312,7 @@ export class Timeline {
     const isPinned = ({ line }: Placed) => line.isPinned;
     const others = lines.filter((each) => !isPinned(each));
     const pinned = lines.filter(isPinned);
-    this.strips.make(scene, rows, this.generation);
+    this.strips.make(scene, lines, this.generation);
     clipped(context, pinnedBottom, this.height, this.width, () => {
       drawHeaders(scene, others);
       this.strips.draw(scene, others);

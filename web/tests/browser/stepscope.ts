@@ -10,6 +10,9 @@ export const CHECKOUT = fileURLToPath(new URL("../../..", import.meta.url));
 /** The command under test. */
 const COMMAND = process.env.STEPSCOPE ?? `${CHECKOUT}target/release/stepscope`;
 
+/** A program that records itself while it is looked at: `crates/stepscope/examples/lines.rs`. */
+export const WRITER = process.env.STEPSCOPE_WRITER ?? `${CHECKOUT}target/release/examples/lines`;
+
 /** A server that is running. */
 export interface View {
   /** The address that it printed, with the token. */

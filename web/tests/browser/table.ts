@@ -43,6 +43,7 @@ export async function shownColumns(page: Page, name: string): Promise<string[]> 
 /** A column's unit, told by its name: it has the unit in it. */
 export function unitOf(name: string, cell: Cell): Unit {
   if (typeof cell === "string") return "text";
+  if (name === "pid" || name === "line") return "id";
   if (name.endsWith("_ns")) return "ns";
   if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
   if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";

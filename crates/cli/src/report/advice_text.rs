@@ -58,6 +58,7 @@ fn paragraph(row: &AdviceRow, width: usize) -> String {
 fn rule_words(row: &AdviceRow) -> String {
     match row.others {
         0 => row.rule.clone(),
+        1 => format!("{}, here and once elsewhere", row.rule),
         others => format!("{}, here and {others} times elsewhere", row.rule),
     }
 }

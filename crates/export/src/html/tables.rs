@@ -3,7 +3,7 @@
 use super::escape::Escaped;
 use std::fmt::Write;
 use stepscope_base::units::format_count;
-use stepscope_engine::{Column, Table, column_words, format_cell, has_answers, is_right_aligned};
+use stepscope_engine::{Column, Table, column_headings, format_cell, has_answers, is_right_aligned};
 
 /// Rows of one table; what is left out is said below it.
 const MAX_ROWS: usize = 500;
@@ -13,8 +13,8 @@ pub(super) fn table_html(table: &Table) -> String {
     let shown: Vec<&Column> = table.columns.iter().filter(|column| has_answers(column)).collect();
     let class = |column: &Column| if is_right_aligned(column) { " class=\"number\"" } else { "" };
     let mut text = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
-    for column in &shown {
-        let _ = write!(text, "<th{}>{}</th>", class(column), Escaped(&column_words(column.name)));
+    for (column, heading) in shown.iter().zip(column_headings(&shown)) {
+        let _ = write!(text, "<th{}>{}</th>", class(column), Escaped(&heading));
     }
     text.push_str("</tr></thead>\n<tbody>\n");
     for row in 0..table.len().min(MAX_ROWS) {

@@ -1,7 +1,7 @@
 //! The web pages: types, style, tests, whether they can be built, and the built command in a browser.
 
 use super::counts::vitest_counts;
-use super::{Counts, cargo_test, single};
+use super::{Counts, cargo_checked, cargo_test, single};
 use crate::checkout::{built, root};
 use crate::{child, chromium};
 use std::ops::Add;
@@ -29,7 +29,11 @@ fn browser() -> Result<Counts, String> {
     let chromium = chromium::find()?;
     // One test file of the command makes cargo build the command as the rust tests do, so that nothing is built twice.
     child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
-    vitest(npm().args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope")))
+    // What writes the run that grows while it is looked at.
+    child::run(cargo_checked("build")?.args(["--example", "lines"]))?;
+    let mut tests = npm();
+    tests.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
+    vitest(tests.env("STEPSCOPE_WRITER", built("examples/lines")))
 }
 
 fn npm() -> Command {

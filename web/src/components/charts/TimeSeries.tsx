@@ -180,6 +180,7 @@ function drawMarks(drawn: uPlot, marks: readonly Mark[]): void {
   ctx.save();
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textBaseline = "bottom";
+  ctx.textAlign = "left";
   for (const [at, mark] of marks.entries()) {
     const [from, to] = [x(mark.start_ns), x(mark.end_ns)];
     if (to - from < LEAST_MARK * devicePixelRatio) continue;

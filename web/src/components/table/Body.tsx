@@ -102,7 +102,7 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
                 {columns.map((column) => (
                   <td
                     key={column.name}
-                    class={column.is_right_aligned ? "number" : column.name === "file" ? "path" : undefined}
+                    class={column.is_right_aligned ? "number" : isPath(column) ? "path" : undefined}
                     title={row && exactCell(column.unit, row[column.name])}
                   >
                     <bdi>{row ? formatCell(column.unit, row[column.name]) : "…"}</bdi>
@@ -117,3 +117,6 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
     </div>
   );
 }
+
+/** Whether its texts are told apart by their ends: paths of files and of modules. */
+const isPath = ({ name }: Column): boolean => name === "file" || name === "path";

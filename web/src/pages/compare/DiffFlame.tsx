@@ -96,7 +96,7 @@ export function DiffFlame({ compared }: { compared: Compared }) {
 }
 
 /** What is measured, without the run that it is of. */
-const labelOf = (column: Column) => column.label.replace(/^b /, "");
+const labelOf = (column: Column) => column.label.replace(/^now /, "");
 
 function Legend() {
   return (

@@ -1,8 +1,8 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { partLook } from "../../classes";
+import { Legend } from "../../components/charts/Legend";
 import { fillOf } from "../../components/charts/Patterns";
-import { Swatch } from "../../components/charts/Swatch";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
@@ -32,13 +32,7 @@ export function DeviceBars() {
       </h2>
       <figure>
         <figcaption>
-          <ul class="legend">
-            {PARTS.map((part) => (
-              <li key={part}>
-                <Swatch part={part} /> {partLook(part).words}
-              </li>
-            ))}
-          </ul>
+          <Legend parts={PARTS} />
         </figcaption>
         <ul class="device-bars">
           {results.map((row) => (

@@ -1,9 +1,8 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
-import { partLook } from "../../classes";
 import { Figure } from "../../components/charts/Figure";
+import { Legend } from "../../components/charts/Legend";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { Swatch } from "../../components/charts/Swatch";
 import { columnsOf, STEP_PARTS } from "../../components/charts/steps";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
@@ -44,18 +43,7 @@ export function RankColumns() {
   return (
     <section aria-label={name}>
       <h2>{name}</h2>
-      <Figure
-        name="ranks"
-        title={
-          <ul class="legend">
-            {STEP_PARTS.map((part) => (
-              <li key={part}>
-                <Swatch part={part} /> {partLook(part).words}
-              </li>
-            ))}
-          </ul>
-        }
-      >
+      <Figure name="ranks" title={<Legend parts={STEP_PARTS} />}>
         <StackedColumns
           label={name}
           columns={columns.filter((column) => drawn.has(column.label))}

@@ -2,6 +2,7 @@ import type { Advice } from "../../api/types";
 import { Definition } from "../../components/Definition";
 import { Value } from "../../components/Value";
 import { Words } from "../../components/Words";
+import { formatCount } from "../../format/units";
 import { evidencePage, timelineAt } from "../../state/links";
 import { findPage } from "../registry";
 
@@ -19,7 +20,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
           <li key={`${at} ${row.rule}`} class={row.priority}>
             <p class="advice-head">
               <strong class="priority">{row.priority}</strong> <strong>{gain(row)}</strong> <code>{row.rule}</code>
-              {row.others > 0 && <span class="dim"> and {row.others} times elsewhere</span>}
+              {row.others > 0 && <span class="dim"> and {timesWords(row.others)} elsewhere</span>}
             </p>
             <p>
               <Words text={row.says} />
@@ -41,6 +42,8 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
     </section>
   );
 }
+
+const timesWords = (times: number): string => (times === 1 ? "once" : `${formatCount(times)} times`);
 
 function gain(row: Advice) {
   if (row.gain_ns === null) return "gain not known";

@@ -1,10 +1,9 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Report } from "../../api/types";
-import { partLook } from "../../classes";
 import { BreakdownTable } from "../../components/charts/BreakdownTable";
 import { Figure } from "../../components/charts/Figure";
+import { Legend } from "../../components/charts/Legend";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { Swatch } from "../../components/charts/Swatch";
 import { type Axis, columnsOf, STEP_PARTS } from "../../components/charts/steps";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
@@ -42,7 +41,9 @@ export function Steps({ report }: { report: Report }) {
         Where the time of a step goes <Definition analysis="step_breakdown" />
       </h2>
       <p class="dim">
-        {formatCount(steps.count)} {steps.count === 1 ? "step" : "steps"}
+        {steps.source === "whole"
+          ? "Nothing marks steps: what each rank recorded counts as one"
+          : `${formatCount(steps.count)} ${steps.count === 1 ? "step" : "steps"}`}
         {inferred}
         {steps.incomplete_count > 0 && `, ${formatCount(steps.incomplete_count)} cut by recording`}; mean{" "}
         <Value unit="ns" value={steps.mean_ns} />, from <Value unit="ns" value={steps.min_ns} /> to{" "}
@@ -51,18 +52,7 @@ export function Steps({ report }: { report: Report }) {
       {answer.state === "failed" && <ErrorNotice error={answer.error} />}
       {answer.state === "loading" && !answer.value && <Loading />}
       {columns.length > 0 && (
-        <Figure
-          name="steps"
-          title={
-            <ul class="legend">
-              {STEP_PARTS.map((part) => (
-                <li key={part}>
-                  <Swatch part={part} /> {partLook(part).words}
-                </li>
-              ))}
-            </ul>
-          }
-        >
+        <Figure name="steps" title={<Legend parts={STEP_PARTS} />}>
           <StackedColumns
             label={axis === "steps" ? `Steps of rank ${rank}` : "Average step of each rank"}
             columns={columns}

@@ -6,6 +6,7 @@ import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { chosen, hrefWith, runId, selection } from "../../state/place";
 import { detail } from "../../state/runs";
@@ -37,7 +38,7 @@ export default function Source() {
   const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
   const file = chosen("file") ?? (typeof first === "string" ? first : null);
   const column = files.value.columns.find((column) => column.name === by);
-  const label = `Most ${column?.label ?? by} by file, ${rows.length} of ${files.value.page.matching}`;
+  const label = `Most ${column?.label ?? by} by file, ${rows.length} of ${formatCount(files.value.page.matching)}`;
   return (
     <>
       <h1>Source</h1>

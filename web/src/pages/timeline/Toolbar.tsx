@@ -42,6 +42,7 @@ export function Toolbar({ explore, search, onFind, onList }: Props) {
           ))}
         </ul>
         <p class="dim">A foot that is lighter than its row: several slices stand in one pixel.</p>
+        <p class="dim">Hatched: how busy the tracks of a closed group are on average.</p>
       </Menu>
       <span class="stretch" />
       <output class="dim">{lengthWords(explore)}</output>

@@ -86,7 +86,12 @@ export function drawCounters(scene: Scene, lines: readonly Placed[]): void {
     context.font = theme.font;
     context.textBaseline = "top";
     context.textAlign = "right";
+    const text = counterText(high, line.unit);
+    // The line of values may pass behind it.
+    context.strokeStyle = theme.ground;
+    context.lineWidth = 3;
+    context.strokeText(text, width - 4, top + 3);
     context.fillStyle = theme.text;
-    context.fillText(counterText(high, line.unit), width - 4, top + 3);
+    context.fillText(text, width - 4, top + 3);
   }
 }

@@ -1,4 +1,5 @@
-// Rows of slices: a line of pixels each, made once for what does not change, and drawn as high as the row is.
+// Rows of slices: a line of pixels each, made once for what does not change, and drawn as high as the row is. Rows of
+// averages are a few lines with a hatch in them, drawn one below the other.
 
 import { StripPainter } from "../paint";
 import type { Placed, Scene } from "../scene";
@@ -10,35 +11,45 @@ const GAP_PX = 1;
 /** The part of a row in which it is told that a pixel stands for several slices. */
 const FOOT_PX = 3;
 
+/** From one stripe of a hatch to the next, in CSS pixels. */
+const HATCH_PX = 6;
+
 /** Draws rows of slices; keeps what it can for the next frame. */
 export class Strips {
   private readonly canvas = document.createElement("canvas");
   private image: ImageData | null = null;
   private painter: StripPainter | null = null;
   private made = "";
+  /** How many lines a hatch has. */
+  private period = 2;
   /** Where the lines of a row are. */
-  private readonly places = new Map<number, number>();
+  private readonly places = new Map<number, { readonly at: number; readonly isAverage: boolean }>();
 
   /** Makes the lines of pixels, unless they are there. `generation` changes whenever tiles have come. */
-  make(scene: Scene, rows: readonly number[], generation: number): void {
+  make(scene: Scene, lines: readonly Placed[], generation: number): void {
     const width = Math.max(Math.round(scene.width * scene.ratio), 1);
     const { start_ns, end_ns } = scene.scale.view;
-    const key = `${width} ${start_ns} ${end_ns} ${generation} ${rows.join()}`;
+    const rows = [...scene.pieces];
+    const key = `${width} ${scene.ratio} ${start_ns} ${end_ns} ${generation} ${[...scene.pieces.keys()].join()}`;
     if (rows.length === 0 || key === this.made) return;
     this.made = key;
     this.places.clear();
-    const { painter, image, context } = this.room(width, rows.length * 2);
+    this.period = Math.max(Math.round(HATCH_PX * scene.ratio), 2);
+    const averages = new Set(lines.flatMap(({ line }) => (line.kind === "density" ? [line.row] : [])));
+    const { painter, image, context } = this.room(width, rows.length * this.period);
     const out = new Uint32Array(image.data.buffer);
     const scale = new Scale(scene.scale.view, width);
-    rows.forEach((row, nth) => {
+    let at = 0;
+    for (const [row, pieces] of rows) {
       painter.begin();
-      for (const piece of scene.pieces.get(row) ?? []) {
-        painter.add(piece, scale, scene.colours);
-      }
-      painter.finish(out, nth * 2 * width);
-      this.places.set(row, nth * 2);
-    });
-    context.putImageData(image, 0, 0, 0, 0, width, rows.length * 2);
+      for (const piece of pieces) painter.add(piece, scale, scene.colours);
+      const isAverage = averages.has(row);
+      if (isAverage) painter.finishHatched(out, at * width, this.period);
+      else painter.finish(out, at * width);
+      this.places.set(row, { at, isAverage });
+      at += isAverage ? this.period : 2;
+    }
+    context.putImageData(image, 0, 0, 0, 0, width, at);
   }
 
   /** Draws rows that were made. */
@@ -46,12 +57,22 @@ export class Strips {
     const { context, width } = scene;
     context.imageSmoothingEnabled = false;
     for (const { line, top } of lines) {
-      const at = line.row === null || line.kind === "counter" ? undefined : this.places.get(line.row);
-      if (at === undefined) continue;
+      const place = line.row === null || line.kind === "counter" ? undefined : this.places.get(line.row);
+      if (!place) continue;
       const height = line.height - GAP_PX;
-      const foot = Math.min(FOOT_PX, height / 3);
-      context.drawImage(this.canvas, 0, at, this.canvas.width, 1, 0, top, width, height - foot);
-      context.drawImage(this.canvas, 0, at + 1, this.canvas.width, 1, 0, top + height - foot, width, foot);
+      const part = (from: number, count: number, y: number, tall: number) =>
+        context.drawImage(this.canvas, 0, from, this.canvas.width, count, 0, top + y, width, tall);
+      if (!place.isAverage) {
+        const foot = Math.min(FOOT_PX, height / 3);
+        part(place.at, 1, 0, height - foot);
+        part(place.at + 1, 1, height - foot, foot);
+        continue;
+      }
+      const pixels = Math.round(height * scene.ratio);
+      for (let y = 0; y < pixels; y += this.period) {
+        const count = Math.min(this.period, pixels - y);
+        part(place.at, count, y / scene.ratio, count / scene.ratio);
+      }
     }
   }
 
