@@ -31,12 +31,24 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether all slices are needed to write them: no optimizer says where the first mark lies.
+/// Whether all slices are needed to write them: no optimizer says where the first mark lies, or optimizers of several
+/// threads end with a step, of which the one that lies deepest is meant.
 pub(super) fn need_all_slices(trace: &Trace) -> bool {
     let steps: Vec<&Step> = trace.steps.iter().filter(|step| step.source == StepSource::Optimizer).collect();
-    let mut firsts = steps.chunk_by(|a, b| a.process == b.process).map(|steps| steps[0]);
-    firsts.any(|step| !optimizers(trace, step.process).iter().any(|(end_ns, ..)| *end_ns == step.span.end_ns))
+    steps.chunk_by(|a, b| a.process == b.process).any(|steps| {
+        let optimizers = optimizers(trace, steps[0].process);
+        let ending = |step: &Step| {
+            let first = optimizers.partition_point(|row| row.0 < step.span.end_ns);
+            &optimizers[first..][..optimizers[first..].partition_point(|row| row.0 == step.span.end_ns)]
+        };
+        let track = |row: &Row| trace.slices.track[row.2.index()];
+        let is_unclear = |step: &&Step| ending(step).windows(2).any(|rows| track(&rows[0]) != track(&rows[1]));
+        ending(steps[0]).is_empty() || steps.iter().any(is_unclear)
+    })
 }
+
+/// End, depth and slice of an optimizer.
+type Row = (i64, std::cmp::Reverse<u32>, SliceId);
 
 fn write_mark(document: &mut Document<'_>, name: &str, track: Option<TrackId>, time_ns: i64) -> io::Result<()> {
     let Some(track) = track else { return Ok(()) };
@@ -47,10 +59,10 @@ fn write_mark(document: &mut Document<'_>, name: &str, track: Option<TrackId>, t
 }
 
 /// A process' optimizer slices by their end; of those that end together the innermost first.
-fn optimizers(trace: &Trace, process: ProcessId) -> Vec<(i64, std::cmp::Reverse<u32>, SliceId)> {
+fn optimizers(trace: &Trace, process: ProcessId) -> Vec<Row> {
     let is_own = |id: &SliceId| trace.tracks[trace.slices.track[id.index()].index()].process == process;
     let ids = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::Optimizer && is_own(id));
-    let mut rows: Vec<_> = ids
+    let mut rows: Vec<Row> = ids
         .map(|id| (trace.slices.span(id).end_ns, std::cmp::Reverse(trace.slices.depth[id.index()].into()), id))
         .collect();
     rows.sort_unstable();
