@@ -124,6 +124,8 @@ class Trace:
         name: str,
         rank: Optional[int] = None,
         step: Optional[int] = None,
+        start_ns: Optional[int] = None,
+        end_ns: Optional[int] = None,
         group_by: Optional[str] = None,
         compat: Optional[str] = None,
         bucket_ms: Optional[str] = None,

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import operator
 import os
 
 from stepscope import _engine
@@ -21,7 +22,7 @@ class Run:
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
         self._trace = _engine.open(self._path)
 
-    def analyze(self, name, *, rank=None, step=None, group_by=None, compat=None, bucket_ms=None):
+    def analyze(self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None):
         """Run one analysis.
 
         Parameters
@@ -32,6 +33,10 @@ class Run:
             Only this rank; all by default.
         step : int, optional
             Only the steps with this number; all by default.
+        start_ns, end_ns : int, optional
+            Only what begins on the host from ``start_ns`` on and before ``end_ns``, and what is launched in that
+            window: nanoseconds since the start of the trace, as in ``start_ns`` of results. One of both may be left
+            out. With ``step``, what lies in both.
         group_by : str, optional
             What a row stands for: ``"name"``, ``"shapes"``, ``"stack"``, ``"module"``, ``"category"``,
             ``"call"``, ``"launch"``, ``"line"``, ``"file"``, ``"process"`` or ``"properties"``, where the analysis
@@ -51,11 +56,15 @@ class Run:
         Raises
         ------
         ValueError
-            There is no such analysis, rank or step, or it does not accept an option.
+            There is no such analysis, rank or step, it does not accept an option, or the window ends before it
+            begins.
+        TypeError
+            A limit of the window is no whole number.
         """
+        window = _window(start_ns, end_ns)
         bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
-        return Result(self._trace.analyze(name, rank=rank, step=step, **options))
+        return Result(self._trace.analyze(name, rank=rank, step=step, **window, **options))
 
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
@@ -73,6 +82,24 @@ class Run:
 
     def __repr__(self):
         return f"stepscope.open({self._path!r})"
+
+
+def _window(start_ns, end_ns):
+    """The limits of a window of time, which must make sense."""
+    limits = {"start_ns": start_ns, "end_ns": end_ns}
+    for limit, value in limits.items():
+        if value is None:
+            continue
+        try:
+            limits[limit] = operator.index(value)
+        except TypeError:
+            said = f"{limit} is {value!r}, which is no whole number of nanoseconds since the start of the trace"
+            raise TypeError(said) from None
+        if not -(2**63) <= limits[limit] < 2**63:
+            raise ValueError(f"{limit} is {value}, which no trace reaches: it has at most 64 bits")
+    if None not in limits.values() and limits["start_ns"] > limits["end_ns"]:
+        raise ValueError(f"the window ends before it begins: start_ns is {start_ns}, end_ns is {end_ns}")
+    return limits
 
 
 def _method(run, name):

@@ -64,7 +64,7 @@ mod _engine {
     impl Trace {
         /// Runs the analysis `name`. ValueError when there is no such analysis, rank or step, or the analysis does not
         /// accept an option.
-        #[pyo3(signature = (name, rank=None, step=None, group_by=None, compat=None, bucket_ms=None))]
+        #[pyo3(signature = (name, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None))]
         #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
         fn analyze(
             &self,
@@ -72,13 +72,16 @@ mod _engine {
             name: &str,
             rank: Option<u32>,
             step: Option<i64>,
+            start_ns: Option<i64>,
+            end_ns: Option<i64>,
             group_by: Option<String>,
             compat: Option<String>,
             bucket_ms: Option<String>,
         ) -> PyResult<Envelope> {
             let texts = OptionTexts { group_by, compat, bucket_ms };
             let analyze = || {
-                let selection = Selection { rank, step, ..Selection::default() };
+                let selection =
+                    Selection { rank, step, window: Selection::window_of(start_ns, end_ns), ..Selection::default() };
                 let selection = with_options(find_analysis(name)?, selection, &texts)?;
                 stepscope_engine::analyze(&self.0, name, &selection)
             };

@@ -9,6 +9,7 @@ mod files;
 mod report;
 mod run;
 mod source;
+mod steps;
 mod timeline;
 
 use crate::assets;
@@ -47,6 +48,7 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/runs/{run}/report", get(report::report))
         .route("/runs/{run}/report.html", get(report::page))
         .route("/runs/{run}/source", get(source::source))
+        .route("/runs/{run}/steps", get(steps::steps))
         .merge(timeline::routes())
         .fallback(async || {
             Failure::not_there("there is nothing of this name").hint("docs/http-api.md lists what there is")

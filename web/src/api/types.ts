@@ -35,6 +35,15 @@ export interface StepOfRun {
   readonly is_complete: boolean;
 }
 
+/** Which steps there are; the steps of a rank are an answer of their own. */
+export interface StepsOfRun {
+  readonly count: number;
+  /** The first rank that has any. */
+  readonly first_rank: number | null;
+  /** The numbers that steps have on any rank, as ranges with both ends. */
+  readonly numbers: readonly (readonly [first: Num, last: Num])[];
+}
+
 export type Has = "devices" | "memory" | "shapes" | "stacks" | "modules" | "python" | "io" | "collectives" | "counters";
 
 export interface RunDetail {
@@ -49,7 +58,7 @@ export interface RunDetail {
     readonly pid: Num | null;
     readonly name: string | null;
   }[];
-  readonly steps: readonly StepOfRun[];
+  readonly steps: StepsOfRun;
   readonly devices: readonly {
     readonly rank: number;
     readonly ordinal: Num;

@@ -73,7 +73,7 @@ export const PAGES: readonly PageInfo[] = [
     title: "I/O",
     about: "Files, what is read and written, bandwidth over time, DataLoader workers, waiting for data",
     missing: ({ has, steps }) =>
-      has.io || steps.length > 0
+      has.io || steps.count > 0
         ? null
         : "No calls on files were recorded, and no steps that could wait for data: DFTracer records files, and its traces open here.",
     load: () => import("./io/Io"),

@@ -1,6 +1,6 @@
-import type { StepOfRun } from "../api/types";
 import { choose, chosen } from "../state/place";
 import { detail } from "../state/runs";
+import { numbersFrom, useSteps } from "../state/steps";
 
 /** A choice of more than so many is typed, not picked. */
 const MAX_OPTIONS = 300;
@@ -10,9 +10,14 @@ export function RankAndStep() {
   const known = detail.value;
   const rank = chosen("rank");
   const step = chosen("step");
+  const own = useSteps(known, rank);
   if (!known) return null;
   const ranks = known.run.ranks.map(String);
-  const steps = stepNumbers(known.steps, rank);
+  // Those of the rank; of all ranks where none is chosen, and until they are known. One more than can be picked says that
+  // there are too many.
+  const steps = own.value
+    ? [...new Set(own.value.map((step) => String(step.number)))]
+    : numbersFrom(known.steps, 0, MAX_OPTIONS + 1);
   return (
     <>
       {(ranks.length > 1 || rank !== undefined) && (
@@ -64,10 +69,4 @@ function Choice({ label, all, value, options, onChange }: Props) {
       </select>
     </label>
   );
-}
-
-/** The numbers of the steps of a rank, or of all ranks, in the order of their first start. */
-function stepNumbers(steps: readonly StepOfRun[], rank: string | undefined): string[] {
-  const wanted = steps.filter((step) => rank === undefined || String(step.rank) === rank);
-  return [...new Set(wanted.map((step) => String(step.number)))];
 }

@@ -38,9 +38,9 @@ test("the map has every step of every rank, as long as the command says", async 
     .locator(".heat-legend .value")
     .evaluateAll((all) => all.map((one) => (one as HTMLElement).title));
   expect(legend).toEqual([`${Math.min(...complete)} ns`, `${Math.max(...complete)} ns`]);
-  const shades = await cells.locator("rect").evaluateAll((all) => all.map((rect) => rect.getAttribute("class")));
+  const shades = await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute("class")));
   const shadeOf = (ns: number) => shades[expected.findIndex((row) => row.total_ns === ns)];
-  expect([shadeOf(Math.min(...complete)), shadeOf(Math.max(...complete))]).toEqual(["heat-0", "heat-6"]);
+  expect([shadeOf(Math.min(...complete)), shadeOf(Math.max(...complete))]).toEqual(["heat heat-0", "heat heat-6"]);
   await close();
 });
 
@@ -90,4 +90,53 @@ test("every rank is listed with the process that takes part, not with the launch
   const processes = await table.locator("tbody tr td:nth-child(3)").allTextContents();
   expect(processes).toEqual(["ddp.py", "ddp.py"]);
   await close();
+});
+
+test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be reached", async () => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  const asked: number[][] = [];
+  // The answers that such a run has; how long the server takes for them is measured elsewhere.
+  await page.route(/\/api\/runs\/0(\?|$)/, async (route) => {
+    const told = await (await route.fetch()).json();
+    told.run.ranks = Array.from({ length: 1024 }, (_, rank) => rank);
+    told.steps = { count: 512_000, first_rank: 0, numbers: [[0, 499]] };
+    await route.fulfill({ json: told });
+  });
+  const total_ns = (rank: number, step: number) => 1_000_000 + rank * 1_000 + step;
+  await page.route(/\/step_breakdown\?where=rank/, async (route) => {
+    const told = await (await route.fetch()).json();
+    const limits = [...new URL(route.request().url()).searchParams.getAll("where")].map((text) =>
+      Number(text.split(":")[2]),
+    );
+    asked.push(limits);
+    const [firstRank = 0, lastRank = 0, firstStep = 0, lastStep = 0] = limits;
+    told.results = [];
+    for (let rank = firstRank; rank <= lastRank; rank++) {
+      for (let step = firstStep; step <= lastStep; step++) {
+        told.results.push({ rank, step, start_ns: step, total_ns: total_ns(rank, step), is_complete: true });
+      }
+    }
+    await route.fulfill({ json: told });
+  });
+  await page.goto(at(server.url, "distributed"));
+  await settled(page);
+  const cells = page.locator(".heat-map [role=button]");
+  expect(await cells.count()).toBe(64 * 100);
+  expect(await page.locator(".heat-map *").count()).toBeLessThan(64 * 100 + 200);
+  await page.getByText("64 of 1,024 ranks are shown.").waitFor();
+  await page.goto(at(server.url, "distributed?rank=1023&step=499"));
+  await page.reload();
+  await settled(page);
+  const last = `step 499 of rank 1023: ${formatCell("ns", total_ns(1023, 499))}`;
+  expect(await page.locator(".heat-map [aria-pressed=true]").getAttribute("aria-label")).toBe(last);
+  expect(asked[0]).toEqual([0, 63, 0, 99]);
+  expect(asked.at(-1)).toEqual([960, 1023, 400, 499]);
+  // What the pointer is over says what it is.
+  await page.getByRole("button", { name: last }).hover();
+  expect(await page.locator(".heat-map rect > title").textContent()).toBe(last);
+  await page.getByRole("button", { name: last }).click();
+  await page.waitForURL(/#distributed$/);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await context.close();
 });

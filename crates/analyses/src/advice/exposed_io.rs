@@ -33,6 +33,9 @@ fn of_rank(facts: &Facts, rank: u32) -> Option<Advice> {
     let processes: Vec<ProcessId> = steps.map(|step| step.process).collect();
     let process = |event: &IoEvent| trace.tracks[trace.slices.track[event.slice.index()].index()].process;
     let own: Vec<&IoEvent> = trace.io.iter().filter(|event| processes.contains(&process(event))).collect();
+    if own.is_empty() {
+        return None;
+    }
     let io: IntervalSet =
         own.iter().map(|event| trace.slices.span(event.slice)).collect::<Vec<Span>>().into_iter().collect();
     let of_rank = trace.device_events.iter().filter(|event| trace.devices[event.device.index()].rank == rank);

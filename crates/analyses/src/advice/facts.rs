@@ -131,7 +131,11 @@ impl<'a> Facts<'a> {
 
     /// The steps asked for of a rank, together.
     pub(super) fn steps_of(&self, rank: u32) -> IntervalSet {
-        let steps = self.selection.steps(self.trace).filter(|step| step.rank == rank);
+        if !self.selection.has_rank(rank) {
+            return IntervalSet::default();
+        }
+        let of_rank = Selection { rank: Some(rank), ..self.selection };
+        let steps = of_rank.steps(self.trace);
         steps.map(|step| step.span).collect::<Vec<Span>>().into_iter().collect()
     }
 

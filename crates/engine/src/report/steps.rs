@@ -36,7 +36,8 @@ pub struct StepSummary {
     pub max_ns: i64,
     /// The longest one.
     pub slowest: StepTime,
-    /// Every step, in order of rank and start.
+    /// Every step, in order of rank and start; none where they are not wanted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepTime>,
 }
 
@@ -70,15 +71,20 @@ struct Row {
 /// The rows of `table` that stand for the steps asked for.
 fn rows(trace: &Trace, selection: &Selection, table: &Table) -> Vec<Row> {
     let known: Vec<&Step> = selection.steps(trace).collect();
+    // Rows have the order of steps: the one that is meant is next, of half a million too.
+    let mut next = 0;
     let row = |row: usize| {
         let number = table.int_at("step", row)?;
         let rank = table.int_at("rank", row);
         let start_ns = table.int_at("start_ns", row);
-        let is_same = |step: &&&Step| {
+        let is_same = |at: &usize| {
+            let step = known[*at];
             let is_rank = rank.is_none_or(|rank| rank == i64::from(step.rank));
             is_rank && step.number == number && start_ns.is_none_or(|start_ns| start_ns == step.span.start_ns)
         };
-        let step = known.iter().find(is_same)?;
+        let at = (next..known.len()).chain(0..next).find(is_same)?;
+        next = at + 1;
+        let step = known[at];
         let total_ns = table.int_at("total_ns", row)?;
         let time = StepTime { rank: step.rank, step: number, total_ns, is_complete: step.is_complete };
         Some(Row { row, step: time, source: step.source })

@@ -18,7 +18,14 @@ pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String
     let read = opened.clone();
     let computed = async {
         let sum_up = move || sum_up(&read.trace, &selection, &run.path.display().to_string());
-        site.pool.long(move || sum_up().map(|report| report.to_json())).await?.map_err(Failure::from)
+        // All steps of many ranks are not for one answer: `steps` has those of a rank.
+        let brief = move || {
+            sum_up().map(|mut report| {
+                report.steps.iter_mut().for_each(|summary| summary.steps.clear());
+                report.to_json()
+            })
+        };
+        site.pool.long(brief).await?.map_err(Failure::from)
     };
     let text = opened.reports.get(selection, String::len, computed).await?;
     Ok(json(text.to_string()))

@@ -1,6 +1,6 @@
 //! The list of runs, and what one of them is.
 
-use super::{Answer, json, json_text};
+use super::{Answer, json, json_text, steps};
 use crate::opened::Opened;
 use crate::site::Site;
 use axum::extract::{Path, State};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stepscope_base::StringId;
 use stepscope_engine::{RunIdentity, Trace};
-use stepscope_trace::{DeviceEventClass, Process, SliceKind, Step};
+use stepscope_trace::{DeviceEventClass, Process, SliceKind};
 
 /// `api/runs`.
 pub(super) async fn list(State(site): State<Arc<Site>>) -> Answer {
@@ -41,7 +41,7 @@ fn facts(id: usize, opened: &Opened) -> Value {
         "span": trace.span().map(|span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns })),
         "start_unix_ns": trace.start_unix_ns,
         "ranks": ranks(trace),
-        "steps": trace.steps.iter().map(step).collect::<Vec<_>>(),
+        "steps": steps::summary(&trace.steps),
         "devices": devices.collect::<Vec<_>>(),
         "facts": trace.facts,
         "counts": {
@@ -69,17 +69,6 @@ fn ranks(trace: &Trace) -> Vec<Value> {
     }
     let rank = |process: &&Process| json!({ "rank": process.rank, "host": process.host, "pid": process.pid, "name": process.name });
     first.values().map(rank).collect()
-}
-
-fn step(step: &Step) -> Value {
-    json!({
-        "rank": step.rank,
-        "number": step.number,
-        "start_ns": step.span.start_ns,
-        "end_ns": step.span.end_ns,
-        "source": step.source.as_str(),
-        "is_complete": step.is_complete,
-    })
 }
 
 /// Which pages have something to show.

@@ -130,7 +130,8 @@ fn a_run_says_what_it_is() {
     let served = Served::of(fixture("gpt-cpu"));
     let run = served.json("runs/0");
     assert_eq!(run["run"]["ranks"], serde_json::json!([0]));
-    assert!(run["steps"].as_array().unwrap().len() == 12 && run["steps"][0]["source"].is_string());
+    let steps = serde_json::json!({ "count": 12, "first_rank": 0, "numbers": [[0, 11]] });
+    assert_eq!(run["steps"], steps);
     assert_eq!((&run["has"]["devices"], &run["has"]["memory"]), (&false.into(), &false.into()));
     let listed = served.json("runs");
     assert_eq!(
@@ -145,4 +146,55 @@ fn a_port_that_is_taken_says_so() {
     let options = Options { address: served.running.address, ..Options::new(vec![fixture("gpt-cpu")]) };
     let error = stepscope_server::serve(options).unwrap_err();
     assert!(error.hint().unwrap().contains("another port"), "{error}");
+}
+
+#[test]
+fn a_run_of_many_steps_is_told_in_short_and_its_steps_by_rank_or_number() {
+    const STEPS: usize = 5_000;
+    let step = |number: usize| {
+        let args = r#""pid": 1, "tid": 1, "dur": 2"#;
+        let name = format!("ProfilerStep#{}", number + 7);
+        format!(r#"{{"ph": "X", "cat": "user_annotation", "name": "{name}", {args}, "ts": {}}}"#, number * 2)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("steps.json");
+    let events: Vec<String> = (0..STEPS).map(step).collect();
+    fs::write(&path, format!("{{\"traceEvents\": [{}]}}", events.join(","))).unwrap();
+    let served = Served::of(path);
+    // Neither tells of each step, or it would have at least a digit and a comma for it.
+    for path in ["runs/0", "runs/0/report"] {
+        let reply = served.get(path);
+        assert!(reply.status == 200 && reply.body.len() < 2 * STEPS, "{path}: {} bytes", reply.body.len());
+    }
+    let told = served.json("runs/0");
+    assert_eq!(told["steps"], serde_json::json!({ "count": STEPS, "first_rank": 0, "numbers": [[7, STEPS + 6]] }));
+    assert_eq!(served.json("runs/0/report")["steps"]["count"], STEPS);
+    let own = served.json("runs/0/steps?rank=0");
+    assert_eq!(own.as_array().unwrap().len(), STEPS);
+    let third = served.json("runs/0/steps?step=9");
+    assert_eq!(third, serde_json::json!([own[2]]));
+    let keys = (&own[2]["rank"], &own[2]["number"], &own[2]["start_ns"], &own[2]["end_ns"], &own[2]["source"]);
+    assert_eq!(keys, (&0.into(), &9.into(), &4_000.into(), &6_000.into(), &"label".into()));
+    assert_eq!(served.json("runs/0/steps?rank=0&step=9"), third);
+    assert_eq!(served.json("runs/0/steps?rank=3"), serde_json::json!([]));
+    assert_eq!(served.get("runs/0/steps").status, 400);
+    assert_eq!(served.get("runs/0/steps?limit=5").status, 400);
+}
+
+#[test]
+fn steps_of_two_ranks_are_told_apart() {
+    let served = Served::of(fixture("ddp-cpu"));
+    assert_eq!(
+        served.json("runs/0")["steps"],
+        serde_json::json!({ "count": 24, "first_rank": 0, "numbers": [[0, 11]] })
+    );
+    for rank in [0, 1] {
+        let own = served.json(&format!("runs/0/steps?rank={rank}"));
+        let found: Vec<_> = own.as_array().unwrap().iter().map(|step| (&step["rank"], &step["number"])).collect();
+        assert_eq!(found.len(), 12);
+        assert!(found.iter().enumerate().all(|(at, (of, number))| **of == rank && **number == at));
+    }
+    let both = served.json("runs/0/steps?step=4");
+    let ranks: Vec<_> = both.as_array().unwrap().iter().map(|step| step["rank"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [0, 1]);
 }

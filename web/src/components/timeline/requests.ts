@@ -2,6 +2,8 @@
 
 import { ask, askRaw } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
+import type { StepOfRun } from "../../api/types";
+import { stepsPath } from "../../state/steps";
 import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../timeline/model";
 import type { SliceLink } from "../../timeline/place";
 import type { Asking } from "../../timeline/timeline";
@@ -43,6 +45,10 @@ export class Requests {
   };
 
   info = (signal: AbortSignal) => ask<TimelineInfo>(this.path("timeline", []), signal);
+
+  /** Steps of a rank, or of all ranks with a number. */
+  steps = (of: { readonly rank?: number; readonly step?: string }, signal: AbortSignal) =>
+    ask<readonly StepOfRun[]>(stepsPath(this.run, of), signal);
 
   details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.path(`slices/${slice}`, []), signal);
 

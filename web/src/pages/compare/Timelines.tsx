@@ -5,13 +5,14 @@ import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Requests } from "../../components/timeline/requests";
 import { choose, chosen } from "../../state/place";
+import { useSteps } from "../../state/steps";
 import { Linked } from "../../timeline/linked";
 import type { TimelineInfo } from "../../timeline/model";
 import { parseSpan } from "../../timeline/place";
 import type { Compared } from "./asked";
 import { LaneView } from "./LaneView";
 import type { LaneOf } from "./lane";
-import { firstView, originOf, stepAt, stepsOf } from "./steps";
+import { firstView, originOf, stepAt } from "./steps";
 import "../../components/timeline/timeline.css";
 
 /** A choice of more steps than this is typed, not picked. */
@@ -25,13 +26,17 @@ interface Loaded {
 /** The timelines of both, one above the other, aligned at the start of a step. */
 export function Timelines({ compared }: { compared: Compared }) {
   const [a, b] = [useTimeline(compared.details[0]), useTimeline(compared.details[1])];
-  const error = a.error ?? b.error;
+  const [before, now] = [useStepsOf(compared, 0), useStepsOf(compared, 1)];
+  const error = a.error ?? b.error ?? before.error ?? now.error;
+  const isThere = a.loaded && b.loaded && before.steps && now.steps;
   return (
     <section aria-label="Timelines">
       <h2>Timelines, aligned at a step</h2>
       {error && <ErrorNotice error={error} />}
-      {!error && !(a.loaded && b.loaded) && <Loading what="Laying out the timelines…" />}
-      {a.loaded && b.loaded && <Pair compared={compared} timelines={[a.loaded, b.loaded]} />}
+      {!error && !isThere && <Loading what="Laying out the timelines…" />}
+      {a.loaded && b.loaded && before.steps && now.steps && (
+        <Pair compared={compared} timelines={[a.loaded, b.loaded]} steps={[before.steps, now.steps]} />
+      )}
     </section>
   );
 }
@@ -56,9 +61,22 @@ function useTimeline({ id, version }: RunDetail): { loaded: Loaded | null; error
   return { loaded: isThis ? loaded : null, error };
 }
 
-function Pair({ compared, timelines }: { compared: Compared; timelines: readonly [Loaded, Loaded] }) {
+/** The steps of a side's rank, or of the first rank that has any. */
+function useStepsOf({ sides, details }: Compared, which: 0 | 1) {
+  const detail = details[which];
+  const rank = (which === 0 ? sides.a : sides.b).rank ?? detail.steps.first_rank;
+  const answer = useSteps(detail, rank);
+  return { steps: rank === null ? [] : answer.value, error: answer.state === "failed" ? answer.error : null };
+}
+
+interface PairProps {
+  readonly compared: Compared;
+  readonly timelines: readonly [Loaded, Loaded];
+  readonly steps: readonly [readonly StepOfRun[], readonly StepOfRun[]];
+}
+
+function Pair({ compared, timelines, steps }: PairProps) {
   const { sides, details, names } = compared;
-  const steps = [stepsOf(details[0], sides.a.rank), stepsOf(details[1], sides.b.rank)] as const;
   const at = [stepAt(steps[0], chosen("a-step")), stepAt(steps[1], chosen("b-step"))] as const;
   const spans = [timelines[0].info.span, timelines[1].info.span] as const;
   const origins = [originOf(at[0], spans[0]), originOf(at[1], spans[1])] as const;
@@ -70,7 +88,7 @@ function Pair({ compared, timelines }: { compared: Compared; timelines: readonly
     return ([0, 1] as const).map((which): LaneOf => {
       const side = which === 0 ? "a" : "b";
       const { requests, info } = timelines[which];
-      const shared = { side, rank: sides[side].rank, steps: details[which].steps, begin, linked } as const;
+      const shared = { side, rank: sides[side].rank, steps: steps[which], begin, linked } as const;
       return { ...shared, requests, info, origin_ns: origins[which] };
     });
   }, [key]);

@@ -25,6 +25,7 @@ export interface LaneOf {
   readonly rank: number | null;
   readonly requests: Requests;
   readonly info: TimelineInfo;
+  /** Those of the rank, or of the first rank that has any. */
   readonly steps: readonly StepOfRun[];
   /** The start of the step, which the other lane has at the same place. */
   readonly origin_ns: number;
@@ -181,9 +182,7 @@ export class Lane {
   }
 
   private bands() {
-    const rank = this.of.rank ?? this.of.steps[0]?.rank;
-    const steps = this.of.steps.filter((step) => step.rank === rank);
-    return steps.map((step) => ({
+    return this.of.steps.map((step) => ({
       number: Number(step.number),
       rank: step.rank,
       start_ns: Number(step.start_ns),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { RunDetail, StepOfRun } from "../../api/types";
-import { firstView, originOf, stepAt, stepsOf } from "./steps";
+import type { StepOfRun } from "../../api/types";
+import { firstView, originOf, stepAt } from "./steps";
 
 const step = (rank: number, number: number, start_ns: number, end_ns: number, is_complete = true): StepOfRun => ({
   rank,
@@ -10,13 +10,9 @@ const step = (rank: number, number: number, start_ns: number, end_ns: number, is
   is_complete,
   source: "label",
 });
-const STEPS = [step(2, 0, 0, 50, false), step(2, 1, 100, 300), step(2, 2, 300, 500), step(5, 0, 0, 9)];
-const detail = { steps: STEPS } as unknown as RunDetail;
+const STEPS = [step(2, 0, 0, 50, false), step(2, 1, 100, 300), step(2, 2, 300, 500)];
 
-test("steps are those of a rank, the first complete one unasked", () => {
-  expect(stepsOf(detail, 5)).toEqual([STEPS[3]]);
-  expect(stepsOf(detail, null)).toEqual(STEPS.slice(0, 3));
-  expect(stepsOf({ steps: [] } as unknown as RunDetail, null)).toEqual([]);
+test("the step is the one with the number, the first complete one unasked", () => {
   expect([stepAt(STEPS, undefined), stepAt(STEPS, "2"), stepAt(STEPS, "7"), stepAt([], "0")]).toEqual([
     STEPS[1],
     STEPS[2],

@@ -1,16 +1,10 @@
 // From which step on timelines are aligned, and what they show at first.
 
-import type { RunDetail, StepOfRun } from "../../api/types";
+import type { StepOfRun } from "../../api/types";
 import { seenFrom, unionOf } from "../../timeline/linked";
 import { around, type Span } from "../../timeline/view";
 
 const spanOf = (step: StepOfRun): Span => ({ start_ns: Number(step.start_ns), end_ns: Number(step.end_ns) });
-
-/** The steps of a rank, or of the first rank that has any. */
-export function stepsOf(detail: RunDetail, rank: number | null): readonly StepOfRun[] {
-  const of = rank ?? detail.steps[0]?.rank;
-  return detail.steps.filter((step) => step.rank === of);
-}
 
 /** The step with this number; unasked the first complete one. */
 export function stepAt(steps: readonly StepOfRun[], number: string | undefined): StepOfRun | null {

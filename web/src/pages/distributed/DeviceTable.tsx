@@ -11,7 +11,7 @@ import { detail } from "../../state/runs";
 import { devicesOf } from "./devices";
 
 /** Devices that are listed. */
-const MOST = 1_000;
+const MOST = 200;
 
 /** Which rank runs where, on which device, and how well that is used. */
 export function DeviceTable() {

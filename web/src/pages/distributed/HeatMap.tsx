@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { labelEvery } from "../../components/charts/scale";
 import { useWidth } from "../../components/charts/width";
 import { formatNs } from "../../format/units";
@@ -26,6 +26,7 @@ interface Props {
 /** Steps of ranks as shaded boxes, of which one can be chosen with the mouse or with the arrow keys and Enter. */
 export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
+  const tip = useRef<SVGTitleElement | null>(null);
   const [active, setActive] = useState<readonly [rank: number, step: number]>([0, 0]);
   const each = Math.min(WIDEST, Math.max(0, width - LEFT) / Math.max(1, steps.length));
   const high = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(SHARED / Math.max(1, ranks.length))));
@@ -39,7 +40,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
   const focus = (to: readonly [number, number] | undefined) => {
     if (!to) return;
     setActive(to);
-    box.current?.querySelector<SVGGElement>(`[data-cell="${to[0]}-${to[1]}"]`)?.focus();
+    box.current?.querySelector<SVGRectElement>(`[data-cell="${to[0]}-${to[1]}"]`)?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (!at) return;
@@ -61,9 +62,38 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
     event.preventDefault();
   };
 
+  // Of thousands of boxes none has anything of its own that it can share.
+  const placeOf = (event: Event): readonly [rank: number, step: number] | null => {
+    const [rank, step] = (event.target as Element).getAttribute("data-cell")?.split("-").map(Number) ?? [];
+    return rank === undefined || step === undefined ? null : [rank, step];
+  };
+  const onClick = (event: Event) => {
+    const [rank, step] = placeOf(event) ?? [-1, -1];
+    const cell = heat.cells[rank]?.[step];
+    if (cell) onChoose(cell);
+  };
+  const onFocusIn = (event: Event) => {
+    const place = placeOf(event);
+    if (place) setActive(place);
+  };
+  const onPointerOver = (event: Event) => {
+    if (!placeOf(event)) return;
+    tip.current ??= document.createElementNS("http://www.w3.org/2000/svg", "title");
+    tip.current.textContent = (event.target as Element).getAttribute("aria-label");
+    (event.target as Element).append(tip.current);
+  };
+
   return (
     <div ref={box} class="heat-map">
-      <svg class="chart" width={width} height={ranks.length * high + BELOW} onKeyDown={onKeyDown}>
+      <svg
+        class="chart"
+        width={width}
+        height={ranks.length * high + BELOW}
+        onKeyDown={onKeyDown}
+        onClick={onClick}
+        onFocusIn={onFocusIn}
+        onPointerOver={onPointerOver}
+      >
         <title>{label}</title>
         {ranks.map(
           (rank, row) =>
@@ -100,34 +130,32 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
             if (!cell) return null;
             const words = wordsOf(cell);
             const isHere = at?.[0] === row && at[1] === column;
-            return (
-              <g
+            const box = (
+              <rect
                 key={`${cell.rank} ${cell.step}`}
                 role="button"
                 data-cell={`${row}-${column}`}
-                tabIndex={isHere ? 0 : -1}
+                tabindex={isHere ? 0 : -1}
                 aria-label={words}
                 aria-pressed={isChosen(cell)}
-                class={`heat${isChosen(cell) ? " chosen" : ""}`}
-                onClick={() => onChoose(cell)}
-                onFocus={() => setActive([row, column])}
-              >
-                <title>{words}</title>
-                <rect
-                  class={cell.shade === null ? "heat-cut" : `heat-${cell.shade}`}
-                  x={LEFT + column * each + 0.5}
-                  y={row * high + 0.5}
-                  width={Math.max(1, each - 1)}
-                  height={high - 1}
+                class={`heat ${cell.shade === null ? "heat-cut" : `heat-${cell.shade}`}${isChosen(cell) ? " chosen" : ""}`}
+                x={LEFT + column * each + 0.5}
+                y={row * high + 0.5}
+                width={Math.max(1, each - 1)}
+                height={high - 1}
+              />
+            );
+            if (cell.shade !== null) return box;
+            return (
+              <g key={`${cell.rank} ${cell.step}`}>
+                {box}
+                <line
+                  class="heat-line"
+                  x1={LEFT + column * each + 1}
+                  x2={LEFT + (column + 1) * each - 1}
+                  y1={(row + 1) * high - 2}
+                  y2={row * high + 2}
                 />
-                {cell.shade === null && (
-                  <line
-                    x1={LEFT + column * each + 1}
-                    x2={LEFT + (column + 1) * each - 1}
-                    y1={(row + 1) * high - 2}
-                    y2={row * high + 2}
-                  />
-                )}
               </g>
             );
           }),

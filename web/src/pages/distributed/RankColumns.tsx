@@ -18,15 +18,9 @@ const DRAWN = 128;
 export function RankColumns() {
   const known = detail.value;
   const [rank, step] = [chosen("rank"), chosen("step")];
-  // Averages have no step, and what has none comes last: so what comes before them is left out.
-  const part =
-    step === undefined
-      ? [
-          ["sort", "step"],
-          ["offset", known?.steps.length ?? 0],
-        ]
-      : [["step", step]];
-  const query = [...(part as [string, string | number][]), ["limit", 10_000] as const];
+  // Averages have no step.
+  const part = step === undefined ? (["where", "step:eq:"] as const) : (["step", step] as const);
+  const query = [part, ["limit", 10_000] as const];
   const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), query);
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;

@@ -10,8 +10,9 @@ import { useAnswer } from "../../state/answer";
 import { timelineAt } from "../../state/links";
 import { choose, chosen, hrefWith, runId } from "../../state/place";
 import { detail } from "../../state/runs";
+import { countOfNumbers, numbersFrom, placeOfNumber } from "../../state/steps";
 import { HeatMap } from "./HeatMap";
-import { type Heat, type HeatCell, heatOf, SHADES, shownPart } from "./heat";
+import { firstShown, type Heat, type HeatCell, heatOf, SHADES } from "./heat";
 
 /** Ranks and steps that are drawn at once; links lead to others. */
 const RANKS = 64;
@@ -24,11 +25,12 @@ export function StepMap() {
   const [rank, step] = [chosen("rank"), chosen("step")];
   const against = chosen("against") === "step" ? "step" : "all";
   const allRanks = (known?.run.ranks ?? []).map(String);
-  const allSteps = [...new Set((known?.steps ?? []).map((step) => step.number))]
-    .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(String);
-  const ranks = shownPart(allRanks, RANKS, chosen("ranks-from"), rank);
-  const steps = shownPart(allSteps, STEPS, chosen("steps-from"), step);
+  const allSteps = known?.steps ?? { numbers: [] };
+  const stepCount = countOfNumbers(allSteps);
+  const firstRank = firstShown(allRanks.length, RANKS, chosen("ranks-from"), allRanks.indexOf(rank ?? ""));
+  const firstStep = firstShown(stepCount, STEPS, chosen("steps-from"), placeOfNumber(allSteps, step));
+  const ranks = allRanks.slice(firstRank, firstRank + RANKS);
+  const steps = numbersFrom(allSteps, firstStep, STEPS);
   const conditions = [
     ["where", `rank:ge:${ranks[0]}`],
     ["where", `rank:le:${ranks[ranks.length - 1]}`],
@@ -84,8 +86,8 @@ export function StepMap() {
         ) : (
           "Ranks are below each other, steps side by side. Choose one, and every page is about it."
         )}
-        <Others name="ranks-from" what="ranks" all={allRanks} shown={ranks} size={RANKS} />
-        <Others name="steps-from" what="steps" all={allSteps} shown={steps} size={STEPS} />
+        <Others name="ranks-from" what="ranks" all={allRanks.length} first={firstRank} size={RANKS} />
+        <Others name="steps-from" what="steps" all={stepCount} first={firstStep} size={STEPS} />
       </p>
     </section>
   );
@@ -102,11 +104,11 @@ function Legend({ heat, isWithinStep }: { heat: Heat; isWithinStep: boolean }) {
       </svg>
       {heat.range === null || isWithinStep ? "longest" : <Value unit="ns" value={heat.range[1]} />}
       {heat.cells.some((cells) => cells.some((cell) => cell?.shade === null)) && (
-        <span class="heat">
+        <span>
           {" "}
           <svg width="16" height="14" aria-hidden="true" focusable="false">
             <rect class="heat-cut" x="0.5" y="0.5" width="14" height="13" />
-            <line x1="1" y1="13" x2="14" y2="1" />
+            <line class="heat-line" x1="1" y1="13" x2="14" y2="1" />
           </svg>{" "}
           cut by recording
         </span>
@@ -118,22 +120,22 @@ function Legend({ heat, isWithinStep }: { heat: Heat; isWithinStep: boolean }) {
 interface OthersProps {
   readonly name: string;
   readonly what: string;
-  readonly all: readonly string[];
-  readonly shown: readonly string[];
+  readonly all: number;
+  readonly first: number;
   readonly size: number;
 }
 
 /** Links to what is before and after the part that is shown. */
-function Others({ name, what, all, shown, size }: OthersProps) {
-  const first = all.indexOf(shown[0] ?? "");
-  if (shown.length === all.length) return null;
+function Others({ name, what, all, first, size }: OthersProps) {
+  const shown = Math.min(size, all - first);
+  if (shown === all) return null;
   const before = first > 0 ? hrefWith({ [name]: String(Math.max(0, first - size)) }) : null;
-  const after = first + shown.length < all.length ? hrefWith({ [name]: String(first + size) }) : null;
+  const after = first + shown < all ? hrefWith({ [name]: String(first + size) }) : null;
   return (
     <>
       {" "}
-      {formatCount(shown.length)} of {formatCount(all.length)} {what} are shown.{" "}
-      {before && <a href={before}>The {what} before</a>} {after && <a href={after}>The {what} after</a>}
+      {formatCount(shown)} of {formatCount(all)} {what} are shown. {before && <a href={before}>The {what} before</a>}{" "}
+      {after && <a href={after}>The {what} after</a>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Row } from "../../api/types";
-import { heatOf, SHADES, shownPart } from "./heat";
+import { firstShown, heatOf, SHADES, shownPart } from "./heat";
 
 const row = (
   rank: number,
@@ -62,4 +62,11 @@ test("a part of a long list is shown, with what was chosen in it", () => {
   expect(shownPart(all, 10, "99")).toEqual(["24"]);
   expect(shownPart(all, 10, "x")).toEqual(all.slice(0, 10));
   expect(shownPart([], 10, "3")).toEqual([]);
+});
+
+test("the part that is shown begins where it was asked for, else where what was chosen is", () => {
+  expect([firstShown(512, 64, undefined, -1), firstShown(512, 64, undefined, 130)]).toEqual([0, 128]);
+  expect([firstShown(512, 64, "70", 130), firstShown(512, 64, "9999", 0), firstShown(0, 64, "5", -1)]).toEqual([
+    70, 511, 0,
+  ]);
 });

@@ -58,10 +58,18 @@ export function heatOf(
   return { cells, range };
 }
 
-/** The part of a list that is shown: from the place that was asked for, else the part that has `wanted` in it. */
+/**
+ * Where the part of `all` things begins that is shown: at the place that was asked for, else at the part that has the place
+ * `wanted` in it; -1 for none.
+ */
+export function firstShown(all: number, size: number, from: string | undefined, wanted: number): number {
+  const asked = /^\d{1,9}$/.test(from ?? "") ? Number(from) : Math.max(0, wanted);
+  return from === undefined ? asked - (asked % size) : Math.min(asked, Math.max(0, all - 1));
+}
+
+/** The part of a list that is shown, as `firstShown` has it. */
 export function shownPart(all: readonly string[], size: number, from: string | undefined, wanted?: string): string[] {
-  const asked = /^\d{1,9}$/.test(from ?? "") ? Number(from) : Math.max(0, all.indexOf(wanted ?? ""));
-  const first = from === undefined ? asked - (asked % size) : Math.min(asked, Math.max(0, all.length - 1));
+  const first = firstShown(all.length, size, from, all.indexOf(wanted ?? ""));
   return all.slice(first, first + size);
 }
 

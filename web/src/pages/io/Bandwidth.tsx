@@ -10,6 +10,7 @@ import { chosen, runId, selection, timeWindow } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
 import { detail } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
+import { useSteps } from "../../state/steps";
 import { bucketMs } from "./buckets";
 
 const SHOWS = [
@@ -30,7 +31,9 @@ const TIMES: readonly Series[] = [
 /** How fast files are read and written, or how long threads are in calls on them, over time. */
 export function Bandwidth({ rank }: { rank: string }) {
   const known = detail.value;
-  const within = known && shownSpan(known, { rank, step: chosen("step"), window: timeWindow.value });
+  const steps = useSteps(known, rank);
+  const within =
+    known && steps.value && shownSpan(known, steps.value, { step: chosen("step"), window: timeWindow.value });
   const path = withQuery(runPath(runId.value, "analyses/io_curve"), [
     ...withRank(selection.value, rank),
     ["bucket_ms", within ? bucketMs(within) : null],
@@ -38,7 +41,8 @@ export function Bandwidth({ rank }: { rank: string }) {
   ]);
   const answer = useAnswer<Envelope>(within ? path : null, known?.version ?? 0);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
-  if (!answer.value || !within || !known) return <Loading what="Adding up calls on files…" />;
+  if (steps.state === "failed") return <ErrorNotice error={steps.error} />;
+  if (!answer.value || !steps.value || !within || !known) return <Loading what="Adding up calls on files…" />;
   const { results, columns } = answer.value;
   if (results.length === 0) return <Empty>Rank {rank} calls no files in what was chosen.</Empty>;
   const last = results[results.length - 1];
@@ -59,7 +63,7 @@ export function Bandwidth({ rank }: { rank: string }) {
           until_ns={last ? Number(last.start_ns) + Number(last.span_ns) : within.end_ns}
           unit={show === "bandwidth" ? "bytes_per_s" : "ns"}
           series={(show === "bandwidth" ? BANDWIDTHS : TIMES).filter(has)}
-          marks={stepMarks(known, rank)}
+          marks={stepMarks(steps.value)}
           range={range.value}
           onRange={chooseRange}
         />

@@ -64,7 +64,7 @@ export default function Io() {
           <Words text={NO_FILES} />
         </Empty>
       )}
-      {(known?.steps.length ?? 0) > 0 && (
+      {(known?.steps.count ?? 0) > 0 && (
         <Table
           analysis="step_breakdown"
           title="How long steps wait for data"

@@ -9,6 +9,7 @@ import { chosen, runId, selection, timeWindow } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
 import { detail } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
+import { useSteps } from "../../state/steps";
 import { conditionsOf, type Memory } from "./memories";
 
 const ALLOCATED = { name: "allocated_bytes", words: "allocated", colour: "compute" } as const;
@@ -23,11 +24,13 @@ export function Curve({ memory, words }: { memory: Memory; words: string }) {
     ["limit", 10_000],
   ]);
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);
+  const steps = useSteps(known, memory.rank);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
-  if (!answer.value || !known) return <Loading what="Adding up memory…" />;
+  if (steps.state === "failed") return <ErrorNotice error={steps.error} />;
+  if (!answer.value || !steps.value || !known) return <Loading what="Adding up memory…" />;
   const { results } = answer.value;
   if (results.length === 0) return <Empty>Nothing was allocated or freed in what was chosen.</Empty>;
-  const within = shownSpan(known, { rank: memory.rank, step: chosen("step"), window: timeWindow.value });
+  const within = shownSpan(known, steps.value, { step: chosen("step"), window: timeWindow.value });
   const hasReserve = results.some((row) => row[RESERVED.name] !== null);
   return (
     <section aria-label="Over time" aria-busy={answer.state === "loading"}>
@@ -43,7 +46,7 @@ export function Curve({ memory, words }: { memory: Memory; words: string }) {
           until_ns={within.end_ns}
           unit="bytes"
           series={hasReserve ? [ALLOCATED, RESERVED] : [ALLOCATED]}
-          marks={stepMarks(known, memory.rank)}
+          marks={stepMarks(steps.value)}
           range={range.value}
           onRange={chooseRange}
         />

@@ -26,6 +26,8 @@ export function Steps({ report }: { report: Report }) {
   // The chart has all steps, also when one of them is chosen: it is where one is chosen.
   const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), [
     ["rank", rank],
+    // Averages have no step, and are all that is drawn of several ranks.
+    ["where", axis === "steps" ? null : "step:eq:"],
     ["offset", axis === "steps" ? from : 0],
     ["limit", axis === "steps" ? SHOWN : 10_000],
   ]);

@@ -8,7 +8,7 @@ import { Labels } from "../../components/timeline/Labels";
 import { Requests } from "../../components/timeline/requests";
 import { Tooltip } from "../../components/timeline/Tooltip";
 import { isTyping } from "../../shell/keys";
-import { runId } from "../../state/place";
+import { chosen, runId } from "../../state/place";
 import { detail } from "../../state/runs";
 import { commandOf, heldOf } from "../../timeline/keys";
 import { followMinimap } from "../../timeline/minimap_pointer";
@@ -18,6 +18,7 @@ import { Timeline as Canvas } from "../../timeline/timeline";
 import { Explore } from "./explore";
 import { FindTrack } from "./FindTrack";
 import { Panel, type PanelTab } from "./Panel";
+import { numberOf, Steps } from "./steps";
 import { Toolbar } from "./Toolbar";
 import "../../components/timeline/timeline.css";
 
@@ -31,13 +32,17 @@ export default function TimelinePage() {
 
 /** The rows of one version of a run; while they load, those of the version before stay. */
 function Loaded({ requests }: { requests: Requests }) {
-  const [info, setInfo] = useState<{ requests: Requests; info: TimelineInfo } | null>(null);
+  const [info, setInfo] = useState<{ requests: Requests; info: TimelineInfo; steps: Steps } | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
     const abort = new AbortController();
     setError(null);
-    requests.info(abort.signal).then(
-      (info) => setInfo({ requests, info }),
+    const steps = new Steps(requests.steps, abort.signal);
+    // A step that was chosen is where the timeline begins.
+    const [rank, step] = [numberOf(chosen("rank")), chosen("step")];
+    const begin = step === undefined ? null : steps.load(rank === null ? { step } : { rank });
+    Promise.all([requests.info(abort.signal), begin]).then(
+      ([info]) => setInfo({ requests, info, steps }),
       (error: unknown) => {
         if (!abort.signal.aborted) setError(bodyOf(error));
       },
@@ -45,7 +50,7 @@ function Loaded({ requests }: { requests: Requests }) {
     return () => abort.abort();
   }, [requests]);
 
-  const explore = useMemo(() => info && new Explore(info.info, detail.peek()?.steps ?? [], info.requests), [info]);
+  const explore = useMemo(() => info && new Explore(info.info, info.steps, info.requests), [info]);
   if (error) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
   if (!explore) return <Loading what="Laying out the timeline…" />;
   if (explore.rows.groups.length === 0) return <Empty>Nothing was recorded that lasts: there is no timeline.</Empty>;

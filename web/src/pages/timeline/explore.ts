@@ -3,7 +3,7 @@
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { ApiError, bodyOf } from "../../api/client";
-import type { ErrorBody, StepOfRun } from "../../api/types";
+import type { ErrorBody } from "../../api/types";
 import { Alone } from "../../components/timeline/alone";
 import type { Requests } from "../../components/timeline/requests";
 import { Rows } from "../../components/timeline/rows";
@@ -16,6 +16,7 @@ import type { Hovered } from "../../timeline/pointer";
 import { rowsOf, type Timeline } from "../../timeline/timeline";
 import { around, clampView, revealing, type Span } from "../../timeline/view";
 import { Search } from "./search";
+import { numberOf, type Steps } from "./steps";
 
 /** What a range is of: everything, or some rows. */
 export interface Range extends Span {
@@ -39,10 +40,7 @@ export class Explore {
   // By its text, so that whoever follows it hears of it only when it says something else.
   private readonly addressText = computed(() => JSON.stringify(parseTimeline(place.value.params)));
   readonly address = computed(() => JSON.parse(this.addressText.value) as TimelinePlace);
-  readonly rank = computed(() => {
-    const text = chosen("rank");
-    return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
-  });
+  readonly rank = computed(() => numberOf(chosen("rank")));
   private timeline: Timeline | null = null;
   private readonly stops: (() => void)[] = [];
   private readonly alone = new Alone((error) => {
@@ -59,7 +57,7 @@ export class Explore {
 
   constructor(
     readonly info: TimelineInfo,
-    readonly steps: readonly StepOfRun[],
+    readonly steps: Steps,
     readonly requests: Requests,
   ) {
     const open = (opened: Parameters<typeof formatTimeline>[0]) => choose(formatTimeline(opened), { replace: true });
@@ -77,17 +75,17 @@ export class Explore {
   private firstView(): Span {
     const { view } = this.address.peek();
     if (view) return view;
-    const step = this.chosenStep();
+    const step = untracked(() => this.chosenStep());
     if (step) return around(step, 0.02);
     const window = parseSpan(untracked(() => chosen("window")));
     return window ? around(window, 0.05) : around(this.info.focus, 0.01);
   }
 
-  private chosenStep(): Span | null {
+  /** The step that is chosen, where there is one; undefined while that is not known. */
+  private chosenStep(): Span | null | undefined {
     const number = chosen("step");
-    const rank = this.rank.value;
-    const step = this.steps.find((step) => String(step.number) === number && (rank === null || step.rank === rank));
-    return step ? { start_ns: Number(step.start_ns), end_ns: Number(step.end_ns) } : null;
+    if (number === undefined) return null;
+    return this.steps.find(this.rank.value, number);
   }
 
   /** Joins the canvas; from then on it shows what the address says. */
@@ -150,16 +148,18 @@ export class Explore {
     const number = chosen("step");
     const isFirst = this.stepBefore === null;
     if (number === this.stepBefore) return;
-    this.stepBefore = number;
     const step = this.chosenStep();
+    // It comes here again once the step is known.
+    if (step === undefined) return;
+    this.stepBefore = number;
     if (!isFirst && step) this.timeline?.go(around(step, 0.02));
   }
 
   private followSteps(): void {
     const rank = this.rank.value ?? this.rows.groups[0]?.group.rank ?? 0;
-    const steps = this.steps.filter((step) => step.rank === rank);
+    const steps = this.steps.ofRank(rank);
     this.timeline?.setSteps(
-      steps.map((step) => ({
+      (steps ?? []).map((step) => ({
         number: Number(step.number),
         rank: step.rank,
         start_ns: Number(step.start_ns),
