@@ -47,7 +47,11 @@ fn every_analysis_gives_what_the_command_prints() {
             }
         }
         let report = engine::report::report(&trace, &Selection::default(), &input.display().to_string()).unwrap();
-        assert_eq!(served.json("runs/0/report"), serde_json::from_str::<Value>(&report.to_json()).unwrap());
+        let mut printed: Value = serde_json::from_str(&report.to_json()).unwrap();
+        // Where there is a list of steps by rank, the report does not repeat it.
+        let listed = printed.pointer_mut("/steps").and_then(Value::as_object_mut).and_then(|of| of.remove("steps"));
+        assert_eq!(listed.map_or(0, |steps| steps.as_array().unwrap().len()), trace.steps.len());
+        assert_eq!(served.json("runs/0/report"), printed);
         let page = served.get("runs/0/report.html");
         assert!(
             page.text().contains("<!DOCTYPE html>")
