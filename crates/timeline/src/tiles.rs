@@ -11,7 +11,6 @@ use crate::items::{Item, Items};
 use crate::overview::Cell;
 use crate::row::Content;
 use crate::{Class, RowId, Timeline};
-use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
@@ -21,9 +20,6 @@ pub const BINS: usize = 512;
 pub const MAX_LEVEL: u8 = 43;
 /// Rows × tiles that may be asked for at once.
 pub const MAX_BLOCKS: usize = 256;
-
-/// So many blocks are shared out between two threads: one person's answer comes sooner.
-const BLOCKS_FOR_TWO: usize = 32;
 
 const MAGIC: u32 = 0x314C_5453;
 pub(crate) const NO_SLICE: u32 = u32::MAX;
@@ -106,46 +102,23 @@ impl Timeline {
         if let Some(row) = rows.iter().find(|row| **row as usize >= self.rows.len()) {
             return Err(TileError::NoRow(*row));
         }
-        let blocks = self.blocks(rows, level, first, count)?;
-        let write = |blocks: &[Block]| {
-            // A system gives zeros without writing them: of many names, few are touched.
-            let numbers = vec![0; trace.strings.len()];
-            let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), numbers };
-            blocks.iter().for_each(|block| writer.block(block, level));
-            writer.tiles
-        };
-        if blocks.len() < BLOCKS_FOR_TWO {
-            return Ok(write(&blocks));
-        }
-        let (here, there) = blocks.split_at(blocks.len() / 2);
-        let (mut tiles, rest) = std::thread::scope(|scope| {
-            let rest = std::thread::Builder::new().spawn_scoped(scope, || write(there));
-            (write(here), rest.map(|rest| rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
-        });
-        // A system without room for one more thread gets it from this one.
-        tiles.append(rest.unwrap_or_else(|_| write(there)));
-        Ok(tiles)
-    }
-
-    fn blocks(&self, rows: &[RowId], level: u8, first: i64, count: usize) -> Result<Vec<Block>, TileError> {
         let tile_ns = (BINS as i64) << level;
         let begin =
             |number: i64| number.checked_mul(tile_ns).filter(|begin_ns| begin_ns.checked_add(tile_ns).is_some());
-        let mut blocks = Vec::with_capacity(rows.len() * count);
+        // A system gives zeros without writing them: of many names, few are touched.
+        let numbers = vec![0; trace.strings.len()];
+        let mut writer = Writer { timeline: self, trace, tiles: Tiles::default(), numbers };
+        // Memory that is not written to costs nothing, and columns that grow are copied.
+        writer.tiles.reserve(blocks * BINS);
         for row in rows {
             for offset in 0..count as i64 {
                 let number = first.checked_add(offset).ok_or(TileError::NoTile(first))?;
-                blocks.push(Block { row: *row, begin_ns: begin(number).ok_or(TileError::NoTile(number))? });
+                let begin_ns = begin(number).ok_or(TileError::NoTile(number))?;
+                writer.block(*row, begin_ns, level);
             }
         }
-        Ok(blocks)
+        Ok(writer.tiles)
     }
-}
-
-/// A row in a tile.
-struct Block {
-    row: RowId,
-    begin_ns: i64,
 }
 
 struct Writer<'a> {
@@ -157,11 +130,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn block(&mut self, Block { row, begin_ns }: &Block, level: u8) {
-        let begin_ns = *begin_ns;
+    fn block(&mut self, row: RowId, begin_ns: i64, level: u8) {
         let before = self.tiles.start_ns.len();
         let (timeline, bin_ns) = (self.timeline, 1_i64 << level);
-        match &timeline.rows[*row as usize].content {
+        match &timeline.rows[row as usize].content {
             Content::Items(items) => match items.overview.cells(level) {
                 Some(cells) => self.cells(items, cells, begin_ns, bin_ns),
                 None => self.items(items, begin_ns, bin_ns),
@@ -271,30 +243,6 @@ fn shortened(name: &str) -> String {
 }
 
 impl Tiles {
-    /// Puts the blocks of `rest` behind these.
-    fn append(&mut self, rest: Self) {
-        let known: FxHashMap<&str, u32> =
-            (0..).zip(&self.names).map(|(number, name)| (name.as_str(), number)).collect();
-        let mut names = Vec::new();
-        let number = |name: String| {
-            known.get(name.as_str()).copied().unwrap_or_else(|| {
-                names.push(name);
-                (known.len() + names.len()) as u32 - 1
-            })
-        };
-        let numbers: Vec<u32> = rest.names.into_iter().map(number).collect();
-        self.names.append(&mut names);
-        self.name.extend(rest.name.iter().map(|name| numbers[*name as usize]));
-        self.items_of_block.extend(rest.items_of_block);
-        self.start_ns.extend(rest.start_ns);
-        self.dur_ns.extend(rest.dur_ns);
-        self.busy_ns.extend(rest.busy_ns);
-        self.slice.extend(rest.slice);
-        self.count.extend(rest.count);
-        self.class.extend(rest.class);
-        self.flags.extend(rest.flags);
-    }
-
     fn reserve(&mut self, items: usize) {
         for column in [&mut self.start_ns, &mut self.dur_ns, &mut self.busy_ns] {
             column.reserve(items);

@@ -196,26 +196,3 @@ proptest! {
         prop_assert_eq!(busy_ns, slices.iter().map(|(_, dur_ns)| dur_ns).sum::<i64>());
     }
 }
-
-#[test]
-fn many_blocks_are_what_each_of_them_is() {
-    let trace = drawn("rank 0 cpu 1 a|b|c.dddddddddee\nrank 0 cpu 2 .e|f|a.ddddd\nrank 0 stream 7 .CC.gg");
-    let timeline = Timeline::of(&trace);
-    let rows: Vec<RowId> = (0..timeline.rows.len() as u32).cycle().take(BLOCKS_FOR_TWO).collect();
-    let named = |tiles: &Tiles| -> Vec<(f64, f64, String, u8)> {
-        let name = |at: usize| tiles.names[tiles.name[at] as usize].clone();
-        let items = 0..tiles.start_ns.len();
-        items.map(|at| (tiles.start_ns[at], tiles.busy_ns[at], name(at), tiles.class[at])).collect()
-    };
-    for level in [3, 10, 12, 20] {
-        let all = timeline.tiles(&trace, &rows, level, 0, 2).expect("tiles");
-        let each: Vec<Tiles> = rows.iter().map(|row| timeline.tiles(&trace, &[*row], level, 0, 2).unwrap()).collect();
-        assert_eq!(all.items_of_block, each.iter().flat_map(|tiles| tiles.items_of_block.clone()).collect::<Vec<_>>());
-        assert_eq!(named(&all), each.iter().flat_map(named).collect::<Vec<_>>());
-        assert!(all.start_ns.len() > 2 && all.flags.len() == all.start_ns.len());
-        let mut names = all.names.clone();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), all.names.len(), "no name twice");
-    }
-}
