@@ -2,14 +2,15 @@
 
 A call is two events, its begin and its end; per event is how others state such costs. The thread that makes the calls is
 measured by itself, and so is the process: the difference is what Stepscope's helper thread does to prepare the capture's
-memory. torch.profiler's `start()` and `stop()` are not counted.
+memory. What the interpreter takes to call a profile function that does nothing is the floor under both. torch.profiler's
+`start()` and `stop()` are not counted.
 """
 
 import statistics
 import time
 
 from record.measuring import added, quartiles
-from record.profilers import Stepscope, TorchProfiler
+from record.profilers import EmptyProfile, Stepscope, TorchProfiler
 
 CALLS = 100_000
 EVENTS_PER_CALL = 2
@@ -28,7 +29,7 @@ def measure(job, arguments, folder):
         for _ in range(CALLS):
             function()
 
-    profilers = [Stepscope(folder, job["configuration"]), TorchProfiler(job["configuration"])]
+    profilers = [Stepscope(folder, job["configuration"]), TorchProfiler(job["configuration"]), EmptyProfile(folder)]
     plain, costs = [], {profiler.name: {clock: [] for clock in CLOCKS} for profiler in profilers}
     for _ in range(max(4, arguments.rounds // 2)):
         for clock, read in CLOCKS.items():

@@ -222,3 +222,66 @@ def test_record_function_is_a_class_as_any_other(tmp_path):
     runs.execute(*runs.script(LABELS, run))
     names = [row["name"] for row in runs.ops(run)]
     assert names == ["step 4", "step 4", "swallows", "\ufffd" * 3, "", "while it is freed"]
+
+
+METHODS = """
+import contextlib, gc, inspect, sys, weakref
+import stepscope
+from stepscope.profiler import record_function
+
+class Inherits(record_function):
+    def __enter__(self):
+        self.entered = True
+        return super().__enter__()
+
+for make in (stepscope.annotate, record_function, Inherits):
+    label, of_class = make("label"), type(make("label"))
+    enter, leave = label.__enter__, label.__exit__
+    assert (enter() is label, leave(None, None, None), leave()) == (True, None, None)
+    assert (enter.__name__, leave.__name__, leave.__self__ is label) == ("__enter__", "__exit__", True)
+    assert of_class.__enter__(label) is label and of_class.__exit__(label, None, None, None) is None
+    assert record_function.__enter__.__name__ == "__enter__" and callable(enter) and "__exit__" in repr(record_function.__exit__)
+    for wrong in (lambda: enter(1) if make is not Inherits else enter(1, 2), lambda: leave(a=1), lambda: of_class.__enter__(), lambda: of_class.__exit__("no label")):
+        try: wrong()
+        except TypeError: pass
+        else: raise AssertionError((make, inspect.getsource(wrong)))
+    stands = inspect.getattr_static(of_class, "__exit__")
+    assert stands(label, None, None, None) is None and "__exit__" == stands.__name__
+    for other in ("no label", 5, None):
+        try: type(stands).__get__(stands, other)
+        except TypeError: pass
+        else: assert other is None
+    with contextlib.ExitStack() as stack:
+        assert [stack.enter_context(label) for _ in range(100)] == [label] * 100
+        kept = [(label.__enter__, label.__exit__) for _ in range(100)]
+    assert all(first() is label and last() is None for first, last in kept)
+    del kept
+
+    def nest(depth):
+        with make(f"depth {depth}") as of_depth:
+            assert of_depth is not label
+            if depth: nest(depth - 1)
+    for _ in range(3): nest(100)
+    try:
+        with make("raises"): raise KeyError("kept")
+    except KeyError as error: assert error.args == ("kept",)
+    before = sys.getrefcount(of_class), sys.getrefcount(label), sys.getrefcount(type(enter))
+    for _ in range(1_000):
+        with label, label: pass
+        label.__exit__
+    assert (sys.getrefcount(of_class), sys.getrefcount(label), sys.getrefcount(type(enter))) == before
+
+label = record_function("cycle")
+label.leave = label.__exit__
+seen = weakref.ref(label)
+del label, enter, leave
+gc.collect()
+assert seen() is None
+print("all")
+"""
+
+
+def test_methods_of_labels_are_as_any_other(tmp_path):
+    program = tmp_path / "methods.py"
+    program.write_text(METHODS)
+    assert runs.execute(sys.executable, program).stdout == "all\n"

@@ -3,8 +3,11 @@
 //! ```text
 //! bit   0      8                     32            46      50                 64
 //! begin │ tag  │ ticks since         │ name        │ scope │ sequence number  │
+//! timed │ tag  │ ticks since         │ name        │ scope │ ticks that it took, and one; 0 until it ends
 //! end   │ tag  │ ticks since         │
 //! ```
+//!
+//! Most ops have nothing inside them: their end is written into their begin, if that is a *timed* one.
 //!
 //! A writer that has no room for a value in a short record writes the long one instead.
 
@@ -14,6 +17,8 @@ const STEP_BITS: u32 = 24;
 const NAME_BITS: u32 = 14;
 const SCOPE_BITS: u32 = 4;
 const SEQUENCE_BITS: u32 = 14;
+/// Where the code of the sequence number, or what a timed begin took, stands.
+const CODE_SHIFT: u32 = NAME_BITS + SCOPE_BITS;
 /// How far a sequence number may lie below the one before.
 const SEQUENCE_BELOW: i64 = 4096;
 
@@ -66,9 +71,37 @@ impl Reference {
         (step < 1 << STEP_BITS).then_some((step as u32) << 8 | tag as u32)
     }
 
-    /// Tag and second half of a short begin; `None` when a value has no room.
+    /// Tag and second half of a short begin, a timed one if it can be; `None` when a value has no room.
     #[inline(always)]
     pub fn short_begin(&self, begin: &Begin) -> Option<(Tag, u32)> {
+        if begin.name >= 1 << NAME_BITS {
+            return None;
+        }
+        let name_and_scope = begin.name | (u32::from(begin.scope) & ((1 << SCOPE_BITS) - 1)) << NAME_BITS;
+        if begin.forward_thread == 0
+            && let Some(tag) = self.timed_tag(begin.sequence_number)
+        {
+            return Some((tag, name_and_scope));
+        }
+        let (tag, code) = self.untimed(begin)?;
+        Some((tag, name_and_scope | code << CODE_SHIFT))
+    }
+
+    /// The tag of a timed begin with that sequence number.
+    #[inline(always)]
+    fn timed_tag(&self, sequence_number: i64) -> Option<Tag> {
+        if sequence_number < 0 {
+            return Some(Tag::TimedBegin);
+        }
+        match sequence_number.wrapping_sub(self.sequence_number) {
+            0 => Some(Tag::TimedBeginSame),
+            1 => Some(Tag::TimedBeginNext),
+            _ => None,
+        }
+    }
+
+    /// The tag of another short begin and the code of its sequence number.
+    fn untimed(&self, begin: &Begin) -> Option<(Tag, u32)> {
         let tag = match begin.forward_thread {
             0 => Tag::ShortBegin,
             thread if thread == self.forward_thread => Tag::ShortBeginBackward,
@@ -83,9 +116,7 @@ impl Reference {
             }
             code as u32
         };
-        let has_room = begin.name < 1 << NAME_BITS;
-        let scope = u32::from(begin.scope) & ((1 << SCOPE_BITS) - 1);
-        has_room.then_some((tag, begin.name | scope << NAME_BITS | code << (NAME_BITS + SCOPE_BITS)))
+        Some((tag, code))
     }
 
     /// Ticks of the short record with this first half.
@@ -95,14 +126,37 @@ impl Reference {
 
     /// What the second half of a short begin says.
     pub fn begin_of(&self, tag: Tag, word: u32) -> Begin {
-        let code = i64::from(word >> (NAME_BITS + SCOPE_BITS));
+        let code = i64::from(word >> CODE_SHIFT);
         Begin {
             name: word & ((1 << NAME_BITS) - 1),
             scope: (word >> NAME_BITS) as u8 & ((1 << SCOPE_BITS) - 1),
-            sequence_number: if code == 0 { -1 } else { self.sequence_number.wrapping_add(code - SEQUENCE_BELOW - 1) },
+            sequence_number: match tag {
+                Tag::TimedBegin => -1,
+                Tag::TimedBeginSame => self.sequence_number,
+                Tag::TimedBeginNext => self.sequence_number.wrapping_add(1),
+                _ if code == 0 => -1,
+                _ => self.sequence_number.wrapping_add(code - SEQUENCE_BELOW - 1),
+            },
             forward_thread: if tag == Tag::ShortBeginBackward { self.forward_thread } else { 0 },
         }
     }
+}
+
+/// Whether a begin takes its end in place.
+#[inline(always)]
+pub const fn is_timed(tag: Tag) -> bool {
+    matches!(tag, Tag::TimedBegin | Tag::TimedBeginSame | Tag::TimedBeginNext)
+}
+
+/// The second half of a timed begin that took so many ticks; `None` when it took too long.
+#[inline(always)]
+pub fn ended(word: u32, ticks: u64) -> Option<u32> {
+    (ticks < (1 << SEQUENCE_BITS) - 1).then_some(word | (ticks as u32 + 1) << CODE_SHIFT)
+}
+
+/// How many ticks the begin with this second half took; `None` when it does not say so.
+pub fn took(tag: Tag, word: u32) -> Option<u64> {
+    if is_timed(tag) { u64::from(word >> CODE_SHIFT).checked_sub(1) } else { None }
 }
 
 #[cfg(test)]
@@ -129,6 +183,21 @@ mod tests {
                 let (tag, word) = reference().short_begin(&begin).expect("there is room");
                 assert_eq!(reference().begin_of(tag, word), begin);
             }
+        }
+    }
+
+    #[test]
+    fn a_timed_begin_says_what_was_put_in_and_how_long_it_took() {
+        for (number, tag) in [(-1, Tag::TimedBegin), (10_000, Tag::TimedBeginSame), (10_001, Tag::TimedBeginNext)] {
+            let begin = Begin { sequence_number: number, name: (1 << NAME_BITS) - 1, scope: 15, forward_thread: 0 };
+            let (found, word) = reference().short_begin(&begin).expect("there is room");
+            assert_eq!((found, took(tag, word)), (tag, None));
+            for ticks in [0, 1, (1 << SEQUENCE_BITS) - 2] {
+                let word = ended(word, ticks).expect("there is room");
+                assert_eq!((took(tag, word), reference().begin_of(tag, word)), (Some(ticks), begin));
+                assert_eq!(took(Tag::ShortBegin, word), None);
+            }
+            assert_eq!(ended(word, (1 << SEQUENCE_BITS) - 1), None);
         }
     }
 

@@ -26,6 +26,7 @@ use std::sync::atomic::Ordering;
 use stepscope_capture::inputs::Signature;
 use stepscope_capture::layout::scope::LABEL;
 use stepscope_capture::short::{Begin, Reference};
+use write::Timed;
 
 /// What names an open op between its begin and its end: an address or a token, unique while the op is open.
 pub type OpenOp = usize;
@@ -46,6 +47,9 @@ pub(crate) struct ThreadBuffer {
     end: *mut u32,
     /// What a short record counts from.
     reference: Reference,
+    /// The last begins of an op and of a call that may say how long they took.
+    timed: Timed,
+    timed_call: Timed,
     epoch: u64,
     open_len: usize,
     open: [OpenOp; MAX_OPEN],
@@ -162,7 +166,7 @@ pub unsafe fn end(op: OpenOp, name: impl FnOnce() -> Name, origin: impl FnOnce()
         {
             // First: another capture, which `reserve` may move to, has an empty stack of its own.
             buffer.open_len -= 1;
-            if buffer.reserve(1) {
+            if !buffer.end_timed(at_ticks) && buffer.reserve(1) {
                 buffer.write_end(at_ticks);
             }
         } else {
@@ -178,6 +182,8 @@ impl ThreadBuffer {
             cursor: std::ptr::null_mut(),
             end: std::ptr::null_mut(),
             reference: Reference::default(),
+            timed: Timed::NONE,
+            timed_call: Timed::NONE,
             epoch: 0,
             open_len: 0,
             open: [0; MAX_OPEN],

@@ -100,6 +100,22 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
     };
     assert_eq!(record(false, &labelled), ["main", "  label", "    aten::mm"]);
 
+    // The begin that was written last is not of what ends.
+    let crossed = || {
+        push("enter");
+        op("aten::mm");
+        let token = recorder::begin_label("label");
+        assert!(pop("enter"));
+        recorder::end_label(token, "label");
+        push("inner");
+        let token = recorder::begin_label("other label");
+        recorder::end_label(token, "other label");
+        op("aten::mul");
+        assert!(pop("inner"));
+    };
+    let of_crossed = ["main", "  enter", "    aten::mm", "    label", "  inner", "    other label", "    aten::mul"];
+    assert_eq!(record(true, &crossed), of_crossed);
+
     let unbalanced = || {
         assert!(!pop("never begun"));
         push("outer");

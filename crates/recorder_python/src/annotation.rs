@@ -1,7 +1,7 @@
 //! `stepscope.annotate`: a function that makes labels, and what a label is as a decorator.
 
 use crate::cpython::{FAST, MethodDefinition};
-use crate::label::{ENTER, EXIT, Label, clear, make_class};
+use crate::label::{self, ENTER, EXIT, Label, Stock, clear, make_class};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_void};
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The class, and the function that wraps functions; never freed.
 static CLASS: AtomicUsize = AtomicUsize::new(0);
 static DECORATE: AtomicUsize = AtomicUsize::new(0);
+static STOCK: Stock = Stock::new();
 
 static ANNOTATE: MethodDefinition = MethodDefinition {
     doc: c"annotate(name)\n--\n\n".as_ptr(),
@@ -42,7 +43,9 @@ unsafe extern "C" fn free(object: *mut PyObject) {
     unsafe {
         clear(object.cast());
         let class = ffi::Py_TYPE(object);
-        ffi::PyObject_Free(object.cast());
+        if !STOCK.give(object) {
+            ffi::PyObject_Free(object.cast());
+        }
         ffi::Py_DecRef(class.cast());
     }
 }
@@ -54,7 +57,7 @@ unsafe extern "C" fn annotate(
     count: isize,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: called by the interpreter, with the lock; `alloc` gives zeroed memory with a head.
+    // SAFETY: called by the interpreter, with the lock.
     unsafe {
         let is_named = count == 0 && !keywords.is_null() && is_name_alone(keywords);
         if !(is_named || count == 1 && (keywords.is_null() || ffi::PyTuple_Size(keywords) == 0)) {
@@ -67,13 +70,7 @@ unsafe extern "C" fn annotate(
             return std::ptr::null_mut();
         }
         let class = std::ptr::with_exposed_provenance_mut(CLASS.load(Ordering::Acquire));
-        let object = ffi::PyType_GenericAlloc(class, 0);
-        if !object.is_null() {
-            ffi::Py_IncRef(name);
-            let label = object.cast::<Label>();
-            ((*label).name, (*label).ends_with_block) = (name, 1);
-        }
-        object
+        label::make::<Label>(class, &STOCK, name)
     }
 }
 

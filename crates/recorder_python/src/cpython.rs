@@ -1,6 +1,6 @@
 //! Functions of CPython that the stable interface does not have, found by name in the process.
 
-use pyo3::ffi::{PyObject, PyThreadState};
+use pyo3::ffi::{self, PyObject, PyThreadState};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Called by the interpreter around calls: object, frame, what happened, what it happened to.
@@ -14,6 +14,11 @@ unsafe extern "C" {
     pub(crate) static PyCMethod_Type: pyo3::ffi::PyTypeObject;
     pub(crate) fn PyFrame_GetCode(frame: *mut c_void) -> *mut PyObject;
     pub(crate) fn PyUnicode_AsUTF8AndSize(text: *mut PyObject, len: *mut isize) -> *const c_char;
+    pub(crate) fn PyVectorcall_Call(
+        object: *mut PyObject,
+        args: *mut PyObject,
+        keywords: *mut PyObject,
+    ) -> *mut PyObject;
     pub(crate) fn PyObject_GenericGetDict(object: *mut PyObject, closure: *mut c_void) -> *mut PyObject;
     pub(crate) fn PyObject_GenericSetDict(object: *mut PyObject, value: *mut PyObject, closure: *mut c_void) -> c_int;
 }
@@ -21,6 +26,45 @@ unsafe extern "C" {
 /// A function that takes what it is called on, its arguments as an array, their number, and the names of keywords.
 pub(crate) type FastCall =
     unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, usize, *mut PyObject) -> *mut PyObject;
+
+/// The bit of a number of arguments that says something else.
+const OFFSET_BIT: usize = 1 << (usize::BITS - 1);
+
+/// How many arguments such a number says.
+pub(crate) const fn argument_count(count: usize) -> usize {
+    count & !OFFSET_BIT
+}
+
+/// Does `f` with the same arguments as a tuple and a dict. Those of keywords stand behind the others.
+///
+/// # Safety
+/// Called with the lock; `args` are as many as `count` and the keywords say.
+pub(crate) unsafe fn with_tuple_and_dict(
+    args: *const *mut PyObject,
+    count: usize,
+    keywords: *mut PyObject,
+    f: impl FnOnce(*mut PyObject, *mut PyObject) -> *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: the caller's promise; the tuple takes a reference to each argument over.
+    unsafe {
+        let (tuple, dict) = (ffi::PyTuple_New(count as isize), ffi::PyDict_New());
+        let mut result = std::ptr::null_mut();
+        if !tuple.is_null() && !dict.is_null() {
+            for at in 0..count {
+                ffi::Py_IncRef(*args.add(at));
+                ffi::PyTuple_SetItem(tuple, at as isize, *args.add(at));
+            }
+            let keyword_count = if keywords.is_null() { 0 } else { ffi::PyTuple_Size(keywords) as usize };
+            for at in 0..keyword_count {
+                ffi::PyDict_SetItem(dict, ffi::PyTuple_GetItem(keywords, at as isize), *args.add(count + at));
+            }
+            result = f(tuple, dict);
+        }
+        ffi::Py_DecRef(tuple);
+        ffi::Py_DecRef(dict);
+        result
+    }
+}
 
 /// What tells the function with which an object is called; `None` before 3.11.
 pub(crate) fn vectorcall_of() -> Option<unsafe extern "C" fn(*mut PyObject) -> *const c_void> {

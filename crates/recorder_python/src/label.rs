@@ -1,5 +1,10 @@
 //! The object behind every label of a program: entered and left, made for every block.
 
+mod bound;
+mod stock;
+
+pub(crate) use stock::Stock;
+
 use crate::cpython::{FAST, MethodDefinition, NO_ARGUMENTS, PyUnicode_AsUTF8AndSize};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
@@ -42,11 +47,25 @@ pub(crate) fn make_class(
     methods: &'static [MethodDefinition],
     own_slots: &[(c_int, *mut c_void)],
 ) -> PyResult<*mut PyObject> {
+    let mut slots = own_slots.to_vec();
+    slots.push((ffi::Py_tp_methods, methods.as_ptr().cast_mut().cast()));
+    let class = make_type(py, name, flags, bytes, &slots)?;
+    // SAFETY: a class of labels, as all that are made here.
+    unsafe { bound::replace_methods(py, class) }?;
+    Ok(class)
+}
+
+/// A class: a new reference that is never given up.
+fn make_type(
+    py: Python<'_>,
+    name: &'static CStr,
+    flags: c_ulong,
+    bytes: usize,
+    slots: &[(c_int, *mut c_void)],
+) -> PyResult<*mut PyObject> {
     let slot = |(slot, pfunc): (c_int, *mut c_void)| ffi::PyType_Slot { slot, pfunc };
-    let methods = methods.as_ptr().cast_mut().cast();
-    let ends = [(ffi::Py_tp_methods, methods), (0, std::ptr::null_mut())];
-    let all = own_slots.iter().copied().chain(ends);
-    let mut slots: Vec<ffi::PyType_Slot> = all.map(slot).collect();
+    let end = (0, std::ptr::null_mut());
+    let mut slots: Vec<ffi::PyType_Slot> = slots.iter().copied().chain([end]).map(slot).collect();
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
         basicsize: bytes as c_int,
@@ -84,6 +103,31 @@ pub(crate) unsafe fn clear(label: *mut Label) {
         let args = std::mem::replace(&mut (*label).args, std::ptr::null_mut());
         ffi::Py_DecRef(name);
         ffi::Py_DecRef(args);
+    }
+}
+
+/// A label with this name that is not entered, its memory taken from the stock where there is some: a new reference; null
+/// with an exception set. The collector looks at it if it does so at those of its class.
+///
+/// # Safety
+/// Called with the lock, with a class of labels, the stock of that class alone, and an object.
+#[inline(always)]
+pub(crate) unsafe fn make<L>(class: *mut ffi::PyTypeObject, stock: &Stock, name: *mut PyObject) -> *mut PyObject {
+    const { assert!(size_of::<L>() >= size_of::<Label>()) };
+    // SAFETY: the caller's promise; `alloc` gives zeroed memory with a head.
+    unsafe {
+        let known = stock.take(class);
+        let object = known.unwrap_or_else(|| ffi::PyType_GenericAlloc(class, 0));
+        if !object.is_null() {
+            if known.is_some() {
+                let head = size_of::<[usize; 2]>();
+                object.cast::<u8>().add(head).write_bytes(0, size_of::<L>() - head);
+            }
+            ffi::Py_IncRef(name);
+            let label = object.cast::<Label>();
+            ((*label).name, (*label).ends_with_block) = (name, 1);
+        }
+        object
     }
 }
 

@@ -6,13 +6,13 @@ mod fast_call;
 use crate::cpython::{
     GetSetDefinition, MethodDefinition, NO_ARGUMENTS, PyObject_GenericGetDict, PyObject_GenericSetDict,
 };
-use crate::label::{ENTER, EXIT, Label, clear, let_go, make_class};
+use crate::label::{ENTER, EXIT, Label, Stock, clear, let_go, make_class};
 use pyo3::ffi::{self, PyMemberDef, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A label that a program may inherit from and hang attributes on.
 #[repr(C)]
@@ -21,6 +21,10 @@ struct RecordFunction {
     attributes: *mut PyObject,
     weak_references: *mut PyObject,
 }
+
+/// The class, never freed; 0 before it is made.
+static CLASS: AtomicUsize = AtomicUsize::new(0);
+static STOCK: Stock = Stock::new();
 
 struct Members([PyMemberDef; 6]);
 
@@ -56,8 +60,7 @@ const DOC: &CStr = c"record_function(name, args=None)\n--\n\n";
 /// The class, once a process; `rest` has what else is in it.
 #[pyfunction]
 pub(crate) fn make_record_function(py: Python<'_>, rest: &Bound<'_, PyDict>) -> PyResult<Py<PyAny>> {
-    static MADE: OnceLock<usize> = OnceLock::new();
-    if MADE.get().is_none() {
+    if CLASS.load(Ordering::Acquire) == 0 {
         let slots = [
             (ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
             (ffi::Py_tp_dealloc, free as *mut c_void),
@@ -71,9 +74,9 @@ pub(crate) fn make_record_function(py: Python<'_>, rest: &Bound<'_, PyDict>) -> 
         let flags = ffi::Py_TPFLAGS_BASETYPE | ffi::Py_TPFLAGS_HAVE_GC;
         let name = c"stepscope.profiler.record_function";
         let class = make_class(py, name, flags, size_of::<RecordFunction>(), &METHODS, &slots)?;
-        let _ = MADE.set(class as usize);
+        CLASS.store(class as usize, Ordering::Release);
     }
-    let class = std::ptr::with_exposed_provenance_mut(MADE.get().copied().unwrap_or_default());
+    let class = std::ptr::with_exposed_provenance_mut(CLASS.load(Ordering::Acquire));
     // SAFETY: made once and never freed.
     let class = unsafe { Bound::from_borrowed_ptr_or_err(py, class)? };
     for (name, value) in rest {
@@ -142,7 +145,11 @@ unsafe extern "C" fn free(object: *mut PyObject) {
         clear_attributes(object);
         clear(object.cast());
         let class = ffi::Py_TYPE(object);
-        ffi::PyObject_GC_Del(object.cast());
+        // Those of classes that inherit from it are larger.
+        let is_own = class as usize == CLASS.load(Ordering::Relaxed);
+        if !(is_own && STOCK.give(object)) {
+            ffi::PyObject_GC_Del(object.cast());
+        }
         ffi::Py_DecRef(class.cast());
     }
 }

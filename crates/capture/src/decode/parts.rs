@@ -20,24 +20,33 @@ pub(super) struct Part<'a> {
     pub(super) of_process: Vec<Record<'a>>,
 }
 
-/// Records, decoded where they lie.
+/// Records, decoded where they lie. What a begin says of its end comes as a record of its own.
 #[derive(Clone)]
 pub(super) struct Records<'a> {
     segment: &'a [u8],
     at: usize,
     end: usize,
     reference: Option<Reference>,
+    /// The end that the last begin said. What the op was called with comes first.
+    end_of_last: Option<Record<'static>>,
 }
 
 impl<'a> Records<'a> {
     /// Those of a segment from the `Thread` record at `at` on.
     pub(super) fn between(segment: &'a [u8], at: usize, end: usize) -> Self {
-        Self { segment, at, end, reference: None }
+        Self { segment, at, end, reference: None, end_of_last: None }
+    }
+
+    /// Whether what comes next is what the last op was called with.
+    #[inline]
+    fn is_at_inputs(&self) -> bool {
+        self.at < self.end
+            && half_at(self.segment, self.at).is_some_and(|half| half as u8 == Tag::InputsReference as u8)
     }
 
     /// Whether what comes next is a record, whole or damaged.
     fn has_more(&self) -> bool {
-        half_at(self.segment, self.at).is_some_and(|half| half != 0)
+        self.end_of_last.is_some() || half_at(self.segment, self.at).is_some_and(|half| half != 0)
     }
 }
 
@@ -46,6 +55,9 @@ impl<'a> Iterator for Records<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Record<'a>> {
+        if self.end_of_last.is_some() && !self.is_at_inputs() {
+            return self.end_of_last.take();
+        }
         if self.at >= self.end {
             return None;
         }
@@ -56,6 +68,9 @@ impl<'a> Iterator for Records<'a> {
         if let Some(reference) = &mut self.reference {
             reference.ticks = record.ticks;
             record.begin.iter().for_each(|begin| reference.note(begin));
+        }
+        if record.ended.is_some() {
+            self.end_of_last = record.end();
         }
         self.at += len;
         Some(record)
@@ -85,7 +100,7 @@ fn read_segment<'a>(
         Some(first) if first == u64::from(SEGMENT_MAGIC) << 32 | index as u64 => {}
         Some(_) => return Err(format!("segment {index} has a damaged header")),
     }
-    let mut records = Records { segment, at: SEGMENT_HEADER_BYTES, end: segment.len(), reference: None };
+    let mut records = Records::between(segment, SEGMENT_HEADER_BYTES, segment.len());
     let parts_before = parts.len();
     while records.has_more() {
         let at = records.at;
@@ -97,7 +112,7 @@ fn read_segment<'a>(
         }
         if record.tag == Tag::Thread {
             let (ordinal, part) = record.halves(0);
-            let records = Records { segment, at, end: at, reference: None };
+            let records = Records::between(segment, at, at);
             parts.push(Part { ordinal, part, records, events: 0, of_process: Vec::new() });
         }
         let Some(part) = parts[parts_before..].last_mut() else {

@@ -1,7 +1,7 @@
 //! One record where it lies.
 
-use crate::layout::{BeginWord, Tag, padded};
-use crate::short::{Begin, Reference};
+use crate::layout::{BeginWord, Tag, padded, scope};
+use crate::short::{Begin, Reference, took};
 
 /// One record: its tag, ticks, the bytes after its first word, and of a begin what it says. A short record stands here as
 /// the long one that it means.
@@ -11,6 +11,8 @@ pub(super) struct Record<'a> {
     pub(super) ticks: u64,
     pub(super) body: &'a [u8],
     pub(super) begin: Option<Begin>,
+    /// When it ended, of a begin that says so.
+    pub(super) ended: Option<u64>,
 }
 
 impl Record<'_> {
@@ -33,6 +35,14 @@ impl Record<'_> {
     /// The `len` bytes that begin `at` bytes into the body.
     pub(super) fn bytes(&self, at: usize, len: usize) -> &[u8] {
         self.body.get(at..at + len).unwrap_or_default()
+    }
+
+    /// The end that a begin itself says.
+    #[inline]
+    pub(super) fn end(&self) -> Option<Record<'static>> {
+        let is_call = self.begin.is_some_and(|begin| scope::is_call(begin.scope));
+        let tag = if is_call { Tag::CallEnd } else { Tag::End };
+        self.ended.map(|ticks| Record { tag, ticks, body: &[], begin: None, ended: None })
     }
 
     /// What a long begin with a name's id says.
@@ -65,6 +75,7 @@ pub(super) fn half_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub(crate) const fn short_len(tag: Tag) -> Option<usize> {
     match tag {
         Tag::ShortBegin | Tag::ShortBeginBackward => Some(8),
+        Tag::TimedBegin | Tag::TimedBeginSame | Tag::TimedBeginNext => Some(8),
         Tag::ShortEnd | Tag::ShortCallEnd | Tag::Pad | Tag::InputsReference => Some(4),
         _ => None,
     }
@@ -81,24 +92,28 @@ pub(super) fn read_record<'a>(
     let tag = Tag::from_byte(half as u8)?;
     let Some(short_len) = short_len(tag) else { return read_long(segment, at, tag) };
     let reference = reference?;
-    let (tag, begin) = match tag {
-        Tag::Pad | Tag::InputsReference => (tag, None),
-        Tag::ShortEnd => (Tag::End, None),
-        Tag::ShortCallEnd => (Tag::CallEnd, None),
-        _ => (Tag::Begin, Some(reference.begin_of(tag, half_at(segment, at + 4)?))),
+    let (tag, begin, took) = match tag {
+        Tag::Pad | Tag::InputsReference => (tag, None, None),
+        Tag::ShortEnd => (Tag::End, None, None),
+        Tag::ShortCallEnd => (Tag::CallEnd, None, None),
+        _ => {
+            let second = half_at(segment, at + 4)?;
+            (Tag::Begin, Some(reference.begin_of(tag, second)), took(tag, second))
+        }
     };
     let has_ticks = !matches!(tag, Tag::Pad | Tag::InputsReference);
     let ticks = if has_ticks { reference.ticks_of(half) } else { reference.ticks };
     // What stands in the place of the ticks.
     let body = if has_ticks { &[] } else { segment.get(at + 1..at + 4)? };
-    Some((Record { tag, ticks, body, begin }, short_len))
+    let ended = took.map(|took| ticks.wrapping_add(took));
+    Some((Record { tag, ticks, body, begin, ended }, short_len))
 }
 
 #[inline(never)]
 pub(super) fn read_long(segment: &[u8], at: usize, tag: Tag) -> Option<(Record<'_>, usize)> {
     let rest = segment.get(at + 8..)?;
     let body = &rest[..body_len(tag, rest)?];
-    let mut record = Record { tag, ticks: word_at(segment, at)? >> 8, body, begin: None };
+    let mut record = Record { tag, ticks: word_at(segment, at)? >> 8, body, begin: None, ended: None };
     record.begin = record.long_begin();
     at.is_multiple_of(8).then_some((record, 8 + body.len()))
 }
@@ -122,6 +137,9 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
         Tag::ShortBegin
         | Tag::ShortBeginBackward
+        | Tag::TimedBegin
+        | Tag::TimedBeginSame
+        | Tag::TimedBeginNext
         | Tag::ShortEnd
         | Tag::ShortCallEnd
         | Tag::Pad

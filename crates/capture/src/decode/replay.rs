@@ -216,7 +216,13 @@ impl<'e> Replay<'_, 'e> {
                 return;
             }
             // They are read as the long ones that they stand for.
-            Tag::ShortBegin | Tag::ShortBeginBackward | Tag::ShortEnd | Tag::ShortCallEnd => return,
+            Tag::ShortBegin
+            | Tag::ShortBeginBackward
+            | Tag::TimedBegin
+            | Tag::TimedBeginSame
+            | Tag::TimedBeginNext
+            | Tag::ShortEnd
+            | Tag::ShortCallEnd => return,
         }
         // A call may be written long after it began.
         self.last = self.last.max(Some(ticks));

@@ -96,7 +96,7 @@ fn the_captures_made_here_hold_all_that_is_compared() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts, mut memory) =
         (0, 0, 0, 0, 0, 0, 0);
-    let (mut steps_elsewhere, mut collectives, mut inputs) = (0, 0, 0);
+    let (mut steps_elsewhere, mut collectives, mut inputs, mut timed) = (0, 0, 0, 0);
     for _ in 0..200 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
@@ -117,10 +117,13 @@ fn the_captures_made_here_hold_all_that_is_compared() {
         steps_elsewhere += slow.steps_ended_elsewhere;
         collectives += decoded.events.iter().filter(|event| event.collective.is_some()).count();
         inputs += slow.with_inputs;
+        let records = scanned.parts.iter().flat_map(|part| part.records.clone());
+        timed += records.filter(|record| record.ended.is_some()).count();
     }
-    let all = [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives, inputs];
+    let all =
+        [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives, inputs, timed];
     assert!(
         all.iter().all(|count| *count > 50),
-        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives, inputs: {all:?}"
+        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives, inputs, timed: {all:?}"
     );
 }

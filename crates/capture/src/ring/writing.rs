@@ -36,7 +36,7 @@ impl CaptureFile {
         u64::from(unsafe { segment.cast::<u64>().read() } as u32)
     }
 
-    /// Copies the segment at `index` into `bytes`, which are [`SEGMENT_BYTES`].
+    /// Copies the segment at `index` into `bytes`, as many of its [`SEGMENT_BYTES`] as those are.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -98,10 +98,13 @@ impl CaptureFile {
             if segment[4..8] != SEGMENT_MAGIC.to_le_bytes() {
                 continue;
             }
-            segment[..8].copy_from_slice(&first_word_of_segment(kept));
-            segment[8..16].fill(0);
             // What is zero at the end needs no place on the disk.
             let len = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            // Somebody may write it meanwhile, and an op's end goes into its begin: whoever has a record that was written
+            // behind a begin must have its end as well.
+            self.read_segment(index, &mut segment[..len])?;
+            segment[..8].copy_from_slice(&first_word_of_segment(kept));
+            segment[8..16].fill(0);
             file.write_all_at(&segment[..len], place_of(kept))?;
             kept += 1;
         }

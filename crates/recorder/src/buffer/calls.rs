@@ -211,9 +211,8 @@ impl ThreadBuffer {
             && self.has_room(LONGEST_FIXED);
         let Some(id) = name.id(self.epoch).filter(|_| is_ready) else { return false };
         let begin = Begin { name: id, scope, sequence_number: i64::from(number), forward_thread: 0 };
-        let short = self.reference.short_begin(&begin);
         let at_ticks = ticks();
-        self.write_begin_at(at_ticks, short, &begin);
+        self.write_begin_of_call(at_ticks, &begin);
         self.calls.stack.push(Call { key, name, ticks: at_ticks, scope, number });
         self.calls.written += 1;
         true
@@ -269,7 +268,7 @@ impl ThreadBuffer {
             return false;
         }
         let begin = Begin { name: id, scope: call.scope, sequence_number: i64::from(call.number), forward_thread: 0 };
-        self.write_begin_at(call.ticks, self.reference.short_begin(&begin), &begin);
+        self.write_begin_of_call(call.ticks, &begin);
         true
     }
 
@@ -289,7 +288,7 @@ impl ThreadBuffer {
         let at_ticks = ticks();
         self.calls.written = self.calls.stack.len();
         // Another capture does not know the call.
-        if self.epoch == EPOCH.load(Ordering::Relaxed) && self.reserve(1) {
+        if self.epoch == EPOCH.load(Ordering::Relaxed) && !self.end_timed_call(at_ticks) && self.reserve(1) {
             self.write_end_as(at_ticks, Tag::ShortCallEnd, Tag::CallEnd);
         }
         self.calls.note_written();

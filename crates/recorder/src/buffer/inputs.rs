@@ -103,10 +103,12 @@ impl ThreadBuffer {
             Reference::Nothing => {}
             Reference::Id(id) => {
                 // SAFETY: `reserve` gave room.
-                unsafe {
+                let after = unsafe {
                     publish_half(self.cursor, id << 8 | Tag::InputsReference as u32);
-                    self.cursor = self.cursor.add(1);
-                }
+                    self.cursor.add(1)
+                };
+                self.timed.pass(self.cursor, after);
+                self.cursor = after;
             }
             Reference::InPlace => self.write_in_place(),
         }

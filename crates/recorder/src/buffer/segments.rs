@@ -1,6 +1,7 @@
 //! Where a buffer's memory comes from and goes to: another segment of the same capture, or another capture.
 
 use super::records::fact_record;
+use super::write::Timed;
 use super::{OWNER, ThreadBuffer, framework_thread};
 use crate::clock::{self, ticks};
 use crate::helper::fresh;
@@ -110,6 +111,7 @@ impl ThreadBuffer {
 
     pub(crate) fn use_segment(&mut self, segment: Segment) {
         self.cursor = segment.cursor.as_ptr();
+        (self.timed, self.timed_call) = (Timed::NONE, Timed::NONE);
         // SAFETY: one past the end of the mapping.
         self.end = unsafe { segment.base.add(SEGMENT_BYTES) }.as_ptr().cast();
         self.base = Some(segment.base);

@@ -4,11 +4,40 @@ use super::ThreadBuffer;
 use crate::clock::ticks;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use stepscope_capture::layout::{BeginWord, Tag, first_word};
-use stepscope_capture::short::Begin;
+use stepscope_capture::short::{self, Begin, is_timed};
 
 /// How far ahead of the cursor memory is fetched for writing: the helper thread zeroed it on another processor, whose
 /// cache still holds it.
 const PREFETCH_BYTES: usize = 320;
+
+/// A begin that takes its end in place, as long as nothing is written behind it.
+#[derive(Clone, Copy)]
+pub(super) struct Timed {
+    /// Its second half.
+    second: *mut u32,
+    /// Where the cursor stands while nothing is.
+    cursor: *mut u32,
+}
+
+impl Timed {
+    /// No cursor stands there.
+    pub(super) const NONE: Self = Self { second: std::ptr::null_mut(), cursor: std::ptr::without_provenance_mut(1) };
+
+    /// The end of what begins at `at`, where the begin is a timed one.
+    #[inline(always)]
+    fn at(at: *mut u32, tag: Tag) -> Self {
+        let second = at.wrapping_add(1);
+        if is_timed(tag) { Self { second, cursor: at.wrapping_add(2) } } else { Self::NONE }
+    }
+
+    /// What the op was called with stands behind the begin now, and may.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, before: *mut u32, after: *mut u32) {
+        if self.cursor == before {
+            self.cursor = after;
+        }
+    }
+}
 
 impl ThreadBuffer {
     /// Writes a begin, as a short record when it fits one; the caller reserved [`LONGEST_FIXED`].
@@ -16,15 +45,24 @@ impl ThreadBuffer {
     pub(super) fn write_begin(&mut self, begin: &Begin) {
         let short = self.reference.short_begin(begin);
         // As late as can be: what is done before is not the op's.
-        self.write_begin_at(ticks(), short, begin);
+        self.timed = self.write_begin_at(ticks(), short, begin);
+    }
+
+    /// The same of a call.
+    #[inline(always)]
+    pub(super) fn write_begin_of_call(&mut self, at_ticks: u64, begin: &Begin) {
+        let short = self.reference.short_begin(begin);
+        self.timed_call = self.write_begin_at(at_ticks, short, begin);
     }
 
     #[inline(always)]
-    pub(super) fn write_begin_at(&mut self, at_ticks: u64, short: Option<(Tag, u32)>, begin: &Begin) {
-        let word = short.and_then(|(tag, second)| Some((self.reference.short_word(at_ticks, tag)?, second)));
+    fn write_begin_at(&mut self, at_ticks: u64, short: Option<(Tag, u32)>, begin: &Begin) -> Timed {
+        let mut timed = Timed::NONE;
+        let word = short.and_then(|(tag, second)| Some((tag, self.reference.short_word(at_ticks, tag)?, second)));
         match word {
-            Some((first, second)) => {
+            Some((tag, first, second)) => {
                 let at = self.cursor;
+                timed = Timed::at(at, tag);
                 // SAFETY: `reserve` gave room for a longer record.
                 unsafe {
                     at.add(1).write(second);
@@ -37,6 +75,38 @@ impl ThreadBuffer {
             None => self.write_long_begin(at_ticks, begin),
         }
         self.reference.note(begin);
+        timed
+    }
+
+    /// Ends the op that began last within its begin; false where there is no room for that.
+    #[inline(always)]
+    pub(super) fn end_timed(&mut self, at_ticks: u64) -> bool {
+        let timed = self.timed;
+        let is_ended = timed.cursor == self.cursor && self.end_at(timed, at_ticks);
+        if is_ended {
+            self.timed = Timed::NONE;
+        }
+        is_ended
+    }
+
+    /// The same of a call.
+    #[inline(always)]
+    pub(super) fn end_timed_call(&mut self, at_ticks: u64) -> bool {
+        let timed = self.timed_call;
+        let is_ended = timed.cursor == self.cursor && self.end_at(timed, at_ticks);
+        if is_ended {
+            self.timed_call = Timed::NONE;
+        }
+        is_ended
+    }
+
+    #[inline(always)]
+    fn end_at(&self, timed: Timed, at_ticks: u64) -> bool {
+        // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was written.
+        let second = unsafe { timed.second.read() };
+        let ended = short::ended(second, at_ticks.wrapping_sub(self.reference.ticks));
+        // SAFETY: as above.
+        ended.inspect(|second| unsafe { publish_half(timed.second, *second) }).is_some()
     }
 
     #[cold]

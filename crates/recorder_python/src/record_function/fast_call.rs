@@ -2,16 +2,15 @@
 //! that no interface tells before 3.14; CPython's own classes tell it: each has, in that place and no other, the function
 //! that CPython says is called for it.
 
-use crate::cpython::{FastCall, vectorcall_of};
-use crate::label::Label;
+use super::{RecordFunction, STOCK};
+use crate::cpython::{FastCall, argument_count, vectorcall_of, with_tuple_and_dict};
+use crate::label;
 use pyo3::ffi::{self, PyObject};
 use stepscope_recorder_torch::Peek;
 
 const WORD_BYTES: usize = size_of::<usize>();
 /// Words of a class that are looked at.
 const CLASS_WORDS: usize = 52;
-/// The bit of a number of arguments that says something else.
-const OFFSET_BIT: usize = 1 << (usize::BITS - 1);
 
 /// Has calls of `class` make objects directly. Nothing happens where it is not certain how: calls then take a little
 /// longer.
@@ -68,23 +67,21 @@ unsafe extern "C" fn make(
     count: usize,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: called by the interpreter, with the lock; `alloc` gives zeroed memory with a head.
+    // SAFETY: called by the interpreter, with the lock, for the class itself.
     unsafe {
-        let count = count & !OFFSET_BIT;
+        let count = argument_count(count);
         if count != 1 || !keywords.is_null() {
             return make_slowly(class, args, count, keywords);
         }
-        let object = ffi::PyType_GenericAlloc(class.cast(), 0);
-        if !object.is_null() {
-            let label = object.cast::<Label>();
-            ffi::Py_IncRef(*args);
-            ((*label).name, (*label).ends_with_block) = (*args, 1);
+        let object = label::make::<RecordFunction>(class.cast(), &STOCK, *args);
+        if !object.is_null() && ffi::PyObject_GC_IsTracked(object) == 0 {
+            ffi::PyObject_GC_Track(object.cast());
         }
         object
     }
 }
 
-/// The same for any arguments: those of keywords stand behind the others.
+/// The same for any arguments.
 #[cold]
 unsafe fn make_slowly(
     class: *mut PyObject,
@@ -92,30 +89,15 @@ unsafe fn make_slowly(
     count: usize,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: as in `make`; the tuple takes a reference to each argument over.
+    // SAFETY: as in `make`.
     unsafe {
-        let tuple = ffi::PyTuple_New(count as isize);
-        let dict = ffi::PyDict_New();
-        if tuple.is_null() || dict.is_null() {
-            ffi::Py_DecRef(tuple);
-            ffi::Py_DecRef(dict);
-            return std::ptr::null_mut();
-        }
-        for at in 0..count {
-            ffi::Py_IncRef(*args.add(at));
-            ffi::PyTuple_SetItem(tuple, at as isize, *args.add(at));
-        }
-        let keyword_count = if keywords.is_null() { 0 } else { ffi::PyTuple_Size(keywords) as usize };
-        for at in 0..keyword_count {
-            ffi::PyDict_SetItem(dict, ffi::PyTuple_GetItem(keywords, at as isize), *args.add(count + at));
-        }
-        let mut object = ffi::PyType_GenericNew(class.cast(), tuple, dict);
-        if !object.is_null() && super::init(object, tuple, dict) != 0 {
-            ffi::Py_DecRef(object);
-            object = std::ptr::null_mut();
-        }
-        ffi::Py_DecRef(tuple);
-        ffi::Py_DecRef(dict);
-        object
+        with_tuple_and_dict(args, count, keywords, |tuple, dict| {
+            let object = ffi::PyType_GenericNew(class.cast(), tuple, dict);
+            if !object.is_null() && super::init(object, tuple, dict) != 0 {
+                ffi::Py_DecRef(object);
+                return std::ptr::null_mut();
+            }
+            object
+        })
     }
 }

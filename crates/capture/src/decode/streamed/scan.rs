@@ -109,8 +109,17 @@ impl Scan {
 /// By tag; 0 for long records and for what is no tag.
 const SHORT_LENS: [u8; 256] = {
     let mut lens = [0; 256];
-    let short =
-        [Tag::ShortBegin, Tag::ShortBeginBackward, Tag::ShortEnd, Tag::ShortCallEnd, Tag::Pad, Tag::InputsReference];
+    let short = [
+        Tag::ShortBegin,
+        Tag::ShortBeginBackward,
+        Tag::TimedBegin,
+        Tag::TimedBeginSame,
+        Tag::TimedBeginNext,
+        Tag::ShortEnd,
+        Tag::ShortCallEnd,
+        Tag::Pad,
+        Tag::InputsReference,
+    ];
     let mut at = 0;
     while at < short.len() {
         lens[short[at] as usize] = match short_len(short[at]) {

@@ -2,7 +2,7 @@
 
 use crate::inputs::{Signature, pack};
 use crate::layout::{BeginWord, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
-use crate::short::{Begin, Reference};
+use crate::short::{Begin, Reference, ended, is_timed};
 use proptest::prelude::*;
 
 pub(in super::super) const SEGMENT: usize = 4096;
@@ -16,7 +16,8 @@ pub(super) struct Made {
 
 #[derive(Clone, Debug)]
 enum What {
-    Begin(Begin),
+    /// And how many ticks it took, where that has room in the begin.
+    Begin(Begin, Option<u64>),
     BeginText(String, u8),
     End,
     EndOuter(u64),
@@ -56,7 +57,7 @@ fn begin() -> impl Strategy<Value = Begin> {
 
 fn what() -> impl Strategy<Value = What> {
     prop_oneof![
-        30 => begin().prop_map(What::Begin),
+        30 => (begin(), prop::option::of(0u64..1 << 15)).prop_map(|(begin, took)| What::Begin(begin, took)),
         25 => Just(What::End),
         3 => ("[a-c]{0,9}", 0u8..16).prop_map(|(text, scope)| What::BeginText(text, scope)),
         3 => (0u64..4).prop_map(What::EndOuter),
@@ -154,8 +155,8 @@ fn long(bytes: &mut Vec<u8>, ticks: u64, tag: Tag, rest: &[u64], text: impl AsRe
 fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference) {
     let len = |text: &str| text.len() as u64;
     match what {
-        What::Begin(begin) => {
-            write_begin(bytes, begin, ticks, reference);
+        What::Begin(begin, took) => {
+            write_begin(bytes, begin, *took, ticks, reference);
             reference.note(begin);
         }
         What::End => match reference.short_word(ticks, Tag::ShortEnd) {
@@ -216,8 +217,11 @@ fn packed(value: i64) -> Vec<u8> {
     pack(signature.words())
 }
 
-fn write_begin(bytes: &mut Vec<u8>, begin: &Begin, ticks: u64, reference: &Reference) {
-    let short = reference.short_begin(begin).and_then(|(tag, word)| Some((reference.short_word(ticks, tag)?, word)));
+fn write_begin(bytes: &mut Vec<u8>, begin: &Begin, took: Option<u64>, ticks: u64, reference: &Reference) {
+    let short = reference.short_begin(begin).and_then(|(tag, word)| {
+        let ended = took.filter(|_| is_timed(tag)).and_then(|took| ended(word, took));
+        Some((reference.short_word(ticks, tag)?, ended.unwrap_or(word)))
+    });
     let number = (begin.sequence_number + 1) as u64;
     match short {
         Some((first, second)) => bytes.extend([first.to_le_bytes(), second.to_le_bytes()].concat()),

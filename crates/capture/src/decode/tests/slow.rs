@@ -120,7 +120,11 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32)
     }
     let mut at = SEGMENT_HEADER_BYTES;
     let mut reference = None;
+    let mut end_of_last: Option<Record> = None;
     while half_at(segment, at).is_some_and(|half| half != 0) {
+        if segment[at] != Tag::InputsReference as u8 {
+            end_of_last.take().into_iter().for_each(|end| parts.last_mut().expect("a part").1.push(end));
+        }
         let Some((record, len)) = read_record(segment, at, reference.as_ref()) else {
             return Some(format!("segment {index} cannot be decoded from byte {at}"));
         };
@@ -135,7 +139,13 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32)
         known.ticks = record.ticks;
         record.begin.iter().for_each(|begin| known.note(begin));
         parts.last_mut().expect("a part").1.push(record);
+        if let Some(ticks) = record.ended {
+            let is_call = record.begin.is_some_and(|begin| begin.scope >= 10);
+            let tag = if is_call { Tag::CallEnd } else { Tag::End };
+            end_of_last = Some(Record { tag, ticks, body: &[], begin: None, ended: None });
+        }
     }
+    end_of_last.into_iter().for_each(|end| parts.last_mut().expect("a part").1.push(end));
     None
 }
 

@@ -1,0 +1,278 @@
+//! What a `with` gets when it asks a label for `__enter__` and `__exit__`. Up to 3.13 CPython makes a bound method for each
+//! of them, in every block, which is a third of what a label costs while nothing records. Ours are used again.
+//!
+//! ```text
+//! with label:   type(label).__enter__ ─▶ Method ─ bound to the label ─▶ BoundMethod ─ called ─▶ what enters it
+//! ```
+//!
+//! Whatever else is done with either is left to CPython's own methods.
+
+use super::stock::Stock;
+use super::{enter, exit, make_type};
+use crate::cpython::{FastCall, PyVectorcall_Call, argument_count, with_tuple_and_dict};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi::{self, PyMemberDef, PyObject};
+use pyo3::prelude::*;
+use std::ffi::{c_int, c_ulong, c_void};
+use std::mem::offset_of;
+use std::sync::OnceLock;
+
+/// From this version on a `with` calls CPython's own methods without binding them.
+const BINDS_NO_MORE: (u8, u8) = (3, 14);
+/// Objects of the class say what function they are called with.
+const HAS_VECTORCALL: c_ulong = 1 << 11;
+
+/// Stands in a class in the place of CPython's own method; never freed.
+#[repr(C)]
+struct Method {
+    head: [usize; 2],
+    call: FastCall,
+    class: *mut ffi::PyTypeObject,
+    own: *mut PyObject,
+    /// Whether the collector looks at labels of the class: only then can one be part of a circle.
+    is_collected: bool,
+}
+
+#[repr(C)]
+struct BoundMethod {
+    head: [usize; 2],
+    call: FastCall,
+    label: *mut PyObject,
+    method: *const Method,
+}
+
+struct Members([PyMemberDef; 2]);
+
+// SAFETY: the pointers are to constants.
+unsafe impl Sync for Members {}
+
+static MEMBERS: Members = Members([
+    PyMemberDef {
+        name: c"__vectorcalloffset__".as_ptr(),
+        type_code: 19,
+        offset: offset_of!(BoundMethod, call) as isize,
+        flags: 1,
+        doc: std::ptr::null(),
+    },
+    PyMemberDef { name: std::ptr::null(), type_code: 0, offset: 0, flags: 0, doc: std::ptr::null() },
+]);
+
+/// The classes of both, never freed.
+struct Classes {
+    of_methods: usize,
+    of_bound: usize,
+}
+
+static CLASSES: OnceLock<Classes> = OnceLock::new();
+
+static STOCK: Stock = Stock::new();
+
+/// Has a `with` use our methods for labels of `class`.
+///
+/// # Safety
+/// `class` is a class of labels.
+pub(super) unsafe fn replace_methods(py: Python<'_>, class: *mut PyObject) -> PyResult<()> {
+    let version = py.version_info();
+    if (version.major, version.minor) >= BINDS_NO_MORE {
+        return Ok(());
+    }
+    let of_methods = std::ptr::with_exposed_provenance_mut(classes(py)?.of_methods);
+    // SAFETY: the caller's promise; `alloc` gives zeroed memory with a head.
+    unsafe {
+        let labels = Bound::from_borrowed_ptr(py, class);
+        for (name, call) in [("__enter__", call_enter as FastCall), ("__exit__", call_exit as FastCall)] {
+            let own = labels.getattr(name)?;
+            let method = Bound::from_owned_ptr_or_err(py, ffi::PyType_GenericAlloc(of_methods, 0))?;
+            let fields = method.as_ptr().cast::<Method>();
+            ((*fields).call, (*fields).class, (*fields).own) = (call, class.cast(), own.into_ptr());
+            (*fields).is_collected = ffi::PyType_GetFlags(class.cast()) & ffi::Py_TPFLAGS_HAVE_GC != 0;
+            ffi::Py_IncRef(method.as_ptr());
+            labels.setattr(name, method)?;
+        }
+    }
+    Ok(())
+}
+
+fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
+    if CLASSES.get().is_none() {
+        let slots = [
+            (ffi::Py_tp_descr_get, bind as *mut c_void),
+            (ffi::Py_tp_call, call_method as *mut c_void),
+            (ffi::Py_tp_getattro, attribute_of_method as *mut c_void),
+        ];
+        let of_methods = make_type(py, c"stepscope.Method", 0, size_of::<Method>(), &slots)?;
+        let slots = [
+            (ffi::Py_tp_dealloc, free as *mut c_void),
+            (ffi::Py_tp_traverse, traverse as *mut c_void),
+            (ffi::Py_tp_call, PyVectorcall_Call as *mut c_void),
+            (ffi::Py_tp_getattro, attribute as *mut c_void),
+            (ffi::Py_tp_members, (&raw const MEMBERS.0).cast_mut().cast()),
+        ];
+        let flags = ffi::Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL;
+        let of_bound = make_type(py, c"stepscope.BoundMethod", flags, size_of::<BoundMethod>(), &slots)?;
+        let _ = CLASSES.set(Classes { of_methods: of_methods as usize, of_bound: of_bound as usize });
+    }
+    CLASSES.get().ok_or_else(|| PyRuntimeError::new_err("there are no classes"))
+}
+
+/// The method of a label, or of a class where there is none.
+unsafe extern "C" fn bind(method: *mut PyObject, label: *mut PyObject, class: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for a method of ours.
+    unsafe {
+        let method = &*method.cast::<Method>();
+        let is_label = !label.is_null() && ffi::PyObject_TypeCheck(label, method.class) != 0;
+        let Some(classes) = CLASSES.get().filter(|_| is_label) else { return bind_own(method.own, label, class) };
+        let bound = take(std::ptr::with_exposed_provenance_mut(classes.of_bound));
+        if !bound.is_null() {
+            ffi::Py_IncRef(label);
+            let fields = bound.cast::<BoundMethod>();
+            ((*fields).call, (*fields).label, (*fields).method) = (method.call, label, method);
+            if method.is_collected {
+                ffi::PyObject_GC_Track(bound.cast());
+            }
+        }
+        bound
+    }
+}
+
+/// A bound method without a label, which the collector does not look at; null with an exception set.
+unsafe fn take(class: *mut ffi::PyTypeObject) -> *mut PyObject {
+    // SAFETY: with the lock, for the class of bound methods.
+    unsafe {
+        if let Some(known) = STOCK.take(class) {
+            return known;
+        }
+        let made = ffi::PyType_GenericAlloc(class, 0);
+        if !made.is_null() {
+            ffi::PyObject_GC_UnTrack(made.cast());
+        }
+        made
+    }
+}
+
+unsafe extern "C" fn free(bound: *mut PyObject) {
+    // SAFETY: nobody has a reference any more; an object of a class made at run time owns one to its class.
+    unsafe {
+        ffi::PyObject_GC_UnTrack(bound.cast());
+        let class = ffi::Py_TYPE(bound);
+        let fields = bound.cast::<BoundMethod>();
+        ffi::Py_DecRef((*fields).label);
+        // Only now: what goes with the label may itself take and free such objects.
+        if !STOCK.give(bound) {
+            ffi::PyObject_GC_Del(bound.cast());
+        }
+        ffi::Py_DecRef(class.cast());
+    }
+}
+
+unsafe extern "C" fn traverse(bound: *mut PyObject, visit: ffi::visitproc, with: *mut c_void) -> c_int {
+    // SAFETY: called by the collector for a bound method of ours.
+    unsafe {
+        for found in [ffi::Py_TYPE(bound).cast(), (*bound.cast::<BoundMethod>()).label] {
+            let stop = if found.is_null() { 0 } else { visit(found, with) };
+            if stop != 0 {
+                return stop;
+            }
+        }
+        0
+    }
+}
+
+unsafe extern "C" fn call_enter(
+    bound: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for a bound method whose label is one.
+    unsafe {
+        match argument_count(count) {
+            0 if keywords.is_null() => enter((*bound.cast::<BoundMethod>()).label, std::ptr::null_mut()),
+            count => call_own(bound, args, count, keywords),
+        }
+    }
+}
+
+unsafe extern "C" fn call_exit(
+    bound: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: as in `call_enter`.
+    unsafe {
+        let count = argument_count(count);
+        match keywords.is_null() {
+            true => exit((*bound.cast::<BoundMethod>()).label, args, count as isize),
+            false => call_own(bound, args, count, keywords),
+        }
+    }
+}
+
+/// CPython's own method, bound to `label` where there is one: a new reference; null with an exception set.
+unsafe fn bind_own(own: *mut PyObject, label: *mut PyObject, class: *mut PyObject) -> *mut PyObject {
+    // SAFETY: with the lock; the arguments end with a null pointer.
+    unsafe {
+        if label.is_null() {
+            ffi::Py_IncRef(own);
+            return own;
+        }
+        let bind = ffi::PyObject_GetAttrString(own, c"__get__".as_ptr());
+        if bind.is_null() {
+            return bind;
+        }
+        let class = if class.is_null() { ffi::Py_None() } else { class };
+        let bound = ffi::PyObject_CallFunctionObjArgs(bind, label, class, std::ptr::null_mut::<PyObject>());
+        ffi::Py_DecRef(bind);
+        bound
+    }
+}
+
+/// The same for what a bound method of ours stands for.
+unsafe fn own_of(bound: *mut PyObject) -> *mut PyObject {
+    // SAFETY: the caller's promise, as in `bind_own`.
+    unsafe {
+        let BoundMethod { label, method, .. } = *bound.cast::<BoundMethod>();
+        bind_own((*method).own, label, ffi::Py_TYPE(label).cast())
+    }
+}
+
+/// Calls it with arguments that ours does not take.
+#[cold]
+unsafe fn call_own(
+    bound: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    keywords: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let own = own_of(bound);
+        if own.is_null() {
+            return own;
+        }
+        let result = with_tuple_and_dict(args, count, keywords, |tuple, dict| ffi::PyObject_Call(own, tuple, dict));
+        ffi::Py_DecRef(own);
+        result
+    }
+}
+
+unsafe extern "C" fn attribute(bound: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for a bound method of ours.
+    unsafe {
+        let own = own_of(bound);
+        let found = if own.is_null() { own } else { ffi::PyObject_GetAttr(own, name) };
+        ffi::Py_DecRef(own);
+        found
+    }
+}
+
+unsafe extern "C" fn attribute_of_method(method: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for a method of ours.
+    unsafe { ffi::PyObject_GetAttr((*method.cast::<Method>()).own, name) }
+}
+
+unsafe extern "C" fn call_method(method: *mut PyObject, args: *mut PyObject, keywords: *mut PyObject) -> *mut PyObject {
+    // SAFETY: as in `attribute_of_method`.
+    unsafe { ffi::PyObject_Call((*method.cast::<Method>()).own, args, keywords) }
+}
