@@ -81,8 +81,7 @@ impl ThreadBuffer {
     /// Ends the op that began last within its begin; false where there is no room for that.
     #[inline(always)]
     pub(super) fn end_timed(&mut self, at_ticks: u64) -> bool {
-        let timed = self.timed;
-        let is_ended = timed.cursor == self.cursor && self.end_at(timed, at_ticks);
+        let is_ended = self.end_within(self.timed, at_ticks);
         if is_ended {
             self.timed = Timed::NONE;
         }
@@ -92,8 +91,7 @@ impl ThreadBuffer {
     /// The same of a call.
     #[inline(always)]
     pub(super) fn end_timed_call(&mut self, at_ticks: u64) -> bool {
-        let timed = self.timed_call;
-        let is_ended = timed.cursor == self.cursor && self.end_at(timed, at_ticks);
+        let is_ended = self.end_within(self.timed_call, at_ticks);
         if is_ended {
             self.timed_call = Timed::NONE;
         }
@@ -101,7 +99,10 @@ impl ThreadBuffer {
     }
 
     #[inline(always)]
-    fn end_at(&self, timed: Timed, at_ticks: u64) -> bool {
+    fn end_within(&self, timed: Timed, at_ticks: u64) -> bool {
+        if timed.cursor != self.cursor {
+            return false;
+        }
         // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was written.
         let second = unsafe { timed.second.read() };
         let ended = short::ended(second, at_ticks.wrapping_sub(self.reference.ticks));
