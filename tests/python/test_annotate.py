@@ -251,6 +251,14 @@ for make in (stepscope.annotate, record_function, Inherits):
         try: type(stands).__get__(stands, other)
         except TypeError: pass
         else: assert other is None
+    other = make("other").__exit__
+    assert leave == label.__exit__ != label.__enter__ and leave != other and leave != 5 and not leave == other
+    assert hash(leave) == hash(label.__exit__) and "__exit__" in repr(leave) and {leave: 1}[label.__exit__] == 1
+    for kind in {type(leave), type(stands)}:
+        for wrong in (kind, lambda: object.__new__(kind)):
+            try: wrong()
+            except TypeError: pass
+            else: raise AssertionError(kind)
     with contextlib.ExitStack() as stack:
         assert [stack.enter_context(label) for _ in range(100)] == [label] * 100
         kept = [(label.__enter__, label.__exit__) for _ in range(100)]

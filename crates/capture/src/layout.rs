@@ -189,8 +189,8 @@ tags! {
     Device = 36;
     /// The clock of the device's profiler, ns, was read in word 1 when this record was written.
     DeviceClock = 37;
-    /// Eight bytes: an op, label or call without a sequence number begins. Once it has ended, and no record but an
-    /// `InputsReference` stands behind it, the record says how long it took.
+    /// Eight bytes: an op, label or call without a sequence number begins. If it was short, and no record but an
+    /// `InputsReference` stood behind it when it ended, the record says how long it took.
     TimedBegin = 38;
     /// The same with the last sequence number.
     TimedBeginSame = 39;

@@ -16,6 +16,7 @@ use crate::layout::{HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::{Capture, State};
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 /// What a ring kept of a process.
@@ -101,20 +102,27 @@ fn leave_out_given_up(_: &File, _: &mut [u8]) -> std::io::Result<()> {
 
 /// The records of a segment that later records need, each with its first word.
 pub fn definitions(segment: &[u8]) -> Vec<&[u8]> {
-    let mut found = Vec::new();
-    let mut at = SEGMENT_HEADER_BYTES;
-    if segment.get(4..8).is_none_or(|magic| magic != SEGMENT_MAGIC.to_le_bytes()) {
-        return found;
-    }
-    while let Some(tag) = segment.get(at).and_then(|byte| Tag::from_byte(*byte)) {
+    let is_definition = |(tag, _): &(Tag, Range<usize>)| tag.is_definition();
+    records_of(segment).filter(is_definition).filter_map(|(_, place)| segment.get(place)).collect()
+}
+
+/// Where the last record of a segment ends.
+#[cfg(target_os = "linux")]
+fn end_of_records(segment: &[u8]) -> usize {
+    records_of(segment).last().map_or(SEGMENT_HEADER_BYTES, |(_, place)| place.end).min(segment.len())
+}
+
+/// The records of a segment and their places, up to what is none.
+fn records_of(segment: &[u8]) -> impl Iterator<Item = (Tag, Range<usize>)> {
+    let is_segment = segment.get(4..8).is_some_and(|magic| magic == SEGMENT_MAGIC.to_le_bytes());
+    let mut at = if is_segment { SEGMENT_HEADER_BYTES } else { segment.len() };
+    std::iter::from_fn(move || {
+        let tag = Tag::from_byte(*segment.get(at)?)?;
         let long_len = || Some(8 + body_len(tag, segment.get(at + 8..)?)?);
-        let Some(len) = short_len(tag).or_else(long_len) else { break };
-        if tag.is_definition() {
-            found.extend(segment.get(at..at + len));
-        }
-        at += len;
-    }
-    found
+        let place = at..at + short_len(tag).or_else(long_len)?;
+        at = place.end;
+        Some((tag, place))
+    })
 }
 
 #[cfg(target_os = "linux")]
@@ -123,3 +131,25 @@ pub use writing::KeptCopy;
 /// The writing half.
 #[cfg(target_os = "linux")]
 mod writing;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::layout::first_word;
+
+    #[test]
+    fn records_end_where_the_last_one_does_that_is_published() {
+        let words = [u64::from(SEGMENT_MAGIC) << 32, 0, first_word(9, Tag::Thread), 0, 0, 0];
+        let mut segment: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        assert_eq!(end_of_records(&segment), segment.len());
+        // An open begin, whose second half ends with zeros.
+        segment.extend([Tag::TimedBegin as u8, 5, 0, 0, 3, 0, 0, 0]);
+        let end = segment.len();
+        // The body of a record whose first word is not there yet, and what nobody has written.
+        segment.resize(end + 8, 0);
+        segment.extend([7; 16]);
+        segment.resize(4096, 0);
+        assert_eq!(end_of_records(&segment), end);
+        assert_eq!(end_of_records(&[0; 4096]), SEGMENT_HEADER_BYTES);
+    }
+}

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::KEPT_BECAUSE;
+use super::{KEPT_BECAUSE, end_of_records};
 use crate::CaptureFile;
 use crate::layout::{
     HEADER_BYTES, Header, NO_THREAD, SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded,
@@ -98,8 +98,8 @@ impl CaptureFile {
             if segment[4..8] != SEGMENT_MAGIC.to_le_bytes() {
                 continue;
             }
-            // What is zero at the end needs no place on the disk.
-            let len = segment.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            // What is behind the records needs no place on the disk.
+            let len = end_of_records(&segment);
             // Somebody may write it meanwhile, and an op's end goes into its begin: whoever has a record that was written
             // behind a begin must have its end as well.
             self.read_segment(index, &mut segment[..len])?;

@@ -5,7 +5,7 @@
 //! with label:   type(label).__enter__ ─▶ Method ─ bound to the label ─▶ BoundMethod ─ called ─▶ what enters it
 //! ```
 //!
-//! Whatever else is done with either is left to CPython's own methods.
+//! Whatever else is done with either is left to CPython's own methods; but that there are no weak references to ours.
 
 use super::stock::Stock;
 use super::{enter, exit, make_type};
@@ -96,16 +96,21 @@ pub(super) unsafe fn replace_methods(py: Python<'_>, class: *mut PyObject) -> Py
 fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
     if CLASSES.get().is_none() {
         let slots = [
+            (ffi::Py_tp_new, refuse as *mut c_void),
             (ffi::Py_tp_descr_get, bind as *mut c_void),
             (ffi::Py_tp_call, call_method as *mut c_void),
             (ffi::Py_tp_getattro, attribute_of_method as *mut c_void),
         ];
         let of_methods = make_type(py, c"stepscope.Method", 0, size_of::<Method>(), &slots)?;
         let slots = [
+            (ffi::Py_tp_new, refuse as *mut c_void),
             (ffi::Py_tp_dealloc, free as *mut c_void),
             (ffi::Py_tp_traverse, traverse as *mut c_void),
             (ffi::Py_tp_call, PyVectorcall_Call as *mut c_void),
             (ffi::Py_tp_getattro, attribute as *mut c_void),
+            (ffi::Py_tp_richcompare, compare as *mut c_void),
+            (ffi::Py_tp_hash, hash as *mut c_void),
+            (ffi::Py_tp_repr, repr as *mut c_void),
             (ffi::Py_tp_members, (&raw const MEMBERS.0).cast_mut().cast()),
         ];
         let flags = ffi::Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL;
@@ -113,6 +118,15 @@ fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
         let _ = CLASSES.set(Classes { of_methods: of_methods as usize, of_bound: of_bound as usize });
     }
     CLASSES.get().ok_or_else(|| PyRuntimeError::new_err("there are no classes"))
+}
+
+/// Objects are only made here.
+unsafe extern "C" fn refuse(_: *mut PyObject, _: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock.
+    unsafe {
+        ffi::PyErr_SetString(ffi::PyExc_TypeError, c"methods of labels are not made by calling their class".as_ptr())
+    };
+    std::ptr::null_mut()
 }
 
 /// The method of a label, or of a class where there is none.
@@ -247,24 +261,52 @@ unsafe fn call_own(
 ) -> *mut PyObject {
     // SAFETY: the caller's promise.
     unsafe {
+        with_own(bound, std::ptr::null_mut(), |own| {
+            with_tuple_and_dict(args, count, keywords, |tuple, dict| ffi::PyObject_Call(own, tuple, dict))
+        })
+    }
+}
+
+/// Does `f` with CPython's own method; what it gives is given, or `failure` with an exception set.
+unsafe fn with_own<R>(bound: *mut PyObject, failure: R, f: impl FnOnce(*mut PyObject) -> R) -> R {
+    // SAFETY: the caller's promise, as in `own_of`.
+    unsafe {
         let own = own_of(bound);
         if own.is_null() {
-            return own;
+            return failure;
         }
-        let result = with_tuple_and_dict(args, count, keywords, |tuple, dict| ffi::PyObject_Call(own, tuple, dict));
+        let result = f(own);
         ffi::Py_DecRef(own);
         result
     }
 }
 
-unsafe extern "C" fn attribute(bound: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+/// Two that are bound to one label are the same method.
+unsafe extern "C" fn compare(bound: *mut PyObject, other: *mut PyObject, operation: c_int) -> *mut PyObject {
     // SAFETY: called by the interpreter, with the lock, for a bound method of ours.
     unsafe {
-        let own = own_of(bound);
-        let found = if own.is_null() { own } else { ffi::PyObject_GetAttr(own, name) };
-        ffi::Py_DecRef(own);
-        found
+        let is_ours = std::ptr::eq(ffi::Py_TYPE(bound), ffi::Py_TYPE(other));
+        let null = std::ptr::null_mut();
+        with_own(bound, null, |own| match is_ours {
+            true => with_own(other, null, |other| ffi::PyObject_RichCompare(own, other, operation)),
+            false => ffi::PyObject_RichCompare(own, other, operation),
+        })
     }
+}
+
+unsafe extern "C" fn hash(bound: *mut PyObject) -> ffi::Py_hash_t {
+    // SAFETY: as in `compare`.
+    unsafe { with_own(bound, -1, |own| ffi::PyObject_Hash(own)) }
+}
+
+unsafe extern "C" fn repr(bound: *mut PyObject) -> *mut PyObject {
+    // SAFETY: as in `compare`.
+    unsafe { with_own(bound, std::ptr::null_mut(), |own| ffi::PyObject_Repr(own)) }
+}
+
+unsafe extern "C" fn attribute(bound: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
+    // SAFETY: called by the interpreter, with the lock, for a bound method of ours.
+    unsafe { with_own(bound, std::ptr::null_mut(), |own| ffi::PyObject_GetAttr(own, name)) }
 }
 
 unsafe extern "C" fn attribute_of_method(method: *mut PyObject, name: *mut PyObject) -> *mut PyObject {
