@@ -13,12 +13,13 @@ What differs from torch.profiler, and why:
 import re
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import stepscope
 import torch
 import torch.profiler
-from stepscope.profiler import ProfilerActivity, profile, record_function, schedule
+from stepscope.profiler import ProfilerActivity, _exports, profile, record_function, schedule
 
 CPU = [ProfilerActivity.CPU]
 VERBOSE = torch.profiler._ExperimentalConfig(verbose=True)
@@ -200,6 +201,14 @@ def test_stacks_are_written_as_the_list_of_events_writes_them(ours, tmp_path):
         ours.export_stacks(str(tmp_path / "x"), "count")
     with pytest.raises(FileNotFoundError):
         ours.export_stacks(str(tmp_path / "no" / "such"))
+
+
+def test_a_whole_number_of_microseconds_is_written_as_such(tmp_path):
+    """Of floats, 2.139 less 0.139 is a little less than 2."""
+    event = SimpleNamespace(stack=["inner", "outer"], self_cpu_time_total=2.139 - 0.139)
+    assert event.self_cpu_time_total < 2
+    _exports.write_stacks([event], tmp_path / "stacks", "self_cpu_time_total")
+    assert (tmp_path / "stacks").read_text() == "outer;inner 2\n"
 
 
 def test_calls_that_began_before_a_cycle_are_around_what_it_records(tmp_path):

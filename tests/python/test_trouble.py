@@ -13,7 +13,7 @@ import pytest
 import runs
 from stepscope.profiler import profile, record_function
 
-OPS = 60_000
+OPS = 150_000
 KIB = 1024
 MANY_OPS = f"""
 import torch

@@ -64,7 +64,8 @@ def write_stacks(events, path, metric):
     unsafe = str.maketrans(" ;\t\n", "____")
     with open(path, "w", encoding="utf-8") as file:
         for event in events:
-            value = int(getattr(event, device_free(metric))) if event.stack else 0
+            # Times are whole nanoseconds; a difference of them as floats may lie just below a microsecond.
+            value = int(round(getattr(event, device_free(metric)), 3)) if event.stack else 0
             if value > 0:
                 frames = ";".join(frame.translate(unsafe) for frame in reversed(event.stack))
                 file.write(f"{frames} {value}\n")
