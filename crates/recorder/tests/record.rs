@@ -4,9 +4,8 @@
 
 mod scenario;
 
-use scenario::{captures, run, start};
-use stepscope_capture::short::Begin;
-use stepscope_capture::{Capture, Listener, State, StreamedCapture, read};
+use scenario::{captures, run};
+use stepscope_capture::{Capture, State, read};
 use stepscope_recorder as recorder;
 
 fn count(capture: &Capture, name: &str) -> usize {
@@ -44,17 +43,6 @@ const HOST: u16 = 0xff00;
 
 /// Pauses around the longest that a short record can tell.
 const PAUSES_MS: [u64; 6] = [0, 20, 1, 0, 40, 0];
-
-/// Durations on both sides of the longest that has room in a begin, 16,382 ticks: of clocks of 1 to 5 GHz.
-const DURATIONS_NS: [u64; 16] =
-    [0, 100, 1_000, 3_000, 3_250, 4_000, 5_400, 5_500, 6_500, 8_000, 8_250, 11_000, 16_000, 16_400, 33_000, 100_000];
-
-fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
 
 /// Not a test of its own: what the processes started by `run` do.
 #[test]
@@ -158,35 +146,6 @@ fn scenarios() {
                 recorder::end_label(token, "pause");
             }
             recorder::close();
-        }
-        "durations" => {
-            let spent: Vec<String> = DURATIONS_NS
-                .into_iter()
-                .map(|duration_ns| {
-                    let before = monotonic_ns();
-                    let token = recorder::begin_label("spins");
-                    let begun = monotonic_ns();
-                    while monotonic_ns() < begun + duration_ns {}
-                    let least = monotonic_ns() - begun;
-                    recorder::end_label(token, "spins");
-                    format!("{least} {}", monotonic_ns() - before)
-                })
-                .collect();
-            recorder::close();
-            std::fs::write(run.join("spent"), spent.join("\n")).unwrap();
-        }
-        "busy" => {
-            let nest = || {
-                let outer = recorder::begin_label("outer");
-                labels("inner", 2);
-                recorder::end_label(outer, "outer");
-            };
-            let work = move || loop {
-                (0..200).for_each(|_| nest());
-                std::thread::sleep(std::time::Duration::from_millis(2));
-            };
-            (0..2).map(|_| std::thread::spawn(work)).for_each(drop);
-            std::thread::sleep(std::time::Duration::from_secs(60));
         }
         "many_names" => {
             (0..70_000).for_each(|i| labels(&format!("iteration {i}"), 1));
@@ -332,99 +291,6 @@ fn pauses_of_any_length_come_back() {
         assert!(duration_ns >= pause_ms as i64 * 1_000_000 - 10_000, "{duration_ns} ns of {pause_ms} ms");
     }
     assert!(capture.events.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
-}
-
-#[test]
-fn ends_within_their_begins_are_as_exact_as_others() {
-    let (folder, status) = run("durations");
-    assert!(status.success());
-    let capture = &captures(folder.path())[0];
-    let spent = std::fs::read_to_string(folder.path().join("spent")).unwrap();
-    assert_eq!(capture.events.len(), spent.lines().count());
-    for (event, line) in capture.events.iter().zip(spent.lines()) {
-        let (least, most) = line.split_once(' ').unwrap();
-        let (least, most): (i64, i64) = (least.parse().unwrap(), most.parse().unwrap());
-        let duration_ns = event.end_ns - event.start_ns;
-        // A tick is known to be so many ns only as exactly as both clocks were read.
-        let slack = 500 + most / 50;
-        assert!((least - slack..=most + slack).contains(&duration_ns), "{least} to {most}: {duration_ns} ns");
-    }
-}
-
-/// How deep each of a thread's labels lies in others.
-struct Depths {
-    open: usize,
-    of_outer: usize,
-    of_inner: usize,
-    deepest: usize,
-}
-
-impl Listener for Depths {
-    fn begin(&mut self, _: i64, _: &Begin) {
-        self.open += 1;
-        self.deepest = self.deepest.max(self.open);
-    }
-    fn set_inputs(&mut self, _: Option<u32>) {}
-    fn end(&mut self, _: i64) {
-        match self.open {
-            1 => self.of_outer += 1,
-            2 => self.of_inner += 1,
-            open => panic!("an end inside {open}"),
-        }
-        self.open -= 1;
-    }
-    fn begin_step(&mut self, _: i64, _: i64) {}
-    fn end_step(&mut self, _: i64, _: i64) {}
-    fn give_up(&mut self) {
-        panic!("it can be understood");
-    }
-}
-
-#[test]
-fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("run.json"), "{}").unwrap();
-    let mut process = start("busy", folder.path());
-    let begun = std::time::Instant::now();
-    let check = |capture: &Capture| {
-        for events in capture.events.chunk_by(|a, b| a.thread == b.thread) {
-            let mut outer_end = 0;
-            for event in events {
-                match capture.names[event.name as usize].as_str() {
-                    "outer" => {
-                        assert!(event.start_ns >= outer_end, "of one another");
-                        outer_end = event.end_ns;
-                    }
-                    _ => assert!(event.end_ns <= outer_end || event.is_unfinished),
-                }
-            }
-            let unfinished = events.iter().filter(|event| event.is_unfinished).count();
-            assert!(unfinished <= 2, "{unfinished} are open");
-        }
-    };
-    let mut found = 0;
-    while begun.elapsed().as_millis() < 2_000 {
-        let Some(path) = std::fs::read_dir(folder.path().join("raw")).ok().and_then(|mut files| files.next()) else {
-            continue;
-        };
-        let path = path.unwrap().path();
-        let Ok(capture) = read(&path) else { continue };
-        assert_eq!(capture.state, State::Running);
-        check(&capture);
-        found = found.max(capture.events.len());
-        let streamed = StreamedCapture::open(&path).unwrap().expect("nothing is damaged");
-        for thread in streamed.threads() {
-            let mut depths = Depths { open: 0, of_outer: 0, of_inner: 0, deepest: 0 };
-            streamed.listen(thread.ordinal, &(i64::MIN..i64::MAX), &mut depths).unwrap();
-            assert!(depths.deepest <= 2 && depths.of_inner.abs_diff(2 * depths.of_outer) <= 2);
-        }
-    }
-    process.kill().unwrap();
-    process.wait().unwrap();
-    let capture = &captures(folder.path())[0];
-    assert_eq!((capture.state, capture.damaged.len(), capture.dropped), (State::Killed, 0, 0));
-    check(capture);
-    assert!(found > 10_000 && capture.events.len() >= found, "{found}");
 }
 
 #[test]

@@ -30,6 +30,20 @@ impl Timed {
         if is_timed(tag) { Self { second, cursor: at.wrapping_add(2) } } else { Self::NONE }
     }
 
+    /// Writes that it took so many ticks; false where something is written behind it, or it took too long.
+    #[inline(always)]
+    fn end(&mut self, cursor: *mut u32, took: u64) -> bool {
+        if self.cursor != cursor {
+            return false;
+        }
+        // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was written.
+        let Some(second) = short::ended(unsafe { self.second.read() }, took) else { return false };
+        // SAFETY: as above.
+        unsafe { publish_half(self.second, second) };
+        *self = Self::NONE;
+        true
+    }
+
     /// What the op was called with stands behind the begin now, and may.
     #[inline(always)]
     pub(super) fn pass(&mut self, before: *mut u32, after: *mut u32) {
@@ -81,33 +95,13 @@ impl ThreadBuffer {
     /// Ends the op that began last within its begin; false where there is no room for that.
     #[inline(always)]
     pub(super) fn end_timed(&mut self, at_ticks: u64) -> bool {
-        let is_ended = self.end_within(self.timed, at_ticks);
-        if is_ended {
-            self.timed = Timed::NONE;
-        }
-        is_ended
+        self.timed.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
     }
 
     /// The same of a call.
     #[inline(always)]
     pub(super) fn end_timed_call(&mut self, at_ticks: u64) -> bool {
-        let is_ended = self.end_within(self.timed_call, at_ticks);
-        if is_ended {
-            self.timed_call = Timed::NONE;
-        }
-        is_ended
-    }
-
-    #[inline(always)]
-    fn end_within(&self, timed: Timed, at_ticks: u64) -> bool {
-        if timed.cursor != self.cursor {
-            return false;
-        }
-        // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was written.
-        let second = unsafe { timed.second.read() };
-        let ended = short::ended(second, at_ticks.wrapping_sub(self.reference.ticks));
-        // SAFETY: as above.
-        ended.inspect(|second| unsafe { publish_half(timed.second, *second) }).is_some()
+        self.timed_call.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
     }
 
     #[cold]
