@@ -80,14 +80,12 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
     let sampler = counters::Sampler::new();
     while !is_stopping.load(Ordering::Acquire) {
         if let Some(ring) = &mut ring {
-            // On a busy machine this thread may be late: what was to be kept must not be given up first.
-            ring.is_held = requests.are_waiting();
+            ring.release_unless(|| requests.are_waiting());
         }
         tend_segments(file, ring.as_mut());
         if let (Some(ring), Some(keeper)) = (&mut ring, &mut keeper) {
-            ring.is_held = true;
+            ring.hold();
             keeper.tend(file, requests, false, || tend_segments(file, Some(&mut *ring)));
-            ring.is_held = false;
         }
         let now = std::time::Instant::now();
         if now >= next_clock {

@@ -29,8 +29,8 @@ pub(crate) struct Ring {
     /// What was given up is read here.
     bytes: Vec<u8>,
     definitions: Definitions,
-    /// True while a copy is made: nothing is given up meanwhile.
-    pub(crate) is_held: bool,
+    /// Up to when it is known that nobody asked for a copy; `None` while one is wanted, and nothing is given up.
+    unasked_until_ns: Option<i64>,
 }
 
 struct Retired {
@@ -46,8 +46,20 @@ impl Ring {
             retired: VecDeque::new(),
             bytes: vec![0; SEGMENT_BYTES],
             definitions: Definitions::default(),
-            is_held: false,
+            unasked_until_ns: None,
         }
+    }
+
+    /// Gives up nothing from now on: a copy is made.
+    pub(crate) fn hold(&mut self) {
+        self.unasked_until_ns = None;
+    }
+
+    /// Gives up again what is old, unless a copy is wanted. The time is read before anybody is asked: whatever lies within
+    /// the window when somebody wants a copy is in it, however late this thread is on a busy machine.
+    pub(crate) fn release_unless(&mut self, is_wanted: impl FnOnce() -> bool) {
+        let now_ns = clock::monotonic_ns();
+        self.unasked_until_ns = (!is_wanted()).then_some(now_ns);
     }
 
     /// Takes out what ended threads left long ago: nobody will continue it.
@@ -68,10 +80,11 @@ impl Ring {
 
     /// Gives up what is older than the window, or too much; what is free then is in `Session::free`.
     pub(crate) fn give_up_old(&mut self, file: &Arc<CaptureFile>) {
-        let oldest_ns = clock::monotonic_ns().saturating_sub(self.window_ns);
+        let Some(until_ns) = self.unasked_until_ns else { return };
+        let oldest_ns = until_ns.saturating_sub(self.window_ns);
         while let Some(oldest) = self.retired.front() {
             let is_too_much = self.retired.len() > MAX_RETIRED;
-            if self.is_held || oldest.at_ns >= oldest_ns && !is_too_much {
+            if oldest.at_ns >= oldest_ns && !is_too_much {
                 return;
             }
             let (index, at_ticks) = (oldest.index, oldest.at_ticks);

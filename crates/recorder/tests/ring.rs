@@ -15,6 +15,8 @@ use stepscope_recorder as recorder;
 
 const WINDOW: Duration = Duration::from_millis(100);
 const WORKERS: usize = 3;
+/// By which a moment may differ when it is read on another clock.
+const CLOCKS_NS: i64 = 10_000;
 /// The time is noted before every op of which the number is divisible by this.
 const TIMED: u64 = 64;
 const TIMES: usize = 1 << 16;
@@ -167,6 +169,7 @@ fn scenarios() {
             };
             busy("before", 4);
             assert!(recorder::keep("slow_step 7: 30 ms"));
+            std::fs::write(run.join("asked"), monotonic_ns().to_string()).unwrap();
             assert!(recorder::keep("slow_step 7: 30 ms"), "twice is once");
             busy("after", 12);
         }
@@ -318,7 +321,12 @@ fn what_is_kept_stays_while_the_ring_turns() {
     assert!(copy.facts.contains(&("kept_because".into(), "slow_step 7: 30 ms".into())));
     assert!(copy.is_cut() && !ring.is_cut());
     let window = copy.ring.unwrap();
-    assert!(copy.last_ns - window.since_ns.unwrap() >= WINDOW.as_nanos() as i64);
+    // The window before it was asked for, not before the last record, which a busy machine may have let wait. Of copies
+    // that are made late, readers show two windows.
+    let asked_ns: i64 = std::fs::read_to_string(folder.path().join("asked")).unwrap().parse().unwrap();
+    let window_ns = WINDOW.as_nanos() as i64;
+    let promised_ns = (asked_ns - window_ns).max(copy.last_ns - 2 * window_ns) + CLOCKS_NS;
+    assert!(window.since_ns.unwrap() <= promised_ns, "{} of {promised_ns}", window.since_ns.unwrap());
     assert!(std::fs::metadata(&files(&folders[0])[0]).unwrap().len() < 64 << 20);
 }
 
