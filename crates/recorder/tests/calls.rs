@@ -147,4 +147,13 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
         op("aten::mul");
     };
     assert_eq!(record(false, &too_deep), ["main", "  aten::mul"]);
+    // All are written again once they are less deep.
+    let found = record(true, &|| {
+        too_deep();
+        some();
+    });
+    let (deep, others): (Vec<String>, Vec<String>) = found.into_iter().partition(|line| line.ends_with("deep"));
+    assert_eq!(deep.len(), (1 << 17) - 1, "one is main");
+    assert_eq!(others[..2], ["main", "  aten::mul"]);
+    assert_eq!(others[2..], all[1..]);
 }

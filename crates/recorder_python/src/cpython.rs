@@ -6,9 +6,6 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 /// Called by the interpreter around calls: object, frame, what happened, what it happened to.
 pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int, *mut PyObject) -> c_int;
 
-/// A built-in function that takes its arguments as an array.
-pub(crate) type FastFunction = unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, isize) -> *mut PyObject;
-
 unsafe extern "C" {
     /// Of built-in functions that ask for the class that defines them.
     pub(crate) static PyCMethod_Type: pyo3::ffi::PyTypeObject;
@@ -150,6 +147,16 @@ pub(crate) struct CodeExtra {
 }
 
 impl CodeExtra {
+    /// What hangs on a code object; null where nothing does.
+    ///
+    /// # Safety
+    /// Called with the lock, for a code object.
+    pub(crate) unsafe fn of(&self, code: *mut PyObject, index: isize) -> *mut c_void {
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the caller's promise.
+        if unsafe { (self.get)(code, index, &mut found) } == 0 { found } else { std::ptr::null_mut() }
+    }
+
     pub(crate) fn find() -> Option<Self> {
         // SAFETY: the names fix the types, which did not change with the prefix in 3.12.
         unsafe {

@@ -4,6 +4,7 @@
 //! Everything here is only touched by whoever holds the interpreter's lock.
 
 use crate::cpython::{CodeExtra, PyCMethod_Type};
+use crate::layout::{self, DEFINITION};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -11,7 +12,6 @@ use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use stepscope_recorder::{CallName, call_name};
-use stepscope_recorder_torch::Peek;
 
 /// Stands for functions that are not shown: those of the recorder itself.
 pub(crate) static HIDDEN: CallName = CallName::new("");
@@ -20,8 +20,6 @@ static NAMES: WithLock<Option<FunctionNames>> = WithLock(UnsafeCell::new(None));
 /// Distinct C functions kept; what comes later is not named apart.
 const MAX_C_FUNCTIONS: usize = 1 << 16;
 const SLOTS: usize = 1024;
-/// Where a built-in function has its definition, when [`has_known_layout`].
-const DEFINITION: usize = 16;
 
 /// A value that only the holder of the interpreter's lock touches.
 struct WithLock<T>(UnsafeCell<T>);
@@ -32,6 +30,8 @@ unsafe impl<T> Sync for WithLock<T> {}
 struct FunctionNames {
     extra: CodeExtra,
     index: isize,
+    /// Where code objects have it, when that is certain.
+    place: Option<usize>,
     prefixes: Vec<String>,
     has_c_functions: bool,
     recent: Box<[(CFunction, Option<&'static CallName>); SLOTS]>,
@@ -64,34 +64,15 @@ pub(crate) fn prepare(py: Python<'_>, prefixes: Option<Vec<String>>) -> Result<(
         return Err(refused);
     }
     *names = Some(FunctionNames {
+        place: layout::extra_of_code(py, &extra, index),
         extra,
         index,
         prefixes: prefixes.unwrap_or_default(),
-        has_c_functions: has_known_layout(py),
+        has_c_functions: layout::has_known_definitions(py),
         recent: Box::new([(CFunction { key: 0, name: 0 }, None); SLOTS]),
         c_functions: HashMap::new(),
     });
     Ok(())
-}
-
-/// True when built-in functions are laid out as every release so far does it.
-fn has_known_layout(py: Python<'_>) -> bool {
-    let Ok(peek) = Peek::new() else { return false };
-    let read = |address: usize| -> Option<usize> {
-        let mut bytes = [0; 8];
-        (peek.copy(std::ptr::with_exposed_provenance(address), &mut bytes) == 8).then(|| usize::from_ne_bytes(bytes))
-    };
-    let is_as_known = |name: &str| -> Option<bool> {
-        let function = py.import("builtins").ok()?.getattr(name).ok()?;
-        let definition = read(function.as_ptr() as usize + DEFINITION)?;
-        let (text, address) = (read(definition)?, read(definition + 8)?);
-        let mut found = vec![0; name.len() + 1];
-        peek.copy(std::ptr::with_exposed_provenance(text), &mut found);
-        // SAFETY: a built-in function; what it gives is only compared.
-        let expected = unsafe { ffi::PyCFunction_GetFunction(function.as_ptr()) }? as usize;
-        Some(found[..name.len()] == *name.as_bytes() && found[name.len()] == 0 && address == expected)
-    };
-    ["len", "abs", "sorted", "getattr"].into_iter().all(|name| is_as_known(name) == Some(true))
 }
 
 /// The name of a code object.
@@ -100,14 +81,14 @@ fn has_known_layout(py: Python<'_>) -> bool {
 /// The lock is held, [`prepare`] was called, `code` is a code object.
 #[inline(always)]
 pub(crate) unsafe fn of_code(code: *mut PyObject) -> &'static CallName {
-    let mut found: *mut c_void = std::ptr::null_mut();
     // SAFETY: the caller's promises; what is found was set below, from a reference that lives for ever.
     unsafe {
         let Some(names) = &*NAMES.0.get() else { return &HIDDEN };
-        if (names.extra.get)(code, names.index, &mut found) == 0 && !found.is_null() {
-            return &*found.cast::<CallName>();
-        }
-        name_code(code)
+        let found = match names.place {
+            Some(place) => layout::extra_at(code, place, names.index),
+            None => names.extra.of(code, names.index),
+        };
+        if found.is_null() { name_code(code) } else { &*found.cast::<CallName>() }
     }
 }
 
@@ -185,7 +166,7 @@ unsafe fn set_extra(code: *mut PyObject, value: *mut c_void) {
 /// As [`of_code`], for any object.
 #[inline(always)]
 pub(crate) unsafe fn c_function(function: *mut PyObject) -> Option<CFunction> {
-    // SAFETY: the caller's promises; a built-in function has its definition where `has_known_layout` found it.
+    // SAFETY: the caller's promises; a built-in function has its definition where it was found.
     unsafe {
         let kind = ffi::Py_TYPE(function);
         if std::ptr::eq(kind, &raw const ffi::PyCFunction_Type) || std::ptr::eq(kind, &raw const PyCMethod_Type) {

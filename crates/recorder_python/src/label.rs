@@ -5,8 +5,8 @@ mod stock;
 
 pub(crate) use stock::Stock;
 
+use crate::class;
 use crate::cpython::{FAST, MethodDefinition, NO_ARGUMENTS, PyUnicode_AsUTF8AndSize};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -49,38 +49,10 @@ pub(crate) fn make_class(
 ) -> PyResult<*mut PyObject> {
     let mut slots = own_slots.to_vec();
     slots.push((ffi::Py_tp_methods, methods.as_ptr().cast_mut().cast()));
-    let class = make_type(py, name, flags, bytes, &slots)?;
+    let class = class::make(py, name, flags, bytes, &slots)?;
     // SAFETY: a class of labels, as all that are made here.
     unsafe { bound::replace_methods(py, class) }?;
     Ok(class)
-}
-
-/// A class: a new reference that is never given up.
-fn make_type(
-    py: Python<'_>,
-    name: &'static CStr,
-    flags: c_ulong,
-    bytes: usize,
-    slots: &[(c_int, *mut c_void)],
-) -> PyResult<*mut PyObject> {
-    let slot = |(slot, pfunc): (c_int, *mut c_void)| ffi::PyType_Slot { slot, pfunc };
-    let end = (0, std::ptr::null_mut());
-    let mut slots: Vec<ffi::PyType_Slot> = slots.iter().copied().chain([end]).map(slot).collect();
-    let mut spec = ffi::PyType_Spec {
-        name: name.as_ptr(),
-        basicsize: bytes as c_int,
-        itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | flags) as u32,
-        slots: slots.as_mut_ptr(),
-    };
-    // SAFETY: the slots are functions of the types that they are called with, and methods and members live for ever; a
-    // new reference or null.
-    let class = unsafe { ffi::PyType_FromSpec(&mut spec) };
-    if class.is_null() {
-        Err(PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("no class")))
-    } else {
-        Ok(class)
-    }
 }
 
 pub(crate) const ENTER: MethodDefinition = MethodDefinition {

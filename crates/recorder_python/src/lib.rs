@@ -7,11 +7,13 @@
 #![allow(unsafe_code)]
 
 mod annotation;
+mod class;
 mod collections;
 mod cpython;
 mod device;
 mod function_names;
 mod label;
+mod layout;
 mod modules;
 mod record_function;
 mod stacks;

@@ -1,5 +1,6 @@
 //! Follows the calls of Python on all threads: by `sys.monitoring` where there is one, else by a profile function.
 
+mod callback;
 mod monitoring;
 mod profile_function;
 

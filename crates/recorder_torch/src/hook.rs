@@ -75,6 +75,11 @@ pub fn are_inputs_recorded() -> bool {
     is_hooked() && HAS_INPUTS.load(Ordering::Acquire)
 }
 
+// What is called for every op lies on a page of its own. Where the linker put it across two, an op cost 13 ns more.
+#[cfg(target_os = "linux")]
+std::arch::global_asm!(".section .text.stepscope_hook, \"ax\", @progbits", ".p2align 12", ".text");
+
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".text.stepscope_hook"))]
 unsafe extern "C" fn on_start<const HAS_INPUTS: bool>(
     context: *mut *mut c_void,
     function: *const u8,
@@ -107,6 +112,7 @@ unsafe extern "C" fn on_start<const HAS_INPUTS: bool>(
     context
 }
 
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".text.stepscope_hook"))]
 unsafe extern "C" fn on_end(function: *const u8, _: *mut c_void) {
     // SAFETY: as in `on_start`.
     unsafe {

@@ -6,6 +6,7 @@
 //!                ▲           pending:             forward     an op begins: `forward` is written before it
 //! ```
 
+use super::owner::own_buffer;
 use super::{LONGEST_FIXED, ThreadBuffer, with_buffer};
 use crate::call_names::CallName;
 use crate::calls::{CALLS_EPOCH, OpenCall, are_all_written, take_seeds};
@@ -17,6 +18,8 @@ use stepscope_capture::layout::scope::PYTHON_CALL;
 use stepscope_capture::layout::{Tag, padded};
 use stepscope_capture::short::Begin;
 
+/// The number of what is not a collection.
+const NO_NUMBER: i8 = -1;
 /// Calls deeper than this are counted and not kept.
 const MAX_CALLS: usize = 1 << 17;
 
@@ -44,6 +47,8 @@ pub(crate) struct Calls {
     epoch: u64,
     /// The same while everything is written, else 0.
     settled: u64,
+    /// The same while all calls are wanted and nothing is in the way of writing one as it begins, else 0.
+    ready: u64,
 }
 
 impl Calls {
@@ -62,6 +67,19 @@ impl Calls {
     #[inline(always)]
     fn note_written(&mut self) {
         self.settled = if self.written == self.stack.len() { self.epoch } else { 0 };
+        self.ready = if self.is_complete && self.deeper == 0 && are_all_written() { self.settled } else { 0 };
+    }
+
+    /// True when the next call can be written as it begins.
+    #[inline(always)]
+    fn is_ready(&self) -> bool {
+        self.ready == CALLS_EPOCH.load(Ordering::Relaxed)
+    }
+
+    /// A call begins that is not written for now.
+    fn push_pending(&mut self, call: Call) {
+        self.stack.push(call);
+        (self.settled, self.ready) = (0, 0);
     }
 
     /// Forgets calls of another epoch; takes those that the thread was inside of when recording began.
@@ -78,7 +96,7 @@ impl Calls {
             name: call.name,
             ticks,
             scope: call.scope,
-            number: -1,
+            number: NO_NUMBER,
         }));
         self.note_written();
     }
@@ -93,27 +111,11 @@ impl Calls {
 /// may be inside of calls that are not known: see [`put_calls_around`].
 #[inline(always)]
 pub fn push_call(key: usize, name: &'static CallName, scope: u8, number: i8, is_written: bool) -> bool {
-    let pushed = with_buffer(|buffer| {
-        if !buffer.calls.is_current() {
-            buffer.calls.renew();
-        }
-        if buffer.calls.stack.len() >= MAX_CALLS {
-            buffer.drop_deep_call();
-            return true;
-        }
-        if are_all_written() && buffer.write_at_once(key, name, scope, number) {
-            return true;
-        }
-        buffer.calls.stack.push(Call { key, name, ticks: ticks(), scope, number });
-        buffer.calls.settled = 0;
-        let is_complete = buffer.calls.is_complete;
-        // What is written cannot be moved into those around it, which the caller now puts there.
-        if (is_written || are_all_written()) && (is_complete || scope != PYTHON_CALL) {
-            buffer.settle_calls();
-        }
-        is_complete
-    });
-    pushed.unwrap_or(true)
+    // SAFETY: nothing below comes back here. Not by `with_buffer`, whose closure would get all of these in memory.
+    match unsafe { own_buffer() } {
+        Some(buffer) => buffer.push_call(key, name, scope, number, is_written),
+        None => true,
+    }
 }
 
 /// The calls around those that the calling thread is known to be inside of, outermost first. They count from now on.
@@ -129,7 +131,8 @@ pub fn put_calls_around(outer: &[OpenCall]) {
             let ticks = calls.stack.first().map_or_else(ticks, |call| call.ticks);
             let room = MAX_CALLS.saturating_sub(calls.stack.len());
             let outer = outer[outer.len().saturating_sub(room)..].iter();
-            let outer = outer.map(|call| Call { key: call.key, name: call.name, ticks, scope: call.scope, number: -1 });
+            let outer =
+                outer.map(|call| Call { key: call.key, name: call.name, ticks, scope: call.scope, number: NO_NUMBER });
             calls.stack.splice(0..0, outer);
             calls.note_written();
         }
@@ -152,29 +155,11 @@ pub fn outermost_call(scope: u8) -> Option<usize> {
 /// The call with this key, the innermost, ends on the calling thread. False, and nothing happens, when it is not that.
 #[inline(always)]
 pub fn pop_call(key: usize) -> bool {
-    let popped = with_buffer(|buffer| {
-        let calls = &mut buffer.calls;
-        if !calls.is_current() {
-            calls.renew();
-        }
-        if calls.deeper > 0 {
-            calls.deeper -= 1;
-            return true;
-        }
-        match calls.stack.last() {
-            Some(call) if call.key == key => {
-                calls.stack.pop();
-                if calls.written > calls.stack.len() {
-                    buffer.end_written_call();
-                } else {
-                    calls.note_written();
-                }
-                true
-            }
-            _ => false,
-        }
-    });
-    popped.unwrap_or(true)
+    // SAFETY: as in `push_call`.
+    match unsafe { own_buffer() } {
+        Some(buffer) => buffer.pop_call(key),
+        None => true,
+    }
 }
 
 /// The call with this key ends on the calling thread, and with it those inside it whose end nobody saw. Nothing happens
@@ -195,26 +180,69 @@ pub fn pop_outer_call(key: usize, within: Option<u8>) {
 #[cold]
 pub fn pop_calls() {
     with_buffer(|buffer| {
-        buffer.end_calls_from(0);
         buffer.calls.is_complete = false;
+        buffer.end_calls_from(0);
     });
 }
 
 impl ThreadBuffer {
-    /// Writes a call that begins now, where nothing is in the way of that; false, and nothing is done, where something
-    /// is: calls are pending or not known, the name is new, or there is no room.
+    fn push_call(&mut self, key: usize, name: &'static CallName, scope: u8, number: i8, is_written: bool) -> bool {
+        if number < 0 && self.calls.is_ready() && self.write_at_once(key, name, scope) {
+            return true;
+        }
+        let calls = &mut self.calls;
+        if !calls.is_current() {
+            calls.renew();
+        }
+        if calls.stack.len() >= MAX_CALLS {
+            self.drop_deep_call();
+            return true;
+        }
+        calls.push_pending(Call { key, name, ticks: ticks(), scope, number });
+        let is_complete = calls.is_complete;
+        // What is written cannot be moved into those around it, which the caller now puts there.
+        if (is_written || are_all_written()) && (is_complete || scope != PYTHON_CALL) {
+            self.settle_calls();
+        }
+        is_complete
+    }
+
+    /// Writes a call that begins now; false, and nothing is done, where its name is new or there is no room.
     #[inline(always)]
-    fn write_at_once(&mut self, key: usize, name: &'static CallName, scope: u8, number: i8) -> bool {
-        let is_ready = self.calls.is_complete
-            && self.calls.is_settled()
-            && self.epoch == EPOCH.load(Ordering::Relaxed)
-            && self.has_room(LONGEST_FIXED);
-        let Some(id) = name.id(self.epoch).filter(|_| is_ready) else { return false };
-        let begin = Begin { name: id, scope, sequence_number: i64::from(number), forward_thread: 0 };
+    fn write_at_once(&mut self, key: usize, name: &'static CallName, scope: u8) -> bool {
+        let depth = self.calls.stack.len();
+        let has_room = self.has_room(LONGEST_FIXED) && depth < self.calls.stack.capacity().min(MAX_CALLS);
+        let is_here = self.epoch == EPOCH.load(Ordering::Relaxed);
+        let Some(id) = name.id(self.epoch).filter(|_| is_here && has_room) else { return false };
         let at_ticks = ticks();
-        self.write_begin_of_call(at_ticks, &begin);
-        self.calls.stack.push(Call { key, name, ticks: at_ticks, scope, number });
-        self.calls.written += 1;
+        self.calls.stack.push(Call { key, name, ticks: at_ticks, scope, number: NO_NUMBER });
+        self.calls.written = depth + 1;
+        let sequence_number = i64::from(NO_NUMBER);
+        self.write_begin_of_call(at_ticks, &Begin { name: id, scope, sequence_number, forward_thread: 0 });
+        true
+    }
+
+    fn pop_call(&mut self, key: usize) -> bool {
+        let calls = &mut self.calls;
+        if !calls.is_ready() {
+            if !calls.is_current() {
+                calls.renew();
+            }
+            if calls.deeper > 0 {
+                calls.deeper -= 1;
+                calls.note_written();
+                return true;
+            }
+        }
+        if calls.stack.last().is_none_or(|call| call.key != key) {
+            return false;
+        }
+        calls.stack.pop();
+        if calls.written > calls.stack.len() {
+            self.end_written_call();
+        } else {
+            calls.note_written();
+        }
         true
     }
 
@@ -282,7 +310,7 @@ impl ThreadBuffer {
         true
     }
 
-    /// The end of the call that was the innermost and is written.
+    /// The end of the call that was the innermost and is written. What was settled stays so.
     #[inline(always)]
     fn end_written_call(&mut self) {
         let at_ticks = ticks();
@@ -291,7 +319,6 @@ impl ThreadBuffer {
         if self.epoch == EPOCH.load(Ordering::Relaxed) && !self.end_timed_call(at_ticks) && self.reserve(1) {
             self.write_end_as(at_ticks, Tag::ShortCallEnd, Tag::CallEnd);
         }
-        self.calls.note_written();
     }
 
     #[cold]
@@ -308,6 +335,7 @@ impl ThreadBuffer {
     #[cold]
     fn drop_deep_call(&mut self) {
         self.calls.deeper += 1;
+        self.calls.ready = 0;
         count_dropped();
     }
 }

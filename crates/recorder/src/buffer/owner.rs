@@ -86,10 +86,20 @@ pub(crate) fn is_past_end() -> bool {
 /// Runs `f` with the calling thread's buffer; `None` when the thread is past its end.
 #[inline(always)]
 pub(crate) fn with_buffer<R>(f: impl FnOnce(&mut ThreadBuffer) -> R) -> Option<R> {
+    // SAFETY: `f` does not re-enter.
+    Some(f(unsafe { own_buffer() }?))
+}
+
+/// The calling thread's buffer; `None` when the thread is past its end.
+///
+/// # Safety
+/// Nobody else on this thread has a reference to it for as long as the caller has.
+#[inline(always)]
+pub(super) unsafe fn own_buffer<'a>() -> Option<&'a mut ThreadBuffer> {
     let buffer = buffer_of_thread();
     let buffer = if buffer as usize <= DEAD as usize { first_use(buffer)? } else { buffer };
-    // SAFETY: the buffer lives until its thread ends, and is only used by that thread; `f` does not re-enter.
-    Some(f(unsafe { &mut *buffer }))
+    // SAFETY: the buffer lives until its thread ends, and is only used by that thread; the caller's promise.
+    Some(unsafe { &mut *buffer })
 }
 
 #[cold]

@@ -8,20 +8,18 @@
 //! Whatever else is done with either is left to CPython's own methods; but that there are no weak references to ours.
 
 use super::stock::Stock;
-use super::{enter, exit, make_type};
+use super::{enter, exit};
+use crate::class::{self, HAS_VECTORCALL, Members};
 use crate::cpython::{FastCall, PyVectorcall_Call, argument_count, with_tuple_and_dict};
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi::{self, PyMemberDef, PyObject};
+use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
 /// From this version on a `with` calls CPython's own methods without binding them.
 const BINDS_NO_MORE: (u8, u8) = (3, 14);
-/// Objects of the class say what function they are called with.
-const HAS_VECTORCALL: c_ulong = 1 << 11;
-
 /// Stands in a class in the place of CPython's own method; never freed.
 #[repr(C)]
 struct Method {
@@ -41,21 +39,7 @@ struct BoundMethod {
     method: *const Method,
 }
 
-struct Members([PyMemberDef; 2]);
-
-// SAFETY: the pointers are to constants.
-unsafe impl Sync for Members {}
-
-static MEMBERS: Members = Members([
-    PyMemberDef {
-        name: c"__vectorcalloffset__".as_ptr(),
-        type_code: 19,
-        offset: offset_of!(BoundMethod, call) as isize,
-        flags: 1,
-        doc: std::ptr::null(),
-    },
-    PyMemberDef { name: std::ptr::null(), type_code: 0, offset: 0, flags: 0, doc: std::ptr::null() },
-]);
+static MEMBERS: Members = class::vectorcall_at(offset_of!(BoundMethod, call));
 
 /// The classes of both, never freed.
 struct Classes {
@@ -101,7 +85,7 @@ fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
             (ffi::Py_tp_call, call_method as *mut c_void),
             (ffi::Py_tp_getattro, attribute_of_method as *mut c_void),
         ];
-        let of_methods = make_type(py, c"stepscope.Method", 0, size_of::<Method>(), &slots)?;
+        let of_methods = class::make(py, c"stepscope.Method", 0, size_of::<Method>(), &slots)?;
         let slots = [
             (ffi::Py_tp_new, refuse as *mut c_void),
             (ffi::Py_tp_dealloc, free as *mut c_void),
@@ -111,10 +95,10 @@ fn classes(py: Python<'_>) -> PyResult<&'static Classes> {
             (ffi::Py_tp_richcompare, compare as *mut c_void),
             (ffi::Py_tp_hash, hash as *mut c_void),
             (ffi::Py_tp_repr, repr as *mut c_void),
-            (ffi::Py_tp_members, (&raw const MEMBERS.0).cast_mut().cast()),
+            (ffi::Py_tp_members, MEMBERS.slot()),
         ];
         let flags = ffi::Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL;
-        let of_bound = make_type(py, c"stepscope.BoundMethod", flags, size_of::<BoundMethod>(), &slots)?;
+        let of_bound = class::make(py, c"stepscope.BoundMethod", flags, size_of::<BoundMethod>(), &slots)?;
         let _ = CLASSES.set(Classes { of_methods: of_methods as usize, of_bound: of_bound as usize });
     }
     CLASSES.get().ok_or_else(|| PyRuntimeError::new_err("there are no classes"))

@@ -1,11 +1,11 @@
 //! `sys.monitoring`, since Python 3.12: one tool among others, told of calls on all threads.
 
+use super::callback;
 use super::{enter_c_function, enter_code, leave_c_function, leave_code};
-use crate::cpython::{FAST, FastFunction, MethodDefinition};
+use crate::cpython::{FastCall, argument_count};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 use stepscope_recorder as recorder;
 
@@ -15,21 +15,17 @@ const NO_TOOL: i32 = -1;
 const NAME: &str = "stepscope";
 static TOOL: AtomicI32 = AtomicI32::new(NO_TOOL);
 
-const fn definition(name: &'static CStr, function: FastFunction) -> MethodDefinition {
-    MethodDefinition::new(name, function as *const c_void, FAST)
-}
-
 /// What is called at which event.
-static CALLBACKS: [(&str, MethodDefinition); 9] = [
-    ("PY_START", definition(c"enter", on_enter)),
-    ("PY_RESUME", definition(c"enter", on_enter)),
-    ("PY_THROW", definition(c"enter", on_enter)),
-    ("PY_RETURN", definition(c"leave", on_leave)),
-    ("PY_YIELD", definition(c"leave", on_leave)),
-    ("PY_UNWIND", definition(c"leave", on_leave)),
-    ("CALL", definition(c"call", on_call)),
-    ("C_RETURN", definition(c"c_return", on_c_return)),
-    ("C_RAISE", definition(c"c_return", on_c_return)),
+static CALLBACKS: [(&str, FastCall); 9] = [
+    ("PY_START", on_enter),
+    ("PY_RESUME", on_enter),
+    ("PY_THROW", on_enter),
+    ("PY_RETURN", on_leave),
+    ("PY_YIELD", on_leave),
+    ("PY_UNWIND", on_leave),
+    ("CALL", on_call),
+    ("C_RETURN", on_c_return),
+    ("C_RAISE", on_c_return),
 ];
 
 /// True while the tool's id is ours: a program may have given it back, and then it may be somebody else's.
@@ -57,10 +53,9 @@ pub(super) fn start(py: Python<'_>) -> PyResult<()> {
     }
     let events = monitoring.getattr("events")?;
     let mut mask = 0;
-    for (event, definition) in &CALLBACKS {
+    for (event, call) in &CALLBACKS {
         let event: i32 = events.getattr(*event)?.extract()?;
-        // SAFETY: a new reference, or null with the exception that is then raised.
-        let callback = unsafe { Bound::from_owned_ptr_or_err(py, definition.make())? };
+        let callback = callback::make(py, *call)?;
         monitoring.call_method1("register_callback", (tool, event, callback))?;
         mask |= event;
     }
@@ -91,10 +86,15 @@ unsafe fn none() -> *mut PyObject {
     unsafe { ffi::Py_None() }
 }
 
-unsafe extern "C" fn on_enter(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+unsafe extern "C" fn on_enter(
+    _: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    _: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: called by the interpreter with a code object first.
     unsafe {
-        if count > 0 && !enter_code(*args) {
+        if argument_count(count) > 0 && !enter_code(*args) {
             // A thread that began since then is seen from its first call on: there is none around it.
             recorder::put_calls_around(&[]);
         }
@@ -102,10 +102,15 @@ unsafe extern "C" fn on_enter(_: *mut PyObject, args: *const *mut PyObject, coun
     }
 }
 
-unsafe extern "C" fn on_leave(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+unsafe extern "C" fn on_leave(
+    _: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    _: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: called by the interpreter with a code object first.
     unsafe {
-        if count > 0 {
+        if argument_count(count) > 0 {
             leave_code(*args);
         }
         none()
@@ -113,20 +118,30 @@ unsafe extern "C" fn on_leave(_: *mut PyObject, args: *const *mut PyObject, coun
 }
 
 /// Called with code, offset, what is called, and its first argument.
-unsafe extern "C" fn on_call(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+unsafe extern "C" fn on_call(
+    _: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    _: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: called by the interpreter with these arguments.
     unsafe {
-        if count > 3 {
+        if argument_count(count) > 3 {
             enter_c_function(*args.add(2), *args.add(3));
         }
         none()
     }
 }
 
-unsafe extern "C" fn on_c_return(_: *mut PyObject, args: *const *mut PyObject, count: isize) -> *mut PyObject {
+unsafe extern "C" fn on_c_return(
+    _: *mut PyObject,
+    args: *const *mut PyObject,
+    count: usize,
+    _: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: called by the interpreter with these arguments.
     unsafe {
-        if count > 2 {
+        if argument_count(count) > 2 {
             leave_c_function(*args.add(2));
         }
         none()

@@ -1,7 +1,8 @@
 //! A profile function on every thread, before Python 3.12. A thread that somebody else follows is left to them.
 
 use super::{call_of, enter_c_function, enter_code, leave_c_function, leave_code};
-use crate::cpython::{FAST, MethodDefinition, Profiling};
+use crate::cpython::{FAST, MethodDefinition, Profiling, PyFrame_GetCode};
+use crate::layout::{self, CodePlace};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -17,6 +18,8 @@ const C_CALL: c_int = 4;
 const C_EXCEPTION: c_int = 5;
 const C_RETURN: c_int = 6;
 
+/// Where frames have their code, when that is certain.
+static CODE_PLACE: OnceLock<Option<CodePlace>> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// True once the run says that another profiler follows a thread.
 static IS_LOSS_KNOWN: AtomicBool = AtomicBool::new(false);
@@ -63,6 +66,7 @@ fn token(py: Python<'_>) -> PyResult<Py<PyAny>> {
 pub(super) fn start(py: Python<'_>) -> PyResult<Vec<usize>> {
     let profiling = profiling().ok_or_else(|| PyRuntimeError::new_err("this Python sets no profile functions"))?;
     FOLLOWERS.prepare();
+    CODE_PLACE.get_or_init(|| layout::code_of_frame(py));
     let token = token(py)?;
     let get_profile = py.import("sys")?.getattr("getprofile")?;
     let mut left_out = Vec::new();
@@ -164,23 +168,38 @@ unsafe extern "C" fn on_new_thread(_: *mut PyObject, _: *const *mut PyObject, _:
     }
 }
 
+/// Does `f` with the code of a frame.
+#[inline(always)]
+unsafe fn with_code<R>(frame: *mut c_void, f: impl FnOnce(*mut PyObject) -> R) -> R {
+    // SAFETY: the callers hold the lock and give a frame, which keeps its code. A place is only known where it is certain.
+    unsafe {
+        match CODE_PLACE.get().copied().flatten() {
+            Some(CodePlace::Behind(first, then)) => {
+                let behind = *frame.byte_add(first).cast::<*const c_void>();
+                f(*behind.byte_add(then).cast())
+            }
+            Some(CodePlace::InFrame(offset)) => f(*frame.byte_add(offset).cast()),
+            None => {
+                let code = PyFrame_GetCode(frame);
+                let result = f(code);
+                ffi::Py_DecRef(code);
+                result
+            }
+        }
+    }
+}
+
 unsafe extern "C" fn on_profile(_: *mut PyObject, frame: *mut c_void, what: c_int, arg: *mut PyObject) -> c_int {
     // SAFETY: called by the interpreter, with the lock, for a frame that runs; `arg` is the C function for C calls.
     unsafe {
         match what {
             CALL => {
-                let code = crate::cpython::PyFrame_GetCode(frame);
-                let is_known = enter_code(code);
-                ffi::Py_DecRef(code);
+                let is_known = with_code(frame, |code| enter_code(code));
                 if !is_known {
                     put_callers_around(frame);
                 }
             }
-            RETURN => {
-                let code = crate::cpython::PyFrame_GetCode(frame);
-                leave_code(code);
-                ffi::Py_DecRef(code);
-            }
+            RETURN => with_code(frame, |code| leave_code(code)),
             C_CALL if !arg.is_null() => {
                 let name = enter_c_function(arg, std::ptr::null_mut());
                 if name.is_some_and(|name| FOLLOWERS.contains_name(name)) {
