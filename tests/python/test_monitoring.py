@@ -62,3 +62,30 @@ def test_where_no_id_is_free_the_rest_is_recorded(tmp_path):
     assert calls == []
     assert "other tools use all free ids of sys.monitoring" in said
     assert "other tools use all free ids" in runs.findings(run)["capture.option_not_recorded"]["examples"][0]
+
+
+# Since Python 3.13 an extension in C may tell of calls of its own, with what is no code object.
+CODE_LIKE = """
+import sys, torch, _testcapi
+from stepscope.profiler import profile
+start, end = sys.monitoring.events.PY_START, sys.monitoring.events.PY_RETURN
+like = _testcapi.CodeLike(2)
+
+with profile(with_stack="calls", run=sys.argv[1]):
+    _testcapi.monitoring_enter_scope(like, start, end)
+    for _ in range(3):
+        _testcapi.fire_event_py_start(like, 0)
+        torch.erfinv(torch.ones(2))
+        _testcapi.fire_event_py_return(like, 1, None)
+    _testcapi.monitoring_exit_scope()
+    old = [sys.monitoring.register_callback(tool, start, None) for tool in (3, 4)]
+    print([callback(5, 0) for callback in old if callback], flush=True)
+"""
+
+
+def test_what_only_looks_like_code_is_left_alone(tmp_path):
+    if not hasattr(pytest.importorskip("_testcapi"), "CodeLike"):
+        pytest.skip("this Python lets nobody else tell of calls")
+    done = runs.execute(*runs.script(CODE_LIKE, tmp_path / "run"))
+    assert done.stdout == "[None]\n", done.stderr
+    assert len(runs.named(runs.rows(tmp_path / "run"), "aten::erfinv")) == 3

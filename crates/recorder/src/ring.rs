@@ -29,7 +29,7 @@ pub(crate) struct Ring {
     /// What was given up is read here.
     bytes: Vec<u8>,
     definitions: Definitions,
-    /// Up to when it is known that nobody asked for a copy; `None` while one is wanted, and nothing is given up.
+    /// Up to when it is known that nobody asked this process for a copy; `None` while one is wanted, and nothing is given up.
     unasked_until_ns: Option<i64>,
 }
 

@@ -116,6 +116,23 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
     let of_crossed = ["main", "  enter", "    aten::mm", "    label", "  inner", "    other label", "    aten::mul"];
     assert_eq!(record(true, &crossed), of_crossed);
 
+    // Another capture knows none of the calls that are open, as in a forked child.
+    let first = recorder::open(run.path(), &[]).expect("the capture opens");
+    recorder::start_calls(true, vec![]);
+    recorder::put_calls_around(&[OpenCall { key: 8, name: call_name("main"), scope: scope::PYTHON_CALL }]);
+    push("outer");
+    op("aten::mm");
+    recorder::close();
+    let second = recorder::open(run.path(), &[]).expect("another opens");
+    push("inner");
+    op("aten::mul");
+    assert!(pop("inner") && pop("outer"));
+    recorder::stop_calls();
+    recorder::close();
+    let drawn_of = |opened: &recorder::Opened| drawn(&read(&opened.path).expect("a capture"));
+    assert_eq!(drawn_of(&first), ["main …", "  outer …", "    aten::mm"]);
+    assert_eq!(drawn_of(&second), ["main", "  outer", "    inner", "      aten::mul"]);
+
     let unbalanced = || {
         assert!(!pop("never begun"));
         push("outer");

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int, *mut PyObject) -> c_int;
 
 unsafe extern "C" {
+    pub(crate) static PyCode_Type: pyo3::ffi::PyTypeObject;
     /// Of built-in functions that ask for the class that defines them.
     pub(crate) static PyCMethod_Type: pyo3::ffi::PyTypeObject;
     pub(crate) fn PyFrame_GetCode(frame: *mut c_void) -> *mut PyObject;

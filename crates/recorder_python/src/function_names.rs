@@ -63,7 +63,7 @@ pub(crate) fn prepare(py: Python<'_>, prefixes: Option<Vec<String>>) -> Result<(
     if index < 0 {
         return Err(refused);
     }
-    *names = Some(FunctionNames {
+    let made = FunctionNames {
         place: layout::extra_of_code(py, &extra, index),
         extra,
         index,
@@ -71,7 +71,9 @@ pub(crate) fn prepare(py: Python<'_>, prefixes: Option<Vec<String>>) -> Result<(
         has_c_functions: layout::has_known_definitions(py),
         recent: Box::new([(CFunction { key: 0, name: 0 }, None); SLOTS]),
         c_functions: HashMap::new(),
-    });
+    };
+    // SAFETY: as above. Not before: to make it runs Python's own code.
+    unsafe { *NAMES.0.get() = Some(made) };
     Ok(())
 }
 

@@ -261,12 +261,13 @@ impl ThreadBuffer {
         if !self.calls.is_current() {
             self.calls.renew();
         }
-        while let Some(call) = self.calls.stack.get(self.calls.written).copied() {
+        while self.calls.written < self.calls.stack.len() {
             // Room first: it may lead into another capture, in which nothing is written so far.
             if !self.reserve(LONGEST_FIXED) {
                 return;
             }
             let (epoch, written) = (self.epoch, self.calls.written);
+            let call = self.calls.stack[written];
             if self.write_call(&call) && self.epoch == epoch {
                 self.calls.written = written + 1;
             } else if self.epoch == epoch || self.is_dry {

@@ -2,7 +2,7 @@
 
 use super::callback;
 use super::{enter_c_function, enter_code, leave_c_function, leave_code};
-use crate::cpython::{FastCall, argument_count};
+use crate::cpython::{FastCall, PyCode_Type, argument_count};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -86,15 +86,23 @@ unsafe fn none() -> *mut PyObject {
     unsafe { ffi::Py_None() }
 }
 
+/// True when the first argument is a code object, as the interpreter gives it. An extension in C may tell of calls of its
+/// own, with an object that only looks like one.
+#[inline(always)]
+unsafe fn is_code(args: *const *mut PyObject, count: usize) -> bool {
+    // SAFETY: the callers got so many arguments.
+    unsafe { argument_count(count) > 0 && std::ptr::eq(ffi::Py_TYPE(*args), &raw const PyCode_Type) }
+}
+
 unsafe extern "C" fn on_enter(
     _: *mut PyObject,
     args: *const *mut PyObject,
     count: usize,
     _: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a code object first.
+    // SAFETY: called with the lock.
     unsafe {
-        if argument_count(count) > 0 && !enter_code(*args) {
+        if is_code(args, count) && !enter_code(*args) {
             // A thread that began since then is seen from its first call on: there is none around it.
             recorder::put_calls_around(&[]);
         }
@@ -108,9 +116,9 @@ unsafe extern "C" fn on_leave(
     count: usize,
     _: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: called by the interpreter with a code object first.
+    // SAFETY: called with the lock.
     unsafe {
-        if argument_count(count) > 0 {
+        if is_code(args, count) {
             leave_code(*args);
         }
         none()
