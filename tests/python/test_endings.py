@@ -235,3 +235,17 @@ def test_the_program_finds_the_environment_it_was_given(tmp_path):
     environment = runs.environment(A="b c", PYTHONPATH=tmp_path)
     assert runs.record(tmp_path / "run", runs.script(text), env=environment).stdout == f"b c {tmp_path}\n"
 
+
+KEPT = """
+import os, sys, threading, torch
+from stepscope.profiler import profile
+with profile(run=sys.argv[1]) as prof:
+    torch.ones(3)
+prof.events()
+# These modules go after those of the package.
+os.kept = threading.kept = torch.kept = prof
+"""
+
+
+def test_a_profile_that_outlives_its_module_ends_silently(tmp_path):
+    assert "Exception" not in runs.execute(*runs.script(KEPT, tmp_path / "run")).stderr

@@ -14,12 +14,25 @@ def keep(path):
     return kept
 
 
+def _identity(descriptor, fstat=os.fstat):
+    status = fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _is_file(descriptor, file, identity=_identity):
+    """Whether the descriptor is open and leads to that file."""
+    try:
+        return identity(descriptor) == file
+    except OSError:
+        return False
+
+
 class Kept:
     """Holds a file open: compacting the run takes its name away, and not what is in it."""
 
     def __init__(self, path):
         self._path = path
-        self._file = None
+        self._descriptor, self._file = -1, None
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
             self._file = _identity(self._descriptor)
@@ -37,16 +50,9 @@ class Kept:
 
     def _is_open(self):
         """False when the program has closed it: the number may be another file's by now."""
-        try:
-            return self._file is not None and _identity(self._descriptor) == self._file
-        except OSError:
-            return False
+        return _is_file(self._descriptor, self._file)
 
-    def __del__(self):
-        if self._is_open():
-            os.close(self._descriptor)
-
-
-def _identity(descriptor):
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
+    # What it calls is bound now: when the interpreter ends, the names of modules are gone.
+    def __del__(self, is_file=_is_file, close=os.close):
+        if is_file(self._descriptor, self._file):
+            close(self._descriptor)
