@@ -202,7 +202,7 @@ def _sequence_number(group):
 
 
 def prove_tensors(torch):
-    """Prove, before anything is recorded, how tensors stand among a range's inputs."""
+    """Prove, before anything is recorded, how tensors stand among a range's inputs. On a thread as the hook's probe."""
     _prove(lambda: _run_known_op(torch))
 
 

@@ -11,19 +11,51 @@ _OP = "aten::exp"
 _RANGE = "__stepscope_probe__"
 
 
+# Ops that take longer wait for something that the program holds.
+_PATIENCE_S = 10
+# The process in which a probe runs.
+_probing = {"pid": 0}
+
+
 class HookRefused(Exception):
     """Operators cannot be recorded here; the message says why."""
 
 
+def unseen(torch, find_out):
+    """Call ``find_out()`` where nothing of the program is: no mode, hook, tracer or profiler of its threads.
+
+    Raises
+    ------
+    HookRefused
+        It could not be called now, or took too long. It may be tried again.
+    """
+    if getattr(torch.__spec__, "_initializing", False):
+        # Nothing of the program is there yet, and another thread would wait for what this one imports.
+        return find_out()
+    if _probing["pid"] == os.getpid():
+        raise HookRefused("what was tried earlier has not ended yet")
+    _probing["pid"] = os.getpid()
+
+    def run():
+        try:
+            return find_out()
+        finally:
+            _probing["pid"] = 0
+
+    try:
+        return _recorder.call_on_new_thread(run, _PATIENCE_S)
+    except TimeoutError as error:
+        raise HookRefused(str(error)) from error
+
+
 def probe(torch):
-    """Find PyTorch's fields; gives their offsets by name.
+    """Find PyTorch's fields, on a thread of :func:`unseen`; gives their offsets by name.
 
     Raises
     ------
     HookRefused
         Nothing is certain, so nothing is used.
     """
-    # Not on a thread of its own: this may run while `import torch` holds its lock, and ops import on first use.
     try:
         return _run_known_ops(torch)
     except Exception as error:
@@ -61,7 +93,7 @@ def main():
         import torch
 
         found["torch_version"] = torch.__version__
-        found["offsets"] = probe(torch)
+        found["offsets"] = unseen(torch, lambda: probe(torch))
         found["is_usable"] = True
     except Exception as error:
         found["reason"] = str(error)

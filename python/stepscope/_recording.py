@@ -20,7 +20,7 @@ from stepscope import (
     _steps,
     _workers,
 )
-from stepscope._hook import HookRefused, probe
+from stepscope._hook import HookRefused, probe, unseen
 from stepscope._options import Options
 from stepscope._say import say
 
@@ -31,7 +31,8 @@ _state = {
     "is_prepared": False,
     "is_on": False,
     "refusal": None,
-    "is_probed": False,
+    "is_proven": False,
+    "is_refusal_told": False,
     "knows_rank": False,
 }
 
@@ -45,6 +46,7 @@ def open_capture(run, torch, options):
     _state["torch"], _state["capture"] = torch, os.fspath(path)
     if is_new:
         _state["options"] = options
+        prove_hook(torch)
         _steps.begin()
         _device.begin_capture(torch, options)
         _ring.start(options)
@@ -115,18 +117,40 @@ def stop_devices():
 
 
 def prove_hook(torch):
-    """Run the probe, once a process."""
-    if not _state["is_probed"]:
-        _state["is_probed"] = True
-        _state["refusal"] = HookRefused("the probe was interrupted")
-        try:
-            probe(torch)
-            _state["refusal"] = None
-            _collectives.prove_tensors(torch)
-        except HookRefused as refusal:
-            _state["refusal"] = refusal
+    """Run the probe, until it has succeeded once. When it is refused: say so once."""
+    try:
+        _prove(torch)
+    except HookRefused as refusal:
+        if not _state["is_refusal_told"]:
+            _state["is_refusal_told"] = True
             say(f"not recording operators of process {os.getpid()}: {refusal}")
             say("the program runs on; `stepscope doctor` says what can be recorded here")
+
+
+def prove_early(torch):
+    """The same, and what may be asked for later: before anybody listens to all threads."""
+    try:
+        _prove(torch)
+        _shapes.prove(torch)
+    except Exception:
+        pass  # It is tried again, and said, when something is recorded.
+
+
+def _prove(torch):
+    if _state["is_proven"]:
+        return
+    _state["refusal"] = HookRefused("the probe was interrupted")
+
+    def find_out():
+        probe(torch)
+        _collectives.prove_tensors(torch)
+
+    try:
+        unseen(torch, find_out)
+    except Exception as error:
+        _state["refusal"] = error if isinstance(error, HookRefused) else HookRefused(str(error))
+        raise _state["refusal"] from error
+    _state["is_proven"], _state["refusal"] = True, None
 
 
 def stop_hook():

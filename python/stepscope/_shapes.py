@@ -2,26 +2,29 @@
 
 import os
 
-from stepscope import _recorder
+from stepscope import _hook, _recorder
 from stepscope._say import say
 
-_state = {"is_probed": False, "refusal": None}
+_state = {"is_proven": False, "is_told": False}
 
 
 def are_proven(torch):
     """True when inputs can be recorded. When they cannot: say so once, and record the rest."""
-    if not _state["is_probed"]:
-        _state["is_probed"] = True
-        _state["refusal"] = "the probe was interrupted"
-        try:
-            _probe(torch)
-            _state["refusal"] = None
-        except Exception as error:
-            _state["refusal"] = str(error)
+    try:
+        prove(torch)
+    except Exception as error:
+        if not _state["is_told"]:
+            _state["is_told"] = True
             say(f"not recording shapes in process {os.getpid()}: {error}")
-    if _state["refusal"] is not None:
-        _recorder.set_fact("inputs_refused", _state["refusal"])
-    return _state["refusal"] is None
+        _recorder.set_fact("inputs_refused", str(error))
+    return _state["is_proven"]
+
+
+def prove(torch):
+    """Run the probe, until it has succeeded once."""
+    if not _state["is_proven"]:
+        _hook.unseen(torch, lambda: _probe(torch))
+        _state["is_proven"] = True
 
 
 def _probe(torch):

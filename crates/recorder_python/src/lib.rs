@@ -15,6 +15,7 @@ mod function_names;
 mod label;
 mod layout;
 mod modules;
+mod own_thread;
 mod record_function;
 mod stacks;
 
@@ -30,6 +31,8 @@ mod _recorder {
     use super::label::set_labels;
     #[pymodule_export]
     use super::modules::{forget_module, module_calls, name_module};
+    #[pymodule_export]
+    use super::own_thread::call_on_new_thread;
     #[pymodule_export]
     use super::record_function::make_record_function;
     #[pymodule_export]

@@ -13,6 +13,9 @@ workers of the program are recorded too. ``docs/torch-profiler.md`` lists what i
 what is not.
 """
 
+import sys
+
+from stepscope import _recording
 from stepscope.profiler._exports import tensorboard_trace_handler
 from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._labels import record_function
@@ -31,6 +34,9 @@ _OF_TORCH = (
     "kineto_available",
     "supported_activities",
 )
+
+if "torch" in sys.modules:
+    _recording.prove_early(sys.modules["torch"])
 
 __all__ = [
     "DeviceType",
