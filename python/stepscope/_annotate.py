@@ -4,15 +4,7 @@ import functools
 import inspect
 import sys
 
-from stepscope import _dynamo, _recorder
-
-_are_on = [False]
-
-
-def set_labels(are_on):
-    """Say whether anybody wants labels."""
-    _are_on[0] = are_on
-    _recorder.set_labels(are_on)
+from stepscope import _listeners, _loading, _recorder
 
 
 def _decorate(name, function):
@@ -34,7 +26,7 @@ def _around_function(name, function):
     is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling if "torch" in sys.modules else bool
 
     def labelled(*args, **kwargs):
-        if is_compiling() or not _are_on[0]:
+        if is_compiling():
             return function(*args, **kwargs)
         with annotate(name):
             return function(*args, **kwargs)
@@ -106,6 +98,7 @@ def hide_label(label):
         _recorder.hide(getattr(type(label), name))
 
 
+_loading.when_loaded("torch", _listeners.pass_labels_on)
 _recorder.hide(annotate)
 hide_label(annotate(""))
 
@@ -143,4 +136,5 @@ def _make_traceable():
     make_objects_traceable(type(annotate("")))
 
 
-_dynamo.when_loaded(_make_traceable)
+# Else compiled code runs such a call outside of its graph.
+_loading.when_loaded("torch._dynamo", _make_traceable)

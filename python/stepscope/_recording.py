@@ -5,12 +5,12 @@ import os
 import threading
 
 from stepscope import (
-    _annotate,
     _collections,
     _collectives,
     _counters,
     _device,
     _facts,
+    _listeners,
     _modules,
     _profiler_state,
     _recorder,
@@ -47,6 +47,7 @@ def open_capture(run, torch, options):
     if is_new:
         _state["options"] = options
         prove_hook(torch)
+        _listeners.pass_labels_on()
         _steps.begin()
         _device.begin_capture(torch, options)
         _ring.start(options)
@@ -74,12 +75,13 @@ def is_on():
 def start_hook(torch):
     """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
     _state["is_on"] = True
-    _annotate.set_labels(True)
     prove_hook(torch)
     if _state["refusal"] is None:
         _recorder.hook(_state["options"].shapes and _shapes.are_proven(torch))
     else:
         _recorder.set_fact("hook_refused", str(_state["refusal"]))
+    # Only now: a label that is passed on is recorded by the hook where there is one.
+    _recorder.set_labels(True)
     for feature in _FEATURES:
         try:
             feature.start(torch, _state["options"])
@@ -156,7 +158,7 @@ def _prove(torch):
 def stop_hook():
     """Record ops no longer."""
     _state["is_on"] = False
-    _annotate.set_labels(False)
+    _recorder.set_labels(False)
     for feature in reversed(_FEATURES):
         try:
             feature.stop()

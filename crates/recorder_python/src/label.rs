@@ -1,8 +1,10 @@
 //! The object behind every label of a program: entered and left, made for every block.
 
 mod bound;
+mod passed_on;
 mod stock;
 
+pub(crate) use passed_on::{latest, pass_labels_on};
 pub(crate) use stock::Stock;
 
 use crate::class;
@@ -24,13 +26,21 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Label {
     head: [usize; 2],
     pub(crate) name: *mut PyObject,
-    /// For each time that it is entered now, the latest in the lowest bit: whether a label was begun.
+    /// For each time that it is entered now, the latest in the lowest bits: [`BEGUN`], [`PASSED_ON`].
     entered: u64,
+    /// What was begun with PyTorch, for each time that it was passed on: a list, or null.
+    passed_on: *mut PyObject,
     /// What `record_function` was given beside the name; null or `None` without.
     pub(crate) args: *mut PyObject,
     /// 0 once the label ends with something else than the block.
     pub(crate) ends_with_block: c_char,
 }
+
+/// A label of ours was begun.
+const BEGUN: u64 = 1;
+/// PyTorch was told, for whoever listens there.
+const PASSED_ON: u64 = 2;
+const BITS: u32 = 2;
 
 /// Says whether labels are wanted.
 #[pyfunction]
@@ -73,8 +83,10 @@ pub(crate) unsafe fn clear(label: *mut Label) {
     unsafe {
         let name = std::mem::replace(&mut (*label).name, std::ptr::null_mut());
         let args = std::mem::replace(&mut (*label).args, std::ptr::null_mut());
+        let passed_on = std::mem::replace(&mut (*label).passed_on, std::ptr::null_mut());
         ffi::Py_DecRef(name);
         ffi::Py_DecRef(args);
+        ffi::Py_DecRef(passed_on);
     }
 }
 
@@ -111,12 +123,19 @@ fn token(object: *mut PyObject) -> usize {
 unsafe extern "C" fn enter(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter, with the lock, for an object of our class.
     unsafe {
-        let label = object.cast::<Label>();
-        let is_on = IS_ON.load(Ordering::Relaxed);
-        (*label).entered = (*label).entered << 1 | u64::from(is_on);
-        if is_on {
-            begin(object);
+        let (mut how, mut is_ours) = (0, IS_ON.load(Ordering::Relaxed));
+        if torch::has_other_listeners() {
+            let Ok(is_passed_on) = passed_on::enter(object) else { return std::ptr::null_mut() };
+            how |= if is_passed_on { PASSED_ON } else { 0 };
+            // Where ops are recorded, the hook is one of those that now hear of it.
+            is_ours &= !(is_passed_on && torch::is_hooked());
         }
+        if is_ours {
+            begin(object);
+            how |= BEGUN;
+        }
+        let label = object.cast::<Label>();
+        (*label).entered = (*label).entered << BITS | how;
         ffi::Py_IncRef(object);
         object
     }
@@ -142,11 +161,13 @@ unsafe extern "C" fn exit(object: *mut PyObject, _: *const *mut PyObject, _: isi
     // SAFETY: as in `enter`.
     unsafe {
         let label = object.cast::<Label>();
-        if (*label).ends_with_block != 0 {
-            if (*label).entered & 1 != 0 {
-                recorder::end_label(token(object), &text(&*label));
-            }
-            (*label).entered >>= 1;
+        let entered = (*label).entered;
+        (*label).entered >>= BITS;
+        if entered & BEGUN != 0 && (*label).ends_with_block != 0 {
+            recorder::end_label(token(object), &text(&*label));
+        }
+        if entered & PASSED_ON != 0 && passed_on::exit(object).is_err() {
+            return std::ptr::null_mut();
         }
         let none = ffi::Py_None();
         ffi::Py_IncRef(none);
@@ -154,16 +175,16 @@ unsafe extern "C" fn exit(object: *mut PyObject, _: *const *mut PyObject, _: isi
     }
 }
 
-/// Forgets that it was entered last, so that leaving it does nothing; gives the token that ends what was then begun, or
-/// 0.
+/// Forgets that it was entered last, so that leaving it ends nothing; gives the token that ends what was then begun, or
+/// 0. What was passed on still hears that the block is left.
 ///
 /// # Safety
 /// Called with the lock, for an object of our class.
 pub(crate) unsafe fn let_go(object: *mut PyObject) -> usize {
     // SAFETY: the caller's promise.
     let label = unsafe { &mut *object.cast::<Label>() };
-    let was_begun = label.entered & 1 != 0;
-    label.entered >>= 1;
+    let was_begun = label.entered & BEGUN != 0;
+    label.entered &= !BEGUN;
     if was_begun { token(object) } else { 0 }
 }
 

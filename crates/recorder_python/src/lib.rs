@@ -28,7 +28,7 @@ mod _recorder {
     #[pymodule_export]
     use super::device::{device_find, device_flush, device_start, device_stop};
     #[pymodule_export]
-    use super::label::set_labels;
+    use super::label::{pass_labels_on, set_labels};
     #[pymodule_export]
     use super::modules::{forget_module, module_calls, name_module};
     #[pymodule_export]
@@ -244,6 +244,12 @@ mod _recorder {
     #[pyfunction]
     fn is_hooked() -> bool {
         torch::is_hooked()
+    }
+
+    /// Proves that others' callbacks can be counted: labels are then passed on while there are some.
+    #[pyfunction]
+    fn probe_listeners(torch_lib: PathBuf) -> PyResult<()> {
+        torch::probe_listeners(&torch_lib).map_err(refused)
     }
 
     /// Proves that memory and ranges of compiled code can be recorded.

@@ -6,7 +6,7 @@ mod fast_call;
 use crate::cpython::{
     GetSetDefinition, MethodDefinition, NO_ARGUMENTS, PyObject_GenericGetDict, PyObject_GenericSetDict,
 };
-use crate::label::{ENTER, EXIT, Label, Stock, clear, let_go, make_class};
+use crate::label::{ENTER, EXIT, Label, Stock, clear, latest, let_go, make_class};
 use pyo3::ffi::{self, PyMemberDef, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -49,8 +49,13 @@ static MEMBERS: Members = Members([
     PyMemberDef { name: std::ptr::null(), type_code: 0, offset: 0, flags: 0, doc: std::ptr::null() },
 ]);
 
-static METHODS: [MethodDefinition; 4] =
-    [ENTER, EXIT, MethodDefinition::new(c"_let_go", take as *const c_void, NO_ARGUMENTS), MethodDefinition::END];
+static METHODS: [MethodDefinition; 5] = [
+    ENTER,
+    EXIT,
+    MethodDefinition::new(c"_let_go", take as *const c_void, NO_ARGUMENTS),
+    MethodDefinition::new(c"_passed_on", passed_on as *const c_void, NO_ARGUMENTS),
+    MethodDefinition::END,
+];
 
 static ATTRIBUTES: [GetSetDefinition; 2] =
     [GetSetDefinition::new(c"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict), GetSetDefinition::END];
@@ -110,6 +115,11 @@ unsafe extern "C" fn init(object: *mut PyObject, args: *mut PyObject, keywords: 
 unsafe extern "C" fn take(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter, with the lock, for an object of our class.
     unsafe { ffi::PyLong_FromSize_t(let_go(object)) }
+}
+
+unsafe extern "C" fn passed_on(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: as in `take`.
+    unsafe { latest(object) }
 }
 
 unsafe extern "C" fn traverse(object: *mut PyObject, visit: ffi::visitproc, with: *mut c_void) -> c_int {

@@ -3,6 +3,7 @@
 use crate::api::{Api, StartFn};
 use crate::collectives;
 use crate::inputs::InputsReader;
+use crate::listeners;
 use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
 use std::ffi::{c_char, c_void};
@@ -50,6 +51,7 @@ pub fn hook(needs_inputs: bool) -> Result<(), Refusal> {
         recorder::reintroduce_thread();
         let start: StartFn = if needs_inputs { on_start_with_inputs } else { on_start };
         HAS_INPUTS.store(needs_inputs, Ordering::Release);
+        listeners::one_more_of_ours();
         // SAFETY: the callbacks keep to their contracts and live as long as the process.
         HANDLE.store(unsafe { ready.api.add(start, on_end, needs_inputs) }, Ordering::Release);
     }
@@ -62,6 +64,7 @@ pub fn unhook() {
     if let Some(ready) = Hook::ready().filter(|_| handle != 0) {
         // SAFETY: the handle that `add` gave.
         unsafe { (ready.api.remove_callback)(handle) };
+        listeners::one_less_of_ours();
     }
 }
 

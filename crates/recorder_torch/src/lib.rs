@@ -14,6 +14,7 @@ mod hook;
 mod inputs;
 mod kineto;
 mod known_releases;
+mod listeners;
 mod peek;
 mod probe;
 mod solve;
@@ -25,6 +26,7 @@ pub use collectives::{
 pub use hook::{are_inputs_recorded, hook, is_hooked, unhook};
 pub use inputs::probe::{KnownTensor, inputs_probe_begin, inputs_probe_cancel, inputs_probe_end};
 pub use kineto::is_kineto_used;
+pub use listeners::{has_other_listeners, probe_listeners};
 pub use peek::Peek;
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};

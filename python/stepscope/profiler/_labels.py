@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from stepscope import _annotate, _dynamo, _recorder, _recording
+from stepscope import _annotate, _loading, _recorder
 
 
 class _Rest:
@@ -22,7 +22,7 @@ class _Rest:
 
         @functools.wraps(function)
         def labelled(*arguments, **keywords):
-            if _is_compiling() or not _recording.is_on():
+            if _is_compiling():
                 return function(*arguments, **keywords)
             with record_function(label, args):
                 return function(*arguments, **keywords)
@@ -35,6 +35,9 @@ class _Rest:
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
         self.run_callbacks_on_exit = False
+        passed_on = self._passed_on()
+        if passed_on is not None:
+            fut = passed_on._call_end_callbacks_on_future(fut)
         token = self._let_go()
 
         def end(done):
@@ -82,4 +85,4 @@ def _make_traceable():
     _annotate.make_objects_traceable(record_function)
 
 
-_dynamo.when_loaded(_make_traceable)
+_loading.when_loaded("torch._dynamo", _make_traceable)

@@ -1,36 +1,34 @@
-"""Tells Dynamo, when it is loaded, how to trace what it cannot look into."""
+"""Does what can only be done once a module is loaded, which a program may never do."""
 
 import importlib.abc
 import importlib.util
 import sys
 
-_DYNAMO = "torch._dynamo"
 
-
-def when_loaded(register):
-    """Call ``register()`` now when Dynamo is loaded, else as soon as it is; what goes wrong then is left aside."""
-    if _DYNAMO in sys.modules:
+def when_loaded(name, register):
+    """Call ``register()`` now when the module is loaded, else as soon as it is; what goes wrong then is left aside."""
+    if name in sys.modules:
         _attempt(register)
     else:
-        sys.meta_path.insert(0, _Finder(register))
+        sys.meta_path.insert(0, _Finder(name, register))
 
 
 def _attempt(register):
     try:
         register()
     except Exception:
-        pass  # Compiled code then runs such a call outside of its graph.
+        pass  # The module is used as it is.
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds Dynamo as everybody else would."""
+    """Finds the module as everybody else would."""
 
-    def __init__(self, register):
-        self._register = register
+    def __init__(self, name, register):
+        self._name, self._register = name, register
         self._is_asking = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != _DYNAMO or self._is_asking:
+        if name != self._name or self._is_asking:
             return None
         self._is_asking = True
         try:
