@@ -26,7 +26,7 @@ def _around_function(name, function):
     is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling if "torch" in sys.modules else bool
 
     def labelled(*args, **kwargs):
-        if is_compiling():
+        if is_compiling() or not _recorder.are_labels_wanted():
             return function(*args, **kwargs)
         with annotate(name):
             return function(*args, **kwargs)
@@ -99,7 +99,8 @@ def hide_label(label):
 
 
 _loading.when_loaded("torch", _listeners.pass_labels_on)
-_recorder.hide(annotate)
+for native in (annotate, _recorder.are_labels_wanted):
+    _recorder.hide(native)
 hide_label(annotate(""))
 
 

@@ -48,6 +48,12 @@ pub(crate) fn set_labels(are_on: bool) {
     IS_ON.store(are_on, Ordering::Relaxed);
 }
 
+/// True while somebody wants labels of the calling thread: a decorator has less to do where nobody does.
+#[pyfunction]
+pub(crate) fn are_labels_wanted() -> bool {
+    IS_ON.load(Ordering::Relaxed) || torch::has_other_listeners()
+}
+
 /// A class of labels: a new reference that is never given up.
 pub(crate) fn make_class(
     py: Python<'_>,

@@ -22,7 +22,7 @@ class _Rest:
 
         @functools.wraps(function)
         def labelled(*arguments, **keywords):
-            if _is_compiling():
+            if _is_compiling() or not _recorder.are_labels_wanted():
                 return function(*arguments, **keywords)
             with record_function(label, args):
                 return function(*arguments, **keywords)
