@@ -197,24 +197,37 @@ fn cut() -> impl Strategy<Value = Cut> {
     })
 }
 
-/// The rows of a document, allocations last in their order, with what numbers modules numbered anew; and all else.
+/// The rows of a document by thread and time, with what numbers rows and modules numbered anew; and all else.
 fn told(bytes: &[u8]) -> (Vec<Value>, Value) {
     let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
     let rows = document["traceEvents"].take();
     let Value::Array(mut rows) = rows else { panic!("a list") };
-    let mut modules: HashMap<i64, usize> = HashMap::new();
-    for row in &mut rows {
-        if let Some(id) = row.pointer_mut("/args/Python module id") {
-            let next = modules.len();
-            *id = (*modules.entry(id.as_i64().unwrap()).or_insert(next)).into();
+    // Rows stand in the order of lanes, or in that of time.
+    let place = |row: &Value| {
+        let [start, dur] = ["ts", "dur"].map(|key| (row[key].as_f64().unwrap_or(0.0) * 1_000.0) as i64);
+        (row["tid"].as_i64(), start, -dur)
+    };
+    let said = |row: &Value| {
+        let mut row = row.clone();
+        row["args"].as_object_mut().into_iter().for_each(|args| args.retain(|key, _| !NUMBERS.contains(&&key[..])));
+        row.to_string()
+    };
+    rows.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| said(a).cmp(&said(b))));
+    for keys in [&NUMBERS[..3], &NUMBERS[3..]] {
+        let mut known: HashMap<i64, usize> = HashMap::new();
+        for args in rows.iter_mut().filter_map(|row| row["args"].as_object_mut()) {
+            for key in keys {
+                let Some(number) = args.get(*key).and_then(Value::as_i64) else { continue };
+                let next = known.len();
+                args[*key] = (*known.entry(number).or_insert(next)).into();
+            }
         }
     }
-    let is_allocation = |row: &Value| matches!(row["name"].as_str(), Some("[memory]" | "[OutOfMemory]"));
-    let (mut allocations, mut others): (Vec<Value>, Vec<Value>) = rows.into_iter().partition(is_allocation);
-    allocations.sort_by_key(Value::to_string);
-    others.append(&mut allocations);
-    (others, document)
+    (rows, document)
 }
+
+/// What numbers rows, and what numbers modules.
+const NUMBERS: [&str; 4] = ["External id", "Python id", "Python parent id", "Python module id"];
 
 /// How many cases were written while they were read, with at least one slice, and how many needed a trace.
 static STREAMED: AtomicU32 = AtomicU32::new(0);

@@ -12,8 +12,6 @@ mod out_of_memory;
 mod repeating_kernels;
 mod step_limits;
 
-pub use nesting::Lanes;
-
 use crate::device_events::DeviceEventRows;
 use crate::ops::InputsTable;
 use crate::stacks::StackTable;

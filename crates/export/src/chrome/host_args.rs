@@ -4,13 +4,17 @@ use super::slices::op_around;
 use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
 use serde::de::IgnoredAny;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{IoEvent, OpInfo, OpInputs, SliceId, SliceKind, Trace};
+use stepscope_trace::{IoEvent, OpInfo, OpInputs, SliceId, SliceKind, Trace, Track};
 
 /// The tables that host slices have rows in.
 pub(super) struct HostArgs<'a> {
     trace: &'a Trace,
     next_op: usize,
+    /// By call, where calls of a thread lie in several lanes.
+    callers: BTreeMap<SliceId, SliceId>,
     io: BySlice<'a, IoEvent>,
     ops: OpArgs<'a>,
 }
@@ -31,7 +35,8 @@ struct SoundInputs {
 
 impl<'a> HostArgs<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
-        Self { trace, next_op: 0, io: BySlice::new(&trace.io, |row| row.slice), ops: OpArgs::new(trace) }
+        let io = BySlice::new(&trace.io, |row| row.slice);
+        Self { trace, next_op: 0, callers: callers(trace), io, ops: OpArgs::new(trace) }
     }
 
     /// What is known of `slice` as an op; slices come in ascending order.
@@ -53,10 +58,18 @@ impl<'a> HostArgs<'a> {
                 op_around(document, slice).into_iter().for_each(|id| document.json.int("External id", id));
                 document.json.int("correlation", joining_id(slice));
             }
-            SliceKind::PythonFunction | SliceKind::Module => write_python(document, slice, kind),
+            SliceKind::PythonFunction | SliceKind::Module => self.write_python(document, slice, kind),
             SliceKind::Io => self.io.of(slice).into_iter().for_each(|row| write_io(document, row)),
             _ => {}
         }
+    }
+
+    fn write_python(&self, document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
+        let slices = &document.trace.slices;
+        let around = || slices.with_ancestors(slice).skip(1).find(|id| is_call(slices.kind(*id)));
+        let caller = self.callers.get(&slice).copied().or_else(around);
+        let module = (kind == SliceKind::Module).then(|| slices.name[slice.index()]);
+        write_call(&mut document.json, joining_id(slice), caller.map(joining_id), module);
     }
 }
 
@@ -94,12 +107,27 @@ fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
     SoundInputs { lists, keywords: sound(inputs.keywords) }
 }
 
-fn write_python(document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
-    let slices = &document.trace.slices;
-    let is_python = |id: &SliceId| matches!(slices.kind(*id), SliceKind::PythonFunction | SliceKind::Module);
-    let caller = slices.with_ancestors(slice).skip(1).find(is_python);
-    let module = (kind == SliceKind::Module).then(|| slices.name[slice.index()]);
-    write_call(&mut document.json, joining_id(slice), caller.map(joining_id), module);
+/// The calls in which others were made, of threads with several lanes: calls nest among themselves, whatever they overlap.
+fn callers(trace: &Trace) -> BTreeMap<SliceId, SliceId> {
+    let mut callers = BTreeMap::new();
+    let lanes = trace.tracks.chunk_by(|_, next| next.lane > 0).filter(|lanes| lanes.len() > 1);
+    for lanes in lanes {
+        let calls = lanes.iter().flat_map(Track::slice_ids).filter(|id| is_call(trace.slices.kind(*id)));
+        let mut calls: Vec<SliceId> = calls.collect();
+        calls.sort_by_key(|id| (trace.slices.start_ns[id.index()], Reverse(trace.slices.dur_ns[id.index()])));
+        let mut open: Vec<(i64, SliceId)> = Vec::new();
+        for call in calls {
+            let span = trace.slices.span(call);
+            while open.pop_if(|(end_ns, _)| *end_ns <= span.start_ns).is_some() {}
+            callers.extend(open.last().map(|(_, caller)| (call, *caller)));
+            open.push((span.end_ns, call));
+        }
+    }
+    callers
+}
+
+fn is_call(kind: SliceKind) -> bool {
+    matches!(kind, SliceKind::PythonFunction | SliceKind::Module)
 }
 
 /// Calls of Python refer to the call they were made in.

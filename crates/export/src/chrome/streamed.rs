@@ -65,10 +65,10 @@ impl DocumentRows<'_> {
 }
 
 impl StreamedRows for DocumentRows<'_> {
-    fn begin_lane(&mut self, track: TrackId) {
+    fn begin_thread(&mut self, track: TrackId) {
         self.heads = Heads::new(self.document.row(track));
         self.calls.clear();
-        self.arrows.begin_lane(track);
+        self.arrows.begin_thread(track);
     }
 
     #[inline]

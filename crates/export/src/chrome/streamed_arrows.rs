@@ -46,12 +46,12 @@ impl<'a> Arrows<'a> {
         Self { trace, track: TrackId(0), open, forward, backward, has_given_up: false }
     }
 
-    pub(super) fn begin_lane(&mut self, track: TrackId) {
+    pub(super) fn begin_thread(&mut self, track: TrackId) {
         self.close(i64::MAX);
         self.track = track;
     }
 
-    /// Adds the next slice of the lane.
+    /// Adds the next slice of the thread.
     #[inline]
     pub(super) fn add(&mut self, id: i64, slice: &StreamedSlice<'_>) {
         let Some(info) = slice.op else { return };

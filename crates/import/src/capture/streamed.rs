@@ -4,13 +4,13 @@
 //! ```text
 //! capture ─┬─▶ frame   each thread is heard once, for what must be known before its rows: a trace of few rows, made
 //!          │           as any other, with processes, threads, facts, steps, counters
-//!          └─▶ rows    each thread is heard again: whole slices by start, each in its lane
+//!          └─▶ rows    each thread is heard again: whole slices by start, whatever their lanes
 //! ```
 //!
 //! What is read so is decided in [`StreamedCut::open`] and [`StreamedCapture::open`]: all but rings, damaged files, parts
 //! that captures have become, names that stand in their records, ranges that end on another thread, work of devices, and
-//! what was open where the recording ends. While rows are given, operators that overlap, very many slices that do, and
-//! records far from their places turn out to need a trace.
+//! what was open where the recording ends. While rows are given, operators that overlap without nesting and records
+//! far from their places turn out to need a trace.
 
 mod ahead;
 mod frame;
@@ -31,12 +31,7 @@ use std::path::Path;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
 use stepscope_run::{Cut, ExactCut, ThreadShown};
-use stepscope_trace::{
-    Collective, DeviceId, Lanes, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
-};
-
-/// Slices beside the first lanes of a thread that are kept until their turn comes.
-const MOST_ASIDE: usize = 1 << 16;
+use stepscope_trace::{Collective, DeviceId, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind};
 
 /// A slice, as a trace would have it.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +56,10 @@ pub struct StreamedSlice<'a> {
 
 /// What is given rows.
 pub trait Rows {
-    /// The slices of a lane follow.
-    fn begin_lane(&mut self, track: TrackId);
-    /// The next slice of the lane: lanes are in the order of a trace's tracks, slices in that of its rows.
+    /// The slices of a thread follow.
+    fn begin_thread(&mut self, track: TrackId);
+    /// The next slice of the thread: threads are in the order of a trace's tracks, slices by start and longest first, those
+    /// of all lanes together.
     ///
     /// # Errors
     /// When nothing more is wanted.
@@ -199,14 +195,13 @@ impl StreamedCut {
         let mut modules = ModuleNames::new(&self.kept.names);
         let mut module_texts = StringTable::default();
         self.threads.iter().all(|(survey, track)| {
-            to.begin_lane(*track);
+            to.begin_thread(*track);
             let mut thread = ThreadRows {
                 cut: self,
                 track: *track,
                 steps: self.steps_of(survey.thread()).into_iter().rev().collect(),
                 in_order: InOrder::default(),
-                lanes: Lanes::default(),
-                aside: Vec::new(),
+                open_ops: Vec::new(),
                 modules: &mut modules,
                 module_texts: &mut module_texts,
                 to: &mut *to,
@@ -241,9 +236,8 @@ struct ThreadRows<'a, 'r> {
     /// Labelled steps that have not been given yet, the next one last.
     steps: Vec<StepRange>,
     in_order: InOrder,
-    lanes: Lanes,
-    /// Slices of other lanes than the first, with their lane.
-    aside: Vec<(usize, Named<'a>)>,
+    /// The ends of operators that are open, the innermost last.
+    open_ops: Vec<i64>,
     modules: &'r mut ModuleNames<'a>,
     module_texts: &'r mut StringTable,
     to: &'r mut Made<'a>,
@@ -260,16 +254,6 @@ impl<'a> ThreadRows<'a, '_> {
             self.add(&event);
         }
         self.add_steps_before(None);
-        self.aside.sort_by_key(|(lane, _)| *lane);
-        let aside = std::mem::take(&mut self.aside);
-        let mut last_lane = 0;
-        for (lane, (slice, own)) in aside {
-            if lane != last_lane {
-                self.to.begin_lane(self.track);
-            }
-            last_lane = lane;
-            self.to.slice(&slice, own);
-        }
         !self.has_given_up && !self.in_order.has_given_up()
     }
 
@@ -317,15 +301,18 @@ impl<'a> ThreadRows<'a, '_> {
         }
     }
 
-    /// Adds a slice, or keeps it for the turn of its lane.
+    /// Adds a slice. Where arrows of operators end depends on those that overlap them.
     #[inline]
     fn place_slice(&mut self, (slice, own): Named<'a>) {
-        match self.lanes.place(slice.start_ns, slice.start_ns + slice.dur_ns) {
-            0 => self.to.slice(&slice, own),
-            // Where arrows of ops end depends on all lanes.
-            _ if slice.kind == SliceKind::Op || self.aside.len() >= MOST_ASIDE => self.has_given_up = true,
-            lane => self.aside.push((lane, (slice, own))),
+        if slice.kind == SliceKind::Op {
+            let end_ns = slice.start_ns + slice.dur_ns;
+            while self.open_ops.last().is_some_and(|open_end| *open_end <= slice.start_ns) {
+                self.open_ops.pop();
+            }
+            self.has_given_up |= self.open_ops.last().is_some_and(|open_end| *open_end < end_ns);
+            self.open_ops.push(end_ns);
         }
+        self.to.slice(&slice, own);
     }
 
     /// False when the rest need not be made.

@@ -9,7 +9,7 @@
 //! ```
 
 use super::RawSlice;
-use crate::{FindingCode, Findings, SliceId, Slices, Track, TrackId};
+use crate::{FindingCode, Findings, SliceId, SliceKind, Slices, Track, TrackId};
 use std::cmp::Reverse;
 
 /// The finished tables, and where each provisional id went.
@@ -86,51 +86,112 @@ pub(super) fn in_new_order(places: &[u64], slice_of: &[SliceId]) -> Vec<u64> {
     ordered
 }
 
-/// The lanes of a track: each slice goes to the first one where it nests.
-#[derive(Debug)]
-pub struct Lanes {
-    /// When the open slices of each lane end, the innermost last.
-    open_ends: Vec<Vec<i64>>,
-}
-
-impl Default for Lanes {
-    fn default() -> Self {
-        Self { open_ends: vec![Vec::new()] }
-    }
-}
-
-impl Lanes {
-    /// The lane of the next slice; slices come by (start, longest first).
-    #[inline]
-    pub fn place(&mut self, start_ns: i64, end_ns: i64) -> usize {
-        let fits = |open_ends: &mut Vec<i64>| {
-            while open_ends.last().is_some_and(|open_end| *open_end <= start_ns) {
-                open_ends.pop();
-            }
-            open_ends.last().is_none_or(|open_end| end_ns <= *open_end)
-        };
-        let lane = self.open_ends.iter_mut().position(fits).unwrap_or_else(|| {
-            self.open_ends.push(Vec::new());
-            self.open_ends.len() - 1
-        });
-        self.open_ends[lane].push(end_ns);
-        lane
-    }
-}
-
-/// Rows, ordered by (start, longest first), each to its lane; at least one lane.
+/// Rows, ordered by (start, longest first), each to the first lane where it nests; at least one lane. Operators go first
+/// and calls of Python last: an operator is within the operators around it, whatever label or function it overlaps.
 fn split_into_lanes(order: &[u32], rows: &[RawSlice]) -> Vec<Vec<u32>> {
-    let mut open = Lanes::default();
-    let mut lanes: Vec<Vec<u32>> = vec![Vec::new()];
-    for at in order {
-        let row = &rows[*at as usize];
-        let lane = open.place(row.start_ns, row.start_ns + row.dur_ns);
-        if lane == lanes.len() {
-            lanes.push(Vec::new());
+    let mut lanes = vec![Lane::default()];
+    for rank in 0..=rank(SliceKind::PythonFunction) {
+        for at in order.iter().filter(|at| self::rank(rows[**at as usize].kind) == rank) {
+            let row = &rows[*at as usize];
+            let fits = |lane: &mut Lane| lane.fits(row.start_ns, row.start_ns + row.dur_ns);
+            let lane = lanes.iter_mut().position(fits).unwrap_or_else(|| {
+                lanes.push(Lane::default());
+                lanes.len() - 1
+            });
+            lanes[lane].new.push(*at);
+            lanes[lane].open_ends.push(row.start_ns + row.dur_ns);
         }
-        lanes[lane].push(*at);
+        lanes.iter_mut().for_each(|lane| lane.take_new(rows));
     }
-    lanes
+    lanes.into_iter().map(|lane| lane.members).collect()
+}
+
+fn rank(kind: SliceKind) -> u8 {
+    match kind {
+        SliceKind::Op => 0,
+        SliceKind::PythonFunction | SliceKind::Module => 2,
+        _ => 1,
+    }
+}
+
+/// A lane to which the rows of one rank after another are added.
+#[derive(Default)]
+struct Lane {
+    /// Those of the ranks before, by (start, longest first).
+    members: Vec<u32>,
+    nodes: Vec<Node>,
+    /// Those of this rank, and the ends of the open ones, the innermost last.
+    new: Vec<u32>,
+    open_ends: Vec<i64>,
+}
+
+/// A member among those around it: `jump` leads far outwards, so that any of them is found in few steps.
+#[derive(Clone, Copy)]
+struct Node {
+    start_ns: i64,
+    end_ns: i64,
+    depth: u32,
+    parent: u32,
+    jump: u32,
+}
+
+const NO_NODE: u32 = u32::MAX;
+
+impl Lane {
+    /// Whether what is next by (start, longest first) of its rank nests with everything here.
+    fn fits(&mut self, start_ns: i64, end_ns: i64) -> bool {
+        while self.open_ends.last().is_some_and(|open_end| *open_end <= start_ns) {
+            self.open_ends.pop();
+        }
+        self.open_ends.last().is_none_or(|open_end| end_ns <= *open_end)
+            && self.innermost_across(start_ns).is_none_or(|node| end_ns <= node.end_ns)
+            && self.innermost_across(end_ns).is_none_or(|node| node.start_ns <= start_ns)
+    }
+
+    /// The innermost member that begins before a moment and ends after it.
+    fn innermost_across(&self, at_ns: i64) -> Option<Node> {
+        let mut node = self.node(self.nodes.partition_point(|node| node.start_ns < at_ns).checked_sub(1)? as u32)?;
+        while node.end_ns <= at_ns {
+            let far = self.node(node.jump).filter(|far| far.end_ns <= at_ns);
+            node = far.or_else(|| self.node(node.parent))?;
+        }
+        Some(node)
+    }
+
+    fn node(&self, at: u32) -> Option<Node> {
+        self.nodes.get(at as usize).copied()
+    }
+
+    fn take_new(&mut self, rows: &[RawSlice]) {
+        if self.new.is_empty() {
+            return;
+        }
+        self.open_ends.clear();
+        self.members.append(&mut self.new);
+        sort_by_start(&mut self.members, rows);
+        self.nodes.clear();
+        let mut parent = NO_NODE;
+        for at in &self.members {
+            let row = &rows[*at as usize];
+            let around = |of: u32| self.nodes.get(of as usize).copied();
+            while let Some(ended) = around(parent).filter(|node| node.end_ns <= row.start_ns) {
+                parent = ended.parent;
+            }
+            let depth_of = |of: u32| around(of).map_or(0, |node| node.depth);
+            let jump_of = |of: u32| around(of).map_or(NO_NODE, |node| node.jump);
+            let (once, twice) = (jump_of(parent), jump_of(jump_of(parent)));
+            let is_as_far = depth_of(parent) - depth_of(once) == depth_of(once) - depth_of(twice);
+            let node = Node {
+                start_ns: row.start_ns,
+                end_ns: row.start_ns + row.dur_ns,
+                depth: depth_of(parent) + 1,
+                parent,
+                jump: if is_as_far { twice } else { parent },
+            };
+            parent = self.nodes.len() as u32;
+            self.nodes.push(node);
+        }
+    }
 }
 
 /// Adds a lane of `members`, ordered by (start, longest first). False, and nothing is added, when they do not nest.
@@ -169,15 +230,22 @@ fn push_lane(nested: &mut Nested, track: &Track, lane: usize, members: &[u32], r
 #[cfg(test)]
 mod tests {
     use crate::{FindingCode, Process, SliceKind, Trace, TraceBuilder, Track, TrackKind};
+    use proptest::prelude::*;
 
-    /// Builds one thread from (name, start, end) and prints each lane as `name@parent`.
+    /// Builds one thread from (name, start, end) and prints each lane as `name@parent`. What begins with an `f` is a
+    /// function, with an `l` a label, all else an operator.
     fn lanes(rows: &[(&str, i64, i64)]) -> (Vec<String>, Trace) {
         let mut builder = TraceBuilder::new("drawn");
         let process = builder.add_process(Process::default());
         let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
-        for (name, start, end) in rows {
-            let name = builder.strings.intern(name);
-            builder.add_slice(track, SliceKind::Op, name, *start, end - start);
+        for (text, start, end) in rows {
+            let name = builder.strings.intern(text);
+            let kind = match text.as_bytes()[0] {
+                b'f' => SliceKind::PythonFunction,
+                b'l' => SliceKind::Annotation,
+                _ => SliceKind::Op,
+            };
+            builder.add_slice(track, kind, name, *start, end - start);
         }
         let trace = builder.finish();
         let print = |track: &Track| {
@@ -196,6 +264,66 @@ mod tests {
         assert_eq!(lanes, ["A B@A D", "C"]);
         assert_eq!(trace.findings.count(FindingCode::OverlappingSlices), 1);
         assert_eq!(trace.tracks[1].lane, 1);
+    }
+
+    #[test]
+    fn an_operator_stays_within_its_parent_whatever_function_or_label_it_overlaps() {
+        for overlapping in ["f", "l"] {
+            let rows = [("P", 0, 1000), (overlapping, 10, 500), ("A", 50, 60), ("C", 400, 600), ("D", 420, 430)];
+            let (lanes, trace) = lanes(&rows);
+            assert_eq!(lanes, ["P A@P C@P D@C", overlapping]);
+            assert_eq!(trace.findings.count(FindingCode::OverlappingSlices), 1);
+        }
+        assert_eq!(lanes(&[("f", 0, 50), ("C", 40, 60), ("A", 70, 80)]).0, ["C A", "f"], "it ends within");
+        assert_eq!(lanes(&[("C", 40, 60), ("f", 50, 90), ("A", 70, 80)]).0, ["C A", "f"], "it begins within");
+        assert_eq!(lanes(&[("f", 0, 50), ("l", 40, 90), ("A", 70, 80)]).0, ["l A@l", "f"], "labels are around more");
+    }
+
+    /// A row of a random thread: 0 an operator, 1 a label, 2 a function; start and duration.
+    fn rows() -> impl Strategy<Value = Vec<(u8, i64, i64)>> {
+        prop::collection::vec((0_u8..3, 0_i64..40, 0_i64..20), 0..40)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn each_slice_is_in_the_first_lane_where_it_nests_with_those_that_go_before(rows in rows()) {
+            let mut builder = TraceBuilder::new("drawn");
+            let process = builder.add_process(Process::default());
+            let track = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+            let kinds = [SliceKind::Op, SliceKind::Annotation, SliceKind::PythonFunction];
+            for (at, (rank, start, dur)) in rows.iter().enumerate() {
+                let name = builder.strings.intern(&at.to_string());
+                builder.add_slice(track, kinds[usize::from(*rank)], name, *start, *dur);
+            }
+            // What a row overlaps, looked for among all: the slow way.
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            order.sort_by_key(|at| (rows[*at].0, rows[*at].1, -rows[*at].2, *at));
+            let mut expected: Vec<Vec<usize>> = vec![];
+            for at in order {
+                let (_, start, dur) = rows[at];
+                let overlaps = |other: &usize| {
+                    let (_, begin, len) = rows[*other];
+                    let crosses = |a: (i64, i64), b: (i64, i64)| a.0 < b.0 && b.0 < a.1 && a.1 < b.1;
+                    crosses((start, start + dur), (begin, begin + len)) || crosses((begin, begin + len), (start, start + dur))
+                };
+                match expected.iter_mut().find(|lane| !lane.iter().any(overlaps)) {
+                    Some(lane) => lane.push(at),
+                    None => expected.push(vec![at]),
+                }
+            }
+            expected.iter_mut().for_each(|lane| lane.sort_by_key(|at| (rows[*at].1, -rows[*at].2, *at)));
+            let trace = builder.finish();
+            let of_lane = |track: &Track| track.slice_ids().map(|id| trace.slice_name(id).parse().unwrap()).collect();
+            let lanes: Vec<Vec<usize>> = trace.tracks.iter().map(of_lane).collect();
+            prop_assert_eq!(&lanes, &if rows.is_empty() { vec![vec![]] } else { expected });
+            for id in trace.slices.ids() {
+                let span = trace.slices.span(id);
+                let around = trace.slices.parent(id).map(|parent| trace.slices.span(parent));
+                prop_assert!(around.is_none_or(|around| around.start_ns <= span.start_ns && span.end_ns <= around.end_ns));
+            }
+        }
     }
 
     #[test]

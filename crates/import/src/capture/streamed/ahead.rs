@@ -46,7 +46,7 @@ struct Extra {
 }
 
 enum Between {
-    Lane(TrackId),
+    Thread(TrackId),
     Memory(MemoryEvent, bool),
 }
 
@@ -76,7 +76,7 @@ impl Batch<'_> {
 impl Between {
     fn give(&self, rows: &mut impl Rows) -> io::Result<()> {
         match self {
-            Self::Lane(track) => rows.begin_lane(*track),
+            Self::Thread(track) => rows.begin_thread(*track),
             Self::Memory(event, is_out_of_memory) => rows.memory(event, *is_out_of_memory)?,
         }
         Ok(())
@@ -97,8 +97,8 @@ impl<'a> Made<'a> {
         self.is_wanted
     }
 
-    pub(super) fn begin_lane(&mut self, track: TrackId) {
-        self.batch.between.push((self.batch.slices.len(), Between::Lane(track)));
+    pub(super) fn begin_thread(&mut self, track: TrackId) {
+        self.batch.between.push((self.batch.slices.len(), Between::Thread(track)));
     }
 
     pub(super) fn memory(&mut self, event: MemoryEvent, is_out_of_memory: bool) {
