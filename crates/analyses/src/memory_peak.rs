@@ -4,8 +4,13 @@
 //! equal moments it is the first. The row `allocated before recording` is the rest: what is in use by the source's
 //! totals, or is freed later, and was not seen to be allocated. The rows of a device sum to its peak.
 //!
+//! Where the source gives no addresses, no free says which allocation it ends. A free is then taken for one of those of
+//! its size, and a holder has what it certainly holds: its allocations of a size less the frees of that size since. The
+//! rest is the row `not attributable: events have no addresses`, and that alone by category.
+//!
 //! By name, it is the innermost operator that was open on the thread at the allocation; by module, the innermost call
-//! of a module; by stack, the call stack that the source gives with the allocation. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
+//! of a module; by stack, the call stack that the source gives with the allocation, or else the functions that were open
+//! on the thread. By category, the first of these that applies: `input` was allocated in a wait for data; `temporary` was
 //! freed before the outermost operator around its allocation, or the optimizer's step, ended; `optimizer_state` was
 //! allocated in the optimizer's step; `autograd_detail` was allocated and freed by the backward pass; `gradient` was
 //! allocated by it and not freed there; `activation` was allocated in a call of a module, or freed by the backward
@@ -21,22 +26,27 @@
 //!
 //! # Edge cases
 //! A row without a name is what was allocated outside every operator or module, or without a stack. A row without a device is the host's
-//! memory. Gradients that pass between backward nodes are `autograd_detail`. Where the source gives no
-//! addresses nothing can be paired, and all is the rest. The rest is below 0 where the source's own totals are less
-//! than what was seen allocated and not freed. An address that is allocated again was freed unseen: the first
+//! memory. Gradients that pass between backward nodes are `autograd_detail`. The rest is below 0 where the source's own
+//! totals are less than what was seen allocated and not freed. An address that is allocated again was freed unseen: the first
 //! allocation ends there, and where the source gives no totals its bytes go to the rest. For one step, the moment lies
 //! inside it.
 
 pub(crate) mod category;
+mod unpaired;
 
-use crate::allocations::{Allocation, Level, Pool, levels_inside, window};
+use crate::allocations::{Allocation, AllocationState, Level, Pool, levels_inside, window};
 use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
 use category::Categories;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use stepscope_base::StringId;
 use stepscope_trace::{Findings, MemoryEvent, SliceKind, StackId, Trace};
 
-/// What a row that stands for everything not seen allocated is called.
+/// The row of everything that was not seen to be allocated.
 const BEFORE_RECORDING: &str = "allocated before recording";
+
+/// The row of everything that may have been freed, by events that do not say of which allocation they are.
+const WITHOUT_ADDRESSES: &str = "not attributable: events have no addresses";
 
 /// What one holder has of a device's memory at its peak.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,10 +61,10 @@ pub struct Holder {
     pub bytes: i64,
     /// Bytes that the device has in use in all.
     pub peak_bytes: i64,
-    /// Allocations held; `None` for what was allocated before recording.
+    /// Allocations held; `None` for the rest.
     pub allocations: Option<i64>,
-    /// True for what was allocated before recording.
-    pub is_before_recording: bool,
+    /// True for the rest: no allocation that was seen certainly holds it.
+    pub is_rest: bool,
 }
 
 /// Who holds the memory of each device at its peak, by rank, the host first; the largest holder first, then by name.
@@ -68,7 +78,7 @@ fn rows(asked: &Asked<'_>) -> Vec<Holder> {
     let categories = (selection.group_by == Some(GroupBy::Category)).then(|| Categories::of(trace));
     for pool in asked.pools() {
         if let Some(peak) = peak_of(trace, selection, pool) {
-            rows.extend(holders(trace, selection.group_by, categories.as_ref(), pool, &peak));
+            rows.extend(holders(asked, categories.as_ref(), pool, &peak));
         }
     }
     rows
@@ -80,13 +90,8 @@ pub(crate) fn peak_of(trace: &Trace, selection: &Selection, pool: &Pool) -> Opti
     levels.iter().copied().reduce(|a, b| if b.allocated_bytes > a.allocated_bytes { b } else { a })
 }
 
-fn holders(
-    trace: &Trace,
-    group_by: Option<GroupBy>,
-    categories: Option<&Categories>,
-    pool: &Pool,
-    peak: &Level,
-) -> Vec<Holder> {
+fn holders(asked: &Asked<'_>, categories: Option<&Categories>, pool: &Pool, peak: &Level) -> Vec<Holder> {
+    let trace = asked.trace;
     let new = |name, bytes, allocations| Holder {
         rank: pool.rank,
         device: pool.ordinal(trace),
@@ -94,27 +99,44 @@ fn holders(
         bytes,
         peak_bytes: peak.allocated_bytes,
         allocations,
-        is_before_recording: false,
+        is_rest: false,
     };
-    let mut by_name: BTreeMap<Option<Held<'_>>, (i64, i64)> = BTreeMap::new();
+    let mut by_holder: FxHashMap<Option<Held<'_>>, (i64, i64)> = FxHashMap::default();
     let mut held_bytes = 0_i64;
-    let held = pool.allocations(trace).iter().copied().filter(|row| row.is_held_after(peak.event));
-    for (row, event) in held.filter_map(|row| Some((row, &trace.memory[row.allocated?]))) {
-        let (bytes, count) = by_name.entry(held_by(trace, group_by, categories, &row, event)).or_default();
-        *bytes = bytes.saturating_add(row.bytes);
-        *count += 1;
-        held_bytes = held_bytes.saturating_add(row.bytes);
-    }
-    let text = |held: Held<'_>| match held {
-        Held::Named(name) => name.to_string(),
-        Held::Stack(stack) => trace.stacks.text(stack, &trace.strings),
+    let mut add = |held, bytes: i64, count: i64| {
+        let (sum, allocations) = by_holder.entry(held).or_default();
+        *sum = sum.saturating_add(bytes.saturating_mul(count));
+        *allocations += count;
+        held_bytes = held_bytes.saturating_add(bytes.saturating_mul(count));
     };
-    let named = by_name.into_iter().map(|(held, (bytes, count))| new(held.map(text), bytes, Some(count)));
-    let mut rows: Vec<Holder> = named.collect();
+    let until_peak = pool.allocations(trace).iter().copied();
+    let until_peak = until_peak.filter(|row| row.allocated.or(row.freed).is_some_and(|at| at <= peak.event));
+    let unpaired: Vec<Allocation> = until_peak.clone().filter(|row| row.state == AllocationState::Unpaired).collect();
+    for row in until_peak.filter(|row| row.is_held_after(peak.event)) {
+        if let Some(event) = row.allocated.map(|at| &trace.memory[at]) {
+            add(held_by(asked, categories, &row, event), row.bytes, 1);
+        }
+    }
+    // What an allocation is for follows from its free.
+    if categories.is_none() {
+        for certain in unpaired::certainly_held(trace, &unpaired, |row, event| held_by(asked, None, row, event)) {
+            add(certain.holder, certain.bytes, certain.count);
+        }
+    }
+    // Several holders can have the same text.
+    let mut by_name: BTreeMap<Option<String>, (i64, i64)> = BTreeMap::new();
+    for (held, (bytes, count)) in by_holder {
+        let (sum, allocations) = by_name.entry(held.and_then(|held| held.text(asked))).or_default();
+        *sum = sum.saturating_add(bytes);
+        *allocations += count;
+    }
+    let mut rows: Vec<Holder> =
+        by_name.into_iter().map(|(name, (bytes, count))| new(name, bytes, Some(count))).collect();
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
     let rest = peak.allocated_bytes.saturating_sub(held_bytes);
     if rest != 0 {
-        rows.push(Holder { is_before_recording: true, ..new(Some(BEFORE_RECORDING.into()), rest, None) });
+        let name = if unpaired.is_empty() { BEFORE_RECORDING } else { WITHOUT_ADDRESSES };
+        rows.push(Holder { is_rest: true, ..new(Some(name.into()), rest, None) });
     }
     let sum = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.bytes));
     assert!(sum == peak.allocated_bytes || held_bytes == i64::MAX, "holders sum to the peak");
@@ -122,21 +144,39 @@ fn holders(
 }
 
 /// What an allocation is held by.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Held<'a> {
     Named(&'a str),
     Stack(StackId),
+    /// The group of the operator among those by stack.
+    StackOfOp(u32),
+    /// The functions that are open, the innermost first.
+    Open(Vec<StringId>),
+}
+
+impl Held<'_> {
+    fn text(self, asked: &Asked<'_>) -> Option<String> {
+        let trace = asked.trace;
+        match self {
+            Held::Named(name) => Some(name.to_string()),
+            Held::Stack(stack) => Some(trace.stacks.text(stack, &trace.strings)),
+            Held::StackOfOp(group) => asked.op_groups(GroupBy::Stack).labels[group as usize].stack.clone(),
+            Held::Open(names) => {
+                Some(names.into_iter().map(|name| trace.strings.get(name)).collect::<Vec<_>>().join(";"))
+            }
+        }
+    }
 }
 
 fn held_by<'a>(
-    trace: &'a Trace,
-    group_by: Option<GroupBy>,
+    asked: &Asked<'a>,
     categories: Option<&Categories>,
     row: &Allocation,
     event: &MemoryEvent,
 ) -> Option<Held<'a>> {
-    match group_by {
-        Some(GroupBy::Stack) => event.stack.map(Held::Stack),
+    let trace = asked.trace;
+    match asked.selection.group_by {
+        Some(GroupBy::Stack) => event.stack.map(Held::Stack).or_else(|| held_by_open_stack(asked, event)),
         Some(GroupBy::Category) => categories.map(|categories| Held::Named(categories.category(trace, row, event))),
         Some(GroupBy::Module) => {
             let open = trace.open_slices(event.track, event.time_ns);
@@ -146,6 +186,20 @@ fn held_by<'a>(
         }
         _ => event.op.map(|op| Held::Named(trace.slice_name(op))),
     }
+}
+
+/// The stack of the operator that allocates, as `operators` has it; outside of operators the functions that are open.
+fn held_by_open_stack<'a>(asked: &Asked<'a>, event: &MemoryEvent) -> Option<Held<'a>> {
+    if let Some(op) = asked.op_tree().row(event.op) {
+        return Some(Held::StackOfOp(asked.op_groups(GroupBy::Stack).of_op[op as usize]));
+    }
+    let slices = &asked.trace.slices;
+    let open = asked.trace.open_slices(event.track, event.time_ns);
+    let is_function = |kind| matches!(kind, SliceKind::PythonFunction | SliceKind::Module);
+    let mut open: Vec<_> = open.filter(|id| is_function(slices.kind(*id))).collect();
+    // Of several lanes, too, the innermost began last.
+    open.sort_by_key(|id| std::cmp::Reverse((slices.start_ns[id.index()], *id)));
+    (!open.is_empty()).then(|| Held::Open(open.into_iter().map(|id| slices.name[id.index()]).collect()))
 }
 
 pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
@@ -213,6 +267,40 @@ mod tests {
     }
 
     #[test]
+    fn without_addresses_a_holder_has_what_it_certainly_holds() {
+        let mut trace = drawn(
+            "rank 0 cpu 1        .xx.yyy..zz.
+             rank 0 memory 1     .ab.bB.....e
+             rank 0 hostmemory 1 a..A........",
+        );
+        trace.memory.iter_mut().for_each(|event| event.address = 0);
+        // A `b` is freed, and both x and y have allocated one: what is left of them is somebody's, not from before.
+        let certain = ["host 100: - 100 (1)", "0 800: - 500 (1)", "0 800: x 100 (1)"];
+        let rest = "not attributable: events have no addresses";
+        let found = lines(&trace, Selection::default());
+        assert_eq!(found[..3], certain);
+        assert_eq!(found[3..], [format!("0 800: {rest} 200 (-1)")]);
+        let by_category = Selection { group_by: Some(GroupBy::Category), ..Selection::default() };
+        assert_eq!(
+            lines(&trace, by_category),
+            [format!("host 100: {rest} 100 (-1)"), format!("0 800: {rest} 800 (-1)")]
+        );
+    }
+
+    #[test]
+    fn an_allocation_without_a_stack_of_its_own_has_the_functions_around_it() {
+        let trace = drawn(
+            "rank 0 python 1     ppppppp..
+             rank 0 module 1     .MMMM....
+             rank 0 cpu 1        ..xx..yy.
+             rank 0 memory 1     a.b..c.de",
+        );
+        let by_stack = Selection { group_by: Some(GroupBy::Stack), ..Selection::default() };
+        let expected = ["0 1500: - 900 (2)", "0 1500: p 400 (2)", "0 1500: M;p 200 (1)"];
+        assert_eq!(lines(&trace, by_stack), expected);
+    }
+
+    #[test]
     fn categories_follow_from_where_memory_is_allocated_and_freed() {
         let mut trace = drawn(
             "rank 0 step        .000000000000
@@ -264,7 +352,7 @@ mod tests {
             let (highest, by_name) = best.unwrap();
             let rows = memory_peak(&trace, &Selection::default());
             prop_assert!(rows.iter().all(|row| row.peak_bytes == highest));
-            let found: std::collections::BTreeMap<Option<&str>, i64> = rows.iter().filter(|row| !row.is_before_recording).map(|row| (row.name.as_deref(), row.bytes)).collect();
+            let found: std::collections::BTreeMap<Option<&str>, i64> = rows.iter().filter(|row| !row.is_rest).map(|row| (row.name.as_deref(), row.bytes)).collect();
             prop_assert_eq!(found, by_name);
         }
     }

@@ -12,8 +12,9 @@
 //! # Edge cases
 //! A row without a device is the host's memory. What was there before recording is known where its free was recorded,
 //! and on devices where the source reports totals: the rest of the first total is one row. An address that is allocated
-//! again was freed unseen: it is destroyed at that moment. What has no address is paired with nothing: its frees are of
-//! what was there before. For one step, the changes inside it.
+//! again was freed unseen: it is destroyed at that moment. Where the events have no addresses nothing is paired: all is
+//! `unknown`, and what was there before is only what the level at the start cannot do without. For one step, the
+//! changes inside it.
 
 use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::memory_peak::category::Categories;
@@ -106,16 +107,16 @@ fn changes(trace: &Trace, categories: &Categories, pool: &Pool) -> Vec<MemoryCha
         let row = Allocation { bytes, allocated, freed, over, state };
         let event = allocated.filter(|_| state != AllocationState::Unpaired).map(|at| &trace.memory[at]);
         let category = event.map_or("unknown", |event| categories.category(trace, &row, event));
-        if allocated.is_none() {
+        if allocated.is_none() && state != AllocationState::Unpaired {
             freed_only = freed_only.saturating_add(bytes);
             changes.push(change(None, MemoryAction::Preexisting, bytes, category));
-        } else {
-            changes.push(change(allocated, MemoryAction::Create, bytes, category));
         }
+        changes.extend(allocated.map(|at| change(Some(at), MemoryAction::Create, bytes, category)));
         changes.extend(over.map(|at| change(Some(at), MemoryAction::Destroy, bytes, category)));
     }
     // The host's allocators count from when recording began.
-    if let Some(first) = pool.levels(trace).first().filter(|_| pool.device.is_some()) {
+    let is_unpaired = pool.allocations(trace).iter().any(|row| row.state == AllocationState::Unpaired);
+    if let Some(first) = pool.levels(trace).first().filter(|_| pool.device.is_some() || is_unpaired) {
         let before = first.allocated_bytes.saturating_sub(trace.memory[first.event].bytes);
         let rest = before.saturating_sub(freed_only);
         changes.extend((rest > 0).then(|| change(None, MemoryAction::Preexisting, rest, "unknown")));
@@ -186,6 +187,19 @@ mod tests {
         let mut host = drawn("rank 0 hostmemory 1 a.");
         host.memory[0].allocated_bytes = Some(1_000);
         assert_eq!(lines(&host, Selection::default()), ["host 0 create 100 unknown"]);
+    }
+
+    #[test]
+    fn without_addresses_only_what_the_start_cannot_do_without_was_there_before() {
+        for memory in ["memory", "hostmemory"] {
+            let mut trace = drawn(&format!("rank 0 {memory} 1 a.A.B"));
+            trace.memory.iter_mut().for_each(|event| event.address = 0);
+            let found = lines(&trace, Selection::default());
+            let of_all: Vec<&str> = found.iter().map(|line| line.split_once(' ').unwrap().1).collect();
+            let expected = ["- preexisting 200 unknown", "0 create 100 unknown"];
+            assert_eq!(of_all[..2], expected);
+            assert_eq!(of_all[2..], ["2 destroy 100 unknown", "4 destroy 200 unknown"]);
+        }
     }
 
     #[test]

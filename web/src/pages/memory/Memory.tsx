@@ -128,7 +128,7 @@ function summaryLinks(row: Row): RowLink[] {
 }
 
 function byName(row: Row): RowLink[] {
-  // What was there before recording was allocated by nobody who is in the trace.
+  // The rest was allocated by nobody who is known.
   if (typeof row.name !== "string" || row.allocations === null) return [];
   return [{ label: "Its calls on the timeline", href: timelineSearch(row.name) }];
 }

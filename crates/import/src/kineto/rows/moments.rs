@@ -3,7 +3,7 @@
 use super::{Rows, Translation};
 use crate::json::text;
 use stepscope_base::StringId;
-use stepscope_trace::{Counter, MemoryEvent};
+use stepscope_trace::{Counter, FindingCode, MemoryEvent};
 
 /// Instants that our own export writes where it knows of steps that no label marks: an optimizer's step was running …
 const STEP_MARK: &str = "Stepscope: optimizer step";
@@ -42,6 +42,10 @@ impl Rows {
                 stream: None,
                 stack: None,
             };
+            if event.address == 0 && event.bytes != 0 && !event.is_out_of_memory {
+                let example = || format!("{} bytes at {} ns", event.bytes, event.time_ns);
+                self.builder.findings.add(FindingCode::MemoryWithoutAddresses, example);
+            }
             match event.is_out_of_memory {
                 true => self.builder.add_out_of_memory(seen),
                 false => self.builder.add_memory_event(seen),
