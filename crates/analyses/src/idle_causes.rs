@@ -27,9 +27,10 @@
 //! `host` is what the host was in for the longest time while this was the cause: the innermost operator, call, frame or
 //! label of the thread that was asked; `host_ns` is that time.
 //!
-//! As Holistic Trace Analysis defines it (`--compat hta`), between neighbours on each stream: `host_wait` when the
-//! launch of the second started after the end of the first, else `kernel_wait` when the time between them is below
-//! 30 ns, else `other`.
+//! As Holistic Trace Analysis computes it (`--compat hta`; 0.5.0), between neighbours on each stream: `host_wait` when
+//! the launch of the second started after the end of the first, else `kernel_wait` when the time between them is below
+//! 30 us, else `other`. Its documentation says 30 ns; the program compares its 30 with microseconds. Where several steps are
+//! labelled, it leaves out the last, and what was launched in it or by no call that is known.
 //!
 //! # Units
 //! Nanoseconds; the ratio is a share of the device's idle time, in 0..=1; gaps are a count. `longest_ns` is the most
@@ -43,7 +44,9 @@
 //! A cause that does not occur has no row; a device that never idles has none. A gap with several causes counts for
 //! each. A communication kernel that waits for other ranks is not idle. Without reported waits between streams no
 //! `peer_wait` is known, and such times are `queue_wait`. What a thread was in is told by its first lane. With
-//! `--compat hta`, times between neighbours that overlap are negative, and reduce the sums, as they do there.
+//! `--compat hta`, times are whole microseconds of the source's clock, computed as doubles, starts rounded up and ends down; times between
+//! neighbours that overlap are negative, and reduce the sums; and `other` has a row on every stream, as they do there. What has no launch there takes
+//! that of the first row of the file, which is not done here.
 
 mod hta;
 

@@ -53,6 +53,8 @@ pub struct Trace {
     pub sources: Vec<String>,
     /// Unix time of trace time 0 in ns; `None` when the source's clock is arbitrary.
     pub start_unix_ns: Option<i64>,
+    /// Trace time 0 as the source writes its times, in ns: what rounds them to whole microseconds needs it.
+    pub start_source_ns: i64,
     /// Every name in the trace.
     pub strings: StringTable,
     /// Processes, in the order the reader met them.

@@ -35,6 +35,7 @@ impl Trace {
             name: self.name.clone(),
             sources: self.sources.clone(),
             start_unix_ns: self.start_unix_ns,
+            start_source_ns: self.start_source_ns,
             strings: self.strings.clone(),
             processes: self.processes.clone(),
             devices: self.devices.clone(),

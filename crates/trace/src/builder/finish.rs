@@ -37,6 +37,7 @@ impl TraceBuilder {
             name: self.name,
             sources: self.sources,
             start_unix_ns: self.clock_zero_unix_ns.map(|zero_ns| zero_ns + start_ns),
+            start_source_ns: start_ns,
             strings: self.strings,
             processes: self.processes,
             devices: self.devices,
