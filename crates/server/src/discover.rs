@@ -30,6 +30,21 @@ pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What names the run at `path` in links: the beginning of its name, so that a person knows it, and a sum of its whole
+/// path, so that no other has it. It is never a number alone.
+pub(crate) fn key_of(path: &Path) -> String {
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    // FNV-1a: the same in every version of the program.
+    let sum = whole
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    let name: String = name_of(path).chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    format!("{name}-{:08x}", (sum >> 32) ^ (sum & 0xffff_ffff))
+}
+
 fn is_run_or_trace(path: &Path) -> bool {
     if path.is_dir() { is_run(path) || is_dftracer(path) } else { has_ending(path, &ENDINGS) }
 }
@@ -91,6 +106,10 @@ mod tests {
         for single in ["b", "c", "d", "e", "z.json", "not there", "f"] {
             assert_eq!(runs_in(&at(single)), [at(single)], "{single}");
         }
+        let keys: Vec<String> = runs_in(folder.path()).iter().map(|path| key_of(path)).collect();
+        assert!(keys[0].starts_with("a.pt.trace.json.gz-") && keys[0].len() == 27, "{keys:?}");
+        assert_eq!(key_of(&folder.path().join("b/../b")), keys[1]);
+        assert_ne!(key_of(&folder.path().join("c/raw/../../x/b")), keys[1]);
         assert!(is_collection(folder.path()) && is_collection(&at("f")) && !is_collection(&at("b")));
     }
 }

@@ -51,7 +51,6 @@ impl Failure {
     }
 
     /// The status that it is answered with.
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

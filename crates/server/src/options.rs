@@ -1,6 +1,7 @@
 //! What is served, to whom, and how.
 
 use crate::editor::Editor;
+use crate::token;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,8 @@ pub struct Options {
     pub address: SocketAddr,
     /// The token that requests must know; a random one without.
     pub token: Option<String>,
+    /// Where the token of a port that was named is kept for the next server there; `None` is nowhere.
+    pub state_folder: Option<PathBuf>,
     /// Names of hosts, beside this machine's own, under which requests may come in: that of a proxy.
     pub allowed_hosts: Vec<String>,
     /// Whether pages of others may show these in a frame, as notebooks do.
@@ -35,6 +38,7 @@ impl Options {
             inputs,
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             token: None,
+            state_folder: token::state_folder(),
             allowed_hosts: Vec::new(),
             allows_frames: false,
             source_roots: None,

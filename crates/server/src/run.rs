@@ -1,6 +1,6 @@
 //! A run that was named: whether it is read, how far reading is, and what the last reading gave.
 
-use crate::discover::name_of;
+use crate::discover::{key_of, name_of};
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::opened::Opened;
@@ -19,6 +19,8 @@ const PAUSE: u32 = 4;
 pub(crate) struct Run {
     /// Its place in the list.
     pub(crate) id: usize,
+    /// What names it in links: it stays when runs are added, and after a restart.
+    pub(crate) key: String,
     /// Where it is read from.
     pub(crate) path: PathBuf,
     name: String,
@@ -31,6 +33,8 @@ struct State {
     phase: Phase,
     error: Option<EngineError>,
     fingerprint: Fingerprint,
+    /// True when nothing was there at the last look, and what is shown is what was read before.
+    is_gone: bool,
     /// When somebody last asked for it, counted over all runs.
     asked: u64,
     read_again_at: Option<Instant>,
@@ -59,7 +63,7 @@ pub(crate) struct Reading {
 
 impl Run {
     pub(crate) fn new(id: usize, path: &Path) -> Self {
-        Self { id, path: path.into(), name: name_of(path), state: Mutex::default() }
+        Self { id, key: key_of(path), path: path.into(), name: name_of(path), state: Mutex::default() }
     }
 
     /// What a person calls it: the name of its file or folder.
@@ -114,6 +118,7 @@ impl Run {
             (state.fingerprint.clone(), state.opened.as_ref().is_some_and(|opened| is_live(&opened.trace)))
         };
         let now = Fingerprint::of(&self.path);
+        self.state().is_gone = now.is_empty();
         // What was taken away is still shown.
         !now.is_empty() && (is_live || now != seen)
     }
@@ -176,6 +181,7 @@ impl Run {
         let error = state.error.as_ref();
         json!({
             "id": self.id,
+            "key": self.key,
             "name": self.name,
             "path": self.path.display().to_string(),
             "state": word,
@@ -184,6 +190,7 @@ impl Run {
                 "what": error.to_string(), "where": error.place(), "hint": error.hint(),
             })),
             "version": opened.map(|opened| opened.version),
+            "is_gone": state.is_gone,
             "is_live": opened.is_some_and(|opened| is_live(&opened.trace)),
         })
     }

@@ -74,17 +74,20 @@ impl Runs {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The last reading of a run.
+    /// The last reading of the run with this number or key.
     ///
     /// # Errors
     /// When there is no such run, or it is not read yet: then it will be.
     pub(crate) fn opened(&self, id: &str) -> Result<(Arc<Run>, Arc<Opened>), Failure> {
         let all = self.all();
-        let found = id.parse::<usize>().ok().and_then(|id| all.get(id));
+        let found = match id.parse::<usize>() {
+            Ok(number) => all.get(number),
+            Err(_) => all.iter().find(|run| run.key == id),
+        };
         let unknown = || {
             let hint = match all.len() {
                 0 => "there are none".to_string(),
-                count => format!("runs are numbered from 0 to {}; api/runs lists them", count - 1),
+                count => format!("runs are numbered from 0 to {}; api/runs lists them with their keys", count - 1),
             };
             Failure::not_there("there is no such run").hint(hint)
         };

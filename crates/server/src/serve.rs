@@ -101,10 +101,14 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
     let listener = TcpListener::bind(options.address).map_err(listen)?;
     listener.set_nonblocking(true).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let token = match options.token {
-        Some(token) => Token::given(token),
-        None => Token::random().map_err(|error| start(io::Error::other(error.to_string())))?,
+    // A port that nobody named is another the next time.
+    let state_folder = options.state_folder.filter(|_| options.address.port() != 0);
+    let token = match (options.token, state_folder) {
+        (Some(token), _) => Ok(Token::given(token)),
+        (None, Some(folder)) => Token::kept(&folder, address.port()),
+        (None, None) => Token::random(),
     };
+    let token = token.map_err(|error| start(io::Error::other(error.to_string())))?;
     let roots = options.source_roots.unwrap_or_else(|| std::env::current_dir().into_iter().collect());
     let site = Arc::new(Site {
         runs: Runs::start(options.inputs, options.watch_every, options.reread_after).map_err(start)?,

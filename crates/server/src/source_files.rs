@@ -39,26 +39,33 @@ impl SourceFiles {
         Self(frames.filter_map(|frame| frame.file).map(str::to_string).collect())
     }
 
-    /// The lines around `line` of the file that stacks call `name`, below one of `roots`.
+    /// True when no stack names any file.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The lines around `line` of the file that stacks call `name`, below one of `roots`. `None` when it is not there, or
+    /// lies elsewhere: what lies where is nobody's business.
     ///
     /// # Errors
-    /// When no stack names it, or it is not there. That it lies elsewhere is told in the same words: what lies where is
-    /// nobody's business.
-    pub(crate) fn read(&self, name: &str, line: usize, around: usize, roots: &[PathBuf]) -> Result<Excerpt, Failure> {
+    /// When no stack names it.
+    pub(crate) fn read(
+        &self,
+        name: &str,
+        line: usize,
+        around: usize,
+        roots: &[PathBuf],
+    ) -> Result<Option<Excerpt>, Failure> {
         if !self.0.contains(name) {
             let failure = Failure::not_there("no stack of this run names this file").at(name);
             return Err(failure.hint("only files that stacks name are shown, by the names that they have there"));
         }
-        let not_there = || {
-            let failure = Failure::not_there("this file is not below the folders that are allowed").at(name);
-            failure.hint("start `stepscope view` in the folder of the sources, or with --source FOLDER")
-        };
-        let path = roots.iter().find_map(|root| below(root, name)).ok_or_else(not_there)?;
-        let text = read_text(&path).ok_or_else(not_there)?;
+        let Some(path) = roots.iter().find_map(|root| below(root, name)) else { return Ok(None) };
+        let Some(text) = read_text(&path) else { return Ok(None) };
         let first = line.saturating_sub(around.min(MAX_AROUND)).max(1);
         let count = line.max(1).saturating_sub(first) + around.min(MAX_AROUND) + 1;
         let lines = text.lines().skip(first - 1).take(count).map(|line| line.chars().take(MAX_LINE).collect());
-        Ok(Excerpt { first_line: first, lines: lines.collect(), path })
+        Ok(Some(Excerpt { first_line: first, lines: lines.collect(), path }))
     }
 }
 
@@ -89,7 +96,7 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         fs::write(root.join("a.py"), "1\n2\n3\n4\n5\n").unwrap();
         let read = |line, around| {
-            let excerpt = files(&["a.py"]).read("a.py", line, around, std::slice::from_ref(&root)).unwrap();
+            let excerpt = files(&["a.py"]).read("a.py", line, around, std::slice::from_ref(&root)).unwrap().unwrap();
             (excerpt.first_line, excerpt.lines.join(""))
         };
         assert_eq!(read(3, 1), (2, "234".into()));
@@ -125,7 +132,7 @@ mod tests {
             "/dev/zero",
         ];
         let found = files(&named);
-        let is_shown = |name: &str| found.read(name, 1, 1, std::slice::from_ref(&root)).is_ok();
+        let is_shown = |name: &str| found.read(name, 1, 1, std::slice::from_ref(&root)).unwrap().is_some();
         assert_eq!(named.map(is_shown), [true, true, false, false, false, false, false, false, false]);
         let whole = files(&[]).read("own.py", 1, 1, &[root]).unwrap_err();
         assert_eq!(whole.status(), axum::http::StatusCode::NOT_FOUND);

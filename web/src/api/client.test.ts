@@ -1,6 +1,14 @@
-import { afterEach, expect, test, vi } from "vitest";
-import { ApiError, ask } from "./client";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ApiError, ask, tokenIn } from "./client";
 
+const storage = new Map<string, string>();
+beforeEach(() => {
+  storage.clear();
+  vi.stubGlobal("localStorage", {
+    getItem: (key: string) => storage.get(key) ?? null,
+    setItem: (key: string, value: string) => storage.set(key, value),
+  });
+});
 afterEach(() => {
   vi.unstubAllGlobals();
   vi.useRealTimers();
@@ -11,7 +19,7 @@ const loading = () => answer(409, { error: { what: "the run is still being read"
 
 test("what is still being read is asked for again", async () => {
   vi.useFakeTimers();
-  const answers = [loading(), loading(), new Response("[9007199254740993]")];
+  const answers = [loading(), answer(202, {}), new Response("[9007199254740993]")];
   vi.stubGlobal("fetch", async () => answers.shift());
   const asked = ask("api/runs/0");
   await vi.runAllTimersAsync();
@@ -42,4 +50,24 @@ test("errors are the server's words; what comes from elsewhere has its status", 
   await expect(ask("api/x")).rejects.toMatchObject({ body: { what: "the server answered 502", where: "api/x" } });
   vi.stubGlobal("fetch", async () => Promise.reject(new TypeError("failed to fetch")));
   await expect(ask("a")).rejects.toThrow(ApiError);
+});
+
+test("a token that was refused gives way to the one that another tab has kept", async () => {
+  storage.set("stepscope-token:", "new");
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async (_path: string, { headers }: { headers: Record<string, string> }) => {
+    asked.push(headers.Authorization ?? "");
+    return headers.Authorization === "Bearer new" ? answer(200, { is: "there" }) : answer(401, {});
+  });
+  expect(await ask("api/runs")).toEqual({ is: "there" });
+  expect(asked).toEqual(["", "Bearer new"]);
+  storage.set("stepscope-token:", "other");
+  vi.stubGlobal("fetch", async () => answer(401, {}));
+  await expect(ask("api/runs")).rejects.toMatchObject({ status: 401 });
+});
+
+test("a token is found in what the command printed", () => {
+  expect(tokenIn("http://127.0.0.1:8000/?token=a+b%26c#timeline")).toBe("a b&c");
+  expect(tokenIn(" 0123abcd\n")).toBe("0123abcd");
+  expect(tokenIn("x?run=1&token=7 ")).toBe("7");
 });

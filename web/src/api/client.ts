@@ -4,8 +4,10 @@ import { parseExact } from "./json";
 import type { ErrorBody } from "./types";
 
 const TOKEN_KEY = `stepscope-token:${globalThis.location?.pathname ?? ""}`;
-/** The status of an answer about a run that is still being read. */
-const LOADING = 409;
+/** The status of an answer about a run that is still being read; of what the run is, and of anything else. */
+const LOADING = [202, 409];
+/** The status of an answer to who has no token, or another server's. */
+export const REFUSED = 401;
 const ASK_AGAIN_MS = 400;
 let token = "";
 
@@ -20,21 +22,39 @@ export class ApiError extends Error {
 }
 
 /**
- * Takes the token out of the address bar, where it would be seen and copied, and keeps it for this tab, so that
- * reloading works.
+ * Takes the token out of the address bar, where it would be seen and copied. Once the server has taken it, it is kept for
+ * every tab of this browser: what is kept belongs to this host and port, and no other server is ever sent it.
  */
 export function takeToken(): void {
   const url = new URL(location.href);
   const given = url.searchParams.get("token");
-  if (given === null) {
-    token = sessionStorage.getItem(TOKEN_KEY) ?? "";
-    return;
-  }
-  token = given;
-  sessionStorage.setItem(TOKEN_KEY, given);
+  token = given ?? keptToken() ?? "";
+  if (given === null) return;
   url.searchParams.delete("token");
   history.replaceState(history.state, "", url);
 }
+
+/** Keeps the token that is in `text`, an address or the token alone, and begins anew with it. */
+export function giveToken(text: string): void {
+  const given = tokenIn(text);
+  if (given) localStorage.setItem(TOKEN_KEY, given);
+  location.reload();
+}
+
+/** Calls `then` when another tab keeps another token. */
+export function onOtherToken(then: () => void): void {
+  addEventListener("storage", (event) => {
+    if (event.key === TOKEN_KEY && event.newValue) then();
+  });
+}
+
+/** The token in an address as the command printed it; a text without one is the token itself. */
+export function tokenIn(text: string): string {
+  const [, inAddress] = /[?&]token=([^&#\s]*)/.exec(text) ?? [];
+  return inAddress === undefined ? text.trim() : (new URLSearchParams(`t=${inAddress}`).get("t") ?? "");
+}
+
+const keptToken = (): string | null => localStorage.getItem(TOKEN_KEY);
 
 /** An address with the token in it: for downloads and server-sent events, which cannot send headers, and for links. */
 export function withToken(address: string): string {
@@ -45,13 +65,22 @@ export function withToken(address: string): string {
 
 /** The answer to `path` as it came. Throws an `ApiError`, or what `fetch` throws when `signal` aborts it. */
 export async function askRaw(path: string, signal?: AbortSignal): Promise<Response> {
+  const used = token;
   let response: Response;
   try {
-    response = await fetch(path, { signal, headers: token ? { Authorization: `Bearer ${token}` } : {} });
+    response = await fetch(path, { signal, headers: used ? { Authorization: `Bearer ${used}` } : {} });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError({ what: "the server does not answer", hint: "is `stepscope view` still running?" }, 0);
   }
+  if (response.status === REFUSED) {
+    // The server was started anew, and another tab knows its token; or a link has an old one.
+    const other = keptToken();
+    if (other && other !== used) {
+      token = other;
+      return askRaw(path, signal);
+    }
+  } else if (used && response.ok && keptToken() !== used) localStorage.setItem(TOKEN_KEY, used);
   if (!response.ok) throw await errorOf(response, path);
   return response;
 }
@@ -61,9 +90,9 @@ export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       const response = await askRaw(path, signal);
-      return parseExact(await response.text()) as T;
+      if (!LOADING.includes(response.status)) return parseExact(await response.text()) as T;
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === LOADING)) throw error;
+      if (!(error instanceof ApiError && LOADING.includes(error.status))) throw error;
     }
     await pause(ASK_AGAIN_MS, signal);
   }
@@ -80,9 +109,9 @@ function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 async function errorOf(response: Response, path: string): Promise<ApiError> {
-  if (response.status === 401) {
-    const hint = "open the whole address that `stepscope view` printed, with its token";
-    return new ApiError({ what: "the server does not know this page", hint }, 401);
+  if (response.status === REFUSED) {
+    const hint = "Open the full address that `stepscope view` printed.";
+    return new ApiError({ what: "This tab has no access key.", hint }, REFUSED);
   }
   try {
     const answer = (await response.json()) as { error: ErrorBody };

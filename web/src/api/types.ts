@@ -9,7 +9,10 @@ export type Cell = string | Num | boolean | null;
 export type Unit = "text" | "count" | "id" | "ns" | "bytes" | "bytes_per_s" | "ratio" | "plain" | "flag";
 
 export interface RunSummary {
+  /** Its place in the list. */
   readonly id: number;
+  /** What names it in links. */
+  readonly key: string;
   readonly name: string;
   readonly path: string;
   /** `waiting` for somebody to ask for it. */
@@ -18,6 +21,8 @@ export interface RunSummary {
   readonly error: ErrorBody | null;
   readonly version: number | null;
   readonly is_live: boolean;
+  /** True when its file or folder is there no more. */
+  readonly is_gone: boolean;
 }
 
 export interface ErrorBody {
@@ -44,7 +49,17 @@ export interface StepsOfRun {
   readonly numbers: readonly (readonly [first: Num, last: Num])[];
 }
 
-export type Has = "devices" | "memory" | "shapes" | "stacks" | "modules" | "python" | "io" | "collectives" | "counters";
+export type Has =
+  | "devices"
+  | "memory"
+  | "shapes"
+  | "stacks"
+  | "modules"
+  | "python"
+  | "source"
+  | "io"
+  | "collectives"
+  | "counters";
 
 export interface RunDetail {
   readonly id: number;

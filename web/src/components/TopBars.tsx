@@ -2,8 +2,8 @@ import { type Query, runPath, withQuery } from "../api/paths";
 import type { Envelope } from "../api/types";
 import { formatCount } from "../format/units";
 import { useAnswer } from "../state/answer";
-import { runId, selection } from "../state/place";
-import { detail } from "../state/runs";
+import { selection } from "../state/place";
+import { detail, runId } from "../state/runs";
 import { BarList } from "./charts/BarList";
 import { ErrorNotice, Loading } from "./Notice";
 

@@ -93,7 +93,7 @@ export const PAGES: readonly PageInfo[] = [
     title: "Source",
     about: "Lines of the program that take the time, with their code; opens an editor",
     missing: ({ has }) =>
-      has.stacks || has.python
+      has.source
         ? null
         : "No call stacks were recorded: `stepscope record --stacks` records them; torch.profiler with_stack=True.",
     load: () => import("./source/Source"),

@@ -2,8 +2,8 @@ import { runPath } from "../api/paths";
 import type { Envelope } from "../api/types";
 import { FindingList } from "../components/FindingList";
 import { useAnswer } from "../state/answer";
-import { runId } from "../state/place";
-import { detail } from "../state/runs";
+
+import { detail, runId } from "../state/runs";
 
 /** What is doubtful about the numbers, before anyone reads them. */
 export function FindingsBanner() {

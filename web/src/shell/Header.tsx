@@ -1,7 +1,7 @@
 import { withToken } from "../api/client";
 import { CopyButton } from "../components/CopyButton";
 import { formatNs } from "../format/units";
-import { choose, hrefOf, runId, timeWindow } from "../state/place";
+import { choose, hrefOf, timeWindow } from "../state/place";
 import { isCutOff, run, runs } from "../state/runs";
 import { THEMES, type Theme, theme } from "../state/theme";
 import { isHelpOpen, isPaletteOpen } from "./keys";
@@ -20,11 +20,11 @@ export function Header() {
         <label class="run">
           Run
           <select
-            value={runId.value}
+            value={run.value?.key}
             onChange={(event) => choose({ run: event.currentTarget.value, rank: null, step: null, window: null })}
           >
             {list.map((run) => (
-              <option key={run.id} value={run.id}>
+              <option key={run.id} value={run.key}>
                 {run.name}
               </option>
             ))}
@@ -36,6 +36,7 @@ export function Header() {
         </span>
       )}
       {run.value?.is_live && <span class="live">recording</span>}
+      <Stale />
       {isCutOff.value && (
         <span class="cut-off" role="status">
           The server does not answer
@@ -83,5 +84,19 @@ export function Header() {
         ?
       </button>
     </header>
+  );
+}
+
+/** Says that what is shown is no longer what lies in the file. */
+function Stale() {
+  const { path, is_gone, error, version } = run.value ?? {};
+  if (version === null || !(is_gone || error)) return null;
+  const [said, why] = is_gone
+    ? ["deleted", `${path} is there no more. What is shown was read before.`]
+    : ["cannot be read", `${path} has changed and cannot be read: ${error?.what}. What is shown was read before.`];
+  return (
+    <span class="cut-off" role="status" title={why}>
+      {said}: shown as read before
+    </span>
   );
 }

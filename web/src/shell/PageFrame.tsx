@@ -1,18 +1,19 @@
 import type { ComponentType } from "preact";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
-import { bodyOf } from "../api/client";
+import { bodyOf, giveToken } from "../api/client";
 import type { ErrorBody, RunSummary } from "../api/types";
 import { Empty, ErrorNotice, Loading } from "../components/Notice";
 import { Words } from "../components/Words";
 import { formatBytes } from "../format/units";
 import { findPage, type PageInfo } from "../pages/registry";
-import { hrefOf, place } from "../state/place";
-import { detail, detailError, run, runs, serverError } from "../state/runs";
+import { chosen, hrefOf, place } from "../state/place";
+import { detail, detailError, isRefused, run, runs, serverError } from "../state/runs";
 
 /** The page that the address names, or what stands in its way. */
 export function PageFrame() {
   const page = findPage(place.value.page);
   const known = detail.value;
+  if (isRefused.value && serverError.value) return <AccessKey error={serverError.value} />;
   if (serverError.value) return <ErrorNotice error={serverError.value} onRetry={() => location.reload()} />;
   if (runs.value === null) return <Loading what="Asking the server…" />;
   if (!page) {
@@ -39,11 +40,42 @@ export function PageFrame() {
 
 function NoRun() {
   if (runs.value?.length === 0) return <Empty>Nothing is here yet. Runs appear as they are recorded.</Empty>;
+  const first = runs.value?.[0];
   return (
     <Empty>
-      There is no run of this number;{" "}
-      <a href={hrefOf("overview", { run: null, rank: null, step: null })}>the first one</a>.
+      There is no run <code>{chosen("run")}</code>. Open{" "}
+      <a href={hrefOf("overview", { run: first?.key, rank: null, step: null, window: null })}>{first?.name}</a>.
     </Empty>
+  );
+}
+
+/** Asks for the token of the server, which this browser has not seen. The place in the address stays. */
+function AccessKey({ error }: { error: ErrorBody }) {
+  const [typed, setTyped] = useState("");
+  const onSubmit = (event: Event) => {
+    event.preventDefault();
+    giveToken(typed);
+  };
+  return (
+    <>
+      <ErrorNotice error={error} />
+      <form class="choices" onSubmit={onSubmit}>
+        <label>
+          Or paste it here{" "}
+          <input
+            type="text"
+            size={60}
+            required
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="http://127.0.0.1:8000/?token=…"
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit">Open</button>
+      </form>
+    </>
   );
 }
 

@@ -41,12 +41,6 @@ export const chosen = (name: string): string | undefined => paramOf(current.valu
 /** Everything that is chosen under `name`. */
 export const allChosen = (name: string): string[] => paramsOf(current.value, name);
 
-/** The number of the run that is shown. */
-export const runId = computed(() => {
-  const text = chosen("run") ?? "0";
-  return /^\d{1,9}$/.test(text) ? Number(text) : 0;
-});
-
 /** The time window that every page is of, when one was chosen: `window=START-END`, in ns. */
 export const timeWindow = computed(() => {
   const [, start, end] = /^(\d{1,19})-(\d{1,19})$/.exec(chosen("window") ?? "") ?? [];

@@ -1,16 +1,20 @@
 // The runs that the server has, the one that is shown, and the catalogue of analyses.
 
 import { computed, effect, signal } from "@preact/signals";
-import { ask, bodyOf, withToken } from "../api/client";
+import { ApiError, ask, bodyOf, onOtherToken, REFUSED, withToken } from "../api/client";
 import { runPath } from "../api/paths";
 import type { AnalysisInfo, ErrorBody, RunDetail, RunSummary } from "../api/types";
-import { runId } from "./place";
+import { choose, chosen } from "./place";
+import { isLasting, runNamed } from "./run_names";
 
 /** Every run; null until the server has answered. */
 export const runs = signal<readonly RunSummary[] | null>(null);
 
 /** Why the server cannot be asked at all. */
 export const serverError = signal<ErrorBody | null>(null);
+
+/** True when the server wants another token than this tab has. */
+export const isRefused = signal(false);
 
 /** True while changes of runs are not heard of. */
 export const isCutOff = signal(false);
@@ -19,13 +23,22 @@ export const isCutOff = signal(false);
 export const analyses = signal<ReadonlyMap<string, AnalysisInfo>>(new Map());
 
 /** The run that is shown, as the list has it. */
-export const run = computed(() => runs.value?.find((run) => run.id === runId.value) ?? null);
+export const run = computed(() => runNamed(runs.value ?? [], chosen("run") ?? "0"));
+
+/** The number of the run that is shown: good for as long as the server lives. -1 where there is none. */
+export const runId = computed(() => run.value?.id ?? -1);
+
+/** What names a run in links. */
+export const keyOf = (id: number): string => runs.value?.find((run) => run.id === id)?.key ?? String(id);
 
 /** What the run that is shown is; null while it loads. */
 export const detail = signal<RunDetail | null>(null);
 
 /** Why it cannot be shown. */
 export const detailError = signal<ErrorBody | null>(null);
+
+/** How long after an answer that makes no sense the list of runs is asked for again. */
+const ASK_AGAIN_MS = 5000;
 
 /** Asks for everything that the shell needs, and follows changes. */
 export async function followRuns(): Promise<void> {
@@ -37,11 +50,29 @@ export async function followRuns(): Promise<void> {
     runs.value = list;
     analyses.value = new Map(catalogue.map((analysis) => [analysis.name, analysis]));
   } catch (error) {
-    serverError.value = bodyOf(error);
+    refuse(error);
     return;
   }
   followEvents();
   followDetail();
+  nameRun();
+}
+
+/** Shows why the server answers nothing; a token that another tab has may change that. */
+function refuse(error: unknown): void {
+  serverError.value = bodyOf(error);
+  isRefused.value = error instanceof ApiError && error.status === REFUSED;
+  if (isRefused.value) onOtherToken(() => location.reload());
+}
+
+/** Where there are several runs, the address names the one that is shown by what stays when others are added. */
+function nameRun(): void {
+  effect(() => {
+    const shown = run.value;
+    if (shown && (runs.value?.length ?? 0) > 1 && !isLasting(chosen("run"))) {
+      choose({ run: shown.key }, { replace: true });
+    }
+  });
 }
 
 function followEvents(): void {
@@ -57,6 +88,18 @@ function followEvents(): void {
   };
   events.onerror = () => {
     isCutOff.value = true;
+    // The browser tries again by itself, unless it was told no: then the server is another than before.
+    if (events.readyState !== EventSource.CLOSED) return;
+    ask<readonly RunSummary[]>("api/runs").then(
+      (list) => {
+        runs.value = list;
+        followEvents();
+      },
+      (error: unknown) => {
+        if (error instanceof ApiError && error.status === REFUSED) refuse(error);
+        else setTimeout(followEvents, ASK_AGAIN_MS);
+      },
+    );
   };
 }
 

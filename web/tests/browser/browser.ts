@@ -39,10 +39,6 @@ export async function open(browser: Browser, url: string, options: BrowserContex
   });
   page.on("pageerror", (error) => troubles.push(`throws ${error.message}`));
   page.on("console", (message) => {
-    // Source that is not there is an answer that the page shows; the browser calls it an error all the same.
-    if (/\/api\/runs\/\d+\/source\?/.test(message.location().url)) return;
-    // So is that a run is still being read: asking for it is what begins that.
-    if (/\/api\/runs\/\d+$/.test(message.location().url) && message.text().includes("409")) return;
     if (message.type() === "error" || message.type() === "warning") troubles.push(`logs ${message.text()}`);
   });
   page.on("dialog", (dialog) => {

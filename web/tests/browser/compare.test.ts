@@ -118,7 +118,7 @@ test("a row leads to the run's own page, and to its histogram", async () => {
   await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
   await page.getByRole("link", { name: "In now.json" }).click();
   await settled(page);
-  expect(page.url()).toMatch(/#operators\?.*run=1/);
+  expect(page.url()).toMatch(/#operators\?.*run=now\.json/);
   expect((await shownRows(page, "All operators")).length).toBe(1);
   await page.goBack();
   await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
@@ -187,7 +187,7 @@ test("the sides are swapped, and stand in the address", async () => {
   const { page, close } = await open(browser, at(server.url, "compare"));
   await settled(page);
   await page.getByRole("button", { name: "Swap" }).click();
-  await page.waitForURL(/run=1/);
+  await page.waitForURL(/run=now\.json/);
   await settled(page);
   const [steps] = compare(now, before, "steps").results;
   const said = page.getByRole("region", { name: "Steps" }).locator("p").first();

@@ -21,9 +21,10 @@ export interface View {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts `stepscope view` on the inputs, and waits for its address. */
-export function view(inputs: readonly string[], options: readonly string[] = []): Promise<View> {
-  const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT });
+/** Starts `stepscope view` on the inputs, and waits for its address. `state` is the user's folder of state. */
+export function view(inputs: readonly string[], options: readonly string[] = [], state = ""): Promise<View> {
+  const env = { ...process.env, XDG_STATE_HOME: state };
+  const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT, env });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
   const stop = () => {
     server.kill("SIGTERM");

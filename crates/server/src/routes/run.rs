@@ -3,7 +3,10 @@
 use super::{Answer, json, json_text, steps};
 use crate::opened::Opened;
 use crate::site::Site;
+use crate::source_files::SourceFiles;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +20,14 @@ pub(super) async fn list(State(site): State<Arc<Site>>) -> Answer {
     Ok(json(list))
 }
 
-/// `api/runs/RUN`.
+/// `api/runs/RUN`. Asking for it makes reading begin: that it is not read yet is no error here.
 pub(super) async fn run(State(site): State<Arc<Site>>, Path(id): Path<String>) -> Answer {
-    let (run, opened) = site.runs.opened(&id)?;
+    let (run, opened) = match site.runs.opened(&id) {
+        Err(failure) if failure.status() == StatusCode::CONFLICT => {
+            return Ok(failure.with_status(StatusCode::ACCEPTED).into_response());
+        }
+        found => found?,
+    };
     let text = site.pool.quick(move || json_text(&facts(run.id, &opened))).await?;
     Ok(json(text))
 }
@@ -54,7 +62,7 @@ fn facts(id: usize, opened: &Opened) -> Value {
             "flows": trace.flows.len(),
             "findings": trace.findings.iter().count(),
         },
-        "has": has(trace),
+        "has": has(opened),
     })
 }
 
@@ -72,7 +80,8 @@ fn ranks(trace: &Trace) -> Vec<Value> {
 }
 
 /// Which pages have something to show.
-fn has(trace: &Trace) -> Value {
+fn has(opened: &Opened) -> Value {
+    let trace = &*opened.trace;
     let is_there = |kind: SliceKind| trace.slices.kind.contains(&kind);
     let is_named = |id: StringId| !trace.strings.get(id).is_empty();
     let communicates = || trace.device_events.iter().any(|event| event.class == DeviceEventClass::Communication);
@@ -83,6 +92,7 @@ fn has(trace: &Trace) -> Value {
         "stacks": trace.ops.info.iter().any(|info| is_named(info.stack)),
         "modules": is_there(SliceKind::Module),
         "python": is_there(SliceKind::PythonFunction),
+        "source": !opened.source_files.get_or_init(|| SourceFiles::of(trace)).is_empty(),
         "io": !trace.io.is_empty(),
         "collectives": !trace.collectives.is_empty() || communicates(),
         "counters": trace.counters.iter().any(|counter| !counter.time_ns.is_empty()),

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Lines on each side, unless said.
 const AROUND: usize = 20;
+/// What to do where a file is not found.
+const HINT: &str = "Source not found. Start `stepscope view` with --source FOLDER to show it.";
 
 /// `api/runs/RUN/source`.
 pub(super) async fn source(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
@@ -21,7 +23,10 @@ pub(super) async fn source(State(site): State<Arc<Site>>, Path(run): Path<String
     let pool = site.pool.clone();
     let read = move || {
         let files = opened.source_files.get_or_init(|| SourceFiles::of(&opened.trace));
-        let excerpt = files.read(&name, line, around, &site.source_roots)?;
+        let Some(excerpt) = files.read(&name, line, around, &site.source_roots)? else {
+            // That the sources lie elsewhere is nothing wrong.
+            return Ok(json_text(&json!({ "file": name, "lines": null, "hint": HINT })));
+        };
         Ok(json_text(&json!({
             "file": name,
             "first_line": excerpt.first_line,

@@ -17,7 +17,7 @@ fn served() -> &'static Served {
 fn is_sound(reply: &Reply) -> bool {
     match reply.status {
         200 | 304 => true,
-        400 | 404 | 409 | 414 => reply.json()["error"]["what"].as_str().is_some_and(|what| !what.is_empty()),
+        202 | 400 | 404 | 409 | 414 => reply.json()["error"]["what"].as_str().is_some_and(|what| !what.is_empty()),
         _ => false,
     }
 }

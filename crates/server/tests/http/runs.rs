@@ -1,6 +1,7 @@
 //! Runs are read in the background, and followed.
 
 use crate::served::{Served, fixture};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -38,10 +39,10 @@ fn of_a_folder_each_run_is_read_when_it_is_asked_for() {
         .map(|run| (run["name"].as_str().unwrap(), run["state"].as_str().unwrap()))
         .collect();
     assert_eq!(told, [("a.json", "waiting"), ("b.json", "waiting")]);
-    assert_eq!(served.get("runs/0").status, 409);
+    assert_eq!(served.get("runs/0").status, 202);
     served.ready(0);
     assert_eq!(served.json("runs/0")["counts"]["slices"], 3);
-    assert_eq!(served.get("runs/1").status, 409);
+    assert_eq!((served.get("runs/1/steps?rank=0").status, served.get("runs/1").status), (409, 202));
     let error = served.wait(|runs| (runs[1]["state"] == "failed").then(|| runs[1]["error"].clone()));
     assert!(error["what"].as_str().unwrap().contains("expected JSON"), "{error}");
     let refused = served.get("runs/1/report");
@@ -86,11 +87,13 @@ fn a_run_that_changes_is_read_again_and_the_old_answers_meanwhile() {
         let operators = served.json("runs/0/analyses/operators");
         assert_eq!(operators["page"]["total"].as_u64(), Some(slices as u64));
     }
-    // What was taken away, or is damaged now, is still shown.
+    // What was taken away, or is damaged now, is still shown, and that it is so is told.
+    assert_eq!((&served.json("runs")[0]["error"], &served.json("runs")[0]["is_gone"]), (&Value::Null, &json!(false)));
     fs::write(&path, "nonsense").unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let error = served.wait(|runs| (!runs[0]["error"].is_null()).then(|| runs[0]["error"].clone()));
+    assert!(error["what"].as_str().unwrap().contains("expected JSON"), "{error}");
     fs::remove_file(&path).unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    served.wait(|runs| (runs[0]["is_gone"] == true && runs[0]["state"] == "ready").then_some(()));
     assert_eq!((served.ready(0), served.json("runs/0")["counts"]["slices"].as_u64()), (version, Some(6)));
 }
 
@@ -197,4 +200,38 @@ fn steps_of_two_ranks_are_told_apart() {
     let both = served.json("runs/0/steps?step=4");
     let ranks: Vec<_> = both.as_array().unwrap().iter().map(|step| step["rank"].as_u64().unwrap()).collect();
     assert_eq!(ranks, [0, 1]);
+}
+
+#[test]
+fn a_key_names_the_same_run_when_others_are_added_and_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("b.json"), trace(3)).unwrap();
+    let first = watching(folder.path().into());
+    let key = first.json("runs")[0]["key"].as_str().unwrap().to_string();
+    drop(first);
+    fs::write(folder.path().join("a.json"), trace(5)).unwrap();
+    let served = watching(folder.path().into());
+    assert_eq!(served.get(&format!("runs/{key}")).status, 202);
+    served.ready(1);
+    let told = served.json(&format!("runs/{key}"));
+    assert_eq!((&told["id"], &told["counts"]["slices"]), (&json!(1), &json!(3)));
+    assert_eq!(served.json(&format!("compare?a={key}&b=1&what=steps"))["page"]["rows"], 1);
+    assert_eq!(served.get("runs/b.json-00000000").status, 404);
+}
+
+#[test]
+fn only_stacks_that_name_files_are_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.json");
+    let call = |name: &str| {
+        let args = r#"{"Python id": 1, "Python parent id": null}"#;
+        format!(
+            r#"{{"traceEvents": [{{"ph": "X", "cat": "python_function", "name": "{name}", "pid": 1, "tid": 1, "ts": 1, "dur": 9, "args": {args}}}]}}"#
+        )
+    };
+    for (name, is_source) in [("<built-in method mul of Tensor object at 0x7f>", false), ("train.py(3): main", true)] {
+        fs::write(&path, call(name)).unwrap();
+        let has = Served::of(path.clone()).json("runs/0")["has"].clone();
+        assert_eq!((&has["python"], &has["source"]), (&json!(true), &json!(is_source)), "{name}");
+    }
 }

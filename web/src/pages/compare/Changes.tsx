@@ -2,6 +2,7 @@ import type { Row } from "../../api/types";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { hrefOf, hrefWith } from "../../state/place";
+import { keyOf } from "../../state/runs";
 import { type Compared, sourceOf } from "./asked";
 
 /** Everything that a step spends time on, before and now; the largest changes first. */
@@ -64,7 +65,7 @@ export function onPages(
 ): RowLink[] {
   const links = (["a", "b"] as const).map((side, at) => {
     const { run, rank } = sides[side];
-    const part = { run: String(run), rank: rank === null ? null : String(rank), step: null, window: null };
+    const part = { run: keyOf(run), rank: rank === null ? null : String(rank), step: null, window: null };
     return { side, label: `In ${names[at]}`, href: hrefOf(page, { ...part, ...changes(row) }) };
   });
   return links.filter(({ side }) => row.runs === "both" || row.runs === side);

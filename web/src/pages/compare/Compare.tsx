@@ -3,8 +3,9 @@ import { runPath } from "../../api/paths";
 import type { RunDetail } from "../../api/types";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, runId, timeWindow } from "../../state/place";
-import { detail, runs } from "../../state/runs";
+import { chosen, hrefWith, timeWindow } from "../../state/place";
+import { runNamed } from "../../state/run_names";
+import { detail, runId, runs } from "../../state/runs";
 import type { Compared } from "./asked";
 import { Changes } from "./Changes";
 import { DiffFlame } from "./DiffFlame";
@@ -19,7 +20,9 @@ import "./compare.css";
 export default function Compare() {
   const list = runs.value ?? [];
   const known = detail.value;
-  const address = { run: runId.value, rank: chosen("rank"), b: chosen("b"), bRank: chosen("b-rank") };
+  const other = chosen("b");
+  const b = other === undefined ? undefined : (runNamed(list, other)?.id ?? -1);
+  const address = { run: runId.value, rank: chosen("rank"), b, bRank: chosen("b-rank") };
   const sides = sidesOf(
     address,
     list.map((run) => run.id),
@@ -35,7 +38,7 @@ export default function Compare() {
     return { sides, names, details: [known, answer.value] };
   }, [key, known, answer.value]);
   if (!sides || !known) return null;
-  const missing = { what: "there is no run of this number", where: String(sides.b.run) };
+  const missing = { what: "There is no such run:", where: other };
   return (
     <>
       <h1>Compare</h1>

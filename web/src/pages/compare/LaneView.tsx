@@ -4,6 +4,7 @@ import { Labels } from "../../components/timeline/Labels";
 import { Tooltip } from "../../components/timeline/Tooltip";
 import { formatNs } from "../../format/units";
 import { hrefOf } from "../../state/place";
+import { keyOf } from "../../state/runs";
 import type { Slice } from "../../timeline/model";
 import { formatTimeline } from "../../timeline/place";
 import { Lane, type LaneOf } from "./lane";
@@ -30,7 +31,7 @@ export function LaneView({ name, of }: Props) {
       spacer: spacer.current,
     });
   }, [lane]);
-  const part = { run: String(of.requests.run), rank: of.rank === null ? null : String(of.rank) };
+  const part = { run: keyOf(of.requests.run), rank: of.rank === null ? null : String(of.rank) };
   const page = { ...part, step: null, window: null };
   const picked = lane.picked.value;
   return (

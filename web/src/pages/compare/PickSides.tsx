@@ -13,7 +13,14 @@ export function PickSides({ sides, details }: Props) {
   const { a, b } = sides;
   // Steps and windows are of one run; the timelines' too.
   const set = (next: Sides) =>
-    choose({ ...changesFor(next), step: null, window: null, view: null, "a-step": null, "b-step": null });
+    choose({
+      ...changesFor(next, runs.value ?? []),
+      step: null,
+      window: null,
+      view: null,
+      "a-step": null,
+      "b-step": null,
+    });
   return (
     <div class="choices compare-sides">
       <Pick label="Before" side={a} detail={details[0]} onChange={(next) => set({ a: next, b })} />

@@ -1,6 +1,7 @@
 // Which two runs, or which two ranks of one, are compared.
 
 import type { Query } from "../../api/paths";
+import type { RunSummary } from "../../api/types";
 
 /** A run, or one rank of it. */
 export interface Side {
@@ -8,17 +9,20 @@ export interface Side {
   readonly rank: number | null;
 }
 
+/** A run in the list of runs. */
+export type Run = Pick<RunSummary, "id" | "key" | "name">;
+
 /** What was before, and what is now. */
 export interface Sides {
   readonly a: Side;
   readonly b: Side;
 }
 
-/** What stands in the address. */
+/** What the address says; -1 is a run that is not there. */
 export interface Chosen {
   readonly run: number;
   readonly rank: string | undefined;
-  readonly b: string | undefined;
+  readonly b: number | undefined;
   readonly bRank: string | undefined;
 }
 
@@ -29,7 +33,7 @@ export interface Chosen {
 export function sidesOf(chosen: Chosen, runs: readonly number[], ranks: readonly number[]): Sides | null {
   const [rank, bRank] = [whole(chosen.rank), whole(chosen.bRank)];
   const next = runs.find((id) => id > chosen.run) ?? runs.findLast((id) => id < chosen.run);
-  const other = whole(chosen.b) ?? next ?? (ranks.length > 1 ? chosen.run : null);
+  const other = chosen.b ?? next ?? (ranks.length > 1 ? chosen.run : null);
   if (other === null) return null;
   if (other !== chosen.run) return { a: { run: chosen.run, rank }, b: { run: other, rank: bRank } };
   // Two ranks of one run: each side needs one.
@@ -47,13 +51,14 @@ export const queryOf = ({ a, b }: Sides): Query => [
 ];
 
 /** The sides as they stand in the address. */
-export function changesFor({ a, b }: Sides): Record<string, string | null> {
+export function changesFor({ a, b }: Sides, runs: readonly Run[]): Record<string, string | null> {
   const text = (rank: number | null) => (rank === null ? null : String(rank));
-  return { run: String(a.run), rank: text(a.rank), b: String(b.run), "b-rank": text(b.rank) };
+  const key = ({ run }: Side) => runs.find(({ id }) => id === run)?.key ?? String(run);
+  return { run: key(a), rank: text(a.rank), b: key(b), "b-rank": text(b.rank) };
 }
 
 /** A side as a person calls it. */
-export function sideName({ run, rank }: Side, runs: readonly { readonly id: number; readonly name: string }[]): string {
+export function sideName({ run, rank }: Side, runs: readonly Run[]): string {
   const name = runs.find((each) => each.id === run)?.name ?? `run ${run}`;
   return rank === null ? name : `${name}, rank ${rank}`;
 }

@@ -9,8 +9,8 @@ import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 
 const PARTS = ["compute", "exposed_comm", "exposed_copy", "idle"] as const;
 /** Bars that are drawn; all devices are in the tables. */

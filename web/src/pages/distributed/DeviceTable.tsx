@@ -6,8 +6,8 @@ import { Value } from "../../components/Value";
 import { MISSING } from "../../format/cell";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { chosen, selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 import { devicesOf } from "./devices";
 
 /** Devices that are listed. */

@@ -7,8 +7,8 @@ import { columnsOf, STEP_PARTS } from "../../components/charts/steps";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { choose, chosen, runId } from "../../state/place";
-import { detail } from "../../state/runs";
+import { choose, chosen } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 import { shownPart } from "./heat";
 
 /** Columns that are drawn at once. */

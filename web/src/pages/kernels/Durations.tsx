@@ -6,8 +6,8 @@ import { rangesOf } from "../../components/charts/ranges";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
-import { chosen, runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { chosen, selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 
 /** How long the runs of one kernel took: the one that was chosen, else the one with the longest total. */
 export function Durations() {

@@ -10,8 +10,8 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { allChosen, choose, chosen, hrefWith, runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { allChosen, choose, chosen, hrefWith, selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 import { Tree } from "./Tree";
 
 /** Modules that are asked for; a tree with more is shown as far as that. */

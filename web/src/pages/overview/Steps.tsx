@@ -10,8 +10,8 @@ import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { choose, chosen, hrefWith, runId } from "../../state/place";
-import { detail } from "../../state/runs";
+import { choose, chosen, hrefWith } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 
 /** Columns that are shown at once; more are on the next page. */
 const SHOWN = 120;

@@ -3,12 +3,13 @@ import type { Column, Envelope, Row } from "../../api/types";
 import { CopyButton } from "../../components/CopyButton";
 import { BarList } from "../../components/charts/BarList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { Words } from "../../components/Words";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { chosen, hrefWith, selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 import { Code } from "./Code";
-import { type Excerpt, lineOf } from "./excerpt";
+import { lineOf, type SourceAnswer } from "./excerpt";
 import { OpenInEditor } from "./OpenInEditor";
 
 /** Lines on each side at first, and at most: the server gives no more. */
@@ -36,11 +37,12 @@ export function File({ file, by, isDevice }: Props) {
     ["line", line],
     ["around", around],
   ]);
-  const excerpt = useAnswer<Excerpt>(line === null ? null : place, version);
+  const excerpt = useAnswer<SourceAnswer>(line === null ? null : place, version);
   const column = lines.value?.columns.find((column) => column.name === by);
   if (lines.state === "failed") return <ErrorNotice error={lines.error} />;
   if (!lines.value || !column || line === null) return <Loading />;
-  const shown = excerpt.state === "ready" ? excerpt.value : undefined;
+  const answer = excerpt.state === "ready" ? excerpt.value : undefined;
+  const shown = answer?.lines ? answer : undefined;
   return (
     <section aria-label="File" aria-busy={lines.state === "loading"}>
       <h2 class="source-file">
@@ -61,6 +63,11 @@ export function File({ file, by, isDevice }: Props) {
           <ErrorNotice error={excerpt.error} />
           <p class="dim">What its lines cost is known all the same: see the table below.</p>
         </>
+      )}
+      {answer?.lines === null && (
+        <Empty>
+          <Words text={answer.hint} /> What its lines cost is in the table below.
+        </Empty>
       )}
       {excerpt.state === "loading" && <Loading what="Reading the file…" />}
       {shown && shown.lines.length === 0 && <Empty>The file has no line {line}: it has changed since the run.</Empty>}

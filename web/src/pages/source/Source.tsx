@@ -8,8 +8,8 @@ import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, runId, selection } from "../../state/place";
-import { detail } from "../../state/runs";
+import { chosen, hrefWith, selection } from "../../state/place";
+import { detail, runId } from "../../state/runs";
 import { File } from "./File";
 
 const METRICS = [
@@ -56,11 +56,12 @@ export default function Source() {
             unit={column?.unit ?? "ns"}
             isDevice={isDevice}
             bars={rows.map((row) => barOf(row, by))}
+            isPath={true}
           />
         </figure>
       </section>
       {file === null ? (
-        <Empty>No operator in what was chosen has a call stack.</Empty>
+        <Empty>No operator in this part of the run has a call stack.</Empty>
       ) : (
         <File file={file} by={by} isDevice={isDevice} />
       )}

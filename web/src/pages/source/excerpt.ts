@@ -2,7 +2,10 @@
 
 import type { Row } from "../../api/types";
 
-/** What the server says of a file. */
+/** What the server says of a file: its lines, or what to do where it is not found. */
+export type SourceAnswer = Excerpt | { readonly file: string; readonly lines: null; readonly hint: string };
+
+/** Lines of a file. */
 export interface Excerpt {
   readonly file: string;
   readonly first_line: number;
