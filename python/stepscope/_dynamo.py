@@ -1,11 +1,11 @@
-"""Does what can only be done once a module is loaded, which a program may never do."""
+"""Tells Dynamo, when it is loaded, how to trace what it cannot look into; and waits for PyTorch in the same way."""
 
 import importlib.abc
 import importlib.util
 import sys
 
 
-def when_loaded(name, register):
+def when_loaded(register, name="torch._dynamo"):
     """Call ``register()`` now when the module is loaded, else as soon as it is; what goes wrong then is left aside."""
     if name in sys.modules:
         _attempt(register)
