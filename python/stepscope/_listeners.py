@@ -22,6 +22,24 @@ def pass_labels_on():
     _recorder.pass_labels_on(_enter, _exit)
 
 
+def begin(name):
+    """Begin a label for whoever else listens; None where nobody does. Where operators are recorded, it is, too."""
+    if not _recorder.has_other_listeners():
+        return None
+    try:
+        return _enter(name, None)
+    except Exception:
+        return None  # A label must not fail in the program.
+
+
+def end(label):
+    """End such a label."""
+    try:
+        _exit(label)
+    except Exception:
+        pass
+
+
 def _enter(name, args):
     """A label of PyTorch's, which tells everybody: through the dispatcher, so that it becomes part of traced graphs."""
     from torch.autograd.profiler import record_function

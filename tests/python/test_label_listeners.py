@@ -180,3 +180,40 @@ def test_a_traced_graph_has_the_labels_of_what_was_traced(tmp_path):
     # Tracing runs the function once, and once more to check the graph, which it runs as well.
     assert is_same
     assert count >= 3
+
+
+STEPS = """
+import json, sys, torch
+import stepscope.profiler
+from torch.profiler import ExecutionTraceObserver
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+def stepped(profiler, path, **options):
+    observer = ExecutionTraceObserver().register_callback(path)
+    schedule = profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
+    observed = {"execution_trace_observer": observer} if options.pop("is_observed") else {}
+    with profiler.profile(activities=CPU, schedule=schedule, **observed, **options) as prof:
+        for _ in range(6):
+            torch.ones(1)
+            prof.step()
+    observer.unregister_callback()
+    nodes = [node["name"] for node in json.load(open(path))["nodes"]] if observed else []
+    return sorted(event.name for event in prof.events()), sorted(nodes)
+
+run = sys.argv[1]
+theirs = stepped(torch.profiler, run + "-theirs.json", is_observed=True)
+ours = stepped(stepscope.profiler, run + "-ours.json", is_observed=True, run=run + "-observed")
+stepped(stepscope.profiler, run + "-alone.json", is_observed=False, run=run + "-alone")
+print(json.dumps([theirs == ours, ours]))
+"""
+
+
+def test_steps_are_in_execution_traces_and_are_steps_nevertheless(tmp_path):
+    run = tmp_path / "run"
+    is_same, (events, nodes) = json.loads(runs.execute(*runs.script(STEPS, run)).stdout.splitlines()[-1])
+    assert is_same
+    assert [name for name in events if name.startswith("Profiler")] == ["ProfilerStep*"] * 2
+    assert [name for name in nodes if name.startswith("Profiler")] == ["ProfilerStep#2", "ProfilerStep#3"]
+    tables = [runs.analyze("step_breakdown", f"{run}-{which}")["results"] for which in ("observed", "alone")]
+    of_each = [[(row["step"], row["source"], row["is_complete"]) for row in table] for table in tables]
+    assert of_each[0] == of_each[1]

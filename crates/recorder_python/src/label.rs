@@ -54,6 +54,12 @@ pub(crate) fn are_labels_wanted() -> bool {
     IS_ON.load(Ordering::Relaxed) || torch::has_other_listeners()
 }
 
+/// True while somebody else than us hears of labels of the calling thread.
+#[pyfunction]
+pub(crate) fn has_other_listeners() -> bool {
+    torch::has_other_listeners()
+}
+
 /// A class of labels: a new reference that is never given up.
 pub(crate) fn make_class(
     py: Python<'_>,

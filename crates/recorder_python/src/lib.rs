@@ -28,7 +28,7 @@ mod _recorder {
     #[pymodule_export]
     use super::device::{device_find, device_flush, device_start, device_stop};
     #[pymodule_export]
-    use super::label::{are_labels_wanted, pass_labels_on, set_labels};
+    use super::label::{are_labels_wanted, has_other_listeners, pass_labels_on, set_labels};
     #[pymodule_export]
     use super::modules::{forget_module, module_calls, name_module};
     #[pymodule_export]

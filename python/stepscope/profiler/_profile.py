@@ -2,7 +2,7 @@
 
 import warnings
 
-from stepscope import _recorder, _recording, _ring, _steps
+from stepscope import _listeners, _recorder, _recording, _ring, _steps
 from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._schedule import always
 
@@ -110,7 +110,7 @@ class profile(_KinetoProfile):
         self.step_num = 0
         self.current_action = _checked(self.schedule(0))
         self._is_started = False
-        self._step_in_progress = None
+        self._step_in_progress = self._step_label = None
 
     def __enter__(self):
         self.start()
@@ -161,6 +161,7 @@ class profile(_KinetoProfile):
             self._change_action(self.current_action.name, None)
         finally:
             self._close()
+            self._step_label = None
 
     def _change_action(self, before, after):
         """Do what lies between two actions; names, since those of other releases of PyTorch are other objects."""
@@ -183,13 +184,19 @@ class profile(_KinetoProfile):
         # Without a schedule only a first step() shows that the program marks steps at all.
         is_wanted = self._window is not None and _recording.is_on()
         if is_wanted and (self.record_steps or self.step_num > 0):
-            _recorder.step_begin(self.step_num)
-            self._step_in_progress = self.step_num
+            self._step_label = _listeners.begin(f"ProfilerStep#{self.step_num}")
+            # A label of this name is a step.
+            if self._step_label is None or not _recorder.is_hooked():
+                _recorder.step_begin(self.step_num)
+                self._step_in_progress = self.step_num
 
     def _end_step(self):
         if self._step_in_progress is not None:
             _recorder.step_end(self._step_in_progress)
             self._step_in_progress = None
+        label, self._step_label = self._step_label, None
+        if label is not None:
+            _listeners.end(label)
 
 
 # What is done between two actions, by their names; None is the end. What is not here needs nothing.
