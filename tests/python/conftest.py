@@ -33,7 +33,7 @@ def python(tmp_path):
 
 
 def command_in(folder, program):
-    def run(*arguments, code=0, timeout=300, **options):
+    def run(*arguments, code=0, timeout=600, **options):
         command = [program, *map(str, arguments)]
         options = {"cwd": folder, "capture_output": True, "text": True, "timeout": timeout, **options}
         result = subprocess.run(command, **options)

@@ -33,7 +33,7 @@ def package():
 
 
 @contextlib.contextmanager
-def started(*command, timeout=120, **options):
+def started(*command, timeout=600, **options):
     """A command that runs beside the test, its output in pipes.
 
     After ``timeout`` seconds, and where the block raises, it is killed with all that it started; its output ends then.

@@ -27,7 +27,7 @@ def recorded(tmp_path_factory):
                 runs.started(
                     *runs.program("all_options_ranks.py", folder),
                     env=runs.environment(RANK=rank, WORLD_SIZE=2),
-                    timeout=300,
+                    timeout=600,
                 )
             )
             for rank in RANKS

@@ -138,10 +138,9 @@ def test_sizes_of_gloo_are_those_that_torch_profiler_shows(tmp_path):
 
 
 def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
-    program = tmp_path / "groups.py"
-    program.write_text(textwrap.dedent(GROUPS))
     run = tmp_path / "run"
-    recorded = runs.record(run, [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, program])
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
+    recorded = runs.record(run, [*launcher, runs.PROGRAMS / "groups.py"])
     told = [json.loads(line) for line in recorded.stdout.splitlines() if line.startswith("{")]
     assert len(told) == 2
     for of_rank in told:
@@ -160,62 +159,6 @@ def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
         assert {work for work in works if work[1] is not None} <= set(expected)
         # Once all have begun they are certain again.
         assert works[-3:] == expected[-3:]
-
-
-# Prints what is issued, with the number that PyTorch gives it. A group is destroyed on the way, and one is made late.
-GROUPS = """
-    import json, os
-    import torch, torch.distributed as distributed
-    distributed.init_process_group("gloo")
-    rank = distributed.get_rank()
-    world = distributed.group.WORLD
-    first, second = distributed.new_group([0, 1]), distributed.new_group([0, 1], group_desc="mesh_dp")
-    expected = []
-    def note(group):
-        counted = group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
-        expected.append((group.group_name, counted))
-    for turn in range(3):
-        for group in (world, first, second):
-            distributed.all_reduce(torch.ones(4), group=group)
-            note(group)
-    distributed.broadcast(torch.ones(4), 0, group=second)
-    note(second)
-    if rank == 0:
-        distributed.send(torch.ones(4), 1, group=first)
-    else:
-        distributed.recv(torch.ones(4), 0, group=first)
-    note(first)
-    distributed.barrier(group=second)
-    note(second)
-    one_by_one = len(expected)
-    works = []
-    for turn in range(4):
-        for group in (first, second):
-            works.append(distributed.all_reduce(torch.ones(1000), group=group, async_op=True))
-            note(group)
-    late = distributed.new_group([0, 1])
-    [work.wait() for work in works]
-    distributed.all_reduce(torch.ones(4), group=second)
-    note(second)
-    # While works of another one wait.
-    works = []
-    for turn in range(5):
-        works.append(distributed.all_reduce(torch.ones(1 << 20), group=second, async_op=True))
-        note(second)
-    distributed.destroy_process_group(first)
-    [work.wait() for work in works]
-    for group in (second, late, world):
-        distributed.all_reduce(torch.ones(4), group=group)
-        note(group)
-    # PyTorch itself may abort where one rank leaves before the other, or keeps groups to the end.
-    distributed.barrier()
-    note(world)
-    del works
-    distributed.destroy_process_group()
-    del world, first, second, late, group
-    # At once: torchrun starts Python without buffers, and both ranks write into one pipe.
-    os.write(1, (json.dumps({"rank": rank, "expected": expected, "one_by_one": one_by_one}) + "\\n").encode())
-"""
 
 
 @pytest.mark.parametrize("count, has_ranks", [(4, True), (60, False), (200, False)])

@@ -31,8 +31,8 @@ def test_a_compiled_model_trains_as_without_us(tmp_path, backend):
     environment = runs.environment(TORCHINDUCTOR_CACHE_DIR=tmp_path / "cache")
     text = TEXT.format(backend=backend)
     run = tmp_path / "run"
-    recorded = runs.record(run, runs.script(text), env=environment, timeout=300)
-    assert recorded.stdout == runs.execute(*runs.script(text), env=environment, timeout=300).stdout
+    recorded = runs.record(run, runs.script(text), env=environment, timeout=600)
+    assert recorded.stdout == runs.execute(*runs.script(text), env=environment, timeout=600).stdout
     rows = runs.ops(run)
     assert len(runs.named(rows, "forward")) == 3
     assert any(row["name"].startswith("CompiledFunction") for row in rows)

@@ -152,7 +152,7 @@ def test_a_job_with_a_killed_rank_has_all_ranks(tmp_path):
         assert sorted(pids) == list(range(RANKS)), "the job ended by itself, or took too long"
         os.kill(pids[2], signal.SIGKILL)
         told = job.stdout.read()
-        job.wait(timeout=60)
+        job.wait(timeout=600)
     for rank, number in re.findall(r"step (\d+) (\d+)", told):
         steps[int(rank)] = max(steps[int(rank)], int(number) + 1)
     ranks = ranks_of(run)

@@ -21,7 +21,7 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
     def start(node):
         command = [runs.COMMAND, "record", "--join", "-o", run, "--", *launcher, "--node-rank", node]
         command += [runs.PROGRAMS / "ddp.py", 3]
-        return runs.started(*command, timeout=240)
+        return runs.started(*command, timeout=600)
 
     with start(0) as first, start(1) as second:
         nodes = [first, second]

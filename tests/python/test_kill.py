@@ -38,7 +38,7 @@ def kill_at(folder, moment, command, run):
         lines = [process.stdout.readline() for _ in range(moment.randint(1, 40))]
         time.sleep(moment.uniform(0, 0.02))
         os.kill(int(pid), signal.SIGKILL)
-        rest, told = process.communicate(timeout=60)
+        rest, told = process.communicate(timeout=600)
     ops, steps = struct.unpack("<qq", counters.read_bytes())
     steps_read = len(lines) + rest.count("\n")
     return Killed(run, steps_read, ops, steps, told, process.returncode)
@@ -142,4 +142,4 @@ def test_a_run_is_readable_while_it_is_recorded(tmp_path):
             assert runs.counts_of_operators(run)["aten::erfinv"] >= 5 * OPS_PER_STEP
         finally:
             os.kill(pid, signal.SIGKILL)
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)

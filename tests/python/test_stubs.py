@@ -14,7 +14,7 @@ def test_stubs_agree_with_the_package(tmp_path):
         config = tmp_path / "mypy.ini"
         config.write_text("[mypy]\nignore_missing_imports = True\ndisable_error_code = attr-defined\n")
         command = [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--mypy-config-file", config]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
         lines = (result.stdout + result.stderr).splitlines()
         assert not any(line.startswith("error:") for line in lines), result.stdout + result.stderr
         submodule = r"stepscope\.(_hook|_inject|_recorder|_recording|_facts|_autostart|_say|_options|_ring|_sampling|_steps|__main__|profiler|integrations)\b"
@@ -33,6 +33,6 @@ def test_a_program_that_uses_results_is_checked(tmp_path):
         "run.operators(rnak=0)\n"
     )
     command = [sys.executable, "-m", "mypy", program]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600).stdout
     assert 'Revealed type is "stepscope._result.Result"' in said
     assert 'Unexpected keyword argument "rnak"' in said

@@ -11,6 +11,7 @@ import sys
 import torch
 import torch.distributed as distributed
 import torch.profiler
+from leave_together import leave_together
 from stepscope.profiler import profile
 
 FOLDER, RANK = sys.argv[1], int(os.environ["RANK"])
@@ -52,4 +53,5 @@ with profile(run=f"{FOLDER}/run", **OPTIONS) as prof:
     step()
 print(before, group._get_sequence_number_for_group())
 prof.export_chrome_trace(f"{FOLDER}/stepscope-{RANK}.json", all_threads=True)
-distributed.destroy_process_group()
+del model, optimizer, group
+leave_together()

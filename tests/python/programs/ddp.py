@@ -9,6 +9,7 @@ import sys
 
 import torch
 import torch.distributed as distributed
+from leave_together import leave_together
 
 STEPS = int(sys.argv[1])
 
@@ -42,4 +43,5 @@ with recording() as recorder:
         if recorder is not None:
             recorder.step()
         say("step", step)
-distributed.destroy_process_group()
+del model, optimizer
+leave_together()

@@ -105,7 +105,7 @@ fn what_happens_is_told_as_it_happens() {
     let served = watching(folder.path().into());
     let mut stream = TcpStream::connect(served.running.address).unwrap();
     write!(stream, "GET /api/events?token={} HTTP/1.0\r\nHost: localhost\r\n\r\n", served.running.token).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap).filter_map(|line| {
         line.strip_prefix("data: ").map(|data| serde_json::from_str::<serde_json::Value>(data).unwrap())
     });

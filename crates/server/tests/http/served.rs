@@ -77,7 +77,7 @@ impl Served {
             if let Some(found) = wish(&runs) {
                 return found;
             }
-            assert!(begun.elapsed() < Duration::from_secs(120), "{runs}");
+            assert!(begun.elapsed() < Duration::from_secs(600), "{runs}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -91,7 +91,7 @@ pub(crate) fn ask(address: SocketAddr, path: &str, head: &[&str]) -> Reply {
 /// Sends `request` as it is.
 pub(crate) fn ask_raw(address: SocketAddr, request: &[u8]) -> Reply {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a limit");
+    stream.set_read_timeout(Some(Duration::from_secs(600))).expect("a limit");
     stream.write_all(request).expect("sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).expect("an answer");
