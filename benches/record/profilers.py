@@ -22,13 +22,14 @@ class Stepscope:
 
         os.makedirs(folder, exist_ok=True)
         self._recording = _recording
-        _recording.open_capture(folder, torch, Options(**CONFIGURATIONS[configuration][0]))
+        self._options = Options(**CONFIGURATIONS[configuration][0])
+        _recording.open_capture(folder, torch, self._options)
 
     def start(self):
-        self._recording.start_hook(torch)
+        self._recording.want("bench", self._options)
 
     def stop(self):
-        self._recording.stop_hook()
+        self._recording.leave("bench")
 
     def close(self):
         self._recording.close_capture()

@@ -21,13 +21,14 @@ def start(torch):
         from stepscope._options import Options
 
         options = Options.from_environment()
-        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch, options)
-        if options.schedule:
+        sampled = bool(options.schedule)
+        _recording.open_capture(os.environ["STEPSCOPE_RUN"], torch, options, tells_children=sampled)
+        if sampled:
             from stepscope import _sampling
 
-            _sampling.start(torch, options.schedule)
+            _sampling.start(torch, options)
         else:
-            _recording.start_hook(torch)
+            _recording.want("command", options)
     except Exception as error:
         say(f"not recording process {os.getpid()}: {error}")
 

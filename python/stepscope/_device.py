@@ -63,6 +63,17 @@ def stop():
         _device_others.end_gap()
 
 
+def go_on():
+    """Somebody's window has ended, and others' have not: what a session heard so far is written for its reader."""
+    with _lock:
+        if _state["wanted"] != "on" or _state["by"] is None:
+            return
+        _state["is_settled"] = False
+        if _state["by"] == "torch":
+            _end()
+            _begin_if_in_use()
+
+
 def begin_capture(torch, options):
     """What is counted is counted anew."""
     _device_others.begin_capture()

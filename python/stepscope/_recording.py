@@ -8,6 +8,7 @@ from stepscope import (
     _collections,
     _collectives,
     _counters,
+    _demand,
     _device,
     _facts,
     _listeners,
@@ -26,10 +27,12 @@ from stepscope._say import say
 
 _state = {
     "torch": None,
+    "run": None,
     "capture": None,
     "options": Options(),
     "is_prepared": False,
-    "is_on": False,
+    "on": None,
+    "tells_children": False,
     "refusal": None,
     "is_proven": False,
     "is_refusal_told": False,
@@ -40,12 +43,16 @@ _state = {
 _FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _device)
 
 
-def open_capture(run, torch, options):
-    """Open this process's capture below the run folder; True when it was not open before."""
+def open_capture(run, torch, options, tells_children=False):
+    """Open this process's capture below the run folder; True when it was not open before.
+
+    With ``tells_children`` those that it forks record when it does, and not all the time.
+    """
     path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch), int(options.ring * 1e9))
     _state["torch"], _state["capture"] = torch, os.fspath(path)
     if is_new:
-        _state["options"] = options
+        _state.update(run=os.fspath(run), options=options, tells_children=tells_children)
+        tell_children(0)
         prove_hook(torch)
         _listeners.pass_labels_on()
         _steps.begin()
@@ -62,37 +69,121 @@ def torch():
     return _state["torch"]
 
 
+def run():
+    """The run folder that this process's capture was opened in at last."""
+    return _state["run"]
+
+
 def capture():
     """The file that this process's capture was opened at last."""
     return _state["capture"]
 
 
+def options():
+    """What the capture was opened with."""
+    return _state["options"]
+
+
+def is_wanted():
+    """True while anybody wants anything recorded, be it of devices alone."""
+    return _state["on"] is not None
+
+
 def is_on():
-    """True while a schedule, or ``stepscope record``, wants things recorded."""
-    return _state["is_on"]
+    """True while anybody wants operators and labels recorded: ``stepscope record``, a schedule, a profiler object."""
+    return _state["on"] is not None and _state["on"].has_host
 
 
-def start_hook(torch):
-    """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
-    _state["is_on"] = True
-    prove_hook(torch)
-    if _state["refusal"] is None:
-        _recorder.hook(_state["options"].shapes and _shapes.are_proven(torch))
-    else:
-        _recorder.set_fact("hook_refused", str(_state["refusal"]))
-    # Only now: a label that is passed on is recorded by the hook where there is one.
-    _recorder.set_labels(True)
-    for feature in _FEATURES:
+def want(who, options, has_host=True):
+    """Record what ``options`` say, and what others want, until ``who`` leaves; without ``has_host`` only devices."""
+    with _demand.alone():
+        _demand.add(who, _demand.Wanted(has_host, options))
+        _switch()
+
+
+def leave(who):
+    """``who`` wants nothing recorded any longer; what others want goes on."""
+    with _demand.alone():
+        _demand.remove(who)
+        _switch()
+        if is_wanted():
+            _device.go_on()
+
+
+def tell_children(cycle):
+    """Tell forked processes whether to record now, where they do as this one does."""
+    if _state["tells_children"]:
+        _recorder.tell_children(is_on(), cycle)
+
+
+def follow_parent():
+    """In a forked process that is to record when its parent does: nobody else here wants anything."""
+    wanted = _state["on"]
+    _demand.clear()
+    if wanted is not None:
+        _demand.add("parent", wanted)
+
+
+def _switch():
+    """Record what is wanted now, and nothing else. What goes on stays as it is."""
+    before, wanted = _state["on"], _demand.together()
+    _state["on"] = wanted
+    if wanted == before:
+        return
+    was_host, is_host = before is not None and before.has_host, is_on()
+    if was_host and not is_host:
+        _recorder.set_labels(False)
+    for feature in reversed(_features(before)):
+        if feature not in _features(wanted) or _must_begin_anew(feature, before.options, wanted.options):
+            _try_to_stop(feature)
+    if was_host and (not is_host or before.options.shapes != wanted.options.shapes):
+        _recorder.unhook()
+    if is_host:
+        _hook_operators(_state["torch"], wanted.options)
+    for feature in _features(wanted):
         try:
-            feature.start(torch, _state["options"])
+            feature.start(_state["torch"], wanted.options)
         except Exception as error:
             say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
 
 
-def warm_up(torch):
-    """Make ready for steps that are recorded soon: only devices' profilers need that."""
+def _features(wanted):
+    if wanted is None:
+        return ()
+    return _FEATURES if wanted.has_host else (_device,)
+
+
+def _must_begin_anew(feature, before, wanted):
+    """Whether a feature that goes on has to end first, so that it does what is wanted."""
+    if feature is _stacks:
+        return before.stacks != wanted.stacks
+    return feature is _device and before.gpu != wanted.gpu
+
+
+def _try_to_stop(feature):
     try:
-        _device.warm_up(torch, _state["options"])
+        feature.stop()
+    except Exception as error:
+        say(f"still recording in process {os.getpid()}: {feature.__name__}: {error}")
+
+
+def _hook_operators(torch, options):
+    """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
+    prove_hook(torch)
+    if _state["refusal"] is None:
+        _recorder.hook(options.shapes and _shapes.are_proven(torch))
+    else:
+        _recorder.set_fact("hook_refused", str(_state["refusal"]))
+    # Only now: a label that is passed on is recorded by the hook where there is one.
+    _recorder.set_labels(True)
+
+
+def warm_up(options):
+    """Make ready for steps that are recorded soon: only devices' profilers need that, when they do not run yet."""
+    if is_wanted():
+        return
+    try:
+        _device.warm_up(_state["torch"], options)
     except Exception as error:
         say(f"not recording all of process {os.getpid()}: _device: {error}")
 
@@ -103,19 +194,6 @@ def settle_devices():
         _device.settle()
     except Exception:
         pass  # An error of the program's own work, which it hears of itself.
-
-
-def start_devices(torch):
-    """Record what devices do, and nothing else."""
-    try:
-        _device.start(torch, _state["options"])
-    except Exception as error:
-        say(f"not recording all of process {os.getpid()}: _device: {error}")
-
-
-def stop_devices():
-    """Record what devices do no longer."""
-    _device.stop()
 
 
 def prove_hook(torch):
@@ -155,23 +233,15 @@ def _prove(torch):
     _state["is_proven"], _state["refusal"] = True, None
 
 
-def stop_hook():
-    """Record ops no longer."""
-    _state["is_on"] = False
-    _recorder.set_labels(False)
-    for feature in reversed(_FEATURES):
-        try:
-            feature.stop()
-        except Exception as error:
-            say(f"still recording in process {os.getpid()}: {feature.__name__}: {error}")
-    _recorder.unhook()
-
-
 def close_capture():
     """Close this process's capture; what is recorded afterwards is lost."""
     if _recorder.is_open():
         _learn_rank()
-        stop_hook()
+        with _demand.alone():
+            _demand.clear()
+            _switch()
+            # A device's profiler may run although nobody wants it yet.
+            _try_to_stop(_device)
         _ring.stop()
         _recorder.close()
 
@@ -243,7 +313,7 @@ def _mark_steps():
         is_primary = steps["primary"]() is optimizer
         steps["others"] = 0 if is_primary else steps["others"] + 1
         if is_primary:
-            _steps.optimizer_stepped(_state["is_on"])
+            _steps.optimizer_stepped(is_on())
 
     register_optimizer_step_post_hook(after_step)
 

@@ -34,8 +34,9 @@ def is_warmup(schedule, step):
     return not is_active(schedule, step)[0] and any(is_on for is_on, _ in cycles)
 
 
-def start(torch, schedule):
-    """Record the active steps from now on, which is in step 0."""
+def start(torch, options):
+    """Record the active steps of the options' schedule from now on, which is in step 0."""
+    schedule = options.schedule
     # Now, since it runs a few operators, and not between two steps.
     _recording.prove_hook(torch)
     _recorder.set_fact("schedule", ", ".join(f"{name}={value}" for name, value in schedule.items() if value))
@@ -44,18 +45,17 @@ def start(torch, schedule):
     def switch(step):
         is_on, cycle = is_active(schedule, step)
         if is_on and not state["is_on"]:
-            _recording.start_hook(torch)
+            _recording.want("schedule", options)
             _recorder.set_window(True, cycle)
-            _recorder.tell_children(True, cycle)
+            _recording.tell_children(cycle)
         elif state["is_on"] and not is_on:
             _recording.settle_devices()
             _recorder.set_window(False, state["cycle"])
-            _recorder.tell_children(False, state["cycle"])
-            _recording.stop_hook()
+            _recording.leave("schedule")
+            _recording.tell_children(state["cycle"])
         if not is_on and is_warmup(schedule, step):
-            _recording.warm_up(torch)
+            _recording.warm_up(options)
         state.update(is_on=is_on, cycle=cycle)
 
-    _recorder.tell_children(False, 0)
     switch(0)
     _steps.listen(switch)

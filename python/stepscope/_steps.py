@@ -3,7 +3,7 @@
 from stepscope import _recorder
 
 # Who says when a step ends, each before those after it: a profiler object of ours, one of torch.profiler's, the optimizer.
-_NEW = {"number": 0, "is_counted_by_profiler": False, "is_counted_by_other": False, "has_optimizer": False}
+_NEW: dict = {"number": 0, "profiler": None, "is_counted_by_other": False, "has_optimizer": False}
 
 _state = dict(_NEW)
 _listeners: list = []
@@ -30,21 +30,27 @@ def optimizer_stepped(is_recorded):
     if is_recorded:
         _recorder.mark_step(_state["number"])
     _state["has_optimizer"] = True
-    if _state["is_counted_by_profiler"]:
+    if _state["profiler"] is not None:
         _state["number"] += 1
     elif not _state["is_counted_by_other"]:
         _next_step(_state["number"] + 1)
 
 
-def profiler_stepped(number):
+def profiler_stepped(number, profiler):
     """The program said that step ``number`` begins: from now on the optimizer's steps only mark."""
-    _state["is_counted_by_profiler"] = True
+    _state["profiler"] = profiler
     _next_step(number)
+
+
+def profiler_stopped(profiler):
+    """From now on the optimizer counts again, where that profiler did."""
+    if _state["profiler"] is profiler:
+        _state["profiler"] = None
 
 
 def other_profiler_stepped(is_recorded, has_label):
     """The same by an object of torch.profiler, whose own numbers begin anew with each object."""
-    if _state["is_counted_by_profiler"]:
+    if _state["profiler"] is not None:
         return
     is_first = not _state["is_counted_by_other"]
     _state["is_counted_by_other"] = True

@@ -9,6 +9,8 @@ def begin():
     """This process is a worker: what is recorded from its beginning is a window, too."""
     _state["is_worker"] = True
     window = _recorder.window_of_parent()
+    if window is not None:
+        _recording().follow_parent()
     if window is not None and window[0]:
         _recorder.set_window(*window)
 
@@ -26,11 +28,11 @@ def is_recorded():
 
 def _follow(is_on, cycle):
     if is_on:
-        _recording().start_hook(_recording().torch())
+        _recording().want("parent", _recording().options())
         _recorder.set_window(True, cycle)
     else:
         _recorder.set_window(False, cycle)
-        _recording().stop_hook()
+        _recording().leave("parent")
 
 
 def _recording():

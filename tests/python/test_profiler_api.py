@@ -65,10 +65,11 @@ def test_what_is_done_in_which_step_for_any_schedule():
     for _ in range(300):
         actions = chance.choices(ACTIONS, k=12)
         steps = chance.randint(0, 10)
-        calls = ["start", *["step"] * steps, "stop"]
-        # Started again: it goes on where it was.
-        if chance.random() < 0.3:
-            calls += ["start", *["step"] * (10 - steps), "stop"]
+        # Without a start() it does what the schedule says, too.
+        calls = [*["start"] * (chance.random() < 0.7), *["step"] * steps]
+        # Started again: it goes on where it was; after the end, too, it does what the schedule says.
+        if "start" in calls and chance.random() < 0.5:
+            calls += ["stop", *["start"] * (chance.random() < 0.7), *["step"] * (10 - steps)]
         assert acted(profile, actions, calls) == acted(torch.profiler.profile, actions, calls), (actions, calls)
         seen.update(zip(actions, actions[1:]))
     assert len(seen) == 16

@@ -126,12 +126,27 @@ def test_starting_twice_is_an_error(tmp_path):
     prof.stop()
 
 
-def test_a_step_while_not_started_is_only_counted(tmp_path):
+def test_a_step_while_not_started_is_only_counted_without_a_schedule(tmp_path):
     prof = profile(run=tmp_path / "run")
     prof.step()
     prof.stop()
     assert prof.step_num == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_steps_without_a_start_are_recorded_as_the_schedule_says(tmp_path):
+    """[test_profiler_cache_lookup_profiler_step]"""
+    saved = []
+    plan = schedule(wait=2, warmup=2, active=2, repeat=1)
+    prof = profile(schedule=plan, on_trace_ready=saved.append, run=tmp_path / "run")
+    loop(prof, 10)
+    assert saved == [prof]
+    assert [event.trace_name for event in prof.events() if event.trace_name.startswith("Profiler")] == [
+        "ProfilerStep#4",
+        "ProfilerStep#5",
+    ]
+    prof.stop()
+    assert steps_of(prof.run) == [4, 5]
 
 
 def test_an_exception_in_on_trace_ready_passes_and_the_run_is_closed(tmp_path):

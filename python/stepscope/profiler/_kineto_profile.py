@@ -6,8 +6,9 @@ import uuid
 import warnings
 
 from stepscope import _options, _recorder, _recording, _ring
-from stepscope.profiler import _activities, _run_folder, _stacks
+from stepscope.profiler import _activities, _stacks
 from stepscope.profiler._metadata import Metadata
+from stepscope.profiler._part import Part
 from stepscope.profiler._recorded import Recorded
 from stepscope.profiler._results import Results
 
@@ -17,8 +18,6 @@ class _KinetoProfile(Metadata, Results):
 
     Attributes
     ----------
-    run : str
-        The run folder.
     profiler : Recorded or None
         What was recorded; a new one each cycle.
     """
@@ -60,7 +59,6 @@ class _KinetoProfile(Metadata, Results):
         self.profiler = None
         self.use_device = _activities.device_of(self.activities)
         self.preset_metadata = {}
-        self.run = None if run is None else os.path.abspath(os.fspath(run))
         self._experimental = _activities.experimental_values(experimental_config)
         if self._experimental.get("trace_only") and with_stack:
             warnings.warn("trace_only is left aside: with_stack needs events", stacklevel=3)
@@ -91,10 +89,9 @@ class _KinetoProfile(Metadata, Results):
             warnings.warn(f"stepscope does not record {', '.join(self._not_recorded)} yet", stacklevel=3)
         self._trace_metadata = {}
         self._are_steps_shown = False
-        self._is_open = False
-        self._is_owner = False
+        self._part = Part(None if run is None else os.path.abspath(os.fspath(run)), self._options, self._is_cpu_asked)
+        self._part.end_with(self)
         self._is_failed = False
-        self._environment = None
         self._window = None
         self._cycle = 0
 
@@ -126,8 +123,8 @@ class _KinetoProfile(Metadata, Results):
                 use_device=self.use_device,
             )
         callback = self.custom_trace_id_callback
-        if self._is_owner and self._window is None:
-            _recording.warm_up(_recording.torch())
+        if self._window is None and not self._is_failed:
+            self._part.warm_up()
         self.profiler.trace_id = callback() if callback else f"{uuid.uuid4().int:032X}"
         self.profiler._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begun) // 1000
 
@@ -147,9 +144,9 @@ class _KinetoProfile(Metadata, Results):
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
         begun = time.perf_counter_ns()
+        self._open()
         if self._window is None and not self._is_failed:
-            self._set_collection(True)
-            self._window = self.profiler.begin(_recording.capture())
+            self._window = self.profiler.begin(self._part.record(self._cycle))
         self.profiler._stats.profiler_enable_call_duration_us = (time.perf_counter_ns() - begun) // 1000
         self._add_own_metadata()
 
@@ -162,10 +159,7 @@ class _KinetoProfile(Metadata, Results):
         if self._window is None:
             return
         begun = time.perf_counter_ns()
-        if self._is_owner:
-            _recording.settle_devices()
-        self._window.pause()
-        self._set_collection(False)
+        self._pause()
         self._cycle += 1
         stats = self.profiler._stats
         stats.profiling_window_duration_sec = self._window.seconds
@@ -178,70 +172,49 @@ class _KinetoProfile(Metadata, Results):
         if self._window is None:
             return
         if "CPU" not in names:
-            if self._is_owner and names & _activities.DEVICES:
-                self._set_devices(enable)
-            return
-        if enable:
-            self._set_collection(True)
+            if names & _activities.DEVICES and self._window.is_on:
+                self._part.want_devices(enable)
+        elif not enable:
+            self._pause()
+        elif not self._window.is_on:
+            self._part.record(self._cycle)
             self._window.resume()
-        else:
-            self._window.pause()
-            self._set_collection(False)
 
-    def _set_collection(self, is_on):
-        """Switch this process's recording, if it is ours to switch, and note the moment in the run."""
-        if is_on and self._is_owner and self._is_cpu_asked:
-            _recording.start_hook(_recording.torch())
-        elif is_on and self._is_owner:
-            self._set_devices(True)
-        _recorder.set_window(is_on, self._cycle)
-        if self._is_owner:
-            _recorder.tell_children(is_on and self._is_cpu_asked, self._cycle)
-        if not is_on and self._is_owner:
-            _recording.stop_hook()
-
-    def _set_devices(self, is_on):
-        if is_on:
-            _recording.start_devices(_recording.torch())
-        else:
-            _recording.stop_devices()
+    def _pause(self):
+        if self._options.gpu != "off":
+            _recording.settle_devices()
+        self._window.pause()
+        self._part.pause()
 
     def _open(self):
-        """Open the run and this process's capture, once."""
-        import torch
-
-        if self._is_open or self._is_failed:
+        """Have a capture of this process to record into."""
+        if self._is_failed:
             return
-        recorded_run = os.environ.get("STEPSCOPE_RUN")
-        self.run = recorded_run or self.run or _run_folder.default_run()
         try:
-            _run_folder.create_run(self.run)
-            # Below `stepscope record` everything is recorded anyway: then this object only marks steps and cycles.
-            self._is_owner = _recording.open_capture(self.run, torch, self._options)
-            if self._is_owner:
-                _recorder.tell_children(False, 0)
+            is_new = self._part.open()
         except OSError as error:
             self._is_failed = True
             warnings.warn(f"stepscope does not record: {error}", stacklevel=4)
             return
-        self._is_open = True
+        if is_new:
+            self._say_what_is_recorded()
+
+    def _say_what_is_recorded(self):
         if self._not_recorded:
             _recorder.set_fact("options_not_recorded", " ".join(self._not_recorded))
-        if self._devices_missing and self._is_owner:
+        if self._devices_missing and self._part.is_opener:
             missing = " and ".join(self._devices_missing)
             _recorder.set_fact("device_refused", f"there is no driver for {missing} here")
         self._note(self._trace_metadata)
-        if self._is_owner:
-            self._environment = _run_folder.Environment(self.run, self._options)
-            if self._are_steps_shown:
-                _recorder.set_fact("schedule", "as the program's schedule says")
+        if self._are_steps_shown and self._part.is_opener:
+            _recorder.set_fact("schedule", "as the program's schedule says")
 
     def _close(self):
         self._is_failed = False
-        if not self._is_open:
-            return
-        self._is_open = False
-        if self._is_owner:
-            self._environment.restore()
-            _recording.close_capture()
-            _run_folder.compact_in_background(self.run)
+        if self._part.is_open:
+            self._part.close()
+
+    @property
+    def run(self):
+        """The run folder; of a profiler that another one records with, that one's."""
+        return self._part.run

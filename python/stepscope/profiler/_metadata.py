@@ -16,7 +16,7 @@ class Metadata:
     def add_metadata_json(self, key, value):
         """Add a value, given as JSON, to the trace, and to the run."""
         self._trace_metadata[key] = value
-        if self._is_open:
+        if self._part.is_open:
             self._note({key: value})
 
     @staticmethod

@@ -142,14 +142,17 @@ class profile(_KinetoProfile):
         action = _checked(self.schedule(self.step_num + 1))
         before, self.current_action = self.current_action, action
         self.step_num += 1
-        # Before start(), as after stop(), steps are only counted.
+        # Without start() too: what a schedule asks for is done.
+        if self._change_action(before.name, action.name):
+            self._is_started = True
         if self._is_started:
-            self._change_action(before.name, action.name)
-            _steps.profiler_stepped(self.step_num)
+            if self._part.is_displaced():
+                self._open()
+            _steps.profiler_stepped(self.step_num, self._part)
             self._begin_step()
 
     def stop(self):
-        """End: what was recorded is complete on disk. Nothing happens while the profiler is not started."""
+        """End: what was recorded is complete on disk. Nothing happens while the profiler does nothing."""
         if not self._is_started:
             return
         self._is_started = False
@@ -164,13 +167,15 @@ class profile(_KinetoProfile):
             self._step_label = None
 
     def _change_action(self, before, after):
-        """Do what lies between two actions; names, since those of other releases of PyTorch are other objects."""
+        """Do what lies between two actions; False when that is nothing. Names: other releases have other objects."""
         if before == "WARMUP" and after == "NONE":
             warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
         if before == "RECORD" and after in ("NONE", "WARMUP"):
             warnings.warn(f"Incorrect schedule: RECORD followed by {after}", stacklevel=3)
-        for method in _TRANSITIONS.get((before, after), ()):
+        methods = _TRANSITIONS.get((before, after), ())
+        for method in methods:
             getattr(self, method)()
+        return bool(methods)
 
     def keep(self, because="asked"):
         """Keep what the flight recorder has now, as :func:`stepscope.keep` does; False when there is none."""

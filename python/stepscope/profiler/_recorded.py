@@ -61,6 +61,11 @@ class Window:
             self._since = None
 
     @property
+    def is_on(self):
+        """Whether collection is on."""
+        return self._since is not None
+
+    @property
     def capture(self):
         """The file to read; ``None`` when there was no recording."""
         return None if self._kept is None else self._kept.path()

@@ -3,7 +3,7 @@
 use super::{Placed, fact};
 use stepscope_base::Span;
 use stepscope_base::units::format_ns;
-use stepscope_capture::Capture;
+use stepscope_capture::{Capture, Window};
 use stepscope_trace::{FindingCode, Findings, ProcessId, TraceBuilder};
 
 /// Says what was kept, and why.
@@ -52,21 +52,55 @@ impl Placed<'_> {
     }
 }
 
-/// From when to when it was recorded. What was switched on before anything that was kept was on from the beginning.
+/// From when to when it was recorded.
 fn windows(capture: &Capture) -> Vec<(i64, i64)> {
     let begin_ns = capture.ring.and_then(|ring| ring.since_ns).unwrap_or(capture.opened_ns);
+    spans(&capture.windows, begin_ns, capture.last_ns)
+}
+
+/// When anybody's window was open. What closes more than were opened was open from `begin_ns` on.
+fn spans(windows: &[Window], begin_ns: i64, last_ns: i64) -> Vec<(i64, i64)> {
+    let change = |window: &Window| if window.is_on { 1_i64 } else { -1 };
+    let sums = windows.iter().scan(0, |sum, window| {
+        *sum += change(window);
+        Some(*sum)
+    });
+    let mut open = -sums.min().unwrap_or(0).min(0);
+    let mut on_ns = (open > 0).then_some(begin_ns);
     let mut found = Vec::new();
-    let mut on_ns = capture.windows.first().is_some_and(|first| !first.is_on).then_some(begin_ns);
-    for window in &capture.windows {
-        match (window.is_on, on_ns) {
-            (true, None) => on_ns = Some(window.time_ns),
-            (false, Some(since_ns)) => {
+    for window in windows {
+        open += change(window);
+        match on_ns {
+            None => on_ns = Some(window.time_ns),
+            Some(since_ns) if open == 0 => {
                 found.push((since_ns, window.time_ns.max(since_ns)));
                 on_ns = None;
             }
-            _ => {}
+            Some(_) => {}
         }
     }
-    found.extend(on_ns.map(|since_ns| (since_ns, capture.last_ns.max(since_ns))));
+    found.extend(on_ns.map(|since_ns| (since_ns, last_ns.max(since_ns))));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans_of(drawn: &str) -> Vec<(i64, i64)> {
+        let windows = drawn.chars().zip(1..).filter(|(drawn, _)| *drawn != ' ');
+        let window = |(drawn, time_ns)| Window { time_ns, is_on: drawn == '(', cycle: 0 };
+        spans(&windows.map(window).collect::<Vec<_>>(), 0, 9)
+    }
+
+    #[test]
+    fn it_is_recorded_while_any_window_is_open() {
+        assert_eq!(spans_of(" ( ) "), [(2, 4)]);
+        assert_eq!(spans_of("(())"), [(1, 4)], "one in another");
+        assert_eq!(spans_of("()(()())"), [(1, 2), (3, 8)]);
+        assert_eq!(spans_of("(()"), [(1, 9)], "it ended with the process");
+        assert_eq!(spans_of(")"), [(0, 1)], "its beginning is not in the ring any more");
+        assert_eq!(spans_of("()) ("), [(0, 3), (5, 9)], "the outer one's beginning is not");
+        assert_eq!(spans_of(""), []);
+    }
 }
