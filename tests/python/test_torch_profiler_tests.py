@@ -260,3 +260,71 @@ def test_pytorchs_own_check_of_traces_finds_nothing(both, tmp_path):
     nodes = [{**row, "name": f"autograd::engine::evaluate_function: {row['name']}"} for row in nodes]
     assert len(nodes) > 10 and is_valid(nodes)
     assert not is_valid([*nodes, {**nodes[0], "name": "autograd::engine::evaluate_function: OtherBackward0"}])
+
+
+def called(node):
+    """A node of the event tree with what lies in it: names of operators and labels alone.
+
+    What does nothing but call itself is one there only in ``prof.events()``, here in any case.
+    """
+    below = [found for child in node.children for found in called(child)]
+    if [name for name, _ in below] == [node.name]:
+        return below
+    is_op = node.tag == torch._C._profiler._EventType.TorchOp
+    return [(node.name, below)] if is_op else below
+
+
+def test_the_results_under_the_names_of_kineto(tmp_path):
+    """[test_profiler_tree, test_profiler: TestExperimentalUtils, test_kineto] The tree of events, and their methods."""
+
+    def work():
+        x = torch.ones(2, 2, requires_grad=True)
+        with torch.profiler.record_function("label"):
+            (x @ x).sum().backward()
+
+    recorded = {}
+    for kind, options in ((torch.profiler.profile, {}), (profile, {"run": tmp_path / "run"})):
+        cpu = [torch.profiler.ProfilerActivity.CPU]
+        with kind(activities=cpu, record_shapes=True, schedule=schedule(wait=0, warmup=1, active=1), **options) as prof:
+            prof.step()
+            before = time.time_ns()
+            work()
+        results = recorded[kind] = prof.profiler.kineto_results
+        mm = next(event for event in results.events() if event.name() == "aten::mm")
+        assert results.trace_start_ns() <= before <= mm.start_ns() <= mm.end_ns() <= time.time_ns()
+        assert mm.duration_ns() == mm.end_ns() - mm.start_ns() > 0
+        listed = next(event for event in prof.events() if event.name == "aten::mm")
+        assert listed.time_range.start == pytest.approx((mm.start_ns() - results.trace_start_ns()) / 1000)
+        assert listed.id == mm.correlation_id()
+    theirs, ours = recorded[torch.profiler.profile], recorded[profile]
+
+    def said(results):
+        kept = ("name", "scope", "shapes", "dtypes", "is_async", "is_user_annotation", "device_type", "nbytes")
+        return {str([getattr(event, name)() for name in kept]) for event in results.events()}
+
+    def trees(results):
+        return sorted(found for node in results.experimental_event_tree() for found in called(node))
+
+    assert said(ours) <= said(theirs)
+    assert trees(ours) == trees(theirs)
+    theirs_methods = {name for name in dir(theirs.events()[0]) if not name.startswith("_")}
+    assert theirs_methods - set(dir(ours.events()[0])) == {
+        "cuda_elapsed_us", "extra_meta", "is_hidden_event", "privateuse1_elapsed_us"
+    }  # fmt: skip
+    assert profile().profiler is None
+
+
+def test_lists_and_averages_are_of_pytorchs_classes(tmp_path):
+    """Programs ask what they were given, and put events of both into one average."""
+    from torch.autograd import profiler_util
+
+    with profile(run=tmp_path / "run") as prof:
+        backward()
+    assert isinstance(prof.events(), profiler_util.EventList) and isinstance(prof.key_averages(), profiler_util.EventList)
+    assert isinstance(prof.events()[0], profiler_util.FunctionEvent)
+    assert isinstance(prof.key_averages()[0], profiler_util.FunctionEventAvg)
+    average = profiler_util.FunctionEventAvg()
+    for event in prof.events():
+        if event.name == "aten::mm":
+            average.add(event)
+    assert (average.key, average.count) == ("aten::mm", 3)

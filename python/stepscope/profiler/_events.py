@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 
-from torch.autograd import DeviceType
+from torch.autograd import DeviceType, profiler_util
 
 from stepscope.profiler import _exports
 from stepscope.profiler._columns import ATTRIBUTES, Interval, attribute, no_inputs
@@ -36,7 +36,7 @@ class FormattedTimes:
         return 0.0 if self.count == 0 else 1.0 * self.device_time_total / self.count
 
 
-class FunctionEvent(FormattedTimes):
+class FunctionEvent(FormattedTimes, profiler_util.FunctionEvent):
     """One call of an operator, or one label.
 
     Attributes are those of ``torch.autograd.profiler_util.FunctionEvent``. Times are microseconds from the begin of the
@@ -183,7 +183,21 @@ class FunctionEvent(FormattedTimes):
         )
 
 
-class FunctionEventAvg(FormattedTimes):
+class _LookedUp:
+    """An attribute that is looked up here, and is something else in the class of PyTorch's that ours inherits from."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, event, kind=None):
+        return self if event is None else event.__getattr__(self._name)
+
+
+for _name in ATTRIBUTES.keys() & vars(profiler_util.FunctionEvent).keys():
+    setattr(FunctionEvent, _name, _LookedUp(_name))
+
+
+class FunctionEventAvg(FormattedTimes, profiler_util.FunctionEventAvg):
     """All events of one key together. Attributes are those of ``torch.autograd.profiler_util.FunctionEventAvg``."""
 
     _SUMS = (
@@ -253,7 +267,7 @@ for _old in ("cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage"
     setattr(FunctionEvent, _old, _deprecated(_old, _exports.device_free(_old)))
 
 
-class EventList(list):
+class EventList(profiler_util.EventList):
     """Events, or averages of events.
 
     Parameters
@@ -266,7 +280,7 @@ class EventList(list):
     """
 
     def __init__(self, *events, use_device=None, profile_memory=False, with_flops=False):
-        super().__init__(*events)
+        list.__init__(self, *events)
         self._use_device = use_device
         self._profile_memory = profile_memory
         self._with_flops = with_flops

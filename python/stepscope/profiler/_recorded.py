@@ -46,6 +46,7 @@ class Window:
         self._kept = None if capture is None else _kept.keep(capture)
         self.thread = threading.get_native_id()
         self.spans = []
+        self.begin_unix_ns = 0
         self._since = None
         self._read = {}
 
@@ -53,6 +54,7 @@ class Window:
         """Collection is on."""
         if self._since is None:
             self._since = time.monotonic_ns()
+            self.begin_unix_ns = self.begin_unix_ns or time.time_ns()
 
     def pause(self):
         """Collection is off."""
@@ -112,8 +114,6 @@ class Recorded:
     use_device : str, optional
         The kind of device whose times are asked for.
     """
-
-    kineto_results = None
 
     def __init__(
         self,
@@ -264,6 +264,19 @@ class Recorded:
 
         options = {"profile_memory": self.profile_memory, "with_flops": self.with_flops}
         return EventList(events, use_device=use_device, **options)
+
+    @property
+    def kineto_results(self):
+        """The last cycle, as programs ask for it that know ``torch.autograd.profiler``; ``None`` before its end."""
+        from stepscope.profiler._kineto_results import KinetoResults
+
+        windows = self._complete()
+        if not windows:
+            return None
+        # Of several cycles the last one stands first.
+        events = self.function_events
+        of_last = len(windows[0].read(self._are_all_threads, self._listed_kinds(), self._wanted)[0])
+        return KinetoResults(events[:of_last], windows[0].begin_unix_ns, self.export_chrome_trace)
 
     def total_average(self):
         """The sums of all events."""
