@@ -21,6 +21,35 @@ RECORD = ProfilerAction.RECORD
 ACTIONS = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE]
 
 
+def test_devices_that_are_not_there_are_no_activity():
+    if torch.cuda.is_available():
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (profile, torch.profiler.profile):
+            with pytest.raises(AssertionError, match="No activities specified for the profiler"):
+                kind(activities=[ProfilerActivity.CUDA]).start()
+
+
+def test_a_profiler_in_compiled_code_is_nothing():
+    """Its function is one graph, as with that of PyTorch, which says so in its log."""
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    for kind in (torch.profiler.profile, profile):
+
+        def compiled(x, kind=kind):
+            with kind():
+                y = x.sin()
+            return y + 1
+
+        assert torch.equal(torch.compile(compiled, backend=backend, fullgraph=True)(X), X.sin() + 1)
+    assert len(graphs) == 2
+
+
 def logged(kind):
     """A kind of profiler that notes what it would do, and does nothing."""
 
@@ -163,6 +192,7 @@ def test_several_profilers_one_after_another_each_have_their_own(tmp_path):
         ([{ProfilerActivity.CPU: ["KERNEL"]}], RuntimeError, "Unknown or non-member activity type name: 'KERNEL'"),
         ([ProfilerActivity.CPU, "CPU"], TypeError, "Expected ProfilerActivity or dict"),
         ([], AssertionError, "No valid profiler activities found"),
+        (["cpu"], AssertionError, "No valid profiler activities found"),
     ],
     ids=str,
 )
@@ -298,8 +328,9 @@ def test_a_list_of_events_may_take_no_longer(tmp_path, caplog, timeout_s, expect
     """[test_*_timeout_{none,large,zero}]"""
     with profile(post_processing_timeout_s=timeout_s, run=tmp_path / "run") as prof:
         torch.erfinv(X)
-    with caplog.at_level("WARNING"):
+    with caplog.at_level("WARNING", logger="torch.autograd.profiler"):
         assert len(prof.events()) == expected
+    assert all(said.name == "torch.autograd.profiler" for said in caplog.records)
     assert ("partial results" in caplog.text) == (expected == 0)
     assert len(prof.key_averages()) == expected
 

@@ -1,6 +1,8 @@
 """Events, averages and tables of ``stepscope.profiler``; those of ``torch.profiler`` are the oracle."""
 
+import os
 import pickle
+import shutil
 import threading
 import warnings
 from collections import Counter
@@ -273,14 +275,29 @@ def test_what_was_recorded_is_there_after_the_run_was_compacted(tmp_path):
     assert [average.key for average in prof.key_averages()] == ["aten::ones", "aten::empty", "aten::fill_", "aten::erfinv"]
 
 
-def test_what_is_gone_is_an_error(tmp_path):
-    import shutil
-
+@pytest.mark.parametrize("is_waited_for", [False, True], ids=["at once", "after it was compacted"])
+def test_what_was_recorded_is_there_after_the_run_was_deleted(tmp_path, is_waited_for):
     with profile(run=tmp_path / "run") as prof:
         torch.erfinv(torch.ones(3))
-    shutil.rmtree(tmp_path / "run", ignore_errors=True)
-    shutil.rmtree(tmp_path / "run", ignore_errors=True)
-    with pytest.raises(RuntimeError, match="capture"):
+    if is_waited_for:
+        import runs
+
+        runs.stepscope("recover", prof.run)
+    while (tmp_path / "run").exists():
+        # The compaction that began with the end may be writing.
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    assert [event.name for event in prof.events()][-1] == prof.key_averages()[-1].key == "aten::erfinv"
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    assert "aten::erfinv" in (tmp_path / "trace.json").read_text()
+
+
+def test_what_cannot_be_read_is_an_error(tmp_path):
+    with profile(run=tmp_path / "run") as prof:
+        torch.erfinv(torch.ones(3))
+    os.close(prof.profiler._windows[0]._kept._descriptor)
+    while (tmp_path / "run").exists():
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    with pytest.raises(RuntimeError, match="cannot read the capture"):
         prof.events()
 
 

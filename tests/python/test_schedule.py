@@ -229,6 +229,14 @@ def test_a_label_that_recording_begins_inside_of(tmp_path):
     assert names_of(prof.run) == ["aten::erfinv"]
 
 
+def test_names_of_labels_that_are_no_text(tmp_path):
+    """Bytes are taken as text, as by torch.profiler; what is an error there is shown as Python prints it."""
+    with profile(run=tmp_path / "run") as prof:
+        for name in (b"bytes", b"\xff", 5, None):
+            label_once(name)
+    assert [event.name for event in prof.events()] == ["bytes", "\ufffd", "5", "None"]
+
+
 def test_labels_of_torch_and_of_long_or_strange_names(tmp_path):
     names = ["torch's own", "größer → 数", "", "x" * 5_000, "two\nlines"]
     with profile(run=tmp_path / "run") as prof:

@@ -11,7 +11,7 @@ use crate::class;
 use crate::cpython::{FAST, MethodDefinition, NO_ARGUMENTS, PyUnicode_AsUTF8AndSize};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::PyBytes;
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -200,7 +200,16 @@ pub(crate) unsafe fn let_go(object: *mut PyObject) -> usize {
     if was_begun { token(object) } else { 0 }
 }
 
-/// The name as UTF-8, which the text object keeps; halves of surrogate pairs are replaced, anything but text is empty.
+/// A name that is no UTF-8: bytes are taken as such, and anything else as Python prints it. What is not so is replaced.
+#[cold]
+fn lossy(name: &Bound<'_, PyAny>) -> String {
+    match name.cast::<PyBytes>() {
+        Ok(bytes) => String::from_utf8_lossy(bytes.as_bytes()).into_owned(),
+        Err(_) => name.str().map(|text| text.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}
+
+/// The name as UTF-8, which the text object keeps; see [`lossy`] for what is none.
 unsafe fn text(label: &Label) -> Cow<'_, str> {
     let mut len = 0;
     // SAFETY: called with the lock; the object owns its name.
@@ -212,8 +221,7 @@ unsafe fn text(label: &Label) -> Cow<'_, str> {
         if text.is_null() {
             ffi::PyErr_Clear();
             let name = Bound::from_borrowed_ptr(Python::assume_attached(), label.name);
-            let lossy = name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned());
-            return Cow::Owned(lossy.unwrap_or_default());
+            return Cow::Owned(lossy(&name));
         }
         Cow::Borrowed(std::str::from_utf8_unchecked(std::slice::from_raw_parts(text.cast(), len as usize)))
     }

@@ -34,7 +34,7 @@ _EXPERIMENTAL: tuple = (
     ("disable_external_correlation", False, True),
     ("profile_all_threads", False, True),
     ("capture_overload_names", False, True),
-    ("record_python_gc_info", False, False),
+    ("record_python_gc_info", False, True),
     ("expose_kineto_event_metadata", False, False),
     ("custom_profiler_config", "", False),
     ("adjust_timestamps", False, False),

@@ -82,6 +82,7 @@ class _KinetoProfile(Metadata, Results):
         # By name: those of torch.profiler have other numbers from release to release.
         self._not_recorded = sorted({activity.name for activity in self.activities if is_asked} - _activities.RECORDED)
         self._not_recorded += _activities.experimental_not_recorded(self._experimental)
+        self._devices_asked = {activity.name for activity in self.activities} & _activities.DEVICES
         self._devices_missing = _activities.devices_missing(self.activities) if is_asked else []
         for activity in self._devices_missing:
             warnings.warn(f"there is no driver for {activity} here: nothing of it is recorded", stacklevel=3)
@@ -190,6 +191,8 @@ class _KinetoProfile(Metadata, Results):
         """Have a capture of this process to record into."""
         if self._is_failed:
             return
+        if not self._is_cpu_asked and not self._devices_asked - set(self._devices_missing):
+            raise AssertionError("No activities specified for the profiler")
         try:
             is_new = self._part.open()
         except OSError as error:

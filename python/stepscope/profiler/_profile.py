@@ -2,7 +2,7 @@
 
 import warnings
 
-from stepscope import _listeners, _recorder, _recording, _ring, _steps
+from stepscope import _dynamo, _listeners, _recorder, _recording, _ring, _steps
 from stepscope.profiler._kineto_profile import _KinetoProfile
 from stepscope.profiler._schedule import always
 
@@ -76,14 +76,15 @@ class profile(_KinetoProfile):
         gpu="auto",
         run=None,
     ):
-        from torch.profiler import ExecutionTraceObserver
+        from torch.profiler import ExecutionTraceObserver, ProfilerActivity
 
         activities = None if activities is None else list(activities)
         if use_cuda is not None:
             warnings.warn(
                 "`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2
             )
-        if activities is not None and not activities and not use_cuda:
+        are_any = activities is None or any(isinstance(item, (ProfilerActivity, dict)) and item for item in activities)
+        if not are_any and not use_cuda:
             raise AssertionError("No valid profiler activities found")
         from_environment = getattr(ExecutionTraceObserver, "build_execution_trace_obs_from_env", lambda: None)
         super().__init__(
@@ -233,3 +234,20 @@ def _checked(action):
             "user-provided schedule"
         )
     return action
+
+
+def _make_traceable():
+    """Compiled code leaves profilers aside, with a warning: as those of PyTorch."""
+    import torch
+    from torch._dynamo.guards import GuardBuilder
+    from torch._dynamo.variables.builder import VariableBuilder
+    from torch._dynamo.variables.torch import TorchCtxManagerClassVariable
+
+    def nothing(builder, _):
+        builder.install_guards(GuardBuilder.ID_MATCH)
+        return TorchCtxManagerClassVariable(torch.profiler.profile)
+
+    VariableBuilder._id_dispatch()[id(profile)] = nothing
+
+
+_dynamo.when_loaded(_make_traceable)

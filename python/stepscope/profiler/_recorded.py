@@ -9,7 +9,8 @@ import time
 
 from stepscope.profiler import _kept
 
-_log = logging.getLogger("stepscope")
+# Where programs listen for what a profiler has to say.
+_log = logging.getLogger("torch.autograd.profiler")
 
 
 class _Ids:
