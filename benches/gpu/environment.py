@@ -24,6 +24,7 @@ def of_process(torch):
         facts["gpu"] = properties.name
         facts["gpu_memory_bytes"] = properties.total_memory
         facts["compute_capability"] = f"{properties.major}.{properties.minor}"
+        facts["proof"] = _proof(torch)
         facts["multiprocessors"] = properties.multi_processor_count
         if torch.distributed.is_available() and torch.distributed.is_nccl_available():
             facts["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
@@ -37,6 +38,14 @@ def _stepscope():
         return metadata.version("stepscope")
     except metadata.PackageNotFoundError:
         return None
+
+
+def _proof(torch):
+    """Whether ``--gpu auto`` would use the device's own profiler here, and why."""
+    from stepscope import _device_libraries, _device_proof
+
+    found = _device_proof.verdict("cuda", _device_libraries.libraries("cuda", torch), torch.__version__)
+    return f"{found.state}: {found.why}"
 
 
 def _driver():

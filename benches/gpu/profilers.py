@@ -27,7 +27,8 @@ def _of_stepscope(torch, folder, all_threads):
     import stepscope.profiler
 
     config, run = _config(torch, all_threads), str(folder / "run")
-    return stepscope.profiler.profile(activities=_activities(torch), experimental_config=config, run=run)
+    # Not "auto": that would compare torch.profiler with itself where the device's own profiler is not proven.
+    return stepscope.profiler.profile(activities=_activities(torch), experimental_config=config, gpu="native", run=run)
 
 
 def _config(torch, all_threads):

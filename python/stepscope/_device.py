@@ -9,6 +9,7 @@ import threading
 from stepscope import (
     _device_libraries,
     _device_others,
+    _device_proof,
     _device_ranges,
     _device_session,
     _device_wait,
@@ -31,6 +32,8 @@ _state: dict = {
     "options": None,
     "watched": set(),
     "told": set(),
+    # Why devices of a kind are not recorded by their own profiler, once that is known; empty: they are.
+    "doubts": {},
     "is_fork_watched": False,
 }
 # What another thread's first use of the device and a step of the training loop do must not mix.
@@ -139,12 +142,17 @@ def _begin(kind):
     if _device_others.have_devices():
         _device_others.begin_gap()
         return
-    by_torch = _state["options"].gpu == "torch"
+    doubt = _doubt(kind) if _state["options"].gpu == "auto" else ""
+    if doubt and _state["options"].ring:
+        _refuse(f"{doubt}; PyTorch's profiler, which would be used instead, does not go with a ring")
+        return
+    by_torch = bool(doubt) or _state["options"].gpu == "torch"
     try:
         if by_torch:
             _device_session.prepare(_state["torch"], kind, _state["options"])
             if _state["wanted"] == "on":
                 _device_session.begin()
+            _remark([f"{doubt}; torch.profiler records it instead"] if doubt else [])
         else:
             found = _recorder.device_start(_native_options(kind))
             _remark(found["remarks"])
@@ -153,6 +161,20 @@ def _begin(kind):
     else:
         _device_wait.prepare()
         _state.update(by="torch" if by_torch else "native", kind=kind, is_settled=False)
+
+
+def _doubt(kind):
+    """Why the device's own profiler is not used; empty when it has shown that it may be."""
+    torch = _state["torch"]
+    if kind not in _state["doubts"]:
+        libraries = _device_libraries.libraries(kind, torch)
+        device = _device_of_this_thread(_module(torch, kind)) or 0
+        try:
+            found = _device_proof.verdict(kind, libraries, torch.__version__, device)
+        except Exception as error:
+            found = _device_proof.Verdict("untried", f"it could not be tried: {error}")
+        _state["doubts"][kind] = "" if found.is_proven else f"the device's own profiler is not used: {found.why}"
+    return _state["doubts"][kind]
 
 
 def _native_options(kind):
@@ -235,11 +257,15 @@ def _first_used(kind):
 
 def _synchronize(torch, kind):
     """Wait for what was enqueued."""
-    module = torch.xpu if kind == "xpu" else torch.cuda
+    module = _module(torch, kind)
     if module.is_initialized() and not _is_capturing(module):
         # Each thread has a device of its own: whoever waits must know whose is meant.
         device = _device_of_this_thread(module)
         _device_wait.wait(lambda: module.synchronize(device))
+
+
+def _module(torch, kind):
+    return torch.xpu if kind == "xpu" else torch.cuda
 
 
 def _device_of_this_thread(module):

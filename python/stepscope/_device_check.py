@@ -5,13 +5,13 @@ for is not tried, and nothing of it is loaded.
 """
 
 import ctypes
-import glob
+import dataclasses
 import importlib.util
 import os
 import re
 import types
 
-from stepscope import _device_libraries
+from stepscope import _device_libraries, _device_proof
 
 _KINDS = ("cuda", "rocm", "xpu")
 # The bits of /proc/self/status that let a process profile whatever the driver says.
@@ -20,7 +20,7 @@ _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 
 def check(find, root="/"):
     """What is known of each kind of device that this machine has a driver for; ``find`` looks for its profiler."""
-    torch = _torch_version()
+    torch = torch_version()
     kinds = [kind for kind in _KINDS if _device_libraries.has_driver(kind)]
     return {
         "torch_cuda": torch.cuda,
@@ -31,11 +31,15 @@ def check(find, root="/"):
 
 def _kind(kind, find, torch, root):
     libraries = _device_libraries.libraries(kind, types.SimpleNamespace(version=torch))
-    known = {"kind": kind, **find(kind, libraries, True)}
-    if kind == "cuda":
+    proof = _device_proof.verdict(kind, libraries, torch.__version__) if kind == "cuda" else None
+    # What has shown that it crashes or hangs is not loaded here, either.
+    found = {"refused": proof.why} if proof and not proof.is_proven else find(kind, libraries, True)
+    known = {"kind": kind, **found}
+    if proof:
         known.update(
-            driver=_driver_version(root),
-            models=_models(root),
+            proof=dataclasses.asdict(proof),
+            driver=_device_proof.driver_version(root),
+            models=_device_proof.models(root),
             is_for_admins_only=_is_for_admins_only(root),
             is_privileged=_is_privileged(root),
             nvml=_nvml(),
@@ -44,33 +48,19 @@ def _kind(kind, find, torch, root):
     return known
 
 
-def _torch_version():
+def torch_version():
     """What PyTorch was built with, without importing it."""
-    version = types.SimpleNamespace(cuda=None, hip=None)
+    version = types.SimpleNamespace(__version__=None, cuda=None, hip=None)
     try:
         spec = importlib.util.find_spec("torch")
         with open(os.path.join(spec.submodule_search_locations[0], "version.py"), encoding="utf-8") as file:
             text = file.read()
     except Exception:
         return version
-    for name in ("cuda", "hip"):
+    for name in ("__version__", "cuda", "hip"):
         found = re.search(rf"^{name}\b[^=\n]*= *['\"]([^'\"]+)['\"]", text, re.MULTILINE)
         setattr(version, name, found and found[1])
     return version
-
-
-def _driver_version(root):
-    text = _read(root, "proc/driver/nvidia/version")
-    found = re.search(r"Kernel Module.*?\s(\d+\.\d[\d.]*)", text)
-    return found[1] if found else _read(root, "sys/module/nvidia/version").strip() or None
-
-
-def _models(root):
-    models = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(root), "proc/driver/nvidia/gpus/*/information"))):
-        found = re.search(r"^Model:\s*(.+?)\s*$", _read(root, path), re.MULTILINE)
-        models += [found[1]] if found else []
-    return models
 
 
 def _is_for_admins_only(root):

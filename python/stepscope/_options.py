@@ -27,8 +27,9 @@ class Options:
     counters: bool = True
     """The process's memory and CPU time, sampled."""
     gpu: str = "auto"
-    """What devices do: ``"auto"``, by their own profiler once the program uses one; ``"torch"``, by a session of
-    ``torch.profiler``; ``"off"``."""
+    """What devices do, once the program uses one: ``"auto"``, by their own profiler where that has shown that it may be
+    used, else as ``"torch"``; ``"native"``, by their own profiler; ``"torch"``, by a session of ``torch.profiler``;
+    ``"off"``."""
     nvtx: bool = False
     """Ranges that the program marks with NVTX."""
     ring: float = 0

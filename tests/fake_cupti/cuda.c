@@ -1,9 +1,11 @@
 // A driver of CUDA of our own, as far as the recorder asks: devices with known properties, of which a test says which
 // are in use.
+#define _GNU_SOURCE
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int is_initialized, in_use, calls_of_init;
 
@@ -11,14 +13,17 @@ void fake_use(int devices) { is_initialized = 1; in_use = devices; }
 int fake_calls_of_init(void) { return calls_of_init; }
 
 static int count(void) {
-    const char *given = getenv("FAKE_GPUS");
+    const char *given = getenv("CUDA_FAKE_GPUS");
     return given ? atoi(given) : 2;
 }
 
 int cuInit(unsigned flags) {
     (void)flags;
     calls_of_init++;
-    if (getenv("FAKE_CUDA_FAILS")) return atoi(getenv("FAKE_CUDA_FAILS"));
+    // A line for each process that uses the driver.
+    FILE *log = getenv("CUDA_FAKE_LOG") ? fopen(getenv("CUDA_FAKE_LOG"), "a") : NULL;
+    if (log) fprintf(log, "%d\n", getpid()), fclose(log);
+    if (getenv("CUDA_FAKE_FAILS")) return atoi(getenv("CUDA_FAKE_FAILS"));
     is_initialized = 1;
     return 0;
 }
@@ -51,3 +56,5 @@ int cuGetErrorString(int code, const char **text) {
     *text = code == 100 ? "no CUDA-capable device is detected" : "another error";
     return 0;
 }
+
+#include "cuda_work.c"

@@ -42,7 +42,7 @@ static size_t capacity, used, dropped, flush_ms;
 static int buffers_out;
 
 static uint32_t known_version(void) {
-    const char *given = getenv("FAKE_CUPTI_VERSION");
+    const char *given = getenv("CUDA_FAKE_CUPTI_VERSION");
     if (!version) version = given ? (uint32_t)atoi(given) : 130001;
     return version;
 }
@@ -243,6 +243,9 @@ Code cuptiGetCallbackName(uint32_t domain, uint32_t call, const char **name) {
         {2, 135, "cudaEventRecord_v3020"},       {2, 211, "cudaLaunchKernel_v7000"},
         {2, 311, "cudaGraphLaunch_v10000"},      {1, 242, "cuMemGetInfo_v2"},
         {1, 307, "cuLaunchKernel"},              {1, 652, "cuLaunchKernelEx"},
+        {1, 276, "cuMemcpyHtoDAsync_v2"},        {1, 278, "cuMemcpyDtoHAsync_v2"},
+        {1, 214, "cuMemsetD8Async"},             {1, 514, "cuGraphLaunch"},
+        {1, 126, "cuStreamSynchronize"},
     };
     *name = NULL;
     if (domain < 1 || domain > 2 || call < 1 || call > (domain == 1 ? 806 : 522)) return 1;
@@ -352,8 +355,21 @@ Code cuptiActivityEnableDriverApi_v2(Handle handle, uint32_t call, uint8_t on) {
     return handle != &subscribers_v2 ? 1 : call_switched(1, call, on);
 }
 
+// What a library may do to whoever uses it, where CUDA_FAKE_TROUBLE wants it.
+static int is_trouble(const char *what) {
+    const char *wanted = getenv("CUDA_FAKE_TROUBLE");
+    return wanted && !strcmp(wanted, what);
+}
+// Not by raise: threads of the recorder block signals.
+static void crash(void) { *(volatile int *)8 = 1; }
+__attribute__((constructor)) static void as_loaded(void) { if (is_trouble("crash at load")) crash(); }
+__attribute__((destructor)) static void at_exit(void) { if (is_trouble("crash at exit")) crash(); }
+
 Code cuptiActivityFlushAll(uint32_t flag) {
     (void)flag;
+    if (is_trouble("crash")) crash();
+    if (is_trouble("quit")) exit(0);
+    while (is_trouble("hang")) pause();
     pthread_mutex_lock(&lock);
     functions[find("cuptiActivityFlushAll")].calls++;
     pthread_mutex_unlock(&lock);

@@ -70,7 +70,7 @@ FIELDS[DRIVER] = FIELDS[RUNTIME]
 def build(folder):
     """Compile the libraries into a folder."""
     for source, library in LIBRARIES.items():
-        command = ["cc", "-O1", "-shared", "-fPIC", "-o", folder / library, SOURCES / source, "-lpthread"]
+        command = ["cc", "-O1", "-shared", "-fPIC", "-o", folder / library, SOURCES / source, "-lpthread", "-ldl"]
         subprocess.run(command, check=True)
     return folder
 
@@ -80,8 +80,10 @@ def environment(folder, cuda="13.0"):
     return {
         "LD_LIBRARY_PATH": folder,
         "STEPSCOPE_CUPTI": folder / "libcupti.so",
-        "FAKE_CUPTI_VERSION": CUDAS[cuda],
+        "CUDA_FAKE_CUPTI_VERSION": CUDAS[cuda],
         "PYTHONPATH": Path(__file__).parent,
+        # What is found out about these libraries is theirs alone.
+        "XDG_CACHE_HOME": Path(folder) / "cache",
     }
 
 

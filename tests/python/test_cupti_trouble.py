@@ -78,7 +78,7 @@ print(json.dumps([found["remarks"], results]))
 
 
 def test_too_old_a_cupti_and_none_at_all_are_refused(libraries, tmp_path):
-    old = {"FAKE_CUPTI_VERSION": 17}
+    old = {"CUDA_FAKE_CUPTI_VERSION": 17}
     assert "CUPTI 17 is too old" in execute(libraries, tmp_path / "run", "print(json.dumps(refused()))", variables=old)
     none = {"STEPSCOPE_CUPTI": tmp_path / "none.so"}
     why = execute(libraries, tmp_path / "run", "print(json.dumps(refused()))", variables=none)
@@ -124,7 +124,7 @@ print(json.dumps([found, started, told, gpu.cuda.fake_calls_of_init()]))
 
 def test_a_driver_that_does_not_start_says_why(libraries, tmp_path):
     text = 'print(json.dumps(_recorder.device_find("cuda", [], may_initialize=True)))'
-    found = execute(libraries, tmp_path / "run", text, variables={"FAKE_CUDA_FAILS": 100})
+    found = execute(libraries, tmp_path / "run", text, variables={"CUDA_FAKE_FAILS": 100})
     assert found == {"refused": "the NVIDIA driver does not start: no CUDA-capable device is detected"}
 
 

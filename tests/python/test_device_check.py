@@ -5,7 +5,7 @@ import sys
 
 import fake_gpu
 import runs
-from stepscope import _device_check, _device_libraries
+from stepscope import _device_check, _device_libraries, _device_proof
 
 
 def driver(root, admins_only):
@@ -25,6 +25,7 @@ def driver(root, admins_only):
 def test_what_a_driver_says(tmp_path, monkeypatch):
     driver(tmp_path, admins_only=1)
     monkeypatch.setattr(_device_libraries, "has_driver", lambda kind: kind == "cuda")
+    monkeypatch.setattr(_device_proof, "verdict", lambda *_: _device_proof.Verdict("proven", "some work"))
     asked = []
 
     def find(kind, libraries, may_initialize):
@@ -34,6 +35,7 @@ def test_what_a_driver_says(tmp_path, monkeypatch):
     found = _device_check.check(find, str(tmp_path))
     assert asked == [("cuda", "libcupti.so", True)]
     (cuda,) = found["kinds"]
+    assert cuda["proof"] == {"state": "proven", "why": "some work", "at": 0}
     assert cuda["driver"] == "580.65.06" and cuda["models"] == ["NVIDIA H200"] * 2
     assert cuda["is_for_admins_only"] is True and cuda["is_privileged"] is False
     driver(tmp_path, admins_only=0)
@@ -42,11 +44,18 @@ def test_what_a_driver_says(tmp_path, monkeypatch):
     assert cuda["is_for_admins_only"] is False and cuda["is_privileged"] is True
 
 
+def test_what_is_not_proven_is_not_loaded(monkeypatch):
+    monkeypatch.setattr(_device_libraries, "has_driver", lambda kind: kind == "cuda")
+    monkeypatch.setattr(_device_proof, "verdict", lambda *_: _device_proof.Verdict("refused", "it crashed"))
+    (cuda,) = _device_check.check(None)["kinds"]
+    assert cuda["refused"] == "it crashed" and cuda["proof"]["state"] == "refused"
+
+
 def test_pytorch_is_asked_without_importing_it():
-    text = "import sys; from stepscope import _device_check as c; v = c._torch_version(); print(v.cuda, 'torch' in sys.modules)"
+    text = "import sys; from stepscope import _device_check as c; v = c.torch_version(); print(v.cuda, v.__version__, 'torch' in sys.modules)"
     import torch
 
-    assert runs.execute(*runs.script(text)).stdout == f"{torch.version.cuda} False\n"
+    assert runs.execute(*runs.script(text)).stdout == f"{torch.version.cuda} {torch.__version__} False\n"
 
 
 def test_nothing_is_tried_where_there_is_no_driver(monkeypatch):
@@ -80,17 +89,18 @@ def test_libraries_come_in_order(tmp_path, monkeypatch):
 
 
 def test_the_command_says_why_cupti_is_not_used(tmp_path):
-    environment = runs.environment(STEPSCOPE_CUPTI=tmp_path / "libcupti.so")
+    environment = runs.environment(STEPSCOPE_CUPTI=tmp_path / "libcupti.so", XDG_CACHE_HOME=tmp_path)
     told = runs.stepscope("doctor", "--python", sys.executable, "--json", env=environment)
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["CUPTI"]["health"] == "limited" and "kernels cannot be recorded" in checks["CUPTI"]["says"]
     assert json.loads(told.stdout)["can_record"] is True, "the CPU is recorded all the same"
 
 
-def test_doctor_tries_what_can_be_tried(libraries):
+def test_doctor_tries_what_can_be_tried(libraries, tmp_path):
     """A CUPTI of our own, which knows what each release has without being told."""
     for cuda, interface in (("11.8", "API 18 (v1)"), ("13.0", "13.0 (v1)"), ("13.5", "13.5 (v2, beside others)")):
-        environment = runs.environment(**fake_gpu.environment(libraries, cuda))
+        environment = runs.environment(**{**fake_gpu.environment(libraries, cuda), "XDG_CACHE_HOME": tmp_path / cuda})
         told = runs.stepscope("doctor", "--python", sys.executable, env=environment).stdout
         told = " ".join(told.split())
-        assert f"✓ CUPTI {interface}" in told and "tried: kernels can be recorded" in told and "✓ GPU Fake GPU 0" in told
+        assert f"✓ CUPTI {interface}" in told and "✓ GPU Fake GPU 0" in told
+        assert "proven: what ran was reported as it ran (24 pieces of work on Fake GPU 0" in told

@@ -358,8 +358,8 @@ def kineto_events(events, rows, slow, place_ns):
 
 
 def test_words_for_the_gpu_are_checked():
-    with pytest.raises(ValueError, match='gpu is "auto", "torch" or "off", not \'native\''):
-        profile(gpu="native")
+    with pytest.raises(ValueError, match='gpu is "auto", "native", "torch" or "off", not \'on\''):
+        profile(gpu="on")
     with pytest.raises(ValueError, match="does not go with a ring"):
         profile(gpu="torch", ring="30s")
     with pytest.raises(ValueError, match="does not go with a ring"):

@@ -15,7 +15,9 @@ mod layout;
 mod markers;
 mod nvml;
 mod read;
+mod workload;
 
+use crate::proof::Workload;
 use crate::{DeviceFacts, DeviceProfiler, Found, Pool, Refusal, Wanted, Write, places};
 use api::Cupti;
 use driver::Driver;
@@ -37,6 +39,14 @@ const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
 /// receiver of buffers, which it must become again before it listens, as PyTorch's profiler does.
 const BESIDE_A_SUBSCRIBER: &str = "another profiler of the process is CUPTI's subscriber and idle: the GPU is recorded \
                                    without a subscription, and not while that profiler runs";
+
+/// Work that is known, on a device by its number.
+///
+/// # Errors
+/// Why the device does none.
+pub(crate) fn workload(device: u32) -> Result<Box<dyn Workload>, Refusal> {
+    Ok(Box::new(workload::CudaWorkload::prepare(device)?))
+}
 
 /// Listens to CUPTI.
 #[derive(Default)]

@@ -25,7 +25,7 @@ fn build(folder: &Path, source: &str, name: &str) -> PathBuf {
     let path = folder.join(name);
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-shared", "-fPIC"]).arg(format!("-Wl,-soname,{name}")).arg("-o").arg(&path);
-    assert!(compiler.arg(source).arg("-lpthread").status().expect("a C compiler").success());
+    assert!(compiler.arg(source).args(["-lpthread", "-ldl"]).status().expect("a C compiler").success());
     path
 }
 

@@ -3,7 +3,10 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use stepscope_recorder_device as device;
 
@@ -53,6 +56,55 @@ pub(crate) fn device_flush(py: Python<'_>) {
 #[pyfunction]
 pub(crate) fn device_stop(py: Python<'_>) {
     py.detach(device::stop);
+}
+
+/// Tries whether the profiler of a device, by its number, reports what happened: in a process that is there for nothing
+/// else, of which nothing that it inherited is left. What it tells on standard output says `run_child`.
+#[pyfunction]
+pub(crate) fn device_try(py: Python<'_>, options: &Bound<'_, PyDict>, device: u32, limit_s: u64) -> PyResult<()> {
+    let kind: String = option(options, "kind")?.unwrap_or_else(|| "cuda".into());
+    let wanted = wanted(options)?;
+    py.detach(|| device::run_child(&kind, &wanted, device, Duration::from_secs(limit_s)));
+    Ok(())
+}
+
+/// Runs a command with these variables and no others, for at most `limit_s`; gives what it wrote to standard output, and how
+/// it ended: `("code", 0)`, `("signal", 11)`, `("late", 0)`; `("unknown", 0)` where somebody else was told; why it could not
+/// be started, and `("not started", 0)`.
+///
+/// No callback of Python's hears of it. Raises what a signal's handler raises, and nothing else.
+#[pyfunction]
+pub(crate) fn run_limited(
+    py: Python<'_>,
+    words: Vec<OsString>,
+    variables: HashMap<OsString, OsString>,
+    limit_s: f64,
+) -> PyResult<(Vec<u8>, (&'static str, i32))> {
+    let limit = Duration::try_from_secs_f64(limit_s).unwrap_or_default();
+    let mut words = words.iter();
+    let mut command = Command::new(words.next().cloned().unwrap_or_default());
+    command.args(words).env_clear().envs(variables).current_dir("/");
+    let mut raised = None;
+    let run = py.detach(|| {
+        let mut is_wanted = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(error) => {
+                raised = Some(error);
+                false
+            }
+        };
+        device::run_limited(&mut command, limit, &mut is_wanted)
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    Ok(match run {
+        Ok((answer, device::End::Code(code))) => (answer, ("code", code)),
+        Ok((answer, device::End::Signal(signal))) => (answer, ("signal", signal)),
+        Ok((answer, device::End::Late)) => (answer, ("late", 0)),
+        Ok((answer, device::End::Unknown)) => (answer, ("unknown", 0)),
+        Err(why) => (why.into_bytes(), ("not started", 0)),
+    })
 }
 
 fn wanted(options: &Bound<'_, PyDict>) -> PyResult<device::Wanted> {

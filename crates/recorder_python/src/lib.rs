@@ -26,7 +26,7 @@ mod _recorder {
     #[pymodule_export]
     use super::collections::on_collection;
     #[pymodule_export]
-    use super::device::{device_find, device_flush, device_start, device_stop};
+    use super::device::{device_find, device_flush, device_start, device_stop, device_try, run_limited};
     #[pymodule_export]
     use super::label::{are_labels_wanted, has_other_listeners, pass_labels_on, set_labels};
     #[pymodule_export]

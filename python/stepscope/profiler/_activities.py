@@ -96,8 +96,8 @@ def device_kinds(groups, types, has_waits):
 
 def gpu_of(activities, gpu="auto"):
     """The option ``gpu`` for what is asked for; None: everything. ``gpu`` says by what, as on the command line."""
-    if gpu not in ("auto", "torch", "off"):
-        raise ValueError(f'gpu is "auto", "torch" or "off", not {gpu!r}')
+    if gpu not in ("auto", "native", "torch", "off"):
+        raise ValueError(f'gpu is "auto", "native", "torch" or "off", not {gpu!r}')
     # By name: those of torch.profiler have other numbers from release to release.
     is_wanted = activities is None or any(activity.name in DEVICES for activity in activities)
     return gpu if is_wanted else "off"

@@ -38,9 +38,10 @@ class profile(_KinetoProfile):
         Be a flight recorder: keep only that many seconds of the past, as ``30`` or ``"30s"``; see :meth:`keep`.
     slow_step : float, optional
         With a ring: keep what is in it after a step that takes this many times the median of the steps before.
-    gpu : {"auto", "torch", "off"}
-        By what devices are recorded: by their own profiler, or by a session of ``torch.profiler`` in each cycle, where
-        that profiler cannot be used. ``"torch"`` does not go with a ring.
+    gpu : {"auto", "native", "torch", "off"}
+        By what devices are recorded. ``"native"``: by their own profiler; ``"torch"``: by a session of ``torch.profiler``
+        in each cycle, which does not go with a ring; ``"auto"``: by their own profiler where a trial in another process
+        has shown that it tells what happens, else as ``"torch"``.
     run : path, optional
         The run folder; ``stepscope-runs/<time>-<program>`` by default. Ranks of one job give the same folder.
 

@@ -36,6 +36,17 @@ struct Kind {
     nvml: bool,
     /// A library that CUDA loads into every process: another tool's.
     injected: String,
+    proof: Option<Proof>,
+}
+
+/// What came of a trial of the profiler in another process.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Proof {
+    /// `proven`, `refused`, `late`, `untried`.
+    state: String,
+    /// What was tried, or why it is not proven.
+    why: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -88,7 +99,18 @@ fn about_cuda(kind: &Kind, torch_cuda: Option<&str>) -> Vec<Check> {
         None => Check::limited("GPU", says).hint("a PyTorch that was built for CUDA uses it"),
     }];
     checks.push(match &kind.refused {
-        None => Check::good("CUPTI", format!("{}, tried: kernels can be recorded", library(kind))),
+        None => {
+            let tried = kind.proof.as_ref().map_or("tried: kernels can be recorded".into(), |proof| {
+                format!("proven: what ran was reported as it ran ({})", proof.why)
+            });
+            Check::good("CUPTI", format!("{}, {tried}", library(kind)))
+        }
+        Some(reason) if kind.proof.as_ref().is_some_and(|proof| matches!(proof.state.as_str(), "refused" | "late")) => {
+            Check::limited("CUPTI", format!("tried, and not used: {reason}")).hint(
+                "torch.profiler records the GPU instead; python -m stepscope._device_proof tries again, \
+                 --gpu native uses it all the same",
+            )
+        }
         Some(reason) => {
             let check = Check::limited("CUPTI", format!("kernels cannot be recorded: {reason}"));
             let is_forbidden = kind.is_for_admins_only == Some(true) && !kind.is_privileged;
@@ -101,7 +123,7 @@ fn about_cuda(kind: &Kind, torch_cuda: Option<&str>) -> Vec<Check> {
                     "CUDA_INJECTION64_PATH names another tool, and only one may listen: {}",
                     kind.injected
                 )),
-                () => check.hint("stepscope record --gpu torch records kernels through PyTorch's profiler"),
+                () => check.hint("PyTorch's profiler is tried instead; --gpu torch says so from the start"),
             }
         }
     });
@@ -168,6 +190,29 @@ mod tests {
             ("NVML", Health::Good, "found: utilization, memory, clocks and power are sampled"),
         ];
         assert_eq!(said(line), expected.map(|(name, health, says)| (name, health, says.to_string())));
+    }
+
+    #[test]
+    fn what_a_trial_showed_is_said() {
+        let proven = r#"{"kinds": [{"kind": "cuda", "library": "l", "version": "13.0", "interface": "v1",
+            "proof": {"state": "proven", "why": "24 pieces of work on NVIDIA H200, CUPTI 13.0", "at": 1.5}}]}"#;
+        let says =
+            "13.0 (v1), l, proven: what ran was reported as it ran (24 pieces of work on NVIDIA H200, CUPTI 13.0)";
+        assert_eq!(said(proven)[1], ("CUPTI", Health::Good, says.to_string()));
+        let line = |state| {
+            format!(
+                r#"{{"kinds": [{{"kind": "cuda", "refused": "it crashed",
+                    "proof": {{"state": "{state}", "why": "it crashed"}}}}]}}"#
+            )
+        };
+        for (state, says) in [
+            ("refused", "tried, and not used: it crashed"),
+            ("late", "tried, and not used: it crashed"),
+            ("untried", "kernels cannot be recorded: it crashed"),
+        ] {
+            assert_eq!(said(&line(state))[1], ("CUPTI", Health::Limited, says.to_string()));
+        }
+        assert!(about(&line("late"))[1].hint.as_ref().unwrap().contains("python -m stepscope._device_proof"));
     }
 
     #[test]

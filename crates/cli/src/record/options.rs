@@ -27,7 +27,7 @@ pub(super) struct Options {
     /// Leave out the process's memory and CPU time
     #[arg(long)]
     no_counters: bool,
-    /// What GPUs do: by their own profiler once the program uses one; `torch`, by a session of torch.profiler; `off`
+    /// What GPUs do: by their own profiler, once that is proven here; `native`, without a proof; `torch`, by a session of torch.profiler; `off`
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     gpu: Gpu,
     /// Ranges that the program marks with NVTX
@@ -62,6 +62,7 @@ enum Stacks {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Gpu {
     Auto,
+    Native,
     Torch,
     Off,
 }
@@ -70,6 +71,7 @@ impl Gpu {
     fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::Native => "native",
             Self::Torch => "torch",
             Self::Off => "off",
         }

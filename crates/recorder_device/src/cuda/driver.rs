@@ -7,7 +7,7 @@ use std::path::Path;
 use std::ptr::null;
 
 type Code = c_int;
-const SUCCESS: Code = 0;
+pub(super) const SUCCESS: Code = 0;
 
 /// Numbers of the driver's attributes.
 const WARP_SIZE: c_int = 10;
@@ -37,6 +37,12 @@ functions! {
     }
 }
 
+/// The driver's library.
+pub(super) fn library() -> Result<Library, Refusal> {
+    Library::load(Path::new("libcuda.so.1"))
+        .map_err(|why| Refusal(format!("there is no NVIDIA driver (libcuda.so.1): {why}")))
+}
+
 /// The driver.
 #[derive(Clone, Copy)]
 pub(super) struct Driver {
@@ -48,10 +54,8 @@ pub(super) struct Driver {
 impl Driver {
     /// Finds it, without calling it.
     pub(super) fn load() -> Result<Self, Refusal> {
-        let library = Library::load(Path::new("libcuda.so.1"))
-            .map_err(|why| Refusal(format!("there is no NVIDIA driver (libcuda.so.1): {why}")))?;
         // SAFETY: the types are those of CUDA's headers; the driver keeps the functions of every CUDA before it.
-        let functions = unsafe { Functions::find(library)? };
+        let functions = unsafe { Functions::find(library()?)? };
         Ok(Self { functions, has_unused: false })
     }
 
@@ -130,7 +134,7 @@ impl Driver {
         }
     }
 
-    fn text_of(&self, code: Code) -> String {
+    pub(super) fn text_of(&self, code: Code) -> String {
         let mut text = null();
         // SAFETY: the pointer is writable, and the texts are constants of the driver.
         unsafe {
