@@ -192,13 +192,15 @@ with profile(run=run, schedule=schedule(wait=0, warmup=1, active=1, repeat=2)) a
 
 
 @pytest.mark.parametrize("options, given, expected", [
-    (["--nvtx"], None, "libcupti.so"), (["--nvtx"], "theirs.so", "theirs.so"), ([], None, None),
+    (["--nvtx", "--gpu", "native"], None, "libcupti.so"), (["--nvtx"], "theirs.so", "theirs.so"), ([], None, None),
     (["--nvtx", "--gpu", "off"], None, None),
+    # What is not proven is not loaded by a range, either.
+    (["--nvtx"], None, None),
 ])
 def test_ranges_of_nvtx_are_told_to_cupti(tmp_path, options, given, expected):
     library = tmp_path / "libcupti.so"
     library.touch()
-    environment = runs.environment(STEPSCOPE_CUPTI=library, NVTX_INJECTION64_PATH=given)
+    environment = runs.environment(STEPSCOPE_CUPTI=library, NVTX_INJECTION64_PATH=given, XDG_CACHE_HOME=tmp_path)
     program = runs.script("import os, torch; print(os.environ.get('NVTX_INJECTION64_PATH'))")
     result = runs.stepscope("record", *options, "-o", tmp_path / "run", "--", *program, env=environment)
     assert os.path.basename(result.stdout.strip()) == str(expected)
