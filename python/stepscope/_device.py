@@ -157,7 +157,7 @@ def _begin(kind):
             found = _recorder.device_start(_native_options(kind))
             _remark(found["remarks"])
     except Exception as error:
-        _refuse(str(error))
+        _refuse(f"{doubt}; {error}" if doubt else str(error))
     else:
         _device_wait.prepare()
         _state.update(by="torch" if by_torch else "native", kind=kind, is_settled=False)

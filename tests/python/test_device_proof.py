@@ -148,6 +148,12 @@ def test_a_killed_trial_is_tried_again_and_its_child_does_not_outlive_it(variabl
         child = wait_for_user(variables, 2)
         process.kill()
         wait_until(lambda: not is_alive(child))
+    # Whoever interrupts the program does not wait for the limit.
+    with runs.started(*runs.script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
+        child = wait_for_user(variables, 3)
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate()[1]
+        wait_until(lambda: not is_alive(child))
     # Its turn is over.
     assert execute(variables, "print(json.dumps(found()))")[0] == "proven"
 
@@ -171,6 +177,31 @@ def is_alive(pid):
             return file.read().rpartition(") ")[2][0] not in "ZX"
     except OSError:
         return False
+
+
+def test_nothing_that_is_open_goes_to_the_child_and_it_may_print(variables):
+    # A pipe whose other side the child had would not end.
+    text = """
+import fcntl, time
+reading, writing = os.pipe()
+os.set_inheritable(writing, True)
+_device_proof.LIMIT_S = 5
+pid = os.fork()
+if pid == 0:
+    os.close(reading)
+    os.write(writing, b"x" if found(CUDA_FAKE_TROUBLE="hang")[0] == "late" else b"y")
+    os._exit(0)
+log = os.environ["CUDA_FAKE_LOG"]
+while not os.path.exists(log) or not open(log).read().endswith("\\n"):
+    time.sleep(0.01)
+child = open(log).read().strip()
+names = {os.readlink(f"/proc/{child}/fd/{name}") for name in os.listdir(f"/proc/{child}/fd")}
+own = os.readlink(f"/proc/self/fd/{writing}")
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+print(json.dumps([own in names, "/dev/null" in names]))
+"""
+    assert execute(variables, text) == [False, True]
 
 
 def test_a_damaged_verdict_is_found_out_anew(variables):
@@ -246,7 +277,7 @@ def test_what_is_not_proven_leaves_the_device_to_torch_profiler(variables, check
     assert runs.analyze("kernels", run)["results"]
 
 
-def test_with_a_ring_what_is_not_proven_is_not_recorded(tmp_path):
+def test_what_is_not_proven_and_cannot_be_left_to_torch_profiler_is_a_finding(tmp_path):
     text = """
 verdicts.append(_device_proof.Verdict("refused", "it lied"))
 torch.cuda.init()
@@ -254,6 +285,8 @@ with profile(run=run, ring="30s") as prof:
     told.append("work")
     torch.ones(3).exp()
     prof.keep()
+with profile(run=run + "-2"):
+    torch.ones(3).exp()
 """
     result = runs.execute(*runs.script(STAND_INS + text + END, tmp_path / "run"))
     assert json.loads(result.stdout) == ["work"]
@@ -261,6 +294,9 @@ with profile(run=run, ring="30s") as prof:
     assert result.stderr.count(why) == 1
     (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
     assert why in example
+    # Where torch.profiler cannot record it, either, both reasons are said.
+    (example,) = runs.findings(f"{tmp_path / 'run'}-2")["capture.device_not_recorded"]["examples"]
+    assert "it lied; --gpu=torch: this PyTorch's profiler knows no cuda devices" in example
 
 
 def test_what_is_proven_is_used(variables, tmp_path):
