@@ -188,6 +188,13 @@ def warm_up(options):
         say(f"not recording all of process {os.getpid()}: _device: {error}")
 
 
+def uses_devices():
+    """True when the program has begun to use a device, whatever is known of its driver."""
+    import torch
+
+    return bool(_device.kinds_in_use(torch))
+
+
 def settle_devices():
     """Wait for what devices still do: the window that ends holds it."""
     try:

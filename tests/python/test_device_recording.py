@@ -62,6 +62,24 @@ with profile(run=run, activities={activities}):
     assert told(tmp_path, text) == (["start", "wait", "stop"] if is_started else [])
 
 
+def test_a_profiler_inside_another_waits_for_its_own_end(tmp_path):
+    """The outer one's end is waited for all the same; an inner one that alone wants devices has them alone."""
+    text = """
+torch.cuda.init()
+with profile(run=run):
+    told.append("outer")
+    with profile():
+        told.append("inner")
+    told.append("outer again")
+with profile(activities=[CPU], run=run):
+    with profile(activities=[CPU, CUDA]):
+        told.append("inner")
+    told.append("outer")
+"""
+    both = ["start", "outer", "inner", "wait", "outer again", "wait", "stop"]
+    assert told(tmp_path, text) == [*both, "start", "inner", "wait", "stop", "outer"]
+
+
 def test_the_profiler_runs_in_warmup_and_active_steps(tmp_path):
     text = """
 torch.cuda.init()
