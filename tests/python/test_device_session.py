@@ -307,6 +307,32 @@ def cycles(tmp_path_factory, checkout):
     return [json.loads(line) for line in lines if line.startswith("{")], folder / "run"
 
 
+def test_a_profiler_inside_another_has_what_was_told_until_its_end(tmp_path, checkout):
+    """What the session has heard is written then, and another one goes on for the outer profiler."""
+    text = """
+import warnings
+from stepscope.profiler import profile
+
+def kernels(prof):
+    return sum(event.activity_type == "kernel" for event in prof.events(all_threads=True))
+
+torch.cuda.init()
+warnings.simplefilter("error")
+with profile(gpu="torch", run=sys.argv[3] + "/run") as outer:
+    with profile(gpu="torch") as inner:
+        slow(torch.ones(1))
+    of_inner = kernels(inner)
+    slow(torch.ones(1))
+print(of_inner, kernels(inner), kernels(outer))
+"""
+    program = PROGRAM.replace("first(torch.ones(1))\nslow(torch.ones(1))\n", "") + text
+    environment = runs.environment(STEPSCOPE_CUPTI=tmp_path / "not-there")
+    told = runs.execute(*runs.script(program, checkout / FIXTURE, "handle", tmp_path), env=environment).stdout
+    (of_inner, again, of_outer) = map(int, told.splitlines()[-1].split())
+    assert told.splitlines().count("stopped") == 2
+    assert 0 < of_inner == again and of_outer == 2 * of_inner
+
+
 def test_a_programs_own_lists_have_what_the_session_told(cycles, checkout):
     """As PyTorch's Python code lists the same rows, when they lie in the same operator."""
     told, run = cycles
