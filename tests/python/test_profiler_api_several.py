@@ -237,6 +237,19 @@ def test_what_cannot_be_as_asked_is_a_warning():
         recorded(torch.erfinv, gpu="torch")
 
 
+def test_one_that_is_switched_off_for_a_while_keeps_its_capture():
+    with profile(run="outer") as outer:
+        torch.erfinv(X)
+        outer.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        assert not _recording.is_on()
+        seen, inner = recorded(torch.digamma)
+        outer.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.lgamma(X)
+        outer.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+    assert seen == ["aten::digamma"] and inner.run == outer.run
+    assert names(outer) == ["aten::erfinv", "aten::lgamma"]
+
+
 def test_threads_that_each_have_a_profiler():
     begun, seen = threading.Barrier(4), {}
 
@@ -253,6 +266,22 @@ def test_threads_that_each_have_a_profiler():
     [thread.join() for thread in threads]
     ops = ["aten::erfinv", "aten::digamma", "aten::lgamma", "aten::erf"]
     assert seen == {number: [[op]] * 5 for number, op in enumerate(ops)}
+
+
+def test_what_another_one_finds_open_is_not_closed_before_it_records():
+    """Threads that begin and end as they like: whoever ends last closes, and nobody loses anything."""
+
+    def work(number, seen):
+        for _ in range(60):
+            with profile() as prof:
+                torch.erfinv(X)
+            seen.append(names(prof))
+
+    seen = [[] for _ in range(3)]
+    threads = [threading.Thread(target=work, args=(number, seen[number])) for number in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert seen == [[["aten::erfinv"]] * 60] * 3
 
 
 def test_profilers_of_processes_that_are_forked(tmp_path):

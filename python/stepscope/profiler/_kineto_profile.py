@@ -5,7 +5,7 @@ import time
 import uuid
 import warnings
 
-from stepscope import _options, _recorder, _recording, _ring
+from stepscope import _demand, _options, _recorder, _recording, _ring
 from stepscope.profiler import _activities, _stacks
 from stepscope.profiler._metadata import Metadata
 from stepscope.profiler._part import Part
@@ -145,9 +145,11 @@ class _KinetoProfile(Metadata, Results):
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
         begun = time.perf_counter_ns()
-        self._open()
-        if self._window is None and not self._is_failed:
-            self._window = self.profiler.begin(self._part.record(self._cycle))
+        # Nobody else may close between the two what the first has found open.
+        with _demand.alone():
+            self._open()
+            if self._window is None and not self._is_failed:
+                self._window = self.profiler.begin(self._part.record(self._cycle))
         self.profiler._stats.profiler_enable_call_duration_us = (time.perf_counter_ns() - begun) // 1000
         self._add_own_metadata()
 
@@ -160,7 +162,7 @@ class _KinetoProfile(Metadata, Results):
         if self._window is None:
             return
         begun = time.perf_counter_ns()
-        self._pause()
+        self._pause(self._part.pause)
         self._cycle += 1
         stats = self.profiler._stats
         stats.profiling_window_duration_sec = self._window.seconds
@@ -176,16 +178,16 @@ class _KinetoProfile(Metadata, Results):
             if names & _activities.DEVICES and self._window.is_on:
                 self._part.want_devices(enable)
         elif not enable:
-            self._pause()
+            self._pause(self._part.switch_off)
         elif not self._window.is_on:
             self._part.record(self._cycle)
             self._window.resume()
 
-    def _pause(self):
+    def _pause(self, end):
         if self._options.gpu != "off":
             _recording.settle_devices()
         self._window.pause()
-        self._part.pause()
+        end()
 
     def _open(self):
         """Have a capture of this process to record into."""

@@ -48,7 +48,9 @@ class Part:
         self._own_run = run
         self._options = options
         self._has_host = has_host
+        # Of the window that goes on; and whether it is switched on.
         self._cycle = None
+        self._is_on = False
         self._has_warned = False
         # Where a capture of its own is complete, but more may follow.
         self._closed_run = None
@@ -119,9 +121,21 @@ class Part:
             _opened.is_used = True
             self.want_devices(True)
             _recorder.set_window(True, cycle)
-            self._cycle = cycle
+            self._cycle, self._is_on = cycle, True
             _recording.tell_children(cycle)
             return _recording.capture()
+
+    def switch_off(self):
+        """Record nothing until :meth:`record` is called again, into the same capture: nobody else takes it."""
+        with _demand.alone():
+            self._end_window()
+            _recording.want(self, dataclasses.replace(self._options, gpu="off"), has_host=False)
+            _recording.tell_children(self._cycle)
+
+    def _end_window(self):
+        if self._is_on:
+            self._is_on = False
+            _recorder.set_window(False, self._cycle)
 
     def want_devices(self, are_wanted):
         """Record what devices do, if that was asked for, or not; the rest in any case."""
@@ -135,9 +149,9 @@ class Part:
         _compact()
 
     def _pause(self):
+        self._end_window()
         cycle, self._cycle = self._cycle, None
         if cycle is not None:
-            _recorder.set_window(False, cycle)
             _recording.leave(self)
             _recording.tell_children(cycle)
         # What is open for nobody any more.
