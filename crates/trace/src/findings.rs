@@ -92,6 +92,8 @@ finding_codes! {
         "processes given by a number that no process of theirs has: it was taken as their rank";
     RenumberedDevice = "import.renumbered_device", Info,
         "the only device that is described has another number than the only one that worked: taken for the same";
+    UnknownDeviceWork = "import.unknown_device_work", Suspect,
+        "work of devices in a form that is not known: shown, but in no number of devices";
     NoDeviceEvents = "import.no_device_events", Info,
         "no device events: device numbers are not available for this input";
     ForeignObject = "import.foreign_object", Info,
@@ -156,6 +158,8 @@ finding_codes! {
         "the process was killed, or its window kept, before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "memory was asked for and could not be had: on which device, how often, and when first";
+    RepeatedSlices = "trace.repeated_slices", Suspect,
+        "slices of one name and time stand twice on a thread or stream, as when a file is written twice: counted twice";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
         "device events start before the API call that launched them: the clocks of host and device disagree";
     WaitWithoutEvent = "trace.wait_without_event", Info,

@@ -23,6 +23,8 @@ pub(super) enum Category {
     Memset,
     /// A synchronisation as the device's profiler reports it.
     Synchronization,
+    /// Work of a device, of which no number of devices knows what it is.
+    UnknownDeviceWork,
     /// The profiler's own time.
     Overhead,
     /// An arrow from an API call to device work.
@@ -56,6 +58,11 @@ const CATEGORIES: &[(&str, Category)] = &[
     ("xpu_driver", Category::Driver),
     ("privateuse1_driver", Category::Driver),
     ("kernel", Category::Kernel),
+    ("mtia_ccp_events", Category::Kernel),
+    // Counters over a range, whose times are made up; MTIA's own analysis.
+    ("cuda_profiler_range", Category::UnknownDeviceWork),
+    ("mtia_insight", Category::UnknownDeviceWork),
+    ("mtia_workloadd", Category::UnknownDeviceWork),
     ("gpu_memcpy", Category::Memcpy),
     ("memcpy", Category::Memcpy),
     ("gpu_memset", Category::Memset),
@@ -101,7 +108,8 @@ mod tests {
             assert_eq!(category(old.as_bytes()), category(new.as_bytes()));
         }
         assert_eq!(category(b"Memset"), Category::Memset);
-        assert_eq!(category(b"cuda_profiler_range"), Category::Other);
+        assert_eq!(category(b"cuda_profiler_range"), Category::UnknownDeviceWork);
+        assert_eq!(category(b"cuda_something"), Category::Other);
         assert_eq!(category(b""), Category::Other);
     }
 

@@ -200,7 +200,12 @@ impl Chunk {
     #[inline]
     fn add_slice(&mut self, event: &Event<'_>, time_ns: i64, dur_ns: i64, at_byte: u64) -> u32 {
         let slice = self.slices.len() as u32;
-        let category = event.category;
+        // Whatever its category is called: what has a device and a stream is work of that device.
+        let is_on_stream = || event.integer(Integer::Device).is_some() && event.integer(Integer::Stream).is_some();
+        let category = match event.category {
+            Category::Other if is_on_stream() => Category::UnknownDeviceWork,
+            category => category,
+        };
         let (name, row) = (self.texts.intern(event.name()), self.row(event));
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });

@@ -2,6 +2,7 @@
 
 mod borders;
 mod moments;
+mod unknown_work;
 
 use super::arrows::Arrows;
 use super::categories::Category;
@@ -37,6 +38,7 @@ pub(super) struct Rows {
     /// The first backward node of each sequence number.
     backward_nodes: FxHashMap<i64, StringId>,
     has_device_events: bool,
+    unknown_work: FxHashMap<Row, unknown_work::UnknownWork>,
     last_ns: i64,
     /// Number of events that carry a phase.
     phase_count: u64,
@@ -68,6 +70,7 @@ impl Rows {
             names: FxHashMap::default(),
             backward_nodes: FxHashMap::default(),
             has_device_events: false,
+            unknown_work: FxHashMap::default(),
             last_ns: i64::MIN,
             phase_count: 0,
         }
@@ -115,11 +118,12 @@ impl Rows {
         for key in &self.counter_order {
             self.counters.remove(key).into_iter().for_each(|counter| self.builder.add_counter(counter));
         }
+        let has_unknown_work = self.tell_unknown_work();
         self.arrows.finish(&mut self.builder, &self.tracks);
         self.tracks.finish(&mut self.builder, &mut metadata);
         self.builder.clock_zero_unix_ns = metadata.clock_zero_unix_ns;
         self.builder.facts = metadata.facts;
-        if !self.has_device_events {
+        if !self.has_device_events && !has_unknown_work {
             self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
         }
         self.builder.finish()
@@ -186,8 +190,10 @@ impl Rows {
         let track = if slice.category.is_on_thread() {
             self.thread(translation, slice.row)
         } else {
+            let row = translation.rows[slice.row as usize];
+            self.count_unknown_work(slice.category, row, facts.name, slice.dur_ns);
             let name = (slice.category == Category::Overhead).then_some("profiler overhead");
-            self.tracks.other(&mut self.builder, translation.rows[slice.row as usize], name)
+            self.tracks.other(&mut self.builder, row, name)
         };
         let kind = host_kind(slice.category, &facts);
         let name = if kind == SliceKind::Module { facts.module.unwrap_or(facts.name) } else { facts.name };

@@ -375,3 +375,28 @@ fn arrows_link_where_correlations_are_missing() {
     assert_eq!((trace.slice_name(flows[0].from), trace.slice_name(flows[0].to)), ("forward", "backward"));
     assert_eq!(findings(&trace), ["UnsupportedEvent x1", "UnlinkedFlow x1"]);
 }
+
+#[test]
+fn work_of_devices_that_nobody_knows_is_told_with_its_count_and_time() {
+    let row = |category: &str, pid: u32, args: &str| {
+        format!(
+            "\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"w\", \"pid\": {pid}, \"tid\": 7, \"ts\": 10, \"dur\": 5, \"args\": {{{args}}}"
+        )
+    };
+    let of = |rows: &[String]| of_events(&rows.iter().map(String::as_str).collect::<Vec<_>>());
+    let name =
+        "\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 3, \"args\": {\"name\": \"/device:TPU:0\"}".to_string();
+    for (rows, count, ns) in [
+        (vec![row("cuda_profiler_range", 0, ""), row("cuda_profiler_range", 0, "")], 2, 10_000),
+        (vec![row("npu_task", 0, "\"device\": 0, \"stream\": 7"), row("npu_task", 0, "")], 1, 5_000),
+        (vec![row("", 3, ""), name, row("", 4, "")], 1, 5_000),
+    ] {
+        let trace = of(&rows);
+        let found = trace.findings.iter().find(|finding| finding.code == FindingCode::UnknownDeviceWork);
+        let example = format!("{count} rows of {ns} ns in all, such as \"w\"");
+        assert_eq!(found.map(|found| (found.count, found.examples[0].clone())), Some((count, example)));
+        assert_eq!(trace.findings.count(FindingCode::NoDeviceEvents), 0);
+    }
+    let known = of(&[row("mtia_ccp_events", 0, "\"device\": 0, \"stream\": 7"), row("notes", 1, "")]);
+    assert_eq!((known.device_events.len(), known.findings.count(FindingCode::UnknownDeviceWork)), (1, 0));
+}

@@ -134,6 +134,12 @@ impl Tracks {
         }
     }
 
+    /// True for a row of a process that is named as a device, as XLA and Ascend's profiler do.
+    pub(super) fn is_named_as_device(&self, row: Row) -> bool {
+        let name = number(row.pid).and_then(|pid| self.process_names.get(&pid));
+        name.is_some_and(|name| name.starts_with("/device:") || name == "Ascend Hardware")
+    }
+
     /// The thread of a row, when there is one.
     pub(super) fn known_thread(&self, row: Row) -> Option<TrackId> {
         self.threads.get(&row).copied()

@@ -14,6 +14,12 @@ pub(super) fn check(trace: &mut Trace) {
             findings.add(FindingCode::DeviceEventBeforeLaunch, || at(&event));
         }
     }
+    let repeated = repeated_slices(trace);
+    if let Some((first, count)) = repeated {
+        let example = || format!("{} at {} ns", short(trace.slice_name(first)), start_ns(first));
+        findings.add(FindingCode::RepeatedSlices, example);
+        findings.add_count(FindingCode::RepeatedSlices, count - 1);
+    }
     let streams = streams(trace);
     for wait in &trace.synchronizations {
         let wait_ns = start_ns(wait.slice);
@@ -31,6 +37,38 @@ pub(super) fn check(trace: &mut Trace) {
         }
     }
     trace.findings = findings;
+}
+
+/// Fewer slices that stand twice say nothing of a file.
+const FEW: u64 = 10;
+
+/// The first slice that stands twice, and how many do: of one name, start and duration on one track, where these are a
+/// tenth of all or more, and not just a few. Single ones are nothing: a call may take as long as the only one inside it.
+fn repeated_slices(trace: &Trace) -> Option<(crate::SliceId, u64)> {
+    let slices = &trace.slices;
+    let (mut first, mut count, mut all) = (None, 0_u64, 0_u64);
+    for (at, track) in trace.tracks.iter().enumerate() {
+        // What repeats a slice of a stream overlaps it, and lies on the lane behind.
+        let mut before = (track.lane > 0).then(|| trace.tracks[at - 1].slice_ids().peekable());
+        let order = |id: crate::SliceId| (slices.start_ns[id.index()], std::cmp::Reverse(slices.dur_ns[id.index()]));
+        let is_same = |a: crate::SliceId, b: crate::SliceId| {
+            order(a) == order(b) && slices.name[a.index()] == slices.name[b.index()]
+        };
+        let mut last = None;
+        for id in track.slice_ids().filter(|id| slices.dur_ns[id.index()] > 0) {
+            all += 1;
+            let is_below = before.as_mut().is_some_and(|before| {
+                while before.next_if(|other| order(*other) < order(id)).is_some() {}
+                before.peek().is_some_and(|other| is_same(*other, id))
+            });
+            if is_below || last.is_some_and(|last| is_same(last, id)) {
+                count += 1;
+                first = first.or(Some(id));
+            }
+            last = Some(id);
+        }
+    }
+    first.filter(|_| count >= FEW && count * 10 >= all).map(|first| (first, count))
 }
 
 /// The track of each stream.
@@ -109,5 +147,32 @@ mod tests {
         assert_eq!(findings(0, 5, SyncKind::Stream, 14, None), ["trace.sync_during_kernel"]);
         assert_eq!(findings(0, 5, SyncKind::Event, 15, None), ["trace.wait_without_event"]);
         assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(16)), ["trace.wait_on_future_event"]);
+    }
+
+    #[test]
+    fn a_file_that_holds_every_event_twice_says_so() {
+        let repeated = |times: usize, overlaps: bool| {
+            let mut builder = TraceBuilder::new("t");
+            let process = builder.add_process(Process::default());
+            let thread = builder.add_track(Track::new(TrackKind::Thread, process, "main"));
+            let stream = builder.add_track(Track::new(TrackKind::Stream, process, "7"));
+            for _ in 0..times {
+                for at in 0..20 {
+                    let name = builder.strings.intern(if at % 2 == 0 { "x" } else { "y" });
+                    builder.add_slice(thread, SliceKind::Op, name, at * 100, 50);
+                    builder.add_slice(
+                        stream,
+                        SliceKind::Kernel,
+                        name,
+                        at * 100 + 60,
+                        30 + if overlaps { 90 } else { 0 },
+                    );
+                }
+            }
+            builder.finish().findings.count(FindingCode::RepeatedSlices)
+        };
+        assert_eq!((repeated(1, false), repeated(1, true)), (0, 0));
+        assert_eq!(repeated(2, false), 40);
+        assert!(repeated(2, true) >= 20);
     }
 }
