@@ -1,5 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { Patterns } from "./components/charts/Patterns";
+import { OpenDefinition } from "./components/Definition";
+import { printable } from "./format/printable";
 import { findPage } from "./pages/registry";
 import { FindingsBanner } from "./shell/FindingsBanner";
 import { Header } from "./shell/Header";
@@ -17,7 +19,7 @@ export function App() {
   const title = findPage(place.value.page)?.title ?? "Stepscope";
   const name = run.value?.name;
   useEffect(() => {
-    document.title = name ? `${title} – ${name} – Stepscope` : "Stepscope";
+    document.title = name ? `${title} – ${printable(name)} – Stepscope` : "Stepscope";
   }, [title, name]);
   return (
     <>
@@ -33,6 +35,7 @@ export function App() {
       </main>
       <Help />
       <Palette />
+      <OpenDefinition />
     </>
   );
 }

@@ -1,11 +1,13 @@
 import { render } from "preact";
 import { takeToken } from "./api/client";
 import { App } from "./app";
+import { showUnseen } from "./components/plain_text";
 import { followAddress } from "./state/place";
 import { followRuns } from "./state/runs";
 import { followTheme } from "./state/theme";
 
 takeToken();
+showUnseen();
 followAddress();
 followTheme();
 void followRuns();

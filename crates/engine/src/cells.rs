@@ -31,7 +31,8 @@ pub fn column_words(name: &str) -> String {
 }
 
 /// How names end that have a unit in them, and what is kept of that.
-const UNIT_ENDINGS: [(&str, &str); 11] = [
+const UNIT_ENDINGS: [(&str, &str); 12] = [
+    ("_bytes_per_step", "_per_step"),
     ("_ns", ""),
     ("_bytes", ""),
     ("_ratio", ""),
@@ -46,19 +47,27 @@ const UNIT_ENDINGS: [(&str, &str); 11] = [
 ];
 
 /// What stands above each of the columns: their names in words, and where two would be called the same, a sign at the one
-/// with shares.
+/// with shares, and a word at the one with times.
 pub fn column_headings(columns: &[&Column]) -> Vec<String> {
     let words: Vec<String> = columns.iter().map(|column| column_words(column.name)).collect();
     let heading = |(at, column): (usize, &&Column)| {
-        let is_shared = words.iter().enumerate().any(|(other, known)| other != at && *known == words[at]);
-        if is_shared && column.unit == Unit::Ratio { format!("{} %", words[at]) } else { words[at].clone() }
+        let same = || (0..columns.len()).filter(|other| *other != at && words[*other] == words[at]);
+        let is_shared = same().next().is_some();
+        match column.unit {
+            Unit::Ratio if is_shared => format!("{} %", words[at]),
+            // A time and a text of one name: the time of it, and what it was.
+            Unit::Nanoseconds if same().any(|other| columns[other].unit == Unit::Text) => format!("{} time", words[at]),
+            // Two runs side by side: whatever happens is counted in a step.
+            Unit::Plain if matches!(column.name, "a_count" | "b_count") => format!("{} per step", words[at]),
+            _ => words[at].clone(),
+        }
     };
     columns.iter().enumerate().map(heading).collect()
 }
 
 /// True when the numbers of a column name something, such as a line of a file: their digits are not grouped.
 pub fn is_id(column: &Column) -> bool {
-    matches!(column.name, "pid" | "line")
+    matches!(column.name, "pid" | "line" | "step")
 }
 
 /// True when a column has any value; one without says nothing and need not be shown.
@@ -157,6 +166,20 @@ mod tests {
         let expected = ["peak", "peak %", "idle", "before host self", "now host self", "change", "change %"];
         let columns: Vec<&Column> = table.columns.iter().collect();
         assert_eq!(column_headings(&columns), expected);
+    }
+
+    #[test]
+    fn a_time_beside_a_text_of_its_name_and_a_count_of_each_step_say_so() {
+        let table = Table::default()
+            .text("host", [Some("launch")])
+            .ns("host_ns", [1])
+            .float("a_count", Unit::Plain, [26.0])
+            .count("count", [26]);
+        let columns: Vec<&Column> = table.columns.iter().collect();
+        assert_eq!(column_headings(&columns), ["host", "host time", "before count per step", "count"]);
+        assert_eq!(column_words("growth_bytes_per_step"), "growth per step");
+        let table = Table::default().count("step", [1_009]);
+        assert_eq!(format_cell(&table.columns[0], 0), "1009");
     }
 
     #[test]

@@ -47,16 +47,18 @@ fn place_of(trace: &Trace, items: &Items, slice: SliceId) -> Option<usize> {
     same_start.clone().find(is_it).or_else(|| (0..items.len()).find(is_it))
 }
 
-/// The slice of a rank that begins at a moment and has a name, of several the outermost.
+/// The slice of a rank that begins at a moment and has a name, of several the outermost. A name that ends with `…`, as a link
+/// clips it, stands for all that begin so.
 pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Option<SliceId> {
-    let name = trace.strings.find(name)?;
+    let (whole, begin) = (trace.strings.find(name), name.strip_suffix('…').filter(|begin| !begin.is_empty()));
+    let is_it = |id| Some(id) == whole || begin.is_some_and(|begin| trace.strings.get(id).starts_with(begin));
     let of_rank = |track: &&stepscope_trace::Track| trace.processes[track.process.index()].rank == rank;
     trace.tracks.iter().filter(of_rank).find_map(|track| {
         let (from, to) = (track.slices.start as usize, track.slices.end as usize);
         let starts = &trace.slices.start_ns[from..to];
         let first = from + starts.partition_point(|start| *start < start_ns);
         let mut same_start = (first..to).take_while(|at| trace.slices.start_ns[*at] == start_ns);
-        same_start.find(|at| trace.slices.name[*at] == name).map(SliceId::from_index)
+        same_start.find(|at| is_it(trace.slices.name[*at])).map(SliceId::from_index)
     })
 }
 
@@ -84,5 +86,8 @@ mod tests {
         assert_ne!(slice(1, 2_000, "b"), b);
         assert_eq!(named_slice(&trace, 0, 2_000, "a"), None);
         assert_eq!(named_slice(&trace, 0, 2_000, "unknown"), None);
+        let long = stepscope_trace::drawn::drawn("rank 0 cpu 1 a");
+        let named = |name: &str| named_slice(&long, 0, 0, name).map(SliceId::index);
+        assert_eq!([named("a…"), named("b…"), named("…"), named("a")], [Some(0), None, None, Some(0)]);
     }
 }

@@ -17,12 +17,19 @@ interface Props {
   /** The part of the run, where it is not the one that was chosen for all pages. */
   readonly part?: Query;
   readonly count?: number;
+  /** What a row is, when there are several. */
+  readonly nouns: string;
   /** True for what devices do; bars then have the colour of computing. */
   readonly isDevice: boolean;
 }
 
+/** Which of how many are drawn, and by what they are ordered. */
+export function topWords(shown: number, all: number, nouns: string, by: string): string {
+  return shown < all ? `Top ${shown} of ${formatCount(all)} ${nouns} by ${by}` : `All ${shown} ${nouns} by ${by}`;
+}
+
 /** The rows with the largest values of a column, as bars. */
-export function TopBars({ analysis, by, name, query = [], part, count = 10, isDevice }: Props) {
+export function TopBars({ analysis, by, name, query = [], part, count = 10, nouns, isDevice }: Props) {
   const path = withQuery(runPath(runId.value, `analyses/${analysis}`), [
     ...(part ?? selection.value),
     ...query,
@@ -36,7 +43,7 @@ export function TopBars({ analysis, by, name, query = [], part, count = 10, isDe
   const bars = answer.value.results.map((row) => ({ name: String(row[name] ?? "–"), value: row[by] ?? null }));
   const shown = bars.filter((bar) => bar.value !== null && Number(bar.value) > 0);
   if (!column || shown.length === 0) return null;
-  const label = `Most ${column.label}, ${shown.length} of ${formatCount(answer.value.page.matching)}`;
+  const label = topWords(shown.length, answer.value.page.matching, nouns, column.label);
   return (
     <figure>
       <figcaption>{label}</figcaption>

@@ -26,6 +26,15 @@ const BYTES_PER_S: Scale = [
   ["TB/s", 1e12],
 ];
 
+const LARGE: Scale = [
+  ["", 1],
+  ["k", 1e3],
+  ["M", 1e6],
+  ["G", 1e9],
+  ["T", 1e12],
+  ["P", 1e15],
+];
+
 /** `1234567` ns as `1.23 ms`. */
 export const formatNs = (ns: Num): string => scaled(ns, NS);
 
@@ -37,6 +46,9 @@ export const formatBytesPerS = (rate: Num): string => scaled(rate, BYTES_PER_S);
 
 /** `1234567` as `1,234,567`. */
 export const formatCount = (count: Num): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** `21338880000` as `21.3 G`. */
+export const formatLarge = (count: Num): string => scaled(count, LARGE).trim();
 
 /** `0.1561` as `15.6 %`. */
 export const formatRatio = (ratio: number): string => `${toFixedEven(ratio * 100, 1)} %`;

@@ -17,7 +17,7 @@ export function Navigation() {
                 href={hrefOf(page.id)}
                 aria-current={page.id === here ? "page" : undefined}
                 class={missing ? "missing" : undefined}
-                title={missing ?? page.about}
+                title={(missing ?? page.about).replaceAll("`", "")}
               >
                 {page.title}
                 {missing && <span class="hidden"> (nothing recorded)</span>}

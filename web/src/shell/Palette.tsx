@@ -1,14 +1,29 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { ask } from "../api/client";
+import { runPath, withQuery } from "../api/paths";
+import type { RunDetail } from "../api/types";
 import { Dialog } from "../components/Dialog";
+import { Words } from "../components/Words";
+import { clipped } from "../format/printable";
+import { formatCount, formatNs } from "../format/units";
 import { PAGES } from "../pages/registry";
-import { hrefOf, place } from "../state/place";
-import { analyses, detail } from "../state/runs";
+import { timelineSearch } from "../state/links";
+import { hrefOf, hrefWith, place } from "../state/place";
+import { analyses, detail, runId, runs } from "../state/runs";
+import { placeOfNumber } from "../state/steps";
+import type { Found } from "../timeline/model";
 import { isPaletteOpen } from "./keys";
 import { type Destination, found } from "./search";
 
-/** Pages and tables by what is typed; Enter goes to the first. */
+/** Letters from which on names are searched for, how many are shown, and how long a person who types is waited for. */
+const SEARCHED = 2;
+const NAMES = 12;
+const PAUSE_MS = 150;
+
+/** Pages, tables, runs, steps and names by what is typed; Enter goes to the first. */
 export function Palette() {
   const [typed, setTyped] = useState("");
+  const names = useNames(typed);
   const close = () => {
     isPaletteOpen.value = false;
     setTyped("");
@@ -24,7 +39,15 @@ export function Palette() {
     about: analysis.definition,
     href: hrefOf("tables", { analysis: analysis.name }),
   }));
-  const shown = isPaletteOpen.value ? found([...pages, ...tables], typed) : [];
+  const others = (runs.value ?? []).length > 1 ? (runs.value ?? []) : [];
+  const toRuns = others.map((run) => ({
+    title: run.name,
+    about: `Run: ${run.path}`,
+    href: hrefOf("overview", { run: run.key, rank: null, step: null, window: null }),
+  }));
+  const shown = isPaletteOpen.value
+    ? [...stepsOf(typed, known), ...found([...pages, ...tables, ...toRuns], typed), ...names]
+    : [];
   // The links are of this place: reading it here makes them follow it.
   void place.value;
   const onSubmit = (event: Event) => {
@@ -38,10 +61,16 @@ export function Palette() {
       <form onSubmit={onSubmit}>
         <input
           type="search"
-          aria-label="Page or table"
-          placeholder="Page or table"
+          aria-label="Page, table, run, step, or the name of an operator, kernel or module"
+          placeholder="Page, table, run, step, or a name"
           autofocus
           value={typed}
+          onKeyDown={(event) => {
+            // The browser would empty the field first.
+            if (event.key !== "Escape") return;
+            event.preventDefault();
+            close();
+          }}
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </form>
@@ -49,7 +78,10 @@ export function Palette() {
         {shown.map((destination) => (
           <li key={destination.href}>
             <a href={destination.href} onClick={close}>
-              <strong>{destination.title}</strong> <span class="dim">{destination.about}</span>
+              <strong>{destination.title}</strong>{" "}
+              <span class="dim">
+                <Words text={destination.about} />
+              </span>
             </a>
           </li>
         ))}
@@ -59,4 +91,43 @@ export function Palette() {
       </p>
     </Dialog>
   );
+}
+
+/** A number that is typed is a step. */
+function stepsOf(typed: string, known: RunDetail | null): Destination[] {
+  const [, number] = /^\s*(?:step\s*)?(\d{1,18})\s*$/i.exec(typed) ?? [];
+  if (number === undefined || !known || placeOfNumber(known.steps, number) < 0) return [];
+  return [{ title: `Step ${number}`, about: "Every page, filtered to this step", href: hrefWith({ step: number }) }];
+}
+
+/** What the search of the timeline finds: operators, kernels, modules and everything else by its name. */
+function useNames(typed: string): readonly Destination[] {
+  const [names, setNames] = useState<readonly Destination[]>([]);
+  const text = typed.trim();
+  useEffect(() => {
+    setNames([]);
+    if (text.length < SEARCHED || !detail.value) return;
+    const abort = new AbortController();
+    const path = withQuery(runPath(runId.value, "search"), [
+      ["q", text],
+      ["limit", NAMES],
+    ]);
+    const destination = ({ name, slices, total_ns }: Found["names"][number]): Destination => ({
+      title: clipped(name, 200),
+      about: `${formatCount(slices)} on the timeline, ${formatNs(total_ns)}`,
+      href: timelineSearch(name),
+    });
+    const timer = setTimeout(() => {
+      ask<Found>(path, abort.signal).then(
+        ({ names }) => setNames(names.map(destination)),
+        // Pages and tables are found all the same.
+        () => {},
+      );
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [text]);
+  return names;
 }

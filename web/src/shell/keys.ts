@@ -12,7 +12,7 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
     where: "Everywhere",
     keys: [
       ["?", "this help"],
-      ["Ctrl+K", "go to a page or a table"],
+      ["Ctrl+K", "go to a page, a table, a run, a step or a name"],
       ["Esc", "close what is open"],
       ["Alt+←", "back, also to what was chosen before"],
     ],
@@ -40,7 +40,7 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
     where: "Charts",
     keys: [
       ["← →", "next and previous bar"],
-      ["Enter", "choose it, so that every page is about it"],
+      ["Enter", "filter every page to it"],
     ],
   },
 ];

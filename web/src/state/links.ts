@@ -1,6 +1,8 @@
 // Links name things by rank, time and name, never by a number that another reading of the run would give anew.
 
 import type { Num } from "../api/types";
+import type { Condition } from "../components/table/choices";
+import { clipped } from "../format/printable";
 import { hrefOf } from "./place";
 
 interface Moment {
@@ -9,14 +11,34 @@ interface Moment {
   readonly name?: string | null;
 }
 
+/** Characters of a name in a link: rank and time say which slice is meant, or few other names begin so. */
+const SLICE_NAME = 200;
+const LONG_NAME = 1_000;
+
+/** A name as a link has it. */
+export const linkedName = (name: string): string => clipped(name, LONG_NAME);
+
+/** What a search finds a name by. */
+export const searchText = (name: string): string => (name.length > LONG_NAME ? linkedName(name).slice(0, -1) : name);
+
+/** The condition that a row has this name, or one that a link has clipped. */
+export function nameCondition(column: string, name: string): Condition {
+  if (name.length < LONG_NAME) return { column, operator: "eq", value: name };
+  return { column, operator: "has", value: linkedName(name).slice(0, LONG_NAME - 2) };
+}
+
 /** The timeline at one slice, or at a moment. */
 export function timelineAt({ rank, start_ns, name }: Moment): string {
   const at = rank === null || rank === undefined ? null : String(rank);
-  return hrefOf("timeline", { at: String(start_ns), "at-rank": at, "at-name": name ?? null });
+  return hrefOf("timeline", {
+    at: String(start_ns),
+    "at-rank": at,
+    "at-name": name ? clipped(name, SLICE_NAME) : null,
+  });
 }
 
 /** The timeline with everything found that has this name. */
-export const timelineSearch = (name: string): string => hrefOf("timeline", { q: name });
+export const timelineSearch = (name: string): string => hrefOf("timeline", { q: searchText(name) });
 
 /** A line of the job's source. */
 export const sourceLine = (file: string, line: Num | null): string =>

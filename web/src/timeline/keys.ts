@@ -24,7 +24,7 @@ export const TIMELINE_KEYS: readonly (readonly [key: string, does: string])[] = 
   [". ,", "next and previous slice on the row"],
   ["↑ ↓", "the slice around this one, the first one inside it"],
   ["] [", "follow an arrow forwards and backwards"],
-  ["M", "mark this moment; again: take the mark away"],
+  ["M", "mark the moment at the pointer, or the start of the selection; again: take the mark away"],
   ["/", "search; Enter and Shift+Enter: next and previous hit"],
   ["Ctrl+P", "find a track"],
   ["L", "what is shown as a list"],

@@ -1,6 +1,7 @@
 // What is shown, as it stands in the address. Things are named by rank, time and name, so that a link holds for another
 // reading of the run.
 
+import { clipped } from "../format/printable";
 import type { Span } from "./view";
 
 /** Values of the address by name, as `web/src/state/url.ts` has them. */
@@ -24,6 +25,9 @@ export interface TimelinePlace {
   readonly shut: readonly string[];
   readonly search: string;
 }
+
+/** Characters of a slice's name in an address: rank and time say which one it is, or nearly. */
+const NAME_LENGTH = 200;
 
 /** More marks, pins or groups than this are not taken from an address. */
 const MANY = 1000;
@@ -70,7 +74,7 @@ export function formatTimeline(place: Partial<TimelinePlace>): Record<string, st
   if ("at" in place) {
     changes.at = place.at ? String(place.at.start_ns) : null;
     changes["at-rank"] = place.at && place.at.rank !== null ? String(place.at.rank) : null;
-    changes["at-name"] = place.at?.name ?? null;
+    changes["at-name"] = place.at?.name ? clipped(place.at.name, NAME_LENGTH) : null;
   }
   if ("range" in place) changes.range = place.range ? formatSpan(place.range) : null;
   if (place.marks) changes.mark = place.marks.map(String);

@@ -24,11 +24,16 @@ export interface Arrow {
   readonly to: Slice;
 }
 
+/** A stretch of time, and the rows that it is of: none for all. */
+export interface RangeOfRows extends Span {
+  readonly rows: readonly number[];
+}
+
 /** What is pointed out. */
 export interface Emphasis {
   readonly selected: Slice | null;
   readonly hovered: { readonly line: string; readonly start_ns: number; readonly dur_ns: number } | null;
-  readonly range: Span | null;
+  readonly range: RangeOfRows | null;
   readonly marks: readonly number[];
   readonly arrows: readonly Arrow[];
 }

@@ -77,6 +77,7 @@ export class Timeline {
   private emphasis = NOTHING;
   private steps: readonly StepBand[] = [];
   private hits: readonly number[] = [];
+  private busy: readonly number[] = [];
   private width = 1;
   private height = 1;
   private ratio = 1;
@@ -153,6 +154,12 @@ export class Timeline {
   /** Counts time from a moment of the run on, instead of its start. */
   setZero(zero_ns: number): void {
     this.zero_ns = zero_ns;
+    this.redraw();
+  }
+
+  /** How busy the run is in equal parts of its time, for the minimap. */
+  setBusy(busy: readonly number[]): void {
+    this.busy = busy;
     this.redraw();
   }
 
@@ -349,6 +356,7 @@ export class Timeline {
       marks: this.emphasis.marks,
       range: this.emphasis.range,
       hits: this.hits,
+      busy: this.busy,
     });
   }
 

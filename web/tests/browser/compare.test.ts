@@ -183,6 +183,25 @@ test("timelines move together, by keys too, and the link brings it back", async 
   await close();
 });
 
+test("what is doubtful about either side is told, and rows say which run they are of", async () => {
+  // Only the second has kernels whose launch is not known.
+  const unlinked = join(folder, "unlinked.json");
+  writeFileSync(unlinked, traceOf([1000, 1010, 1020], "gemm").replaceAll(/"correlation":\d+,/g, ""));
+  const findings = compare(before, unlinked, "steps").findings;
+  expect(findings.length).toBeGreaterThan(0);
+  const other = await view([before, unlinked]);
+  const { page, close } = await open(browser, at(other.url, "compare?o.cols=name,runs,a_count,b_count"));
+  await settled(page);
+  const told = page.locator("details.banner", { hasText: "Findings of the two runs" });
+  await told.locator("summary").first().click();
+  for (const { code } of findings) await told.getByText(code, { exact: true }).waitFor();
+  const table = page.getByRole("grid", { name: "Operators", exact: true });
+  const heads = await table.locator("thead th").allTextContents();
+  expect(heads.map((head) => head.trim())).toEqual(["name", "runs", "before count per step", "now count per step"]);
+  await close();
+  await other.stop();
+});
+
 test("the sides are swapped, and stand in the address", async () => {
   const { page, close } = await open(browser, at(server.url, "compare"));
   await settled(page);

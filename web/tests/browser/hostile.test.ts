@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { printable } from "../../src/format/printable";
 import { at, goTo, launch, open, pagesOf, settled } from "./browser";
 import { analyze, type View, view } from "./stepscope";
 
@@ -138,13 +139,74 @@ test("no name of a file or a process becomes an element or runs", async () => {
   await settled(page);
   const cells = page.getByRole("grid", { name: "Files", exact: true }).locator("tbody td.path");
   const shown = await cells.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
-  for (const text of TEXTS.filter((text) => text.length < 100)) expect(shown).toContain(text);
+  for (const text of TEXTS.filter((text) => text.length < 100)) expect(shown).toContain(printable(text));
   for (const row of await page.locator("tr[data-row]").all()) {
     if (await row.isVisible()) await row.hover();
   }
   const strange = "main img, main iframe, main script, main b";
   expect(await page.locator(strange).count()).toBe(0);
   expect(await page.evaluate("globalThis.broken")).toBeUndefined();
+  await close();
+  await traced.stop();
+});
+
+test("characters that are not seen, or turn the text around, are written out wherever a name is shown", async () => {
+  const { page, close } = await open(browser, at(server.url, "operators"));
+  await settled(page);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+  const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+  const names = await pagesOf(page);
+  for (const place of [...names, "operators?group=stack", "tables?analysis=idle_gaps", "tables?analysis=graphs"]) {
+    await goTo(page, place);
+    const said = await page.evaluate(() => {
+      const attributes = [...document.querySelectorAll("main *")].flatMap((element) => [
+        element.getAttribute("title") ?? "",
+        element.getAttribute("aria-label") ?? "",
+      ]);
+      return [document.body.textContent ?? "", document.title, ...attributes];
+    });
+    expect([place, said.filter((text) => unseen.test(text))]).toEqual([place, []]);
+  }
+  await goTo(page, "operators?q=gnp.exe");
+  expect(await page.locator('tr[data-row="0"] td').first().textContent()).toBe("\\u202egnp.exe\\u2066");
+  await page.locator('tr[data-row="0"]').first().click();
+  expect(await page.locator(".row-detail dd .pre").first().textContent()).toBe("\\u202egnp.exe\\u2066");
+  await close();
+});
+
+test("a name of a megabyte makes no long address, and what is known of its slice can be reached", async () => {
+  const long = join(folder, "long.json");
+  const name = `long ${"y".repeat(1_000_000)}`;
+  const event = { ph: "X", cat: "cpu_op", name, pid: 1, tid: 1, ts: 10, dur: 50, args: { "External id": 1 } };
+  const other = { ...event, name: `long ${"y".repeat(300)} other`, ts: 100 };
+  writeFileSync(long, JSON.stringify({ traceEvents: [event, other] }));
+  const traced = await view([long]);
+  const { page, close } = await open(browser, at(traced.url, "operators"));
+  await settled(page);
+  for (const link of ["Its calls on the timeline"]) {
+    await page.locator('tr[data-row="0"]').first().click();
+    const href = await page.getByRole("link", { name: link }).getAttribute("href");
+    expect(href?.length).toBeLessThan(2_000);
+    await page.getByRole("link", { name: link }).click();
+  }
+  await settled(page);
+  await page.getByRole("button", { name: "Next hit" }).click();
+  await page.locator(".timeline-title code").waitFor();
+  expect(page.url().length).toBeLessThan(4_000);
+  const panel = await page.getByRole("tabpanel").boundingBox();
+  const facts = await page.locator(".timeline-facts dt").first().boundingBox();
+  expect((facts?.y ?? 0) - (panel?.y ?? 0)).toBeLessThan(200);
+  // The link leads there again, to this one of two that begin alike.
+  const again = await open(browser, at(traced.url, new URL(page.url()).hash.slice(1)));
+  await again.page.locator(".timeline-title code").waitFor();
+  expect(await again.page.locator(".timeline-facts dd .value").nth(1).getAttribute("title")).toBe("50000 ns");
+  await again.close();
+  await goTo(page, "operators");
+  await page.locator('tr[data-row="0"]').first().click();
+  await page.getByRole("button", { name: "only these: rows with this name" }).click();
+  await settled(page);
+  expect(page.url().length).toBeLessThan(4_000);
+  expect(await page.locator("tr[data-row]").count()).toBe(1);
   await close();
   await traced.stop();
 });
@@ -157,7 +219,7 @@ test("the text is there, letter for letter, in rows and in what they open", asyn
   for (const name of names.filter((name) => name.length < 100)) {
     const cell = page.getByRole("grid", { name: "All operators" }).locator("tbody td:first-child");
     const shown = await cell.evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).title));
-    expect(shown).toContain(name);
+    expect(shown).toContain(printable(name));
   }
   await page.locator('tr[data-row="0"]').first().click();
   const first = await page.locator('tr[data-row="0"] td').first().getAttribute("title");
@@ -175,7 +237,7 @@ test("the timeline shows it as text: a slice with all that is known of it, lists
     await page.getByRole("tab", { name: "List" }).click();
     await page.locator(".timeline-rows tbody tr").first().waitFor();
     await page.getByRole("tab", { name: "Slice" }).click();
-    expect(await page.locator(".timeline-title code").textContent()).toContain(text.trim());
+    expect(await page.locator(".timeline-title code").textContent()).toContain(printable(text.trim()));
     const strange = await page.evaluate(
       () => document.querySelectorAll("main img, main iframe, main script, main b").length,
     );

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import type { Cell, Row, Unit } from "../../src/api/types";
-import { exactCell, formatCell } from "../../src/format/cell";
+import { exactCell, shortCell } from "../../src/format/cell";
 
 /** A cell as it is shown, and what hovering over it says. */
 export interface ShownCell {
@@ -59,7 +59,7 @@ export const shownOf = (rows: readonly Row[], columns: readonly string[]): Shown
     columns.map((name) => {
       const cell = row[name] ?? null;
       const unit = unitOf(name, cell);
-      return { text: formatCell(unit, cell), exact: exactCell(unit, cell) };
+      return { text: shortCell(unit, cell), exact: exactCell(unit, cell) };
     }),
   );
 

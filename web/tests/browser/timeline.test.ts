@@ -384,3 +384,22 @@ test("a slice of a link that is not there is said, and the page goes on", async 
   await page.keyboard.press(".");
   await title(page).waitFor();
 });
+
+test("a mark is set where the pointer is, also when a slice is selected", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline"));
+  await settled(page);
+  const canvas = page.locator("canvas[role=application]");
+  await canvas.focus();
+  await page.keyboard.press(".");
+  await page.waitForURL(/at=\d+/);
+  const box = await canvas.boundingBox();
+  if (!box) throw new Error("there is no canvas");
+  for (const share of [0.3, 0.6]) {
+    await page.mouse.move(box.x + box.width * share, box.y + 100);
+    await page.keyboard.press("m");
+    await page.waitForFunction((count) => location.hash.split("mark=").length > count, share === 0.3 ? 1 : 2);
+  }
+  const marks = [...page.url().matchAll(/mark=(\d+)/g)].map(([, time]) => Number(time));
+  expect(new Set(marks).size).toBe(2);
+  await close();
+});

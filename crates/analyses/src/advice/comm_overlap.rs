@@ -30,7 +30,8 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
     let (hidden, free) = (format_ratio(device.overlap_ratio?), format_ns(free_ns));
     Some(Advice {
         says: format!(
-            "{gpu} hides {hidden} of its {comm} of communication under computing; {free} of computing hides nothing."
+            "{gpu} hides {hidden} of its {comm} of communication under computing. Another {free} of computing ran with no \
+             communication beside it."
         ),
         gain: Some((hideable_ns, GainEstimate::Overlap)),
         place: facts.longest_communication(device),
@@ -48,14 +49,14 @@ mod tests {
             &drawn_ms("rank 0 stream 7 CC........\nrank 0 stream 9 .NNNNNNNNN"),
             "comm.overlap",
             &[
-                "1000 of 10000 overlap high: GPU 0 hides 11.1 % of its 9.00 ms of communication under computing; 1.00 ms of computing hides nothing.",
+                "1000 of 10000 overlap high: GPU 0 hides 11.1 % of its 9.00 ms of communication under computing. Another 1.00 ms of computing ran with no communication beside it.",
             ],
         );
         check(
             &drawn_ms("rank 0 stream 7 CCCCCCCC..\nrank 0 stream 9 ........NN"),
             "comm.overlap",
             &[
-                "2000 of 10000 overlap high: GPU 0 hides 0.0 % of its 2.00 ms of communication under computing; 8.00 ms of computing hides nothing.",
+                "2000 of 10000 overlap high: GPU 0 hides 0.0 % of its 2.00 ms of communication under computing. Another 8.00 ms of computing ran with no communication beside it.",
             ],
         );
     }

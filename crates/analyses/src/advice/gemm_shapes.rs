@@ -17,8 +17,7 @@ pub(super) const RULE: Rule = Rule {
     code: "compute.gemm_shapes",
     evidence: "roofline",
     to_do: "Pad sizes to multiples of 8, better 64 (vocabulary, hidden size, batch times sequence length), and put \
-            small products into one: `torch.bmm`, concatenated weights, larger batches. `roofline --group-by shapes` \
-            lists them.",
+            small products into one: `torch.bmm`, concatenated weights, larger batches.",
     judge,
 };
 

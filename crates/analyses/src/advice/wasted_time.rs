@@ -14,7 +14,7 @@ const NAMED: usize = 3;
 pub(super) const RULE: Rule = Rule {
     code: "compute.roofline",
     evidence: "roofline",
-    to_do: "See by which shapes (`roofline --group-by shapes`) and kernels. Bound by memory: fuse what is around it \
+    to_do: "Look at the shapes and kernels that it has. Bound by memory: fuse what is around it \
             (`torch.compile`), 16-bit types, `channels_last`. Bound by computing: 16-bit types, larger batches, sizes \
             in multiples of 64, attention by `scaled_dot_product_attention`.",
     judge,
@@ -52,12 +52,12 @@ fn of_operator(facts: &Facts, name: &str, row: &RooflineRow, window_ns: i64) -> 
     let (calls, took) = (format_count(row.count), format_ns(row.modeled_ns));
     let (least, bound) = (format_ns(row.roofline_ns), row.bound()?.as_str());
     let (wasted, ratio) = (format_ns(wasted_ns), format_ratio(found.measured_ratio?));
-    let bound = if bound == "compute" { "computing" } else { "memory" };
+    let peak = if bound == "compute" { "rate of computing" } else { "memory bandwidth" };
     Some(Advice {
         rank: facts.sole_rank(),
         says: format!(
-            "{calls} × {} take {took} on the device and would take {least} at its peaks, bound by {bound}: \
-             {wasted} more, {ratio} of {}.",
+            "{calls} × {} took {took} on the device; at its peak {peak} they would take {least}: {wasted} less, {ratio} \
+             of {}.",
             quoted(name),
             format_ns(window_ns)
         ),
@@ -78,7 +78,7 @@ mod tests {
             &products("[[3900,4000],[4000,10000]]", 3_000_000),
             "compute.roofline",
             &[
-                "2000 of 3000 roofline high: 1 × `aten::mm` take 3.00 ms on the device and would take 1.00 ms at its peaks, bound by computing: 2.00 ms more, 66.7 % of 3.00 ms.",
+                "2000 of 3000 roofline high: 1 × `aten::mm` took 3.00 ms on the device; at its peak rate of computing they would take 1.00 ms: 2.00 ms less, 66.7 % of 3.00 ms.",
             ],
         );
         check(&products("[[3900,4000],[4000,10000]]", 2_000_000), "compute.roofline", &[]);

@@ -35,6 +35,10 @@ fn device_sentence(devices: &[DeviceTime]) -> Option<String> {
     let window = format_ns(breakdown.total_ns);
     let words = [("compute", "computing"), ("exposed_comm", "exposed communication"), ("exposed_copy", "copies")];
     let busy = shares(breakdown, &words, "");
+    if breakdown.ns_of("idle") == 0 && breakdown.total_ns > 0 {
+        let busy = if busy.is_empty() { String::new() } else { format!(": {busy}") };
+        return Some(format!("GPU {} was never idle in {window}{busy}.", device.device));
+    }
     let busy = if busy.is_empty() { String::new() } else { format!("; the rest is {busy}") };
     Some(format!("GPU {} was idle for {idle} of {window}{busy}.", device.device))
 }

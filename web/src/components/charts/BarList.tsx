@@ -1,4 +1,5 @@
 import type { Cell, Unit } from "../../api/types";
+import { exactCell, formatCell } from "../../format/cell";
 import { Value } from "../Value";
 
 /** One bar. */
@@ -23,9 +24,9 @@ export function BarList({ label, unit, bars, isDevice, isPath = false }: Props) 
   return (
     <ol class={isDevice ? "bars device" : "bars"} aria-label={label}>
       {bars.map((bar, at) => (
-        <li key={`${at} ${bar.name}`}>
-          <span class={isPath ? "bar-name path" : "bar-name"} title={bar.name}>
-            <bdi>{bar.href ? <a href={bar.href}>{bar.name}</a> : bar.name}</bdi>
+        <li key={`${at} ${bar.name.slice(0, 200)}`}>
+          <span class={isPath ? "bar-name path" : "bar-name"} title={exactCell("text", bar.name)}>
+            <bdi>{bar.href ? <a href={bar.href}>{formatCell("text", bar.name)}</a> : formatCell("text", bar.name)}</bdi>
           </span>
           <span class="bar-track" aria-hidden="true">
             <span class="bar" style={{ width: most > 0 ? `${(Number(bar.value ?? 0) / most) * 100}%` : "0" }} />

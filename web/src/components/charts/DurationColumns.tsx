@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Num } from "../../api/types";
 import { formatCount, formatNs } from "../../format/units";
-import { labelEvery, ticks } from "./scale";
+import { axisOf, type Stretch } from "./ranges";
+import { ticks } from "./scale";
 import { useWidth } from "./width";
 
 const HEIGHT = 160;
@@ -33,18 +35,20 @@ interface Props<R> {
 }
 
 /** A chart with a column for each range of durations: its axes, what a column says, and who cannot see it is told. */
-export function DurationColumns<R extends { readonly from_ns: number; readonly to_ns: number }>(props: Props<R>) {
+export function DurationColumns<R extends Stretch>(props: Props<R>) {
   const { label, ranges, most, counted, children } = props;
   const [box, width] = useWidth<HTMLDivElement>();
+  const [pointed, point] = useState("");
   const highest = Math.max(0, ...ranges.map(most));
   const marks = ticks(highest, 3).filter(Number.isInteger);
   const top = Math.max(highest, marks[marks.length - 1] ?? 0, 1);
   const y = (count: Num) => TOP + (HEIGHT - TOP) * (1 - Number(count) / top);
   const tall = (count: Num) => ({ y: y(count), height: HEIGHT - y(count) });
-  const each = Math.max(0, width - LEFT) / Math.max(1, ranges.length);
-  const every = labelEvery(ranges.length, width - LEFT, LABEL);
+  const axis = axisOf(ranges);
+  const x = (ns: number) => LEFT + Math.max(0, width - LEFT) * axis.at(ns);
   const words = (range: R) => `${formatNs(range.from_ns)} up to ${formatNs(range.to_ns)}: ${counted(range)}`;
   const filled = ranges.filter((range) => most(range) > 0);
+  const labelled = withRoom(ranges, x, width);
   const said = filled.slice(0, SAID).map(words).join("; ");
   return (
     <div ref={box} class="columns-chart">
@@ -63,14 +67,16 @@ export function DurationColumns<R extends { readonly from_ns: number; readonly t
             </text>
           </g>
         ))}
-        {ranges.map((range, at) => {
-          const left = LEFT + at * each;
+        {ranges.map((range) => {
+          const [left, right] = [x(range.from_ns), x(range.to_ns)];
+          // A gap between columns, as far as there is room for one.
+          const gap = Math.min(1.5, (right - left) * 0.05);
           return (
-            <g key={range.from_ns}>
+            <g key={range.from_ns} onPointerEnter={() => point(words(range))} onClick={() => point(words(range))}>
               <title>{words(range)}</title>
-              <rect fill="transparent" x={left} y={0} width={each} height={HEIGHT} />
-              {children(range, { x: left + each * 0.05, width: Math.max(1, each * 0.9), tall })}
-              {at % every === 0 && left + LABEL <= width && (
+              <rect fill="transparent" x={left} y={0} width={right - left} height={HEIGHT} />
+              {children(range, { x: left + gap, width: Math.max(1, right - left - 2 * gap), tall })}
+              {labelled.has(range) && (
                 <text class="tick" x={left} y={HEIGHT + 15}>
                   {formatNs(range.from_ns)}
                 </text>
@@ -79,6 +85,23 @@ export function DurationColumns<R extends { readonly from_ns: number; readonly t
           );
         })}
       </svg>
+      <p class="dim">
+        {axis.isLogarithmic && "The axis is logarithmic: ranges grow with the durations that they hold. "}
+        <span role="status">{pointed}</span>
+      </p>
     </div>
+  );
+}
+
+/** The ranges at whose start a label has room. */
+function withRoom<R extends Stretch>(ranges: readonly R[], x: (ns: number) => number, width: number): Set<R> {
+  let free = Number.NEGATIVE_INFINITY;
+  return new Set(
+    ranges.filter(({ from_ns }) => {
+      const left = x(from_ns);
+      if (left < free || left + LABEL > width) return false;
+      free = left + LABEL;
+      return true;
+    }),
   );
 }

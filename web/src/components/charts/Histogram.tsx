@@ -9,7 +9,7 @@ interface Props {
   readonly colour: ClassName;
 }
 
-/** How often what happens, by how long it takes: a column a range, all of one width. */
+/** How often what happens, by how long it takes: a column a range, as wide as it is. */
 export function Histogram({ label, ranges, colour }: Props) {
   const counted = ({ count }: Range) => `${formatCount(count)} ${Number(count) === 1 ? "run" : "runs"}`;
   return (

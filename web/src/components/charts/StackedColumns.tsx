@@ -30,16 +30,19 @@ const HEIGHT = 220;
 const BELOW = 20;
 const LEFT = 64;
 const TOP = 8;
+/** A few columns are not as wide as there is room. */
+const WIDEST = 96;
 
 /** Columns of stacked parts, of which one can be chosen with the mouse or the keyboard. */
 export function StackedColumns({ label, columns, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
+  const [pointed, setPointed] = useState<Column | null>(null);
   const most = Math.max(0, ...columns.map((column) => Number(column.total_ns)));
   const marks = ticks(most, 4);
   const top = marks[marks.length - 1] || 1;
   const y = (ns: number) => TOP + (HEIGHT - TOP) * (1 - ns / top);
-  const each = Math.max(0, width - LEFT) / Math.max(1, columns.length);
+  const each = Math.min(Math.max(0, width - LEFT) / Math.max(1, columns.length), WIDEST);
   const every = labelEvery(columns.length, width - LEFT, 44);
 
   const onKeyDown = (event: KeyboardEvent) => {
@@ -79,7 +82,11 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
               aria-pressed={column.isChosen}
               class={`column${column.isChosen ? " chosen" : ""}${column.isComplete ? "" : " cut"}`}
               onClick={() => onChoose(column)}
-              onFocus={() => setActive(at)}
+              onFocus={() => {
+                setActive(at);
+                setPointed(column);
+              }}
+              onPointerEnter={() => setPointed(column)}
             >
               <title>{wordsOf(column)}</title>
               <rect class="hit" x={x} y={0} width={each} height={HEIGHT} />
@@ -107,6 +114,10 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
           );
         })}
       </svg>
+      {/* What an element says on hover comes late, and not by touch or keyboard. */}
+      <p class="dim pointed" aria-hidden="true">
+        {pointed ? wordsOf(pointed).replace(":", " ·").replaceAll("\n", ", ") : "Point at a column to see its parts."}
+      </p>
     </div>
   );
 }

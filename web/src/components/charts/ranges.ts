@@ -1,49 +1,52 @@
-// Rows of `kernel_durations`, or of two runs' durations, as the columns of a histogram: ranges without a run are columns, too.
+// Rows of durations as the columns of a histogram. A range in which nothing lies is no row and no column, but room.
 
 import type { Num, Row } from "../../api/types";
 
-/** One column: the runs that took from `from_ns` up to, and without, `to_ns`. */
-export interface Range {
+/** A stretch of durations: from `from_ns` up to, and without, `to_ns`. */
+export interface Stretch {
   readonly from_ns: number;
   readonly to_ns: number;
+}
+
+/** One column: how many lie in a range. */
+export interface Range extends Stretch {
   readonly count: Num;
 }
 
-/** The first duration beyond the range that begins here: powers of two are cut into four, as the analysis cuts them. */
-export function endOf(from_ns: number): number {
-  const width = from_ns < 8 ? 1 : 2 ** (Math.floor(Math.log2(from_ns)) - 2);
-  return from_ns + width;
-}
-
-/** Every range from the shortest run to the longest. Rows come in any order. */
-export function rangesOf(rows: readonly Row[]): Range[] {
-  const counts = new Map(rows.map((row) => [Number(row.from_ns), row.count as Num]));
-  const starts = [...counts.keys()];
-  const [first, last] = [Math.min(...starts), Math.max(...starts)];
-  const ranges: Range[] = [];
-  for (let from_ns = first; from_ns <= last; from_ns = endOf(from_ns)) {
-    ranges.push({ from_ns, to_ns: endOf(from_ns), count: counts.get(from_ns) ?? 0 });
-  }
-  return ranges;
-}
-
 /** One column of two runs. */
-export interface PairRange {
-  readonly from_ns: number;
-  readonly to_ns: number;
+export interface PairRange extends Stretch {
   readonly a: Num;
   readonly b: Num;
 }
 
+const stretchOf = (row: Row): Stretch => ({ from_ns: Number(row.from_ns), to_ns: Number(row.to_ns) });
+const byStart = (a: Stretch, b: Stretch) => a.from_ns - b.from_ns;
+
+/** The ranges of one run, the shortest first. Rows come in any order. */
+export const rangesOf = (rows: readonly Row[]): Range[] =>
+  rows.map((row) => ({ ...stretchOf(row), count: row.count as Num })).sort(byStart);
+
 /** The same for two runs, whose counts stand in `a_count` and `b_count`. */
-export function pairsOf(rows: readonly Row[]): PairRange[] {
-  const known = new Map(rows.map((row) => [Number(row.from_ns), row]));
-  const count = (from_ns: number, name: string) => (known.get(from_ns)?.[name] ?? 0) as Num;
-  const ranges = rangesOf(rows.map((row) => ({ ...row, count: 0 })));
-  return ranges.map(({ from_ns, to_ns }) => ({
-    from_ns,
-    to_ns,
-    a: count(from_ns, "a_count"),
-    b: count(from_ns, "b_count"),
-  }));
+export const pairsOf = (rows: readonly Row[]): PairRange[] =>
+  rows.map((row) => ({ ...stretchOf(row), a: row.a_count as Num, b: row.b_count as Num })).sort(byStart);
+
+/** Where durations stand on an axis from 0 to 1. */
+export interface Axis {
+  /** True when equal distances are equal factors, not equal times. */
+  readonly isLogarithmic: boolean;
+  readonly at: (ns: number) => number;
+}
+
+/**
+ * The axis on which ranges are as wide as they are: of equal times where all ranges are equally wide, else, as ranges that
+ * grow with what they hold need it, of equal factors.
+ */
+export function axisOf(ranges: readonly Stretch[]): Axis {
+  const widths = ranges.map(({ from_ns, to_ns }) => to_ns - from_ns);
+  const isLogarithmic = Math.max(...widths) > Math.min(...widths) + 1;
+  // Nothing is left of a nanosecond on an axis of factors.
+  const place = (ns: number) => (isLogarithmic ? Math.log2(Math.max(ns, 0.5)) : ns);
+  const from = place(Math.min(...ranges.map(({ from_ns }) => from_ns)));
+  const to = place(Math.max(...ranges.map(({ to_ns }) => to_ns)));
+  return { isLogarithmic, at: (ns) => (place(ns) - from) / Math.max(to - from, Number.MIN_VALUE) };
 }

@@ -36,6 +36,10 @@ export function columnsOf(rows: readonly Row[], axis: Axis, chosen: { rank?: str
   });
 }
 
+/** The parts that any of the columns has. */
+export const partsIn = (columns: readonly Column[]): readonly string[] =>
+  STEP_PARTS.filter((name) => columns.some(({ parts }) => parts.some(({ part, ns }) => part === name && ns > 0)));
+
 function number(cell: Cell | undefined): Num {
   return typeof cell === "number" || typeof cell === "bigint" ? cell : 0;
 }

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Column } from "../../api/types";
-import { exactCell, formatCell, plainCell } from "../../format/cell";
+import type { Cell, Column } from "../../api/types";
+import { exactCell, plainCell, shortCell } from "../../format/cell";
 import { copyText } from "../clipboard";
 import type { RowStore } from "./rows";
+import type { TableProps } from "./Table";
 import { useVirtual } from "./virtual";
 
 /** Height of a row, as in styles/table.css. */
@@ -17,12 +18,13 @@ interface Props {
   readonly count: number;
   readonly height: number;
   readonly opened: number | null;
+  readonly words: NonNullable<TableProps["words"]>;
   readonly onOpen: (index: number) => void;
   readonly head: ComponentChildren;
 }
 
 /** The rows on the screen, and room for all others above and below. */
-export function Body({ label, columns, widths, store, count, height, opened, onOpen, head }: Props) {
+export function Body({ label, columns, widths, store, count, height, opened, words, onOpen, head }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtual(scroller, count, ROW_PX);
   const [active, setActive] = useState(0);
@@ -89,12 +91,14 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
           {padding(first?.start ?? 0, "above")}
           {items.map(({ index }) => {
             const row = store.row(index);
+            const isSum = columns.some((column) => row?.[column.name] === null && words[column.name]?.[""]);
             return (
               <tr
                 key={index}
                 data-row={index}
                 aria-rowindex={index + 2}
                 aria-selected={index === opened}
+                class={isSum ? "sum" : undefined}
                 tabIndex={index === active ? 0 : -1}
                 onFocus={() => setActive(index)}
                 onClick={() => onOpen(index)}
@@ -105,7 +109,7 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
                     class={column.is_right_aligned ? "number" : isPath(column) ? "path" : undefined}
                     title={row && exactCell(column.unit, row[column.name])}
                   >
-                    <bdi>{row ? formatCell(column.unit, row[column.name]) : "…"}</bdi>
+                    <bdi>{row ? wordsOf(column, row[column.name], words) : "…"}</bdi>
                   </td>
                 ))}
               </tr>
@@ -117,6 +121,17 @@ export function Body({ label, columns, widths, store, count, height, opened, onO
     </div>
   );
 }
+
+/** A cell as it is shown: what a table calls it, or its value; what is of a few kinds without the signs of programs. */
+function wordsOf(column: Column, value: Cell | undefined, words: NonNullable<TableProps["words"]>): string {
+  const called = words[column.name]?.[value === null || value === undefined ? "" : String(value)];
+  if (called) return called;
+  const text = shortCell(column.unit, value);
+  return KINDS.includes(column.name) ? text.replaceAll("_", " ") : text;
+}
+
+/** Columns of which each value is one of a few words. */
+const KINDS = ["cause", "class", "kind", "source", "category"];
 
 /** Whether its texts are told apart by their ends: paths of files and of modules. */
 const isPath = ({ name }: Column): boolean => name === "file" || name === "path";

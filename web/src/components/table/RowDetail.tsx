@@ -1,5 +1,7 @@
+import { useEffect, useRef } from "preact/hooks";
 import type { Column, Row } from "../../api/types";
 import { exactCell, formatCell, plainCell } from "../../format/cell";
+import { nameCondition } from "../../state/links";
 import { CopyButton } from "../CopyButton";
 import type { Condition } from "./choices";
 import type { RowLink } from "./links";
@@ -14,11 +16,14 @@ interface Props {
 
 /** Everything that is known of one row, with every digit, and where it leads. */
 export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
+  const aside = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another row is looked at anew
+  useEffect(() => aside.current?.scrollIntoView({ block: "nearest" }), [row]);
   const known = columns.filter((column) => row[column.name] !== null && row[column.name] !== undefined);
   const names = known.map((column) => column.name).join("\t");
   const cells = () => `${names}\n${known.map((column) => plainCell(row[column.name])).join("\t")}`;
   return (
-    <aside class="row-detail" aria-label="The row that is open">
+    <aside ref={aside} class="row-detail" aria-label="The row that is open">
       <div class="row-detail-head">
         {links.map((link) => (
           <a key={link.label} href={link.href}>
@@ -32,7 +37,8 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
       </div>
       <dl>
         {known.map((column) => {
-          const [text, exact] = [formatCell(column.unit, row[column.name]), exactCell(column.unit, row[column.name])];
+          const exact = exactCell(column.unit, row[column.name]);
+          const text = column.unit === "text" ? exact : formatCell(column.unit, row[column.name]);
           return (
             <div key={column.name} class={column.unit === "text" ? "wide" : undefined}>
               <dt>{column.label}</dt>
@@ -44,9 +50,7 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
                     type="button"
                     class="small"
                     aria-label={`only these: rows with this ${column.label}`}
-                    onClick={() =>
-                      onFilter({ column: column.name, operator: "eq", value: plainCell(row[column.name]) })
-                    }
+                    onClick={() => onFilter(nameCondition(column.name, plainCell(row[column.name])))}
                   >
                     only these
                   </button>

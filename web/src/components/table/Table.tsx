@@ -49,6 +49,8 @@ export interface TableProps {
   readonly where?: readonly string[];
   /** Rows that are seen at once, at most. */
   readonly height?: number;
+  /** What values of a column are called, by the column's name and the value; `""` is none. */
+  readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 /** A result as a table: sorted, searched, filtered and paged by the server, with every choice in the address. */
@@ -106,6 +108,7 @@ export function Table(props: TableProps) {
           count={count}
           height={props.height ?? 16}
           opened={opened}
+          words={props.words ?? {}}
           onOpen={(index) => setOpened(index === opened ? null : index)}
           head={
             <Head

@@ -2,7 +2,8 @@
 
 import type { Column } from "../../api/types";
 
-const NUMBER = 7;
+/** Room for the longest number that is shown: `-999,999,999`. */
+const NUMBER = 7.5;
 const FIRST_TEXT = 20;
 const TEXT = 12;
 

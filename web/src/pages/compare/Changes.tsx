@@ -1,6 +1,8 @@
 import type { Row } from "../../api/types";
+import { formatCondition } from "../../components/table/choices";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { linkedName, nameCondition } from "../../state/links";
 import { hrefOf, hrefWith } from "../../state/place";
 import { keyOf } from "../../state/runs";
 import { type Compared, sourceOf } from "./asked";
@@ -9,7 +11,7 @@ import { type Compared, sourceOf } from "./asked";
 export function Changes({ compared }: { compared: Compared }) {
   const { details } = compared;
   const hasDevices = details.some(({ has }) => has.devices);
-  const shared = { analysis: "compare", height: 12 };
+  const shared = { analysis: "compare", height: 12, words: WORDS };
   const unasked = ["a_count", "b_count", ...(hasDevices ? [] : ofMeasures(["device_self", "device_total"]))];
   return (
     <>
@@ -44,16 +46,19 @@ export function Changes({ compared }: { compared: Compared }) {
   );
 }
 
+/** Which run a row is of. */
+const WORDS = { runs: { a: "only before", b: "only now" } };
+
 /** The columns of measures. */
 const ofMeasures = (names: readonly string[]) =>
   names.flatMap((name) => [`a_${name}_ns`, `b_${name}_ns`, `change_${name}_ns`, `change_${name}_ratio`]);
 
-const filtered = (row: Row) => ({ where: `name:eq:${row.name}` });
+const filtered = (row: Row) => ({ where: formatCondition(nameCondition("name", String(row.name))) });
 
 function spread(row: Row, name: "op" | "kernel"): RowLink[] {
   if (typeof row.name !== "string") return [];
   const other = name === "op" ? "kernel" : "op";
-  return [{ label: "How long its calls take", href: hrefWith({ [name]: row.name, [other]: null }) }];
+  return [{ label: "How long its calls take", href: hrefWith({ [name]: linkedName(row.name), [other]: null }) }];
 }
 
 /** The same row on the page of each run that has it. */

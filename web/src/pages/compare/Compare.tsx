@@ -9,6 +9,7 @@ import { detail, runId, runs } from "../../state/runs";
 import type { Compared } from "./asked";
 import { Changes } from "./Changes";
 import { DiffFlame } from "./DiffFlame";
+import { Doubts } from "./Doubts";
 import { Durations } from "./Durations";
 import { PickSides } from "./PickSides";
 import { Steps } from "./Steps";
@@ -54,6 +55,7 @@ export default function Compare() {
       {second && answer.state !== "failed" && !compared && <Loading what={`Reading ${second.name}…`} />}
       {compared && (
         <>
+          <Doubts compared={compared} />
           <Steps compared={compared} />
           <Changes compared={compared} />
           <Durations compared={compared} />

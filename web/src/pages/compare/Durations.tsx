@@ -2,6 +2,9 @@ import { Figure } from "../../components/charts/Figure";
 import { Overlaid } from "../../components/charts/Overlaid";
 import { pairsOf } from "../../components/charts/ranges";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { formatCondition } from "../../components/table/choices";
+import { clipped } from "../../format/printable";
+import { nameCondition } from "../../state/links";
 import { chosen } from "../../state/place";
 import { type Compared, useCompared } from "./asked";
 
@@ -15,7 +18,7 @@ export function Durations({ compared }: { compared: Compared }) {
   const first = useCompared(compared, picked === undefined ? what : null, [["limit", 1]]);
   const row = picked === undefined ? first.value?.results[0] : undefined;
   const name = picked ?? (row ? String(row.name) : null);
-  const asked = [["where", `name:eq:${name}`] as const, ["limit", 10_000] as const];
+  const asked = [["where", formatCondition(nameCondition("name", name ?? ""))] as const, ["limit", 10_000] as const];
   const answer = useCompared(compared, name === null ? null : what, asked);
   const failed = [first, answer].find((answer) => answer.state === "failed");
   if (failed?.state === "failed") return <ErrorNotice error={failed.error} />;
@@ -26,15 +29,15 @@ export function Durations({ compared }: { compared: Compared }) {
     <section aria-label="Durations">
       <h2>{title}</h2>
       <p class="kernel-name">
-        <code>{name}</code>
+        <code>{clipped(name, 1_000)}</code>
       </p>
-      <p class="dim">Open a row of the tables above to choose another one. Ranges grow with what they hold.</p>
+      <p class="dim">Open a row of the tables above to choose another one.</p>
       {answer.state === "loading" && <Loading />}
       {answer.state === "ready" && ranges.length === 0 && <Empty>It runs in neither.</Empty>}
       {ranges.length > 0 && (
         <Figure name="durations" title={<span>{isKernel ? "Runs" : "Calls"} by duration</span>}>
           <Overlaid
-            label={`${isKernel ? "Runs" : "Calls"} of ${name} by duration`}
+            label={`${isKernel ? "Runs" : "Calls"} of ${clipped(name, 300)} by duration`}
             ranges={ranges}
             names={compared.names}
             nouns={isKernel ? ["run", "runs"] : ["call", "calls"]}

@@ -148,7 +148,7 @@ export class Lane {
         else this.of.linked.show(this.of.begin);
       },
       onRange: (range, _rows, isDone) => {
-        timeline.setEmphasis({ range: isDone ? null : range });
+        timeline.setEmphasis({ range: isDone ? null : { ...range, rows: [] } });
         if (isDone) timeline.go(range);
       },
     };

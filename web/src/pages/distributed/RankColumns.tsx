@@ -3,7 +3,7 @@ import type { Envelope } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
 import { Legend } from "../../components/charts/Legend";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { columnsOf, STEP_PARTS } from "../../components/charts/steps";
+import { columnsOf, partsIn } from "../../components/charts/steps";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
@@ -37,14 +37,14 @@ export function RankColumns() {
   return (
     <section aria-label={name}>
       <h2>{name}</h2>
-      <Figure name="ranks" title={<Legend parts={STEP_PARTS} />}>
+      <Figure name="ranks" title={<Legend parts={partsIn(columns)} />}>
         <StackedColumns
           label={name}
           columns={columns.filter((column) => drawn.has(column.label))}
           onChoose={(column) => choose({ rank: column.isChosen ? null : column.label })}
         />
         <p class="dim">
-          A column is a rank; choose one, and every page is about it.
+          A column is a rank; click one to filter every page to it.
           {labels.length > drawn.size &&
             ` ${formatCount(drawn.size)} of ${formatCount(labels.length)} are drawn: those from the map on; all are in the table of steps.`}
         </p>

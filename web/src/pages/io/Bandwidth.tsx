@@ -5,6 +5,7 @@ import { Figure } from "../../components/charts/Figure";
 import { type Series, TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { formatNs } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { chosen, selection, timeWindow } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
@@ -54,7 +55,11 @@ export function Bandwidth({ rank }: { rank: string }) {
         Over time{known.run.ranks.length > 1 && `, rank ${rank}`} <Definition analysis="io_curve" />
       </h2>
       <Choices label="Show" name="show" value={show} options={SHOWS} />
-      <Figure name="io" isCanvas={true} title={<span>In buckets of {bucketMs(within)} ms</span>}>
+      <Figure
+        name="io"
+        isCanvas={true}
+        title={<span>In buckets of {formatNs(Math.round(Number(bucketMs(within)) * 1e6))}</span>}
+      >
         <TimeSeries
           label={show === "bandwidth" ? "Bandwidth of files over time" : "Time in calls on files, of each bucket"}
           rows={results}

@@ -38,8 +38,8 @@ export default function Io() {
         <>
           <Bandwidth rank={rank} />
           <RangeForm range={range.value} onRange={chooseRange} />
-          <Choices label="Most" name="by" value={by} options={METRICS} />
-          <TopBars analysis="io_files" by={by} name="file" isDevice={false} part={rangeSelection.value} />
+          <Choices label="Sort by" name="by" value={by} options={METRICS} />
+          <TopBars nouns="files" analysis="io_files" by={by} name="file" isDevice={false} part={rangeSelection.value} />
           <Table
             analysis="io_files"
             title="Files"
@@ -71,6 +71,7 @@ export default function Io() {
           prefix="i."
           height={10}
           hidden={NOT_INPUT}
+          words={{ step: { "": "mean of its steps" } }}
           linksOf={stepLinks}
         />
       )}

@@ -5,7 +5,10 @@ import { Histogram } from "../../components/charts/Histogram";
 import { rangesOf } from "../../components/charts/ranges";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
+import { formatCondition } from "../../components/table/choices";
+import { clipped } from "../../format/printable";
 import { useAnswer } from "../../state/answer";
+import { nameCondition } from "../../state/links";
 import { chosen, selection } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 
@@ -17,7 +20,11 @@ export function Durations() {
   const first = useAnswer<Envelope>(kernel ? null : withQuery(path, [...selection.value, ["limit", 1]]), version);
   const row = first.value?.results[0];
   const name = kernel ?? (row ? String(row.name) : null);
-  const asked = [...selection.value, ["where", `name:eq:${name}`], ["limit", 10_000]] as const;
+  const asked = [
+    ...selection.value,
+    ["where", formatCondition(nameCondition("name", name ?? ""))],
+    ["limit", 10_000],
+  ] as const;
   const answer = useAnswer<Envelope>(name === null ? null : withQuery(path, asked), version);
   const failed = [first, answer].find((answer) => answer.state === "failed");
   if (failed?.state === "failed") return <ErrorNotice error={failed.error} />;
@@ -30,14 +37,14 @@ export function Durations() {
         How long runs take <Definition analysis="kernel_durations" />
       </h2>
       <p class="kernel-name">
-        <code>{name}</code>
+        <code>{clipped(name, 1_000)}</code>
       </p>
       {answer.state === "loading" && <Loading />}
       {answer.state === "ready" && rows.length === 0 && <p class="dim">It does not run in what was chosen.</p>}
       {kinds.map((kind) => (
         <Figure key={kind} name="durations" title={<span>Runs by duration{kinds.length > 1 && `, ${kind}`}</span>}>
           <Histogram
-            label={`Runs of ${name} by duration`}
+            label={`Runs of ${clipped(name, 300)} by duration`}
             ranges={rangesOf(rows.filter((row) => row.kind === kind))}
             colour={kind === "communication" ? "communication" : "compute"}
           />

@@ -3,7 +3,7 @@ import { Choices } from "../../components/Choices";
 import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
-import { timelineSearch } from "../../state/links";
+import { linkedName, timelineSearch } from "../../state/links";
 import { chosen, hrefWith } from "../../state/place";
 import { findPage } from "../registry";
 import { Durations } from "./Durations";
@@ -33,10 +33,10 @@ export default function Kernels() {
     <>
       <h1>Kernels</h1>
       <div class="choices">
-        <Choices label="A row is a" name="group" value={group} options={GROUPS} />
-        <Choices label="Most" name="by" value={by} options={METRICS} />
+        <Choices label="Group by" name="group" value={group} options={GROUPS} />
+        <Choices label="Sort by" name="by" value={by} options={METRICS} />
       </div>
-      <TopBars analysis="kernels" isDevice={true} by={by} name="name" query={query} />
+      <TopBars nouns="kernels" analysis="kernels" isDevice={true} by={by} name="name" query={query} />
       <Table
         key={group}
         analysis="kernels"
@@ -55,6 +55,7 @@ export default function Kernels() {
         query={[["group_by", launches === "call" ? null : launches]]}
         hidden={["delay_min_ns", "delay_outliers", "launch_p99_ns", "launch_max_ns"]}
         prefix="l."
+        words={{ name: { "": "all of them" } }}
         height={10}
         linksOf={onTimeline}
       />
@@ -64,7 +65,7 @@ export default function Kernels() {
 
 function durations(row: Row): RowLink[] {
   if (typeof row.name !== "string") return [];
-  return [{ label: "How long its runs take", href: hrefWith({ kernel: row.name }) }];
+  return [{ label: "How long its runs take", href: hrefWith({ kernel: linkedName(row.name) }) }];
 }
 
 function onTimeline(row: Row): RowLink[] {

@@ -22,6 +22,8 @@ const GROUPS = [
   ["category", "category"],
 ] as const;
 
+const PLURALS = { name: "operators", stack: "call stacks", module: "modules", category: "categories" } as const;
+
 /** How much memory is in use, when, by whom, and for how long. */
 export default function Memory() {
   const known = detail.value;
@@ -65,9 +67,10 @@ export default function Memory() {
       <Curve memory={memory} words={words} />
       <RangeForm range={range.value} onRange={chooseRange} />
       <section aria-label="At the peak">
-        <Choices label="A row is a" name="group" value={group} options={GROUPS} />
+        <Choices label="Group by" name="group" value={group} options={GROUPS} />
         <TopBars
           analysis="memory_peak"
+          nouns={PLURALS[group]}
           by="bytes"
           name="name"
           isDevice={memory.device !== null}
@@ -104,6 +107,7 @@ export default function Memory() {
         part={rangeSelection.value}
         where={where}
         hidden={["rank", "device", "address", "op_start_ns"]}
+        words={{ state: { unpaired: "free not seen" } }}
         linksOf={allocationLinks}
       />
       <p>

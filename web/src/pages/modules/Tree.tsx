@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import type { Module } from "../../components/flame/tree";
-import { exactCell, formatCell } from "../../format/cell";
+import { exactCell, shortCell } from "../../format/cell";
 
 interface Props {
   readonly columns: readonly Column[];
@@ -63,6 +63,7 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
                 aria-expanded={hasChildren ? isOpen : undefined}
                 tabIndex={index === at ? 0 : -1}
                 onFocus={() => setActive(index)}
+                onClick={() => onChoose(module)}
               >
                 <td class="tree-name" title={module.path}>
                   <span class="indent" style={{ width: `${module.depth * 1.1}rem` }} />
@@ -72,7 +73,10 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
                     tabIndex={-1}
                     disabled={!hasChildren}
                     aria-label={`${isOpen ? "Close" : "Open"} ${module.name}`}
-                    onClick={() => onToggle(module)}
+                    onClick={(event) => {
+                      event.stopPropagation();
+                      onToggle(module);
+                    }}
                   >
                     {hasChildren ? (isOpen ? "▾" : "▸") : "·"}
                   </button>
@@ -80,7 +84,7 @@ export function Tree({ columns, modules, open, onToggle, onChoose }: Props) {
                 </td>
                 {columns.map((column) => (
                   <td key={column.name} class="number" title={exactCell(column.unit, module.row[column.name])}>
-                    {formatCell(column.unit, module.row[column.name])}
+                    {shortCell(column.unit, module.row[column.name])}
                   </td>
                 ))}
               </tr>

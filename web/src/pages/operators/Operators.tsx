@@ -39,12 +39,12 @@ export default function Operators() {
       <h1>Operators</h1>
       <div class="choices">
         <Choices
-          label="A row is a"
+          label="Group by"
           name="group"
           value={group}
           options={groups.map((name) => [name, GROUPS[name]?.[0] ?? name])}
         />
-        <Choices label="Most" name="by" value={by} options={metrics} />
+        <Choices label="Sort by" name="by" value={by} options={metrics} />
       </div>
       {group === "shapes" && has?.shapes === false && (
         <Empty>No shapes were recorded: record_shapes=True or `stepscope record --shapes` records them.</Empty>
@@ -59,6 +59,7 @@ export default function Operators() {
         analysis="operators"
         isDevice={by.startsWith("device")}
         by={by}
+        nouns={group === "category" ? "categories" : "operators"}
         name={group === "category" ? "category" : "name"}
         query={query}
       />

@@ -4,6 +4,7 @@ import { Value } from "../../components/Value";
 import { Words } from "../../components/Words";
 import { formatCount } from "../../format/units";
 import { evidencePage, timelineAt } from "../../state/links";
+import { hrefOf } from "../../state/place";
 import { findPage } from "../registry";
 
 /** What to change, what there is most to gain from first, each with the numbers behind it. */
@@ -14,7 +15,7 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
       <h2>
         Advice <Definition analysis="advice" />
       </h2>
-      <p class="dim">Gains are at most, and do not add up.</p>
+      <p class="dim">Each gain is an upper bound; they overlap, so do not add them.</p>
       <ul class="advice">
         {advice.map((row, at) => (
           <li key={`${at} ${row.rule}`} class={row.priority}>
@@ -32,6 +33,9 @@ export function AdviceList({ advice }: { advice: readonly Advice[] }) {
               <a href={evidencePage(row.evidence)}>
                 The numbers: <code>{row.evidence}</code>
               </a>
+              {row.evidence === "roofline" && (
+                <a href={hrefOf("tables", { analysis: "roofline", group: "shapes" })}>By shape</a>
+              )}
               {row.start_ns !== null && findPage("timeline") && (
                 <a href={timelineAt({ rank: row.rank, start_ns: row.start_ns, name: row.slice })}>On the timeline</a>
               )}

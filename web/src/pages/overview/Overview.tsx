@@ -5,7 +5,7 @@ import { FindingList } from "../../components/FindingList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, timeWindow } from "../../state/place";
+import { hrefWith, selection, timeWindow } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 import { AdviceList } from "./AdviceList";
 import { Devices } from "./Devices";
@@ -15,10 +15,7 @@ import { Steps } from "./Steps";
 /** What a person wants to know of a run first; every number is that of `stepscope report`. */
 export default function Overview() {
   const version = detail.value?.version ?? 0;
-  const asked = [
-    ["rank", chosen("rank")],
-    ["step", chosen("step")],
-  ] as const;
+  const asked = selection.value;
   const answer = useAnswer<Report>(withQuery(runPath(runId.value, "report"), asked), version);
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   const report = answer.value;
@@ -28,8 +25,7 @@ export default function Overview() {
       <h1>{report.run.name}</h1>
       {timeWindow.value && (
         <Empty>
-          This page is of all of the time; the window that was chosen applies to tables.{" "}
-          <a href={hrefWith({ window: null })}>Show all of the time everywhere</a>
+          This page covers the selected range only. <a href={hrefWith({ window: null })}>Show the whole run</a>
         </Empty>
       )}
       <section aria-label="Verdict" class="verdict">

@@ -4,13 +4,13 @@ import { BreakdownTable } from "../../components/charts/BreakdownTable";
 import { Figure } from "../../components/charts/Figure";
 import { Legend } from "../../components/charts/Legend";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { type Axis, columnsOf, STEP_PARTS } from "../../components/charts/steps";
+import { type Axis, columnsOf, partsIn } from "../../components/charts/steps";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { choose, chosen, hrefWith } from "../../state/place";
+import { choose, chosen, hrefWith, selection } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 
 /** Columns that are shown at once; more are on the next page. */
@@ -26,6 +26,7 @@ export function Steps({ report }: { report: Report }) {
   // The chart has all steps, also when one of them is chosen: it is where one is chosen.
   const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), [
     ["rank", rank],
+    ...selection.value.filter(([name]) => name.endsWith("_ns")),
     // Averages have no step, and are all that is drawn of several ranks.
     ["where", axis === "steps" ? null : "step:eq:"],
     ["offset", axis === "steps" ? from : 0],
@@ -47,14 +48,19 @@ export function Steps({ report }: { report: Report }) {
           ? "Nothing marks steps: what each rank recorded counts as one"
           : `${formatCount(steps.count)} ${steps.count === 1 ? "step" : "steps"}`}
         {inferred}
-        {steps.incomplete_count > 0 && `, ${formatCount(steps.incomplete_count)} cut by recording`}; mean{" "}
-        <Value unit="ns" value={steps.mean_ns} />, from <Value unit="ns" value={steps.min_ns} /> to{" "}
-        <Value unit="ns" value={steps.max_ns} />
+        {steps.incomplete_count > 0 && `, ${formatCount(steps.incomplete_count)} cut by recording`}
+        {steps.count === 1 ? ": " : "; mean "}
+        <Value unit="ns" value={steps.mean_ns} />
+        {steps.count > 1 && (
+          <>
+            , from <Value unit="ns" value={steps.min_ns} /> to <Value unit="ns" value={steps.max_ns} />
+          </>
+        )}
       </p>
       {answer.state === "failed" && <ErrorNotice error={answer.error} />}
       {answer.state === "loading" && !answer.value && <Loading />}
       {columns.length > 0 && (
-        <Figure name="steps" title={<Legend parts={STEP_PARTS} />}>
+        <Figure name="steps" title={<Legend parts={partsIn(columns)} />}>
           <StackedColumns
             label={axis === "steps" ? `Steps of rank ${rank}` : "Average step of each rank"}
             columns={columns}
@@ -64,8 +70,8 @@ export function Steps({ report }: { report: Report }) {
           />
           <p class="dim">
             {axis === "ranks"
-              ? "A column is the average step of a rank; choose one to see its steps."
-              : "Choose a step, and every page is about it."}
+              ? "A column is the average step of a rank; click one to see its steps."
+              : "Click a step to filter every page to it."}
             {axis === "steps" && from > 0 && (
               <>
                 {" "}

@@ -3,8 +3,8 @@ import type { Column, Envelope, Row } from "../../api/types";
 import { CopyButton } from "../../components/CopyButton";
 import { BarList } from "../../components/charts/BarList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { topWords } from "../../components/TopBars";
 import { Words } from "../../components/Words";
-import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { chosen, hrefWith, selection } from "../../state/place";
 import { detail, runId } from "../../state/runs";
@@ -88,7 +88,7 @@ interface HotProps {
 function HotLines({ rows, column, isDevice, total }: HotProps) {
   const hot = rows.filter((row) => Number(row[column.name] ?? 0) > 0).slice(0, HOT);
   if (hot.length === 0) return <Empty>No operator was called from this file in what was chosen.</Empty>;
-  const label = `Most ${column.label} by line, ${hot.length} of ${formatCount(total)}`;
+  const label = topWords(hot.length, total, "lines", column.label);
   return (
     <figure>
       <figcaption>{label}</figcaption>

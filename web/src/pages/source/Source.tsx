@@ -4,9 +4,9 @@ import { Choices } from "../../components/Choices";
 import { BarList } from "../../components/charts/BarList";
 import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
+import { topWords } from "../../components/TopBars";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
-import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { chosen, hrefWith, selection } from "../../state/place";
 import { detail, runId } from "../../state/runs";
@@ -38,12 +38,12 @@ export default function Source() {
   const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
   const file = chosen("file") ?? (typeof first === "string" ? first : null);
   const column = files.value.columns.find((column) => column.name === by);
-  const label = `Most ${column?.label ?? by} by file, ${rows.length} of ${formatCount(files.value.page.matching)}`;
+  const label = topWords(rows.length, files.value.page.matching, "files", column?.label ?? by);
   return (
     <>
       <h1>Source</h1>
       <div class="choices">
-        <Choices label="Most" name="by" value={by} options={metrics} />
+        <Choices label="Sort by" name="by" value={by} options={metrics} />
       </div>
       <section aria-label="Files">
         <h2>

@@ -2,6 +2,7 @@ import { Choices } from "../../components/Choices";
 import { ErrorNotice } from "../../components/Notice";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
+import { Words } from "../../components/Words";
 import { choose, chosen } from "../../state/place";
 import { analyses } from "../../state/runs";
 
@@ -33,7 +34,7 @@ export default function Tables() {
         </label>
         {info.accepts.group_by.length > 1 && (
           <Choices
-            label="A row is a"
+            label="Group by"
             name="group"
             value={group ?? ""}
             options={info.accepts.group_by.map((name) => [name, name])}
@@ -48,7 +49,9 @@ export default function Tables() {
           />
         )}
       </div>
-      <p>{info.definition}</p>
+      <p>
+        <Words text={info.definition} />
+      </p>
       <Table
         key={`${name} ${group} ${compat}`}
         analysis={name}

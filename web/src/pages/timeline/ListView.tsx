@@ -3,6 +3,7 @@ import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
+import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import type { Slice } from "../../timeline/model";
 import { rowsOf } from "../../timeline/timeline";
@@ -54,10 +55,10 @@ export function ListView({ explore }: { explore: Explore }) {
           <tr>
             <th scope="col">name</th>
             <th scope="col" class="number">
-              from
+              start
             </th>
             <th scope="col" class="number">
-              lasts
+              duration
             </th>
             <th scope="col">kind</th>
             <th scope="col">where</th>
@@ -68,7 +69,7 @@ export function ListView({ explore }: { explore: Explore }) {
             <tr key={slice.id} aria-current={slice.id === selected ? "true" : undefined}>
               <th scope="row">
                 <button type="button" class="link" onClick={() => explore.visit(slice)}>
-                  <code>{slice.name}</code>
+                  <code>{clipped(slice.name, 300)}</code>
                 </button>
               </th>
               <td class="number">

@@ -4,6 +4,7 @@ import type { ErrorBody } from "../../api/types";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { SUMS_BY } from "../../components/timeline/requests";
 import { Value } from "../../components/Value";
+import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import { choose, chosen } from "../../state/place";
 import type { Sums } from "../../timeline/model";
@@ -34,7 +35,7 @@ export function RangeSums({ explore }: { explore: Explore }) {
       <div class="timeline-range">
         <span>
           <Value unit="ns" value={range.end_ns - range.start_ns} /> from <Value unit="ns" value={range.start_ns} />
-          {range.rows.length > 0 && `, ${formatCount(range.rows.length)} rows`}
+          {range.rows.length > 0 && `, ${formatCount(range.rows.length)} ${range.rows.length === 1 ? "row" : "rows"}`}
         </span>
         <label>
           Sums by{" "}
@@ -101,7 +102,7 @@ function SumsTable({ explore, sums, by }: { explore: Explore; sums: Sums; by: st
           {sums.rows.map((row) => (
             <tr key={`${row.name} ${row.kind} ${row.longest}`}>
               <th scope="row">
-                <code>{row.name}</code>
+                <code>{clipped(row.name, 300)}</code>
               </th>
               <td class="number">
                 <Value unit="count" value={row.slices} />

@@ -2,8 +2,9 @@ import type { ComponentChildren } from "preact";
 import { CopyButton } from "../../components/CopyButton";
 import { Empty } from "../../components/Notice";
 import { Value } from "../../components/Value";
+import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
-import { sourceLine } from "../../state/links";
+import { searchText, sourceLine } from "../../state/links";
 import { hrefOf } from "../../state/place";
 import { classWords } from "../../timeline/class_words";
 import type { Slice, SliceDetails } from "../../timeline/model";
@@ -12,6 +13,10 @@ import type { Explore } from "./explore";
 
 /** Slices of one list that are shown at first. */
 const SHOWN = 20;
+/** Characters that are shown of a name, in a title and in lists, and of an argument. What is copied is whole. */
+const TITLE_LENGTH = 1_000;
+const NAME_LENGTH = 300;
+const ARG_LENGTH = 5_000;
 
 /** Everything known of the selected slice. */
 export function SliceView({ explore }: { explore: Explore }) {
@@ -19,7 +24,7 @@ export function SliceView({ explore }: { explore: Explore }) {
   if (!details) {
     return (
       <Empty>
-        Nothing is selected: click a slice, or press the full stop. <kbd>?</kbd> lists all keys.
+        Click a slice to see its details. <kbd>?</kbd> lists all keys.
       </Empty>
     );
   }
@@ -43,19 +48,19 @@ function Facts({ explore, details }: { explore: Explore; details: SliceDetails }
   return (
     <div>
       <h2 class="timeline-title">
-        <code>{slice.name}</code> <CopyButton text={() => slice.name}>Copy</CopyButton>
+        <code>{clipped(slice.name, TITLE_LENGTH)}</code> <CopyButton text={() => slice.name}>Copy</CopyButton>
       </h2>
       <dl class="timeline-facts">
-        <Fact name="what it is">
+        <Fact name="kind">
           {slice.kind} · {classWords(slice.class)}
         </Fact>
-        <Fact name="from">
+        <Fact name="start">
           <Value unit="ns" value={slice.start_ns} />
         </Fact>
-        <Fact name={slice.is_unfinished ? "lasts (not finished)" : "lasts"}>
+        <Fact name={slice.is_unfinished ? "duration (not finished)" : "duration"}>
           <Value unit="ns" value={slice.dur_ns} />
         </Fact>
-        <Fact name="without what is inside it">
+        <Fact name="self time">
           <Value unit="ns" value={details.self_ns} />
         </Fact>
         <Fact name="slices inside it">
@@ -67,12 +72,12 @@ function Facts({ explore, details }: { explore: Explore; details: SliceDetails }
         <Fact name="where">{explore.rows.name(slice.row) || slice.track || "–"}</Fact>
         {details.args.map(([key, value], nth) => (
           <Fact key={`${nth} ${key}`} name={key}>
-            <span class="timeline-arg">{value}</span>
+            <span class="timeline-arg">{clipped(value, ARG_LENGTH)}</span>
           </Fact>
         ))}
       </dl>
       <p>
-        <a href={hrefOf(tableOf(slice), { q: slice.name })}>All of this name in the table</a>
+        <a href={hrefOf(tableOf(slice), { q: searchText(slice.name) })}>All of this name in the table</a>
       </p>
     </div>
   );
@@ -130,7 +135,7 @@ function Slices({ explore, title, slices }: { explore: Explore; title: string; s
         {slices.slice(0, SHOWN).map((slice) => (
           <li key={slice.id}>
             <button type="button" class="link" onClick={() => explore.visit(slice)}>
-              <code>{slice.name}</code>
+              <code>{clipped(slice.name, NAME_LENGTH)}</code>
             </button>{" "}
             <Value unit="ns" value={slice.dur_ns} />
           </li>

@@ -2,7 +2,9 @@ import type { RefObject } from "preact";
 import { askRaw, bodyOf, withToken } from "../../api/client";
 import { CLASSES } from "../../classes";
 import { Menu } from "../../components/Menu";
+import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
+import { searchText } from "../../state/links";
 import { run } from "../../state/runs";
 import { CLASS_WORDS } from "../../timeline/class_words";
 import type { Explore } from "./explore";
@@ -95,12 +97,12 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
             ↓
           </button>
           {found.names.length > 0 && (
-            <Menu label={`${formatCount(found.name_count ?? found.names.length)} names`}>
+            <Menu label={namesWords(found.name_count ?? found.names.length)}>
               <ul class="timeline-found">
                 {found.names.map(({ name, slices, total_ns }) => (
                   <li key={name}>
-                    <button type="button" onClick={() => explore.setSearch(name)}>
-                      <code>{name}</code> {formatCount(slices)} · {formatNs(total_ns)}
+                    <button type="button" onClick={() => explore.setSearch(searchText(name))}>
+                      <code>{clipped(name, 300)}</code> {formatCount(slices)} · {formatNs(total_ns)}
                     </button>
                   </li>
                 ))}
@@ -112,6 +114,8 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
     </search>
   );
 }
+
+const namesWords = (count: number): string => `${formatCount(count)} ${count === 1 ? "name" : "names"}`;
 
 function ExportMenu({ explore }: { explore: Explore }) {
   const window = explore.range.value ?? explore.view.value ?? null;

@@ -7,16 +7,29 @@ import type { ErrorBody } from "../../api/types";
 import { Alone } from "../../components/timeline/alone";
 import type { Requests } from "../../components/timeline/requests";
 import { Rows } from "../../components/timeline/rows";
+import { clipped } from "../../format/printable";
 import { choose, chosen, place } from "../../state/place";
 import { arrowsOf, type FlowWay, flowEnd } from "../../timeline/flows";
 import { allGroups, groupsAround, type KeyedGroup, layoutOf } from "../../timeline/layout";
 import { type CounterPart, type Slice, type SliceDetails, spanOf, type TimelineInfo } from "../../timeline/model";
-import { formatSpan, formatTimeline, isStep, parseSpan, parseTimeline, type TimelinePlace } from "../../timeline/place";
+import { loadOverview } from "../../timeline/overview";
+import {
+  formatSpan,
+  formatTimeline,
+  isStep,
+  parseSpan,
+  parseTimeline,
+  type SliceLink,
+  type TimelinePlace,
+} from "../../timeline/place";
 import type { Hovered } from "../../timeline/pointer";
 import { rowsOf, type Timeline } from "../../timeline/timeline";
 import { around, clampView, revealing, type Span } from "../../timeline/view";
 import { Search } from "./search";
 import { numberOf, type Steps } from "./steps";
+
+/** Slices of the window among which the uppermost is the first: as many as one answer has. */
+const FIRST_OF = 200;
 
 /** What a range is of: everything, or some rows. */
 export interface Range extends Span {
@@ -111,6 +124,10 @@ export class Explore {
       timeline.setEmphasis({ hovered: found?.hit ? { line: found.line.key, ...found.hit } : null });
     });
     follow(() => this.followSteps());
+    this.alone.run("overview", async (signal) => {
+      const { fetchTiles } = this.requests.canvas;
+      timeline.setBusy(await loadOverview(fetchTiles, this.rows.groups, this.info.span.end_ns, signal));
+    });
   }
 
   leave(): void {
@@ -170,7 +187,7 @@ export class Explore {
 
   private followSelection(): void {
     const { at, view } = this.address.value;
-    const key = at ? JSON.stringify([at.start_ns, at.rank, at.name]) : "";
+    const key = at ? keyOf(at) : "";
     if (key === this.selected) return;
     this.selected = key;
     if (!at) {
@@ -190,6 +207,8 @@ export class Explore {
         throw new ApiError({ what: "the slice of this link is not in this run", where }, 404);
       }
       await this.show(slice, signal, !isPlaced);
+      // Who comes by a link sees the slice, not a speck in all of the time.
+      if (!isPlaced) this.timeline?.go(around(spanOf(slice), 2));
     });
   }
 
@@ -226,14 +245,15 @@ export class Explore {
   private async show(slice: number | Slice, signal: AbortSignal, isRevealed: boolean): Promise<void> {
     const details = await this.requests.details(typeof slice === "number" ? slice : slice.id, signal);
     const { start_ns, rank, name } = details.slice;
-    this.selected = JSON.stringify([start_ns, rank, name]);
+    const selected = keyOf(details.slice);
+    this.selected = selected;
     batch(() => {
       this.details.value = details;
       const known = this.address.peek().at;
-      if (known?.start_ns !== start_ns || known.rank !== rank || known.name !== name) {
+      if (!known || keyOf(known) !== selected) {
         choose(formatTimeline({ at: { start_ns, rank, name } }));
       }
-      this.told.value = `${name}, ${this.rows.name(details.slice.row)}`;
+      this.told.value = `${clipped(name, 300)}, ${this.rows.name(details.slice.row)}`;
     });
     if (isRevealed) this.reveal(details.slice);
   }
@@ -309,7 +329,7 @@ export class Explore {
     const { timeline } = this;
     if (!timeline) return;
     const { view, pointer_ns } = timeline.motion;
-    const time_ns = this.details.peek()?.slice.start_ns ?? pointer_ns ?? (view.start_ns + view.end_ns) / 2;
+    const time_ns = pointer_ns ?? this.details.peek()?.slice.start_ns ?? (view.start_ns + view.end_ns) / 2;
     const { marks } = this.address.peek();
     const reach = timeline.scale.ns_per_px * 4;
     const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);
@@ -330,8 +350,9 @@ export class Explore {
   private async firstShown(signal: AbortSignal): Promise<Slice | undefined> {
     const rows = rowsOf(this.rows.lines.peek().lines);
     if (rows.length === 0 || !this.timeline) return undefined;
-    const [slice] = await this.requests.list(rows, this.timeline.motion.goal, 1, signal);
-    return slice;
+    const slices = await this.requests.list(rows, this.timeline.motion.goal, FIRST_OF, signal);
+    const place = ({ row }: Slice) => rows.indexOf(row ?? -1);
+    return slices.reduce<Slice | undefined>((top, next) => (top && place(top) <= place(next) ? top : next), undefined);
   }
 
   /** The slice around the selected one. */
@@ -378,4 +399,6 @@ export class Explore {
   }
 }
 
+/** What tells one slice from another, as far as an address has it. */
+const keyOf = ({ start_ns, rank, name }: SliceLink) => JSON.stringify(formatTimeline({ at: { start_ns, rank, name } }));
 const length = (span: Span) => span.end_ns - span.start_ns;

@@ -1,4 +1,4 @@
-// The whole run in small: where a search hits, the marks, and which part is shown.
+// The whole run in small: how busy it is, where a search hits, the marks, and which part is shown.
 
 import type { Theme } from "../colours";
 import type { StepBand } from "../scene";
@@ -16,6 +16,8 @@ export interface MinimapScene {
   readonly range: Span | null;
   /** How many hits begin in each of equal parts of the run; empty without a search. */
   readonly hits: readonly number[];
+  /** How busy each of equal parts of the run is, 0 to 1. */
+  readonly busy: readonly number[];
 }
 
 export function drawMinimap(scene: MinimapScene): void {
@@ -31,6 +33,14 @@ export function drawMinimap(scene: MinimapScene): void {
     before = left;
     context.fillRect(left, 0, Math.max(scale.x(step.end_ns) - left - 1, 1), height);
   }
+  context.fillStyle = theme.faint;
+  context.globalAlpha = 0.55;
+  scene.busy.forEach((share, part) => {
+    const tall = share * (height - 4);
+    const left = (part * width) / scene.busy.length;
+    context.fillRect(left, height - tall, width / scene.busy.length + 0.5, tall);
+  });
+  context.globalAlpha = 1;
   const most = Math.max(...scene.hits, 0);
   context.fillStyle = theme.accent;
   scene.hits.forEach((count, part) => {

@@ -1,5 +1,6 @@
 // Names on slices that are wide enough for them.
 
+import { printable } from "../../format/printable";
 import { fitting, type Measure, shortName } from "../labels";
 import type { Placed, Scene } from "../scene";
 import { FLAG_SEVERAL, firstEndingAfter } from "../tile";
@@ -34,7 +35,11 @@ export function drawNames(scene: Scene, lines: readonly Placed[], measure: Measu
         const left = Math.max(scale.x(Math.max(start, piece.from_ns)), 0);
         const right = Math.min(scale.x(Math.min(start + dur, piece.to_ns)), width);
         if (right - left < WIDE_PX) continue;
-        const text = fitting(shortName(tile.names.text(tile.name[at] ?? 0)), right - left - 2 * PADDING_PX, measure);
+        const text = fitting(
+          shortName(printable(tile.names.text(tile.name[at] ?? 0))),
+          right - left - 2 * PADDING_PX,
+          measure,
+        );
         if (!text) continue;
         context.fillStyle = scene.colours.ink(tile, at);
         context.fillText(text, left + PADDING_PX, middle);

@@ -1,8 +1,7 @@
 // What is pointed out above the rows: the selected slice, what is below the pointer, arrows, a range, marks.
 
 import type { Slice } from "../model";
-import { type Placed, RULER_PX, type Scene } from "../scene";
-import type { Span } from "../view";
+import { type Placed, type RangeOfRows, RULER_PX, type Scene } from "../scene";
 
 /** No more arrows than this are drawn. */
 const ARROWS_MAX = 200;
@@ -23,7 +22,7 @@ export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
   }
   const rows = new Map(lines.filter(({ line }) => line.kind !== "density").map((each) => [each.line.row, each]));
   for (const { from, to } of arrows.slice(0, ARROWS_MAX)) arrow(scene, rows, from, to);
-  if (range) drawRange(scene, range);
+  if (range) drawRange(scene, range, lines);
   for (const mark of marks) {
     const x = scale.x(mark);
     if (x < 0 || x > width) continue;
@@ -95,14 +94,19 @@ function arrow(scene: Scene, rows: ReadonlyMap<number | null, Placed>, from: Sli
   context.fill();
 }
 
-function drawRange(scene: Scene, range: Span): void {
+/** A veil over the rows that a range is of: over all of them where it was dragged over the ruler. Its ends are lines in any case. */
+function drawRange(scene: Scene, range: RangeOfRows, lines: readonly Placed[]): void {
   const { context, scale, width, height } = scene;
   const left = Math.max(scale.x(range.start_ns), 0);
   const right = Math.min(scale.x(range.end_ns), width);
   if (right < left) return;
+  const rows = new Set(range.rows);
+  const over = lines.filter(({ line }) => line.row !== null && rows.has(line.row));
+  const veils = rows.size === 0 ? [{ top: 0, height }] : over.map(({ line, top }) => ({ top, height: line.height }));
   context.fillStyle = scene.colours.theme.accent;
   context.globalAlpha = 0.14;
-  context.fillRect(left, 0, right - left, height);
+  for (const veil of veils) context.fillRect(left, veil.top, right - left, veil.height);
+  if (rows.size > 0) context.fillRect(left, 0, right - left, RULER_PX);
   context.globalAlpha = 1;
   context.fillRect(Math.round(left), 0, 1, height);
   context.fillRect(Math.round(right), 0, 1, height);

@@ -50,7 +50,8 @@ export function drawRuler(scene: Scene, measure: Measure): void {
     context.fillStyle = theme.line;
     context.fillRect(x, 0, 1, TICKS_PX);
     context.fillStyle = theme.faint;
-    context.fillText(tick.label, x + 4, TICKS_PX / 2);
+    // A label that would be cut says another time than it is.
+    if (x + 4 + measure(tick.label) <= width) context.fillText(tick.label, x + 4, TICKS_PX / 2);
   }
   for (const step of visibleSteps(scene)) {
     const left = Math.max(scale.x(step.start_ns), 0);

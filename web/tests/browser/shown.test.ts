@@ -1,0 +1,142 @@
+// What a page shows is whole, of the part that was chosen, and drawn as it is.
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { at, goTo, launch, open, pagesOf, settled } from "./browser";
+import { RUN, TRACE } from "./inputs";
+import { analyze, report, type View, view } from "./stepscope";
+
+let browser: Browser;
+let [run, trace] = [] as unknown as [View, View];
+beforeAll(async () => {
+  browser = await launch();
+  [run, trace] = await Promise.all([view([RUN]), view([TRACE])]);
+});
+afterAll(async () => {
+  await browser.close();
+  await Promise.all([run.stop(), trace.stop()]);
+});
+
+/** Numbers of tables whose cells have no room for all of them. */
+const cutNumbers = (page: Page) =>
+  page
+    .locator("main td.number")
+    .evaluateAll((cells) =>
+      cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent ?? ""),
+    );
+
+test("the Overview is of the range that was chosen for all pages", async () => {
+  const [, , step] = analyze("step_breakdown", RUN).results.filter(({ step }) => step !== null);
+  const [start, end] = [Number(step?.start_ns), Number(step?.start_ns) + Number(step?.total_ns)];
+  const part = ["--start-ns", String(start), "--end-ns", String(end)];
+  const [of, all] = [report(RUN, ...part), report(RUN)];
+  expect(of.verdict).not.toEqual(all.verdict);
+  const { page, close } = await open(browser, at(run.url, `overview?window=${start}-${end}`));
+  await settled(page);
+  const said = await page.getByRole("region", { name: "Verdict" }).locator("p").allTextContents();
+  expect(said).toEqual(of.verdict.map((sentence) => sentence.replaceAll("`", "")));
+  expect(await page.locator("main .notice").first().textContent()).toContain("covers the selected range only");
+  await close();
+});
+
+test("no number is cut, on any page or table", async () => {
+  const { page, close } = await open(browser, trace.url);
+  await settled(page);
+  const places = [...(await pagesOf(page)), "operators?group=shapes", "kernels?group=properties"];
+  for (const name of ["roofline", "idle_causes", "critical_path", "step_breakdown", "memory_events"]) {
+    places.push(`tables?analysis=${name}`);
+  }
+  for (const place of places) {
+    await goTo(page, place);
+    expect([place, await cutNumbers(page)]).toEqual([place, []]);
+  }
+  await close();
+});
+
+test("columns of a histogram are as wide as their ranges on its axis", async () => {
+  const [first] = analyze("kernel_durations", TRACE).results;
+  const rows = analyze("kernel_durations", TRACE).results.filter(({ name }) => name === first?.name);
+  const widths = rows.map((row) => Number(row.to_ns) - Number(row.from_ns));
+  const isEqual = Math.max(...widths) <= Math.min(...widths) + 1;
+  const { page, close } = await open(browser, at(trace.url, "kernels"));
+  await settled(page);
+  const chart = page.getByRole("region", { name: "Durations" }).locator("svg.chart").first();
+  await chart.waitFor();
+  const drawn = await chart
+    .locator("g > rect[fill=transparent]")
+    .evaluateAll((all) => all.map((rect) => Number(rect.getAttribute("width"))));
+  const ranges = rows.toSorted((a, b) => Number(a.from_ns) - Number(b.from_ns));
+  const wide = ranges.map(({ from_ns, to_ns }) =>
+    isEqual ? Number(to_ns) - Number(from_ns) : Math.log2(Number(to_ns) / Math.max(Number(from_ns), 0.5)),
+  );
+  expect(drawn.length).toBe(wide.length);
+  const scale = (drawn[0] ?? 1) / (wide[0] ?? 1);
+  drawn.forEach((width, at) => {
+    expect(width / scale).toBeCloseTo(wide[at] ?? 0, 3);
+  });
+  const text = await page.getByRole("region", { name: "Durations" }).textContent();
+  expect(text?.includes("logarithmic")).toBe(!isEqual);
+  await close();
+});
+
+test("a definition is no part of a heading", async () => {
+  const { page, close } = await open(browser, at(run.url, "operators"));
+  await settled(page);
+  await page.getByRole("button", { name: "What operators means" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "operators" });
+  await dialog.waitFor();
+  expect(await page.locator("h1 dialog, h2 dialog").count()).toBe(0);
+  expect(
+    await dialog
+      .locator("p")
+      .first()
+      .evaluate((text) => getComputedStyle(text).fontWeight),
+  ).toBe("400");
+  await close();
+});
+
+test("the row that is opened is seen, and the header stays", async () => {
+  const { page, close } = await open(browser, at(run.url, "operators"));
+  await settled(page);
+  await page.locator('tr[data-row="3"]').first().click();
+  const detail = page.getByRole("complementary", { name: "The row that is open" });
+  await page.waitForFunction(() => {
+    const box = document.querySelector(".row-detail")?.getBoundingClientRect();
+    return box && box.top >= 0 && box.bottom <= innerHeight + 1;
+  });
+  expect(await detail.isVisible()).toBe(true);
+  await page.mouse.wheel(0, 2_000);
+  await page.waitForFunction(() => scrollY > 100);
+  expect(Math.round((await page.locator("header.top").boundingBox())?.y ?? -1)).toBe(0);
+  await close();
+});
+
+test("a few words lead to steps and names, and Escape closes at once", async () => {
+  const { page, close } = await open(browser, at(run.url, "operators"));
+  await settled(page);
+  await page.keyboard.press("Control+k");
+  const dialog = page.getByRole("dialog", { name: "Go to" });
+  await page.keyboard.type("aten::addmm");
+  const found = dialog.getByRole("link", { name: /^aten::addmm / });
+  await found.waitFor();
+  expect(await found.getAttribute("href")).toMatch(/^#timeline\?.*q=aten%3A%3Aaddmm/);
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "hidden" });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("step 5");
+  await dialog.getByRole("link", { name: /^Step 5/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/step=5/);
+  await close();
+});
+
+test("a row of means says that it is one", async () => {
+  const { page, close } = await open(browser, at(run.url, "io"));
+  await settled(page);
+  const table = page.getByRole("grid", { name: "How long steps wait for data", exact: true });
+  await table.evaluate((element) => element.parentElement?.scrollTo(0, 100_000));
+  const mean = table.locator("tr.sum");
+  await mean.first().waitFor();
+  expect(await mean.first().textContent()).toContain("mean of its steps");
+  await close();
+});
