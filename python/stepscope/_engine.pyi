@@ -56,11 +56,13 @@ def write_chrome(
     facts: List[Tuple[str, str]],
     streams: bool = True,
     with_overloads: bool = False,
+    verbose: bool = False,
 ) -> bool:
     """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
 
     Says whether that was possible without a whole trace in memory, which ``streams`` allows. With
-    ``with_overloads``, which takes a whole trace, operators are called ``aten::add.Tensor``.
+    ``with_overloads``, which takes a whole trace, operators are called ``aten::add.Tensor``;
+    with ``verbose`` rows have the functions around them.
     """
 
 def write_memory_timeline(

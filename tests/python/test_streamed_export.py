@@ -55,16 +55,23 @@ def open_at_the_ends(prof):
     return label
 
 
+NUMBERS = ("External id", "Python id", "Python parent id")
+
+
 def told(path):
-    """The rows, allocations last, with the numbers of modules numbered anew; and everything else."""
+    """The rows by thread and time, with the numbers of rows numbered anew; and everything else."""
     document = json.loads(path.read_text())
-    modules = {}
-    for row in document["traceEvents"]:
-        if "Python module id" in row.get("args", {}):
-            row["args"]["Python module id"] = modules.setdefault(row["args"]["Python module id"], len(modules))
-    allocations = [row for row in document["traceEvents"] if row["name"] in ("[memory]", "[OutOfMemory]")]
-    rows = [row for row in document.pop("traceEvents") if row not in allocations]
-    return rows, sorted(allocations, key=json.dumps), {**document, "traceName": None}
+
+    def place(row):
+        args = {key: value for key, value in row.get("args", {}).items() if key not in (*NUMBERS, "Ev Idx")}
+        return str(row.get("tid")), row["ts"], -row.get("dur", 0), json.dumps({**row, "args": args})
+
+    rows = sorted(document.pop("traceEvents"), key=place)
+    for keys in (NUMBERS, ("Ev Idx",)):
+        known = {None: None}
+        for args in (row.get("args", {}) for row in rows):
+            args.update((key, known.setdefault(args[key], len(known))) for key in keys if key in args)
+    return rows, {**document, "traceName": None}
 
 
 @pytest.mark.parametrize("options", OPTIONS)

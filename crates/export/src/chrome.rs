@@ -12,6 +12,7 @@ mod heads;
 mod host_args;
 mod json;
 mod labels;
+mod profile;
 mod samples;
 mod slices;
 mod step_marks;
@@ -20,6 +21,7 @@ mod streamed_arrows;
 
 use crate::numbering::Numbering;
 use json::Json;
+use profile::Profile;
 use std::io::{self, Write};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
@@ -33,15 +35,21 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    write(trace, None, None, out)
+    write_document(Document::new(trace, None, None, out))
 }
 
-/// Writes what was recorded within `window`, and as Kineto does where that begins and ends.
+/// Writes what a profile recorded within `window`, with what Kineto writes of such: where the window begins and ends, and
+/// numbers of rows; the functions around each row when it `is_verbose`.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_chrome_window(trace: &Trace, window: Option<Span>, out: &mut dyn Write) -> io::Result<()> {
-    write(trace, None, window, out)
+pub(crate) fn write_chrome_window(
+    trace: &Trace,
+    window: Option<Span>,
+    is_verbose: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_document(Document::new(trace, None, window, out).of_profile(is_verbose))
 }
 
 /// Writes what is of one rank, as a job's own profiler writes a file a rank. All ranks count time from the same moment.
@@ -49,11 +57,10 @@ pub(crate) fn write_chrome_window(trace: &Trace, window: Option<Span>, out: &mut
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome_of_rank(trace: &Trace, rank: u32, out: &mut dyn Write) -> io::Result<()> {
-    write(trace, Some(rank), None, out)
+    write_document(Document::new(trace, Some(rank), None, out))
 }
 
-fn write(trace: &Trace, rank: Option<u32>, window: Option<Span>, out: &mut dyn Write) -> io::Result<()> {
-    let mut document = Document::new(trace, rank, window, out);
+fn write_document(mut document: Document<'_>) -> io::Result<()> {
     head::write(&mut document);
     labels::write(&mut document)?;
     slices::write(&mut document)?;
@@ -71,6 +78,8 @@ struct Document<'a> {
     /// When it was recorded, where that is to be said.
     window: Option<Span>,
     numbers: Numbering,
+    /// What is written only of a profile.
+    profile: Option<Profile>,
     json: Json,
     out: &'a mut dyn Write,
 }
@@ -79,7 +88,12 @@ impl<'a> Document<'a> {
     fn new(trace: &'a Trace, rank: Option<u32>, window: Option<Span>, out: &'a mut dyn Write) -> Self {
         let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
         let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
-        Document { trace, rank, window, numbers, json: Json::default(), out }
+        Document { trace, rank, window, numbers, profile: None, json: Json::default(), out }
+    }
+
+    fn of_profile(mut self, is_verbose: bool) -> Self {
+        self.profile = Some(Profile::new(is_verbose));
+        self
     }
 
     /// Writes what stands behind all events.

@@ -31,27 +31,35 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
     }
 }
 
-/// Writes `cut` to `path` as Chrome JSON, without a trace; what lies there is replaced. False when only a whole trace
+/// Writes `cut` to `path` as Chrome JSON, without a trace, with the functions around each row when it `is_verbose`; what
+/// lies there is replaced. False when only a whole trace
 /// tells.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was, as it is when the answer is false.
-pub fn save_cut(cut: &StreamedCut, path: &Path, is_packed: bool) -> Result<bool, ExportError> {
+pub fn save_cut(cut: &StreamedCut, is_verbose: bool, path: &Path, is_packed: bool) -> Result<bool, ExportError> {
     let mut is_told = true;
     let saved = save_chrome(path, is_packed, |out| {
-        is_told = write_chrome_cut(cut, out)?;
+        is_told = write_chrome_cut(cut, is_verbose, out)?;
         // So nothing gets the name.
         is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())
     });
     if is_told { saved.map(|()| true) } else { Ok(false) }
 }
 
-/// Writes what was recorded within `window`, in times of `trace`, to `path` as Chrome JSON; what lies there is replaced.
+/// Writes what a profile recorded within `window`, in times of `trace`, to `path` as Chrome JSON, with the functions
+/// around each row when it `is_verbose`; what lies there is replaced.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was.
-pub fn save_window(trace: &Trace, window: Option<Span>, path: &Path, is_packed: bool) -> Result<(), ExportError> {
-    save_chrome(path, is_packed, |out| write_chrome_window(trace, window, out))
+pub fn save_window(
+    trace: &Trace,
+    window: Option<Span>,
+    is_verbose: bool,
+    path: &Path,
+    is_packed: bool,
+) -> Result<(), ExportError> {
+    save_chrome(path, is_packed, |out| write_chrome_window(trace, window, is_verbose, out))
 }
 
 fn save_chrome(

@@ -88,7 +88,7 @@ pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), I
     cut.hide_device_calls(&mut capture);
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
-    add_all(&[&capture], &mut builder);
+    add_all(&[&capture], true, &mut builder);
     let unix_offset_ns = capture.unix_offset_ns;
     // Putting a trace together takes as much memory again.
     drop(capture);
@@ -149,18 +149,19 @@ fn say_troubles(troubles: Vec<String>, builder: &mut TraceBuilder) {
 }
 
 fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
-    add_all(captures, &mut builder);
+    add_all(captures, false, &mut builder);
     builder.finish()
 }
 
-fn add_all(captures: &[&Capture], builder: &mut TraceBuilder) {
+/// `is_listed`: modules are called as a profile lists them, too.
+fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
     builder.facts = facts_of_run(captures);
     let offsets = host_offsets(captures);
     let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
     let mut devices = devices::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
-        Placed { capture, offset_ns }.add_to(builder, &pids, &mut devices);
+        Placed { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
     }
 }
 
@@ -214,6 +215,7 @@ fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
 pub(crate) struct Placed<'a> {
     capture: &'a Capture,
     offset_ns: i64,
+    is_listed: bool,
 }
 
 impl Placed<'_> {
@@ -230,7 +232,7 @@ impl Placed<'_> {
         let tracks = add_tracks(capture, process, builder);
         let names = intern_names(capture, builder);
         let of_ops = OfOps::of(capture, builder);
-        let mut modules = ModuleNames::new(&capture.names);
+        let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };
         for event in &capture.events {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {

@@ -53,9 +53,10 @@ pub(crate) fn read_events(
 
 /// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own. Says whether
 /// that was possible without a whole trace, which `streams` allows. With `with_overloads`, which takes a whole trace, operators
-/// are called `aten::add.Tensor`.
+/// are called `aten::add.Tensor`; with `verbose` rows have the functions around them.
 #[pyfunction]
-#[pyo3(signature = (path, capture, asked, facts, streams=true, with_overloads=false))]
+#[pyo3(signature = (path, capture, asked, facts, streams=true, with_overloads=false, verbose=false))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn write_chrome(
     py: Python<'_>,
     path: PathBuf,
@@ -64,6 +65,7 @@ pub(crate) fn write_chrome(
     facts: Vec<(String, String)>,
     streams: bool,
     with_overloads: bool,
+    verbose: bool,
 ) -> PyResult<bool> {
     let tell = |trace: &mut Trace| {
         trace.name = path.to_string_lossy().into_owned();
@@ -80,7 +82,7 @@ pub(crate) fn write_chrome(
             && let Some(mut streamed) = StreamedCut::open(&capture, &cut)
         {
             tell.clone()(streamed.frame_mut());
-            if save_cut(&streamed, &path, is_packed).map_err(failed)? {
+            if save_cut(&streamed, verbose, &path, is_packed).map_err(failed)? {
                 return Ok(true);
             }
         }
@@ -89,7 +91,7 @@ pub(crate) fn write_chrome(
         if with_overloads {
             name_overloads(&mut trace);
         }
-        save_window(&trace, window, &path, is_packed).map_err(failed)?;
+        save_window(&trace, window, verbose, &path, is_packed).map_err(failed)?;
         Ok(false)
     })
 }

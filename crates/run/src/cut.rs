@@ -5,7 +5,7 @@ mod device;
 pub use device::HiddenDevice;
 
 use crate::compact::{parts_of, stem};
-use crate::{RunError, read_part};
+use crate::{ListedCalls, RunError, read_part};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
@@ -60,7 +60,8 @@ pub struct Hidden {
 }
 
 impl Cut {
-    /// Removes everything else from `capture`, which then is complete: what was open at the end is cut there.
+    /// Removes everything else from `capture`, which then is complete: what was open at the end is cut there. Of calls
+    /// those [listed](ListedCalls) stay.
     pub fn apply(&self, capture: &mut Capture) {
         let exact = self.exact(&capture.windows);
         let contains = |time_ns: i64| exact.contains(time_ns);
@@ -68,10 +69,11 @@ impl Cut {
         let is_shown = |thread: u32| is_shown.get(thread as usize).copied().unwrap_or(false);
         let end_ns = exact.end_ns();
         // The order stays, since nothing that is kept began before a call that was open when a span began.
+        let mut calls = ListedCalls::of(&capture.names);
         capture.events.retain_mut(|event| {
             let span = exact.of_event(event).filter(|_| is_shown(event.thread));
             (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
-            span.is_some()
+            span.is_some() && calls.lists(event)
         });
         capture.steps.retain(|step| !self.hides.steps && is_shown(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));

@@ -8,6 +8,7 @@
 //!
 //! `docs/format.md` describes every column.
 
+mod calls;
 mod compact;
 mod cut;
 mod error;
@@ -15,6 +16,7 @@ mod folder;
 mod part;
 mod warmup;
 
+pub use calls::{ListedCalls, numbered_modules};
 pub use compact::{Complete, Recovered, is_over, recover, recover_with};
 pub use cut::{BACKWARD_SCOPE, Cut, ExactCut, Hidden, HiddenDevice, ThreadShown, note_forward, read_capture};
 pub use error::RunError;

@@ -120,6 +120,7 @@ class _KinetoProfile(Metadata, Results):
                 profile_memory=self.profile_memory,
                 with_flops=self.with_flops,
                 with_overloads=bool(self._experimental.get("capture_overload_names")),
+                is_verbose=bool(self._experimental.get("verbose")),
                 timeout_s=self.post_processing_timeout_s,
                 use_device=self.use_device,
             )

@@ -110,6 +110,8 @@ class Recorded:
         What was asked to be recorded.
     with_overloads : bool
         Say which overload an operator is.
+    is_verbose : bool
+        Say in Chrome traces which functions are around each row.
     timeout_s : float, optional
         How long making a list of events may take.
     use_device : str, optional
@@ -125,6 +127,7 @@ class Recorded:
         profile_memory,
         with_flops,
         with_overloads,
+        is_verbose,
         timeout_s,
         use_device=None,
     ):
@@ -135,6 +138,7 @@ class Recorded:
         self.profile_memory = profile_memory
         self.with_flops = with_flops
         self._wanted = (bool(profile_memory), bool(with_flops), with_overloads)
+        self._is_verbose = is_verbose
         self._kinds = kinds
         self._are_all_threads = are_all_threads
         self._timeout_s = timeout_s
@@ -301,7 +305,8 @@ class Recorded:
 
         capture, asked = self.last_window(all_threads, kinds)
         _, _, with_overloads = self._wanted
-        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), with_overloads=with_overloads)
+        options = {"with_overloads": with_overloads, "verbose": self._is_verbose}
+        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), **options)
 
     def last_window(self, all_threads=None, kinds=None):
         """The capture of the last cycle, and what to ask the engine for."""

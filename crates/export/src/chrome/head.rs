@@ -38,6 +38,12 @@ pub(super) fn write(document: &mut Document<'_>) {
         json.int("baseTimeNanoseconds", base_ns);
     }
     let mut written: Vec<&str> = RESERVED.to_vec();
+    if document.profile.is_some()
+        && let Some(host) = trace.processes.iter().find_map(|process| process.host.as_deref())
+    {
+        json.text("host_name", host);
+        written.push("host_name");
+    }
     for (key, value) in trace.facts.iter().filter(|(key, _)| !key.starts_with(DISTRIBUTED)) {
         let name = key.strip_prefix(METADATA).unwrap_or(key);
         if written.contains(&name) {

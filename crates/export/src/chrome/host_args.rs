@@ -1,9 +1,11 @@
 //! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
 
-use super::slices::op_around;
+use super::profile::listed_module;
+use super::slices::{op_around, shown_name};
 use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
 use serde::de::IgnoredAny;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
@@ -13,7 +15,7 @@ use stepscope_trace::{IoEvent, OpInfo, OpInputs, SliceId, SliceKind, Trace, Trac
 pub(super) struct HostArgs<'a> {
     trace: &'a Trace,
     next_op: usize,
-    /// By call, where calls of a thread lie in several lanes.
+    /// The call around each row, of threads whose rows lie in several lanes.
     callers: BTreeMap<SliceId, SliceId>,
     io: BySlice<'a, IoEvent>,
     ops: OpArgs<'a>,
@@ -53,6 +55,11 @@ impl<'a> HostArgs<'a> {
             SliceKind::Op | SliceKind::Annotation | SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer => {
                 document.json.int("External id", joining_id(slice));
                 op.into_iter().for_each(|info| self.ops.write(&mut document.json, &info));
+                if let Some(profile) = &mut document.profile {
+                    profile.write_range(&mut document.json, op.as_ref());
+                    let functions = self.calls_around(slice).map(|call| shown(self.trace, call));
+                    profile.write_stack(&mut document.json, functions);
+                }
             }
             SliceKind::Runtime | SliceKind::Driver | SliceKind::HostSync => {
                 op_around(document, slice).into_iter().for_each(|id| document.json.int("External id", id));
@@ -64,13 +71,34 @@ impl<'a> HostArgs<'a> {
         }
     }
 
-    fn write_python(&self, document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
-        let slices = &document.trace.slices;
+    /// The call that a row lies in.
+    fn caller(&self, slice: SliceId) -> Option<SliceId> {
+        let slices = &self.trace.slices;
         let around = || slices.with_ancestors(slice).skip(1).find(|id| is_call(slices.kind(*id)));
-        let caller = self.callers.get(&slice).copied().or_else(around);
-        let module = (kind == SliceKind::Module).then(|| slices.name[slice.index()]);
-        write_call(&mut document.json, joining_id(slice), caller.map(joining_id), module);
+        self.callers.get(&slice).copied().or_else(around)
     }
+
+    /// The calls that a row lies in, the innermost first.
+    fn calls_around(&self, slice: SliceId) -> impl Iterator<Item = SliceId> {
+        std::iter::successors(self.caller(slice), |call| self.caller(*call))
+    }
+
+    fn write_python(&self, document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
+        let (id, caller) = (joining_id(slice), self.caller(slice).map(joining_id));
+        let name = self.trace.slices.name[slice.index()];
+        let module = (kind == SliceKind::Module).then(|| (name, self.trace.slice_name(slice)));
+        write_call(&mut document.json, id, caller, module);
+        if let Some(profile) = &mut document.profile {
+            profile.write_call(&mut document.json);
+            let functions = self.calls_around(slice).map(|call| shown(self.trace, call));
+            profile.write_stack(&mut document.json, functions);
+        }
+    }
+}
+
+/// The name of a row as it is written.
+fn shown(trace: &Trace, slice: SliceId) -> Cow<'_, str> {
+    shown_name(trace.slices.kind(slice), trace.slice_name(slice))
 }
 
 impl<'a> OpArgs<'a> {
@@ -107,20 +135,21 @@ fn sound(trace: &Trace, inputs: &OpInputs) -> SoundInputs {
     SoundInputs { lists, keywords: sound(inputs.keywords) }
 }
 
-/// The calls in which others were made, of threads with several lanes: calls nest among themselves, whatever they overlap.
+/// The calls around rows of threads that have several lanes: calls nest among themselves, whatever they overlap.
 fn callers(trace: &Trace) -> BTreeMap<SliceId, SliceId> {
     let mut callers = BTreeMap::new();
     let lanes = trace.tracks.chunk_by(|_, next| next.lane > 0).filter(|lanes| lanes.len() > 1);
     for lanes in lanes {
-        let calls = lanes.iter().flat_map(Track::slice_ids).filter(|id| is_call(trace.slices.kind(*id)));
-        let mut calls: Vec<SliceId> = calls.collect();
-        calls.sort_by_key(|id| (trace.slices.start_ns[id.index()], Reverse(trace.slices.dur_ns[id.index()])));
+        let mut rows: Vec<SliceId> = lanes.iter().flat_map(Track::slice_ids).collect();
+        rows.sort_by_key(|id| (trace.slices.start_ns[id.index()], Reverse(trace.slices.dur_ns[id.index()])));
         let mut open: Vec<(i64, SliceId)> = Vec::new();
-        for call in calls {
-            let span = trace.slices.span(call);
+        for row in rows {
+            let span = trace.slices.span(row);
             while open.pop_if(|(end_ns, _)| *end_ns <= span.start_ns).is_some() {}
-            callers.extend(open.last().map(|(_, caller)| (call, *caller)));
-            open.push((span.end_ns, call));
+            callers.extend(open.last().map(|(_, caller)| (row, *caller)));
+            if is_call(trace.slices.kind(row)) {
+                open.push((span.end_ns, row));
+            }
         }
     }
     callers
@@ -130,14 +159,18 @@ fn is_call(kind: SliceKind) -> bool {
     matches!(kind, SliceKind::PythonFunction | SliceKind::Module)
 }
 
-/// Calls of Python refer to the call they were made in.
-pub(super) fn write_call(json: &mut Json, id: i64, caller: Option<i64>, module: Option<StringId>) {
+/// Calls of Python refer to the call they were made in. A module is given by its name in the trace.
+pub(super) fn write_call(json: &mut Json, id: i64, caller: Option<i64>, module: Option<(StringId, &str)>) {
     json.int("Python id", id);
     match caller {
         Some(caller) => json.int("Python parent id", caller),
         None => json.verbatim("Python parent id", "null"),
     }
-    module.into_iter().for_each(|name| json.int("Python module id", name.0.into()));
+    if let Some((name, text)) = module {
+        let listed = listed_module(text);
+        json.int("Python module id", listed.map_or(name.0.into(), |(_, number, _)| number));
+        listed.into_iter().for_each(|(.., place)| json.text("Stepscope module", place));
+    }
 }
 
 fn write_io(document: &mut Document<'_>, row: &IoEvent) {

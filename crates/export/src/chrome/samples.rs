@@ -44,6 +44,10 @@ pub(super) fn write_allocation(document: &mut Document<'_>, event: &MemoryEvent,
     // PyTorch's device types: 0 is the CPU, 1 is CUDA.
     json.int("Device Id", device.unwrap_or(-1));
     json.int("Device Type", i64::from(device.is_some()));
+    if let Some(profile) = &mut document.profile {
+        json.verbatim("finished", "false");
+        profile.write_number(json);
+    }
     json.close();
     document.end_event()
 }

@@ -3,6 +3,7 @@
 use super::device_args::DeviceArgs;
 use super::heads::Heads;
 use super::host_args::HostArgs;
+use super::profile::{Profile, listed_module};
 use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
 use std::borrow::Cow;
@@ -18,6 +19,9 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
     for track in (0..trace.tracks.len()).map(TrackId::from_index) {
         if !document.has_track(track) {
             continue;
+        }
+        if trace.tracks[track.index()].lane == 0 {
+            document.profile.iter_mut().for_each(Profile::begin_thread);
         }
         let mut heads = Heads::new(document.row(track));
         for slice in trace.tracks[track.index()].slice_ids() {
@@ -45,7 +49,10 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
 /// A slice's name as Kineto writes it.
 pub(super) fn shown_name(kind: SliceKind, name: &str) -> Cow<'_, str> {
     match kind {
-        SliceKind::Module => Cow::from(format!("nn.Module: {name}")),
+        SliceKind::Module => {
+            let listed = listed_module(name).map_or(name, |(listed, ..)| listed);
+            Cow::from(format!("nn.Module: {listed}"))
+        }
         _ => Cow::from(name),
     }
 }

@@ -3,10 +3,12 @@
 
 use super::heads::Heads;
 use super::host_args::{OpArgs, write_call};
+use super::profile::Profile;
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
 use super::slices::{category, shown_name, write_collective, write_words};
 use super::streamed_arrows::Arrows;
 use super::{Document, head, labels, samples, step_marks};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use stepscope_engine::{StreamedCut, StreamedRows, StreamedSlice};
 use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
@@ -15,12 +17,12 @@ use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_chrome_cut(cut: &StreamedCut, out: &mut dyn Write) -> io::Result<bool> {
+pub(crate) fn write_chrome_cut(cut: &StreamedCut, is_verbose: bool, out: &mut dyn Write) -> io::Result<bool> {
     let trace = cut.frame();
     if step_marks::need_all_slices(trace) {
         return Ok(false);
     }
-    let mut document = Document::new(trace, None, cut.window(), out);
+    let mut document = Document::new(trace, None, cut.window(), out).of_profile(is_verbose);
     head::write(&mut document);
     labels::write(&mut document)?;
     let ops = OpArgs::new(trace);
@@ -47,27 +49,24 @@ struct DocumentRows<'a> {
     heads: Heads,
     /// The number of the slice before, from 1 on: what joins it with other rows.
     last_id: i64,
-    /// Ends and ids of the calls that the next slice may lie in.
-    calls: Vec<(i64, i64)>,
+    /// The calls that the next slice may lie in.
+    calls: Vec<OpenCall>,
     arrows: Arrows<'a>,
 }
 
-impl DocumentRows<'_> {
-    /// The call that a call lies in.
-    fn caller(&mut self, id: i64, slice: &StreamedSlice<'_>) -> Option<i64> {
-        while self.calls.last().is_some_and(|(end_ns, _)| *end_ns <= slice.start_ns) {
-            self.calls.pop();
-        }
-        let caller = self.calls.last().map(|(_, id)| *id);
-        self.calls.push((slice.start_ns + slice.dur_ns, id));
-        caller
-    }
+/// A call that has not ended.
+struct OpenCall {
+    end_ns: i64,
+    id: i64,
+    /// As it is written; empty where stacks are not.
+    name: String,
 }
 
 impl StreamedRows for DocumentRows<'_> {
     fn begin_thread(&mut self, track: TrackId) {
         self.heads = Heads::new(self.document.row(track));
         self.calls.clear();
+        self.document.profile.iter_mut().for_each(Profile::begin_thread);
         self.arrows.begin_thread(track);
     }
 
@@ -77,20 +76,30 @@ impl StreamedRows for DocumentRows<'_> {
         let (id, kind) = (self.last_id, slice.kind);
         let category = category(kind, slice.op.is_some());
         let is_call = matches!(kind, SliceKind::PythonFunction | SliceKind::Module);
-        let caller = if is_call { self.caller(id, slice) } else { None };
-        let json = &mut self.document.json;
+        while self.calls.pop_if(|call| call.end_ns <= slice.start_ns).is_some() {}
+        let caller = self.calls.last().map(|call| call.id);
+        let Document { trace, json, profile, .. } = &mut self.document;
         let head = self.heads.of(slice.name, kind, category, || shown_name(kind, slice.text));
         json.open_slice(head, slice.start_ns, slice.dur_ns);
         if is_call {
-            write_call(json, id, caller, (kind == SliceKind::Module).then_some(slice.name));
+            write_call(json, id, caller, (kind == SliceKind::Module).then_some((slice.name, slice.text)));
+            profile.iter_mut().for_each(|profile| profile.write_call(json));
         } else {
             json.int("External id", id);
             slice.op.iter().for_each(|info| self.ops.write(json, info));
+            profile.iter_mut().for_each(|profile| profile.write_range(json, slice.op.as_ref()));
         }
-        let strings = &self.document.trace.strings;
+        let functions = self.calls.iter().rev().map(|call| Cow::from(&call.name));
+        profile.iter().for_each(|profile| profile.write_stack(json, functions.clone()));
+        let strings = &trace.strings;
         slice.collective.iter().for_each(|collective| write_collective(json, strings, collective));
         write_words(json, kind, false, slice.is_unfinished);
         json.close();
+        if is_call {
+            let is_verbose = profile.as_ref().is_some_and(Profile::is_verbose);
+            let name = if is_verbose { shown_name(kind, slice.text).into_owned() } else { String::new() };
+            self.calls.push(OpenCall { end_ns: slice.start_ns + slice.dur_ns, id, name });
+        }
         self.arrows.add(id, slice);
         self.document.end_event()
     }

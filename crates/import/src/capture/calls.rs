@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_capture::Event;
 use stepscope_capture::layout::scope;
+use stepscope_capture::{Capture, Event};
+use stepscope_run::numbered_modules;
 use stepscope_trace::SliceKind;
 
 /// What a range of this scope is; `None` for the framework's own.
@@ -24,11 +25,20 @@ pub(super) struct ModuleNames<'a> {
     /// End and name of the calls that are open.
     open: Vec<(i64, u32)>,
     known: HashMap<(Option<u32>, u32), StringId>,
+    /// By name, what it is listed as, where that is wanted.
+    listed_as: HashMap<u32, String>,
 }
 
 impl<'a> ModuleNames<'a> {
     pub(super) fn new(names: &'a [String]) -> Self {
-        Self { names, thread: 0, open: Vec::new(), known: HashMap::new() }
+        Self { names, thread: 0, open: Vec::new(), known: HashMap::new(), listed_as: HashMap::new() }
+    }
+
+    /// The same of a part of a capture, as a profile lists it: what a module is listed as stands before its place, on a
+    /// line of its own.
+    pub(super) fn listed(capture: &'a Capture) -> Self {
+        let listed_as = numbered_modules(&capture.names, &capture.events).into_iter().collect();
+        Self { listed_as, ..Self::new(&capture.names) }
     }
 
     /// The name of a module's call.
@@ -47,7 +57,11 @@ impl<'a> ModuleNames<'a> {
             let path = path_of(&names[event.name as usize]);
             let inside = caller.and_then(|caller| path.strip_prefix(path_of(&names[caller as usize])));
             let inside = inside.and_then(|inside| inside.strip_prefix('.'));
-            strings.intern(inside.unwrap_or(path))
+            let place = inside.unwrap_or(path);
+            match self.listed_as.get(&event.name) {
+                Some(name) => strings.intern(&format!("{name}\n{place}")),
+                None => strings.intern(place),
+            }
         })
     }
 }

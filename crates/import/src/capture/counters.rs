@@ -12,7 +12,7 @@ pub(super) fn add_counters(
     devices: &mut Devices,
     builder: &mut TraceBuilder,
 ) {
-    let Placed { capture, offset_ns } = *placed;
+    let Placed { capture, offset_ns, .. } = *placed;
     let mut samples: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
     for sample in &capture.samples {
         let (times, values) = samples.entry(sample.name).or_default();

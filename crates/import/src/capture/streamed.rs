@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
-use stepscope_run::{Cut, ExactCut, ThreadShown};
+use stepscope_run::{Cut, ExactCut, ListedCalls, ThreadShown};
 use stepscope_trace::{Collective, DeviceId, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind};
 
 /// A slice, as a trace would have it.
@@ -142,7 +142,7 @@ impl StreamedCut {
         let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
         builder.sources.push(raw.display().to_string());
         builder.clock_zero_unix_ns = Some(0);
-        add_all(&[&kept], &mut builder);
+        add_all(&[&kept], true, &mut builder);
         let names = intern_names(&kept, &mut builder);
         let of_ops = OfOps::of(&kept, &mut builder);
         let described = kept.events.iter().filter_map(|event| Some(event.collective?.description));
@@ -192,7 +192,7 @@ impl StreamedCut {
 
     /// Makes all rows. False when only a whole trace tells.
     fn make<'a>(&'a self, to: &mut Made<'a>) -> bool {
-        let mut modules = ModuleNames::new(&self.kept.names);
+        let mut modules = ModuleNames::listed(&self.kept);
         let mut module_texts = StringTable::default();
         self.threads.iter().all(|(survey, track)| {
             to.begin_thread(*track);
@@ -201,6 +201,7 @@ impl StreamedCut {
                 track: *track,
                 steps: self.steps_of(survey.thread()).into_iter().rev().collect(),
                 in_order: InOrder::default(),
+                calls: ListedCalls::of(&self.kept.names),
                 open_ops: Vec::new(),
                 modules: &mut modules,
                 module_texts: &mut module_texts,
@@ -236,6 +237,7 @@ struct ThreadRows<'a, 'r> {
     /// Labelled steps that have not been given yet, the next one last.
     steps: Vec<StepRange>,
     in_order: InOrder,
+    calls: ListedCalls,
     /// The ends of operators that are open, the innermost last.
     open_ops: Vec<i64>,
     modules: &'r mut ModuleNames<'a>,
@@ -260,6 +262,9 @@ impl<'a> ThreadRows<'a, '_> {
     /// Adds the next event of the thread.
     #[inline]
     fn add(&mut self, event: &Event) {
+        if !self.calls.lists(event) {
+            return;
+        }
         self.add_steps_before(Some(event));
         let cut = self.cut;
         let (start_ns, dur_ns) = cut.place(event.start_ns, event.end_ns);

@@ -206,7 +206,14 @@ impl Chunk {
             Category::Other if is_on_stream() => Category::UnknownDeviceWork,
             category => category,
         };
-        let (name, row) = (self.texts.intern(event.name()), self.row(event));
+        let name = match event.text(Text::ModulePlace) {
+            // Of both names of a module its place tells more.
+            place if category == Category::PythonFunction && !place.is_empty() => {
+                self.texts.intern(&[b"nn.Module: ", place].concat())
+            }
+            _ => self.texts.intern(event.name()),
+        };
+        let row = self.row(event);
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
         let words = event.said(Text::Words);

@@ -75,10 +75,12 @@ pub(super) enum Text {
     OutSplits,
     /// What our own export says in words.
     Words,
+    /// Where a module is in the one that calls it, as our own export says.
+    ModulePlace,
 }
 
 impl Text {
-    pub(super) const COUNT: usize = Self::Words as usize + 1;
+    pub(super) const COUNT: usize = Self::ModulePlace as usize + 1;
 }
 
 /// What an operator was called with: lists of JSON.
@@ -170,6 +172,7 @@ const ARGS: &[(&str, Key)] = &[
     ("is asynchronized op", Key::Integer(Integer::IsAsync)),
     ("seq", Key::Integer(Integer::Seq)),
     ("stepscope", Key::Text(Text::Words)),
+    ("stepscope module", Key::Text(Text::ModulePlace)),
 ];
 
 /// Which argument `key` is; upper and lower case are the same.

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
-use stepscope_run::{BACKWARD_SCOPE, ExactCut, note_forward};
+use stepscope_run::{BACKWARD_SCOPE, ExactCut, ListedCalls, note_forward};
 use stepscope_trace::SliceKind;
 
 /// The listener that picks them.
@@ -14,12 +14,15 @@ pub(super) struct Frame<'a> {
     exact: &'a ExactCut,
     /// By name: labels of steps, of waits for data, of optimizers.
     is_of_steps: Vec<bool>,
+    calls: ListedCalls,
     thread: u32,
     /// The first event of the thread in each span.
     first: Vec<Option<Event>>,
     first_op: Option<Event>,
     /// For whose operators the thread ran backward nodes.
     forwards: Vec<u64>,
+    /// The first call of each module, by its name.
+    modules: HashMap<u32, Option<Event>>,
     events: Vec<Event>,
     steps: Vec<StepRange>,
     marks: Vec<Mark>,
@@ -36,10 +39,12 @@ impl<'a> Frame<'a> {
         Self {
             exact,
             is_of_steps: capture.names.iter().map(is_of_steps).collect(),
+            calls: ListedCalls::of(&capture.names),
             thread: 0,
             first: Vec::new(),
             first_op: None,
             forwards: Vec::new(),
+            modules: HashMap::new(),
             events: Vec::new(),
             steps: Vec::new(),
             marks: Vec::new(),
@@ -65,6 +70,7 @@ impl<'a> Frame<'a> {
     /// Puts what was picked where a capture has it.
     pub(super) fn finish_into(&mut self, capture: &mut Capture) {
         self.begin_thread(0);
+        self.events.extend(self.modules.values().flatten());
         let key = |event: &Event| (event.thread, event.start_ns, Reverse(event.end_ns));
         self.events.sort_by_key(key);
         // One may be the first op, and the first event at all.
@@ -97,7 +103,7 @@ impl Ranges for Frame<'_> {
                 self.events.push(*event);
             }
         }
-        let Some((start_ns, _)) = self.exact.of_event(event) else { return };
+        let Some((start_ns, _)) = self.exact.of_event(event).filter(|_| self.calls.lists(event)) else { return };
         self.has_unfinished |= event.is_unfinished;
         let span = self.exact.span_of(start_ns).unwrap_or(0);
         if self.first.len() <= span {
@@ -107,6 +113,7 @@ impl Ranges for Frame<'_> {
         match event.scope {
             USER_SCOPE if self.is_of_steps[event.name as usize] => self.events.push(*event),
             USER_SCOPE => {}
+            scope::MODULE => keep_first(self.modules.entry(event.name).or_default(), event),
             of if scope::is_call(of) => {}
             _ => keep_first(&mut self.first_op, event),
         }

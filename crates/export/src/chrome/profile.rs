@@ -1,0 +1,84 @@
+//! What Kineto writes only of a profile that it recorded itself: a number for each row and, when that is wanted, the
+//! functions around it.
+
+use super::Json;
+use std::borrow::Cow;
+use stepscope_trace::OpInfo;
+
+/// What a document has of it.
+#[derive(Default)]
+pub(super) struct Profile {
+    is_verbose: bool,
+    next_row: i64,
+    /// Threads with calls so far, and the number of this one.
+    threads: i64,
+    thread: Option<i64>,
+}
+
+impl Profile {
+    pub(super) fn new(is_verbose: bool) -> Self {
+        Self { is_verbose, ..Self::default() }
+    }
+
+    /// Whether the functions around rows are written.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.is_verbose
+    }
+
+    /// What follows lies on another thread.
+    pub(super) fn begin_thread(&mut self) {
+        self.thread = None;
+    }
+
+    /// Numbers a row.
+    #[inline]
+    pub(super) fn write_number(&mut self, json: &mut Json) {
+        json.int("Ev Idx", self.next_row);
+        self.next_row += 1;
+    }
+
+    /// Numbers an operator or a label. Its handle is known to PyTorch alone, which writes 0 when nobody asked for one.
+    #[inline]
+    pub(super) fn write_range(&mut self, json: &mut Json, op: Option<&OpInfo>) {
+        if op.is_some_and(|op| op.sequence_number.is_some() && op.forward_thread.is_none()) {
+            json.verbatim("Fwd thread id", "0");
+        }
+        json.verbatim("Record function id", "0");
+        self.write_number(json);
+    }
+
+    /// Numbers a call, and the thread that it is on.
+    pub(super) fn write_call(&mut self, json: &mut Json) {
+        self.write_number(json);
+        if self.is_verbose {
+            let thread = *self.thread.get_or_insert_with(|| {
+                self.threads += 1;
+                self.threads - 1
+            });
+            json.int("Python thread", thread);
+        }
+    }
+
+    /// Writes the functions around a row, the innermost first.
+    pub(super) fn write_stack<'a>(&self, json: &mut Json, functions: impl Iterator<Item = Cow<'a, str>>) {
+        if !self.is_verbose {
+            return;
+        }
+        let mut stack = String::new();
+        for function in functions {
+            stack.push_str(&function);
+            stack.push(';');
+        }
+        if !stack.is_empty() {
+            json.text("Call stack", &stack);
+        }
+    }
+}
+
+/// The name of a module as its profile lists it, its number among those of its class, and its place in the module that
+/// calls it. A part of a recording has both names; any other trace only the place.
+pub(super) fn listed_module(text: &str) -> Option<(&str, i64, &str)> {
+    let (listed, place) = text.split_once('\n')?;
+    let (_, number) = listed.rsplit_once('_')?;
+    Some((listed, number.parse().ok()?, place))
+}
