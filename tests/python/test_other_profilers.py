@@ -31,8 +31,6 @@ work()
 with theirs() as prof:
     work()
 alone = seen(prof)
-with profile(run=run + "-first"):
-    pass  # What a recording looks at when it starts for the first time is seen by everybody.
 """
 
 END = """
