@@ -135,9 +135,28 @@ fn token(object: *mut PyObject) -> usize {
 unsafe extern "C" fn enter(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     // SAFETY: called by the interpreter, with the lock, for an object of our class.
     unsafe {
+        let label = object.cast::<Label>();
+        if !IS_ON.load(Ordering::Relaxed) && !torch::has_other_listeners() {
+            (*label).entered <<= BITS;
+        } else if !enter_heard(object) {
+            return std::ptr::null_mut();
+        }
+        ffi::Py_IncRef(object);
+        object
+    }
+}
+
+/// Enters a label that somebody wants; false with an exception set.
+///
+/// # Safety
+/// Called with the lock, for an object of our class.
+#[inline(never)]
+unsafe fn enter_heard(object: *mut PyObject) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
         let (mut how, mut is_ours) = (0, IS_ON.load(Ordering::Relaxed));
         if torch::has_other_listeners() {
-            let Ok(is_passed_on) = passed_on::enter(object) else { return std::ptr::null_mut() };
+            let Ok(is_passed_on) = passed_on::enter(object) else { return false };
             how |= if is_passed_on { PASSED_ON } else { 0 };
             // Where ops are recorded, the hook is one of those that now hear of it.
             is_ours &= !(is_passed_on && torch::is_hooked());
@@ -148,8 +167,7 @@ unsafe extern "C" fn enter(object: *mut PyObject, _: *mut PyObject) -> *mut PyOb
         }
         let label = object.cast::<Label>();
         (*label).entered = (*label).entered << BITS | how;
-        ffi::Py_IncRef(object);
-        object
+        true
     }
 }
 
@@ -175,15 +193,28 @@ unsafe extern "C" fn exit(object: *mut PyObject, _: *const *mut PyObject, _: isi
         let label = object.cast::<Label>();
         let entered = (*label).entered;
         (*label).entered >>= BITS;
-        if entered & BEGUN != 0 && (*label).ends_with_block != 0 {
-            recorder::end_label(token(object), &text(&*label));
-        }
-        if entered & PASSED_ON != 0 && passed_on::exit(object).is_err() {
+        if entered & (BEGUN | PASSED_ON) != 0 && !exit_heard(object, entered) {
             return std::ptr::null_mut();
         }
         let none = ffi::Py_None();
         ffi::Py_IncRef(none);
         none
+    }
+}
+
+/// Leaves a label that was entered so; false with an exception set.
+///
+/// # Safety
+/// Called with the lock, for an object of our class.
+#[inline(never)]
+unsafe fn exit_heard(object: *mut PyObject, entered: u64) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let label = &*object.cast::<Label>();
+        if entered & BEGUN != 0 && label.ends_with_block != 0 {
+            recorder::end_label(token(object), &text(label));
+        }
+        entered & PASSED_ON == 0 || passed_on::exit(object).is_ok()
     }
 }
 
