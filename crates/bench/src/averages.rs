@@ -34,7 +34,7 @@ struct Took {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let before = peak_resident_bytes();
     let hides = Hidden { calls: true, ..Hidden::default() };
-    let cut = Cut { spans: vec![Range { start: i64::MIN, end: i64::MAX }], thread: None, hides };
+    let cut = Cut { spans: vec![Range { start: i64::MIN, end: i64::MAX }], hides, ..Cut::default() };
     let read = || read_averages(&arguments.file, &cut, Grouping::default());
     let averages = read().map_err(|error| error.to_string())?.len();
     let added_bytes = peak_resident_bytes().zip(before).map(|(after, before)| after.saturating_sub(before));

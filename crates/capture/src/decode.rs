@@ -22,7 +22,7 @@ mod replay;
 mod streamed;
 mod threads;
 
-pub use events::{CollectiveOf, Event, Mark, Sample, StepRange, Window};
+pub use events::{CollectiveOf, Event, Mark, ProfilerState, Sample, StepRange, Window};
 pub(crate) use process::ProcessRecords;
 pub(crate) use record::{body_len, short_len};
 pub use streamed::{Listener, Ranges, StreamedCapture, ThreadSurvey};

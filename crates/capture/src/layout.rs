@@ -121,7 +121,7 @@ tags! {
     /// The innermost open op or label of this thread ends.
     End = 5;
     /// An open op or label of this thread ends that is not the innermost: word 1 = how many open ones lie inside it.
-    /// Those leave the thread's stack and may only be ended by an `EndElsewhere`.
+    /// Those leave the thread's stack and may only be ended by an `EndLeft` or an `EndElsewhere`.
     EndOuter = 6;
     /// An op or label ends that is not on the stack of this thread: word 1 = name id, word 2 = framework id of the
     /// thread where it began.
@@ -196,6 +196,12 @@ tags! {
     TimedBeginSame = 39;
     /// The same with the number after the last one.
     TimedBeginNext = 40;
+    /// What this thread runs from here on was begun under the profiler state with the number in word 1, on this thread or
+    /// another; see [`ProfilerState`](crate::ProfilerState).
+    ProfilerState = 41;
+    /// An op or label ends that an `EndOuter` took from the stack of this thread: word 1 = how many of those that it or another
+    /// one took, and that have not ended so, came after it.
+    EndLeft = 42;
 }
 
 impl Tag {
@@ -223,10 +229,17 @@ pub mod scope {
     pub const MODULE: u8 = 12;
     /// A garbage collection of Python; its generation stands in place of the sequence number.
     pub const GARBAGE_COLLECTION: u8 = 13;
+    /// A label that says of itself that it may end on another thread. Once decoded it is a [`LABEL`].
+    pub const ASYNC_LABEL: u8 = 14;
 
     /// True for ranges on the stack of calls.
     pub const fn is_call(scope: u8) -> bool {
-        scope >= PYTHON_CALL
+        scope >= PYTHON_CALL && scope != ASYNC_LABEL
+    }
+
+    /// The scope of an event, and whether it says of itself that it may end on another thread.
+    pub const fn decoded(scope: u8) -> (u8, bool) {
+        if scope == ASYNC_LABEL { (LABEL, true) } else { (scope, false) }
     }
 }
 

@@ -22,7 +22,8 @@ pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
 pub use decode::{
-    CollectiveOf, Event, Listener, Mark, Ranges, Sample, StepRange, StreamedCapture, ThreadSurvey, Window,
+    CollectiveOf, Event, Listener, Mark, ProfilerState, Ranges, Sample, StepRange, StreamedCapture, ThreadSurvey,
+    Window,
 };
 pub use device::DeviceReport;
 pub use error::CaptureError;

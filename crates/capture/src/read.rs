@@ -5,7 +5,8 @@ use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
 use crate::{
-    CaptureError, DeviceReport, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, Sample, State, StepRange, Window,
+    CaptureError, DeviceReport, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
+    StepRange, Window,
 };
 use std::path::Path;
 
@@ -61,6 +62,8 @@ pub struct Capture {
     pub samples: Vec<Sample>,
     /// What devices' profilers reported, by start; what has no time of its own comes first.
     pub device: Vec<DeviceReport>,
+    /// Under which profiler state each thread ran what it did, by (thread, time).
+    pub profiler_states: Vec<ProfilerState>,
     /// When recording was switched, by time.
     pub windows: Vec<Window>,
     /// Records that the writer could not write.
@@ -114,6 +117,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
         memory: decoded.memory,
         samples: decoded.samples,
         device: decoded.device,
+        profiler_states: decoded.profiler_states,
         windows: decoded.windows,
         damaged: scanned.damaged,
         ..header.empty_capture()
@@ -180,6 +184,7 @@ impl HeaderFields {
             memory: Vec::new(),
             samples: Vec::new(),
             device: Vec::new(),
+            profiler_states: Vec::new(),
             windows: Vec::new(),
             dropped: self.dropped,
             is_disk_full: self.stopped & STOPPED_DISK_FULL != 0,

@@ -43,6 +43,7 @@ enum Does {
     },
     Counter(i64),
     Switch(bool),
+    State(u64),
     Rare(Tag),
 }
 
@@ -62,8 +63,10 @@ fn does() -> impl Strategy<Value = Does> {
         100 => (-9_i64..9, any::<bool>()).prop_map(|(bytes, is_host)| Does::Memory { bytes, is_host }),
         25 => (0_i64..9).prop_map(Does::Counter),
         20 => any::<bool>().prop_map(Does::Switch),
+        12 => (0_u64..4).prop_map(Does::State),
+        8 => Just(Does::Begin(1, 14, 0, 0, None)),
         20 => prop::sample::select(vec![Tag::Collective, Tag::OutOfMemory]).prop_map(Does::Rare),
-        2 => prop::sample::select(vec![Tag::EndOuter, Tag::CallsStop]).prop_map(Does::Rare),
+        4 => prop::sample::select(vec![Tag::EndOuter, Tag::EndOuter, Tag::EndLeft, Tag::CallsStop]).prop_map(Does::Rare),
         1 => prop::sample::select(vec![Tag::EndElsewhere, Tag::BeginText]).prop_map(Does::Rare),
     ]
 }
@@ -140,6 +143,7 @@ impl Made {
             }
             Does::Counter(value) => self.put(ticks, Tag::Counter, &[1, value as u64]),
             Does::Switch(is_on) => self.put(ticks, Tag::Window, &[u64::from(is_on), 0]),
+            Does::State(number) => self.put(ticks, Tag::ProfilerState, &[number]),
             Does::Rare(Tag::BeginText) => self.text(ticks, Tag::BeginText, 1, b"t"),
             Does::Rare(Tag::EndElsewhere) => self.put(ticks, Tag::EndElsewhere, &[0, 1]),
             Does::Rare(Tag::OutOfMemory) => self.put(ticks, Tag::OutOfMemory, &[7, 8, 9, 1]),
@@ -190,10 +194,12 @@ fn cut() -> impl Strategy<Value = Cut> {
         Just(vec![]),
     ];
     let thread = prop::option::of(100_u64..103);
+    let states = prop::collection::vec(2_u64..4, 0..3);
     let hides = prop::collection::vec(prop::bool::weighted(0.1), 4);
-    (spans, thread, hides).prop_map(|(spans, thread, hides)| Cut {
+    (spans, thread, states, hides).prop_map(|(spans, thread, states, hides)| Cut {
         spans,
         thread,
+        states,
         hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: hides[3], ..Hidden::default() },
     })
 }

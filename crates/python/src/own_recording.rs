@@ -15,10 +15,10 @@ use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and the kinds of a device's activities that are.
 type Kinds = (bool, bool, bool, bool, Vec<String>);
-/// Spans in monotonic ns, thread or all, and what is asked for.
-pub(crate) type Asked = (Vec<(i64, i64)>, Option<u64>, Kinds);
+/// Spans in monotonic ns, thread or all with the numbers of its profiler states, and what is asked for.
+pub(crate) type Asked = (Vec<(i64, i64)>, (Option<u64>, Vec<u64>), Kinds);
 
-pub(crate) fn cut_of((spans, thread, (operators, labels, steps, calls, device)): Asked) -> Cut {
+pub(crate) fn cut_of((spans, (thread, states), (operators, labels, steps, calls, device)): Asked) -> Cut {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
     let is_hidden = |kind: &str| !device.iter().any(|asked| asked == kind);
     let device = HiddenDevice {
@@ -32,7 +32,7 @@ pub(crate) fn cut_of((spans, thread, (operators, labels, steps, calls, device)):
         waits: is_hidden("CUDA_SYNC"),
     };
     let hides = Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls, device };
-    Cut { spans, thread, hides }
+    Cut { spans, thread, states, hides }
 }
 
 /// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone. `wanted`: whether

@@ -5,6 +5,7 @@ mod collectives;
 mod device;
 mod inputs;
 mod owner;
+mod profiler_state;
 mod records;
 mod segments;
 mod write;
@@ -13,7 +14,8 @@ pub use calls::{outermost_call, pop_call, pop_calls, pop_outer_call, push_call, 
 pub use collectives::describe_collective;
 pub use device::{device_clock, device_counter, device_report};
 pub(crate) use owner::{OWNER, framework_thread, has_buffer, is_past_end, with_buffer};
-pub use owner::{set_framework_thread, set_thread_word, thread_word};
+pub use owner::{set_framework_thread, set_thread_words, thread_words};
+pub use profiler_state::set_profiler_state;
 pub(crate) use records::truncated;
 
 use crate::clock::ticks;
@@ -23,6 +25,7 @@ use crate::session::{EPOCH, count_dropped};
 use std::ffi::c_char;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
+use stepscope_capture::ProfilerState;
 use stepscope_capture::inputs::Signature;
 use stepscope_capture::layout::scope::LABEL;
 use stepscope_capture::short::{Begin, Reference};
@@ -33,6 +36,8 @@ pub type OpenOp = usize;
 
 /// Ops nested deeper than this are matched by order alone.
 const MAX_OPEN: usize = 256;
+/// So many are known that have left the stack before they ended; of others it is not known which they were.
+const MAX_LEFT: usize = 64;
 /// Words of the longest record of fixed length.
 pub(crate) const LONGEST_FIXED: usize = 4;
 /// Words that a reference to inputs takes.
@@ -53,6 +58,9 @@ pub(crate) struct ThreadBuffer {
     epoch: u64,
     open_len: usize,
     open: [OpenOp; MAX_OPEN],
+    /// Those that were inside of one that has ended, the last one last.
+    left_len: usize,
+    left: [OpenOp; MAX_LEFT],
     unlisted: usize,
     names: NameCache,
     /// Made when the first inputs are recorded.
@@ -62,6 +70,8 @@ pub(crate) struct ThreadBuffer {
     is_dry: bool,
     ordinal: u32,
     part: u32,
+    /// The number of the profiler state under which this thread runs what it does.
+    profiler_state: u64,
     /// Calls of Python and of modules.
     calls: calls::Calls,
 }
@@ -187,6 +197,8 @@ impl ThreadBuffer {
             epoch: 0,
             open_len: 0,
             open: [0; MAX_OPEN],
+            left_len: 0,
+            left: [0; MAX_LEFT],
             unlisted: 0,
             names: NameCache::new(),
             inputs: None,
@@ -194,6 +206,7 @@ impl ThreadBuffer {
             is_dry: false,
             ordinal: 0,
             part: 0,
+            profiler_state: ProfilerState::NOT_KNOWN,
             calls: calls::Calls::default(),
         }
     }

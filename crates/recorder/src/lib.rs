@@ -29,7 +29,7 @@ mod session;
 pub use buffer::{
     OpenOp, begin, begin_with_inputs, describe_collective, device_clock, device_counter, device_report, end,
     outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread,
-    set_thread_word, thread_word,
+    set_profiler_state, set_thread_words, thread_words,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
@@ -46,6 +46,8 @@ pub use memory::{memory, out_of_memory};
 pub use names::Name;
 /// A report, and whose.
 pub use stepscope_capture::DeviceReport;
+/// Numbers of profiler states.
+pub use stepscope_capture::ProfilerState;
 /// How a collective is described.
 pub use stepscope_capture::collectives;
 /// What devices' profilers report.

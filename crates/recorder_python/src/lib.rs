@@ -270,6 +270,19 @@ mod _recorder {
         torch::stop_state();
     }
 
+    /// Gives the calling thread a profiler state of its own, and its number; 0 where that cannot be. What other threads do
+    /// for it is recorded with that number.
+    #[pyfunction]
+    fn enter_state() -> u64 {
+        torch::enter_state()
+    }
+
+    /// Ends what the last `enter_state` began that gave a number.
+    #[pyfunction]
+    fn leave_state() {
+        torch::leave_state();
+    }
+
     /// True when PyTorch's profiler state of the calling thread is ours.
     #[pyfunction]
     fn is_attending() -> bool {

@@ -37,6 +37,8 @@ pub(crate) struct Api {
     pub(crate) name: unsafe extern "C" fn(*const u8) -> *const c_char,
     /// `at::RecordFunction::overload_name()`, since torch 2.8.
     pub(crate) overload_name: Option<unsafe extern "C" fn(*const u8) -> *const c_char>,
+    /// `at::RecordFunction::isAsync()`.
+    pub(crate) is_async: Option<unsafe extern "C" fn(*const u8) -> bool>,
     /// `at::RecordFunction::num_inputs()`.
     pub(crate) num_inputs: unsafe extern "C" fn(*const u8) -> usize,
     /// `at::RecordFunction::currentThreadId()`.
@@ -57,6 +59,7 @@ impl Api {
                 remove_callback: symbol(library, "_ZN2at14removeCallbackEm")?,
                 name: symbol(library, "_ZNK2at14RecordFunction4nameEv")?,
                 overload_name: symbol(library, "_ZNK2at14RecordFunction13overload_nameEv").ok(),
+                is_async: symbol(library, "_ZNK2at14RecordFunction7isAsyncEv").ok(),
                 num_inputs: symbol(library, "_ZNK2at14RecordFunction10num_inputsEv")?,
                 current_thread_id: symbol(library, "_ZN2at14RecordFunction15currentThreadIdEv")?,
             })

@@ -8,7 +8,7 @@ use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use stepscope_recorder::{self as recorder, Name, Signature};
+use stepscope_recorder::{self as recorder, Name, Signature, scope};
 
 /// Everything the callbacks need, once it is proven.
 #[derive(Clone, Copy)]
@@ -108,7 +108,10 @@ unsafe fn start<const HAS_INPUTS: bool>(context: *mut *mut c_void, function: *co
     unsafe {
         *context = std::ptr::null_mut();
         let hook = &*READY.load(Ordering::Relaxed);
-        let Begun { text, scope, sequence_number, forward_thread } = hook.begun(function);
+        let Begun { text, mut scope, sequence_number, forward_thread } = hook.begun(function);
+        if scope == scope::LABEL {
+            scope = hook.scope_of_label(function);
+        }
         if collectives::is_issuing() {
             collectives::describe_issue_around(hook, text);
         }
@@ -166,6 +169,17 @@ impl Hook {
                 forward_thread: *function.add(self.layout.forward_thread).cast::<u64>(),
             }
         }
+    }
+
+    /// The scope of a label: works of collectives say that they may end on another thread.
+    ///
+    /// # Safety
+    /// `function` is a live object.
+    #[cold]
+    unsafe fn scope_of_label(&self, function: *const u8) -> u8 {
+        // SAFETY: the caller's promise.
+        let is_async = self.api.is_async.is_some_and(|is_async| unsafe { is_async(function) });
+        if is_async { scope::ASYNC_LABEL } else { scope::LABEL }
     }
 
     /// Its name: that of an op with a schema never moves, and has an overload. Of other ranges it is told whether they

@@ -30,4 +30,6 @@ pub use listeners::{has_other_listeners, probe_listeners};
 pub use peek::Peek;
 pub use probe::{probe_begin, probe_cancel, probe_end};
 pub use solve::{Layout, Refusal};
-pub use state::{attend_thread, is_attending, probe_state, start_state, step_aside, step_back, stop_state};
+pub use state::{
+    attend_thread, enter_state, is_attending, leave_state, probe_state, start_state, step_aside, step_back, stop_state,
+};

@@ -10,21 +10,29 @@
 //! so we [`step_aside`] until it has started.
 
 mod api;
+mod numbered;
 mod object;
 mod place;
 mod trial;
 
+pub use numbered::{enter_state, leave_state};
+
 use crate::solve::Refusal;
 use api::{Shared, StateApi};
+use object::Table;
 use place::{Holder, Place};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use stepscope_recorder::ProfilerState;
 
 /// What is proven, and our object.
 struct State {
     api: StateApi,
+    /// What our objects begin with.
+    table: Table,
+    /// That of threads that asked for none of their own.
     object: *const c_void,
     /// Where a thread has what holds its innermost object, when that was found.
     place: Option<Place>,
@@ -60,8 +68,9 @@ pub fn probe_state(folder: &Path) -> Result<(), Refusal> {
     let trial = trial.map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
     let found = trial.join().unwrap_or(Err("the trial did not end"));
     let (slots, place) = found.map_err(|what| Refusal::StateNotUnderstood { what })?;
-    let object = object::new(&slots, api.type_info);
-    READY.store(Box::into_raw(Box::new(State { api, object, place })), Ordering::Release);
+    let table = object::table(&slots, api.type_info);
+    let object = object::new(table, ProfilerState::OF_NOBODY);
+    READY.store(Box::into_raw(Box::new(State { api, table, object, place })), Ordering::Release);
     Ok(())
 }
 
@@ -83,16 +92,31 @@ pub fn stop_state() {
     step_back();
 }
 
-/// Puts our object into the calling thread's slot when it is empty and we record.
+/// Puts our object into the calling thread's slot when it is empty and we record, and says whose object is there.
 #[inline(always)]
 pub fn attend_thread() {
     // Asked for first and in any case: what follows in the same function then finds the thread's memory with it.
-    let place = stepscope_recorder::thread_word();
-    if MODE.load(Ordering::Relaxed) != 0
-        && let Some(state) = State::ready()
-        && !state.is_innermost(place.cast())
-    {
-        state.push_where_empty();
+    let [place, seen] = stepscope_recorder::thread_words();
+    if MODE.load(Ordering::Relaxed) != 0 && !is_innermost(place.cast(), seen) {
+        attend_changed_thread();
+    }
+}
+
+/// True when the object that was seen last is the calling thread's innermost one still. `place` is where this thread has
+/// its holder; null until that was asked for.
+#[inline(always)]
+fn is_innermost(place: *const Holder, seen: *const c_void) -> bool {
+    // SAFETY: a word of PyTorch's that the calling thread alone changes: null, or the address of a live holder.
+    unsafe {
+        let holder = if place.is_null() { std::ptr::null() } else { *place };
+        !holder.is_null() && std::ptr::eq(*holder, seen)
+    }
+}
+
+#[inline(never)]
+fn attend_changed_thread() {
+    if let Some(state) = State::ready() {
+        state.attend();
     }
 }
 
@@ -104,9 +128,7 @@ pub fn is_attending() -> bool {
 /// Empties the calling thread's slot where our object has it, and leaves it alone until [`step_back`].
 pub fn step_aside() {
     ASIDE.set(ASIDE.get() + 1);
-    if let Some(state) = State::ready().filter(|state| state.is_in_slot()) {
-        state.pop();
-    }
+    State::ready().into_iter().for_each(State::pop);
 }
 
 /// Ends what the last [`step_aside`] began.
@@ -122,50 +144,46 @@ impl State {
         unsafe { READY.load(Ordering::Acquire).as_ref() }
     }
 
-    /// True when our object is the calling thread's innermost one, and that can be seen. `known` is where this thread has
-    /// its holder; null until that was asked for.
-    #[inline(always)]
-    fn is_innermost(&self, known: *const Holder) -> bool {
-        let at = if known.is_null() { self.find_holder() } else { known };
-        // SAFETY: a word of PyTorch's that the calling thread alone changes: null, or the address of a live holder.
-        unsafe {
-            let holder = *at;
-            !holder.is_null() && std::ptr::eq(*holder, self.object)
+    /// Looks into the slot, puts an object of ours there when it is empty, and says whose object it is.
+    fn attend(&self) {
+        let mut object = self.api.in_slot();
+        if object.is_null() && ASIDE.get() == 0 {
+            object = numbered::of_thread().unwrap_or(self.object);
+            // SAFETY: an object that lives for ever, of the form that the trial proved.
+            unsafe { self.api.push(Shared::uncounted(object)) };
         }
+        self.note(object);
     }
 
-    #[cold]
-    fn find_holder(&self) -> *const Holder {
-        struct Nowhere(Holder);
-        // SAFETY: never changed.
-        unsafe impl Sync for Nowhere {}
-        static NOWHERE: Nowhere = Nowhere(std::ptr::null());
-        let at = self.place.map_or(&raw const NOWHERE.0, Place::in_this_thread);
-        stepscope_recorder::set_thread_word(at.cast());
-        at
+    /// Says that what the calling thread runs from here on was begun under the state that `object` is.
+    fn note(&self, object: *const c_void) {
+        let [mut place, _] = stepscope_recorder::thread_words();
+        if place.is_null() {
+            place = self.place.map_or(place, |place| place.in_this_thread().cast());
+        }
+        let number = self.number_of(object);
+        stepscope_recorder::set_profiler_state(number.unwrap_or(ProfilerState::NOT_KNOWN));
+        // Others' objects may be freed, and something else have their address.
+        stepscope_recorder::set_thread_words([place, number.map_or(std::ptr::null(), |_| object)]);
     }
 
-    #[inline(never)]
-    fn push_where_empty(&self) {
-        if self.api.in_slot().is_null() && ASIDE.get() == 0 {
-            self.push();
-        }
+    /// The number of an object in a slot, when it is ours.
+    fn number_of(&self, object: *const c_void) -> Option<u64> {
+        // SAFETY: what is in a slot is live, and has a table of functions.
+        unsafe { object::number_of(self.table, object) }
     }
 
     fn is_in_slot(&self) -> bool {
-        std::ptr::eq(self.api.in_slot(), self.object)
+        self.number_of(self.api.in_slot()).is_some()
     }
 
-    #[cold]
-    fn push(&self) {
-        // SAFETY: an object that lives for ever, of the form that the trial proved.
-        unsafe { self.api.push(Shared::uncounted(self.object)) };
-    }
-
-    #[cold]
+    /// Takes our object out of the slot.
     fn pop(&self) {
-        // SAFETY: as in `push`.
-        unsafe { self.api.pop_if_innermost(self.object) };
+        let object = self.api.in_slot();
+        if self.number_of(object).is_some() {
+            // SAFETY: pushed by us, uncounted, here or on the thread that this one works for.
+            unsafe { self.api.pop_if_innermost(object) };
+        }
     }
 }
 
@@ -174,7 +192,7 @@ const FUNCTIONS: object::Functions =
     object::Functions { report_memory, report_out_of_memory, is_memory_wanted, profiler_type };
 
 unsafe extern "C" fn report_memory(
-    _: *const c_void,
+    object: *const c_void,
     address: u64,
     bytes: i64,
     allocated: u64,
@@ -183,13 +201,30 @@ unsafe extern "C" fn report_memory(
 ) {
     // Allocators of devices report whether asked or not.
     if MODE.load(Ordering::Relaxed) & HAS_MEMORY != 0 {
+        note_report(object);
         stepscope_recorder::memory(address, bytes, allocated, reserved, device);
     }
 }
 
-unsafe extern "C" fn report_out_of_memory(_: *const c_void, bytes: i64, allocated: u64, reserved: u64, device: u16) {
+unsafe extern "C" fn report_out_of_memory(
+    object: *const c_void,
+    bytes: i64,
+    allocated: u64,
+    reserved: u64,
+    device: u16,
+) {
     if MODE.load(Ordering::Relaxed) & HAS_MEMORY != 0 {
+        note_report(object);
         stepscope_recorder::out_of_memory(bytes, allocated, reserved, device);
+    }
+}
+
+/// A report goes to the object in the slot, whichever it is by now.
+#[inline]
+fn note_report(object: *const c_void) {
+    let [_, seen] = stepscope_recorder::thread_words();
+    if !std::ptr::eq(object, seen) {
+        State::ready().into_iter().for_each(|state| state.note(object));
     }
 }
 

@@ -1,17 +1,18 @@
 //! One process's recording, cut to the time and the threads that somebody asks for.
 
 mod device;
+mod shown;
 
 pub use device::HiddenDevice;
+pub use shown::{Shown, ThreadShown, note_forward};
 
 use crate::compact::{parts_of, stem};
 use crate::{ListedCalls, RunError, read_part};
-use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::device::DeviceRecord;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, DeviceReport, Event, State, Thread, Window};
+use stepscope_capture::{Capture, CaptureError, DeviceReport, Event, State, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -27,21 +28,13 @@ const USER_SCOPE: u8 = 7;
 pub struct Cut {
     /// Monotonic times, ascending. What starts within one of them is asked for; calls also when they were open then.
     pub spans: Vec<Range<i64>>,
-    /// The system's id of a thread: only it, and those that ran the backward pass of its operators, and of theirs. All without one.
+    /// The system's id of a thread: only it, and what other threads did for it. All threads without one.
     pub thread: Option<u64>,
+    /// Numbers of [profiler states](stepscope_capture::ProfilerState): what was begun under one of them was begun by that
+    /// thread. Without any, other threads are asked for that ran the backward pass of its operators, and of theirs.
+    pub states: Vec<u64>,
     /// Not asked for: operators, labels, steps.
     pub hides: Hidden,
-}
-
-/// Whether the events of a thread are asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ThreadShown {
-    /// They are.
-    Yes,
-    /// They are when it ran a backward node of an operator of a thread that is.
-    IfBackward,
-    /// They are not.
-    No,
 }
 
 /// Kinds of events that are not asked for.
@@ -65,20 +58,19 @@ impl Cut {
     pub fn apply(&self, capture: &mut Capture) {
         let exact = self.exact(&capture.windows);
         let contains = |time_ns: i64| exact.contains(time_ns);
-        let is_shown = self.shown_threads(capture);
-        let is_shown = |thread: u32| is_shown.get(thread as usize).copied().unwrap_or(false);
+        let shown = self.shown(capture);
         let end_ns = exact.end_ns();
         // The order stays, since nothing that is kept began before a call that was open when a span began.
         let mut calls = ListedCalls::of(&capture.names);
         capture.events.retain_mut(|event| {
-            let span = exact.of_event(event).filter(|_| is_shown(event.thread));
+            let span = exact.of_event(event).filter(|_| shown.has_event(event));
             (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
             span.is_some() && calls.lists(event)
         });
-        capture.steps.retain(|step| !self.hides.steps && is_shown(step.thread) && contains(step.start_ns));
+        capture.steps.retain(|step| !self.hides.steps && shown.has_thread(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
-        capture.optimizer_steps.retain(|mark| is_shown(mark.thread) && contains(mark.time_ns));
-        capture.memory.retain(|event| is_shown(event.thread) && contains(event.time_ns));
+        capture.optimizer_steps.retain(|mark| shown.has_thread(mark.thread) && contains(mark.time_ns));
+        capture.memory.retain(|event| shown.has(event.thread, event.time_ns) && contains(event.time_ns));
         // Calls stay: they say who launched what is shown.
         let is_hidden = |record: &DeviceRecord| self.hides.device.hides(record);
         capture.device.retain(|DeviceReport { record, .. }| {
@@ -123,56 +115,6 @@ impl Cut {
         let exact = |noted: i64, found: Option<i64>| near(found, noted).unwrap_or(noted);
         let spans = self.spans.iter();
         spans.map(|span| exact(span.start, begin(span.start))..exact(span.end, end(span.end))).collect()
-    }
-
-    /// Whether the events of each thread are asked for, by ordinal. `capture` has of each thread that may have run a backward
-    /// pass at least one node for each thread for which it did.
-    pub fn shown_threads(&self, capture: &Capture) -> Vec<bool> {
-        let mut forwards = vec![Vec::new(); capture.threads.len()];
-        for event in capture.events.iter().filter(|event| event.scope == BACKWARD_SCOPE) {
-            note_forward(&mut forwards[event.thread as usize], event.forward_thread.unwrap_or(0));
-        }
-        self.reached_threads(&capture.threads, &forwards)
-    }
-
-    /// The same by the framework's ids of the threads for whose operators each thread ran backward nodes.
-    pub fn reached_threads(&self, threads: &[Thread], forwards: &[Vec<u64>]) -> Vec<bool> {
-        let shown = self.threads_shown(threads);
-        let mut is_reached: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
-        // A backward pass may run operators whose own runs elsewhere.
-        loop {
-            let reached = threads.iter().zip(&is_reached).filter(|(_, is_reached)| **is_reached);
-            let reached: HashSet<u64> = reached.map(|(thread, _)| thread.framework_thread).collect();
-            let is_new = |at: &usize| {
-                let ran_for = |id: &u64| *id != 0 && reached.contains(id);
-                !is_reached[*at] && shown[*at] == ThreadShown::IfBackward && forwards[*at].iter().any(ran_for)
-            };
-            let new: Vec<usize> = (0..threads.len()).filter(is_new).collect();
-            if new.is_empty() {
-                return is_reached;
-            }
-            new.into_iter().for_each(|at| is_reached[at] = true);
-        }
-    }
-
-    /// Whether each thread is asked for, as far as the threads themselves tell.
-    pub fn threads_shown(&self, threads: &[Thread]) -> Vec<ThreadShown> {
-        let shown = |thread: &Thread| match self.thread {
-            None => ThreadShown::Yes,
-            Some(tid) if tid == thread.tid => ThreadShown::Yes,
-            // The framework's own threads have no name of Python's; the program's threads have one.
-            _ if thread.name.is_empty() || thread.name.starts_with("pt_autograd") => ThreadShown::IfBackward,
-            _ => ThreadShown::No,
-        };
-        threads.iter().map(shown).collect()
-    }
-}
-
-/// Adds the framework's id of a thread to those whose operators' backward nodes were met; 0 stands for none.
-#[inline]
-pub fn note_forward(forwards: &mut Vec<u64>, thread: u64) {
-    if thread != 0 && !forwards.contains(&thread) {
-        forwards.push(thread);
     }
 }
 
@@ -245,7 +187,7 @@ pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use stepscope_capture::{Mark, ProcessIdentity, StepRange};
+    use stepscope_capture::{Mark, ProcessIdentity, StepRange, Thread};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
     pub(crate) fn capture() -> Capture {
@@ -294,6 +236,7 @@ pub(crate) mod tests {
             overloads: vec![],
             inputs: vec![],
             ring: None,
+            profiler_states: vec![],
             windows: vec![
                 Window { time_ns: 100, is_on: true, cycle: 0 },
                 Window { time_ns: 200, is_on: false, cycle: 0 },
@@ -314,7 +257,7 @@ pub(crate) mod tests {
     fn what_starts_in_the_window_is_kept_and_ends_with_it() {
         // The noted moments are not those of the records: the records hold.
         let hides = Hidden { steps: true, ..Hidden::default() };
-        let mut cut = Cut { spans: vec![Range { start: 103, end: 190 }], thread: None, hides };
+        let mut cut = Cut { spans: vec![Range { start: 103, end: 190 }], hides, ..Cut::default() };
         assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130), (2, 140, 145)]);
         cut.thread = Some(100);
         assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130)], "not the program's other thread");
@@ -327,29 +270,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_backward_pass_of_what_ran_in_a_backward_pass_is_shown_too() {
-        let threads = ["main", "", "pt_autograd_0", "", "program's"].iter().enumerate().map(|(ordinal, name)| Thread {
-            ordinal: ordinal as u32,
-            tid: 100 + ordinal as u64,
-            framework_thread: 1 + ordinal as u64,
-            name: (*name).into(),
-            handle: 0,
-        });
-        let threads: Vec<Thread> = threads.collect();
-        // The last but one ran for the third, that for the first; the second for nobody that is known.
-        let forwards = [vec![], vec![7], vec![1], vec![3], vec![1]];
-        let cut = Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), hides: Hidden::default() };
-        assert_eq!(cut.reached_threads(&threads, &forwards), [true, false, true, true, false]);
-        assert_eq!(Cut { thread: None, ..cut }.reached_threads(&threads, &forwards), [true; 5]);
-    }
-
-    #[test]
     fn calls_that_were_open_when_the_window_began_count_from_there() {
         let mut capture = capture();
         let call = |start_ns, end_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns, ..capture.events[0] };
         let calls = [call(10, 800), call(20, 90), call(30, 100), call(40, 101), call(105, 190)];
         capture.events.splice(0..0, calls);
-        let cut = Cut { spans: vec![100..200, 600..700], thread: Some(100), hides: Hidden::default() };
+        let cut = Cut { spans: vec![100..200, 600..700], thread: Some(100), ..Cut::default() };
         capture.windows.clear();
         cut.apply(&mut capture);
         let calls = capture.events.iter().filter(|event| scope::is_call(event.scope));
@@ -360,8 +286,7 @@ pub(crate) mod tests {
     #[test]
     fn steps_are_cut_with_the_window() {
         let mut capture = capture();
-        Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), hides: Hidden::default() }
-            .apply(&mut capture);
+        Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), ..Cut::default() }.apply(&mut capture);
         assert_eq!(capture.steps.iter().map(|step| (step.number, step.end_ns)).collect::<Vec<_>>(), [(3, 200)]);
     }
 

@@ -59,6 +59,9 @@ struct ProcessMetadata {
     facts: Vec<(String, String)>,
     threads: Vec<ThreadMetadata>,
     windows: Vec<(i64, bool, u64)>,
+    /// Thread, since when, and number of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    profiler_states: Vec<(u32, i64, u64)>,
     dropped: u64,
     is_disk_full: bool,
     damaged: Vec<String>,
@@ -193,6 +196,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
         facts: capture.facts.clone(),
         threads: capture.threads.iter().map(thread).collect(),
         windows: capture.windows.iter().map(|window| (window.time_ns, window.is_on, window.cycle)).collect(),
+        profiler_states: capture.profiler_states.iter().map(|of| (of.thread, of.since_ns, of.number)).collect(),
         dropped: capture.dropped,
         is_disk_full: capture.is_disk_full,
         damaged: capture.damaged.clone(),

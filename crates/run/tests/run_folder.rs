@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use stepscope_capture::device::{
     Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport, MemoryEvent};
+use stepscope_capture::{Capture, DeviceReport, MemoryEvent, ProfilerState};
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
 
 /// A copy of the recorded run, which a test may damage.
@@ -39,6 +39,18 @@ fn a_part_written_from_a_part_holds_the_same() {
         assert_eq!((&before.facts, &before.threads, before.state), (&after.facts, &after.threads, after.state));
         assert_eq!(before.optimizer_steps, after.optimizer_steps);
     }
+}
+
+#[test]
+fn a_part_holds_profiler_states_and_one_of_an_older_version_has_none() {
+    let folder = copy_of_recorded_run();
+    let mut capture = read_part(&parts(folder.path())[0]).unwrap();
+    assert_eq!(capture.profiler_states, []);
+    let state = |thread, since_ns, number| ProfilerState { thread, since_ns, number };
+    capture.profiler_states = vec![state(0, i64::MIN, u64::MAX), state(0, 7, 0), state(3, 8, 1)];
+    let again = folder.path().join("again.parquet");
+    write_part(&again, &capture).unwrap();
+    assert_eq!(read_part(&again).unwrap().profiler_states, capture.profiler_states);
 }
 
 #[test]

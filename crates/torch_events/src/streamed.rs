@@ -54,7 +54,9 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     // What is open at the end may have ended elsewhere later: then it has no place in the tree.
     let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));
     let (mut heard, mut forwards) = (Vec::new(), vec![Vec::new(); threads.len()]);
-    for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads)) {
+    let states = capture.profiler_states();
+    let may_be_shown = cut.may_be_shown(&threads, states);
+    for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads, states)) {
         let times = match is_shown {
             ThreadShown::Yes => times.clone(),
             // Whether it ever ran a backward pass for a thread that is asked for.
@@ -64,7 +66,7 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
                 continue;
             }
         };
-        let mut averages = ThreadAverages::new(&asked, names, reported.on_thread(thread));
+        let mut averages = ThreadAverages::new(&asked, (thread, &may_be_shown), names, reported.on_thread(thread));
         capture.listen(thread, &times, &mut averages).ok()?;
         if averages.has_given_up() {
             return None;
@@ -73,12 +75,17 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
         heard.push(averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere));
     }
     let mut shown = Vec::new();
-    for ((thread, heard), is_shown) in (0..).zip(heard).zip(cut.reached_threads(&threads, &forwards)) {
-        if is_shown {
+    let is_shown = cut.shown_of(&threads, states, &forwards);
+    for (thread, heard) in (0..).zip(heard) {
+        if is_shown.has_thread(thread) {
             shown.push(heard?);
         } else if let Some(launched) = reported.on_thread(thread) {
             // What devices did and the calls of their runtime are shown of all threads.
-            shown.push(ThreadAverages::new(&asked, names, Some(launched)).finish(i64::MAX, false, false)?);
+            shown.push(ThreadAverages::new(&asked, (thread, &may_be_shown), names, Some(launched)).finish(
+                i64::MAX,
+                false,
+                false,
+            )?);
         }
     }
     shown.push(reported.groups(cut.hides.device.annotations));

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from stepscope import _recorder
 from stepscope.profiler import _kept
 
 # Where programs listen for what a profiler has to say.
@@ -48,12 +49,15 @@ class Window:
         self.thread = threading.get_native_id()
         self.spans = []
         self.begin_unix_ns = 0
+        # Numbers of the thread's profiler state: PyTorch hands it on with what other threads do for this one.
+        self._states = []
         self._since = None
         self._read = {}
 
     def resume(self):
         """Collection is on."""
         if self._since is None:
+            self._states.append(_recorder.enter_state())
             self._since = time.monotonic_ns()
             self.begin_unix_ns = self.begin_unix_ns or time.time_ns()
 
@@ -62,6 +66,8 @@ class Window:
         if self._since is not None:
             self.spans.append((self._since, time.monotonic_ns()))
             self._since = None
+            if self._states[-1] and self.thread == threading.get_native_id():
+                _recorder.leave_state()
 
     @property
     def is_on(self):
@@ -75,7 +81,9 @@ class Window:
 
     def asked(self, are_all_threads, kinds):
         """What to ask the engine for."""
-        return self.spans, None if are_all_threads else self.thread, kinds
+        states = [number for number in self._states if number]
+        thread = (None, []) if are_all_threads else (self.thread, states)
+        return self.spans, thread, kinds
 
     def read(self, are_all_threads, kinds, wanted):
         """Its events, in the engine's memory, and the number of the first one."""

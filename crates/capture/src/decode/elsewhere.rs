@@ -31,7 +31,7 @@ pub(super) fn end_elsewhere(threads: &mut [ThreadRecords], names: &[String]) {
             let event = &mut threads[thread].events[at];
             event.end_ns = end.ns.max(event.start_ns);
             event.is_unfinished = false;
-            event.is_async = true;
+            event.is_async |= end.thread != event.thread;
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Event {
     pub end_ns: i64,
     /// True when its end was not recorded.
     pub is_unfinished: bool,
-    /// True when it ended on another thread than it began on.
+    /// True when it ended on another thread than it began on, or says of itself that it may.
     pub is_async: bool,
     /// Autograd's sequence number; of a garbage collection its generation.
     pub sequence_number: Option<i64>,
@@ -81,6 +81,25 @@ pub struct Sample {
     pub time_ns: i64,
     /// Its value, in the unit that the name says.
     pub value: i64,
+}
+
+/// From a moment on, what a thread runs was begun under a profiler state: PyTorch hands the state of a thread on with the
+/// work that other threads do for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProfilerState {
+    /// Ordinal of the thread.
+    pub thread: u32,
+    /// When, ns.
+    pub since_ns: i64,
+    /// The state's number within the process. [`NOT_KNOWN`](Self::NOT_KNOWN) where it is none of the recorder's.
+    pub number: u64,
+}
+
+impl ProfilerState {
+    /// The number of states that are none of the recorder's.
+    pub const NOT_KNOWN: u64 = 0;
+    /// The number of the state of threads that asked for none of their own.
+    pub const OF_NOBODY: u64 = 1;
 }
 
 /// Recording was switched on or off.

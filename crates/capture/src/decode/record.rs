@@ -126,6 +126,7 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
     let len = match tag {
         Tag::End | Tag::OptimizerStep | Tag::CallEnd | Tag::CallsStop => 0,
         Tag::Begin | Tag::DeviceClock | Tag::EndOuter | Tag::StepBegin | Tag::StepEnd | Tag::NumberedOptimizerStep => 8,
+        Tag::ProfilerState | Tag::EndLeft => 8,
         Tag::BeginBackward | Tag::EndElsewhere | Tag::Clock | Tag::Window | Tag::Counter | Tag::Collective => 16,
         Tag::CollectiveText => 16 + padded(low(word()?)),
         Tag::BeginSequence | Tag::Thread | Tag::Memory => 24,

@@ -1,6 +1,6 @@
 //! One thread's records, replayed with the stack that their writer kept.
 
-use super::events::{CollectiveOf, Event, Mark, Sample, StepRange};
+use super::events::{CollectiveOf, Event, Mark, ProfilerState, Sample, StepRange};
 use super::inputs::InputsTable;
 use super::parts::Part;
 use super::process::ProcessRecords;
@@ -27,6 +27,7 @@ pub(super) struct ThreadRecords<'e> {
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
     pub(super) samples: Vec<Sample>,
+    pub(super) profiler_states: Vec<ProfilerState>,
     /// As the device's profiler has them.
     pub(super) device: Vec<DeviceReport>,
     /// Start in ticks, and index, of events that did not end on this thread.
@@ -43,6 +44,8 @@ pub(super) struct ThreadRecords<'e> {
 
 /// The end of an event that began on another thread.
 pub(super) struct EndElsewhere {
+    /// The thread that ended it.
+    pub(super) thread: u32,
     pub(super) name: u32,
     /// The framework's id of that thread.
     pub(super) origin: u64,
@@ -78,6 +81,7 @@ pub(super) fn replay<'e>(
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
         samples: Vec::new(),
+        profiler_states: Vec::new(),
         device: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
@@ -147,9 +151,10 @@ impl<'e> Replay<'_, 'e> {
                 }
             }
             Tag::EndOuter => self.end_outer(record),
+            Tag::EndLeft => self.end_left(record),
             Tag::EndElsewhere => {
                 let (name, origin, ns) = (record.halves(0).0, record.word(1), self.clock.monotonic_ns(ticks));
-                self.records.ends_elsewhere.push(EndElsewhere { name, origin, ticks, ns });
+                self.records.ends_elsewhere.push(EndElsewhere { thread, name, origin, ticks, ns });
             }
             Tag::StepBegin => {
                 self.open_step = Some(self.records.steps.len());
@@ -203,6 +208,10 @@ impl<'e> Replay<'_, 'e> {
                 let (time_ns, value) = (self.clock.monotonic_ns(ticks), record.word(1) as i64);
                 self.records.samples.push(Sample { thread, name, time_ns, value });
             }
+            Tag::ProfilerState => {
+                let (since_ns, number) = (self.clock.monotonic_ns(ticks), record.word(0));
+                self.records.profiler_states.push(ProfilerState { thread, since_ns, number });
+            }
             // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
             Tag::Name
             | Tag::Overload
@@ -240,16 +249,17 @@ impl<'e> Replay<'_, 'e> {
             }
         };
         let start_ns = self.clock.monotonic_ns(record.ticks);
+        let (scope, is_async) = scope::decoded(begin.scope);
         let open = if scope::is_call(begin.scope) { &mut self.open_calls } else { &mut self.open };
         open.push((record.ticks, self.begun));
         self.records.events[self.begun] = Event {
             thread: self.records.thread.ordinal,
             name,
-            scope: begin.scope,
+            scope,
             start_ns,
             end_ns: start_ns,
             is_unfinished: true,
-            is_async: false,
+            is_async,
             sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
             forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
             inputs: None,
@@ -329,6 +339,18 @@ impl<'e> Replay<'_, 'e> {
                 self.records.left_open.extend(self.open.drain(first_inside..));
                 self.lose_begin(record.ticks);
             }
+        }
+    }
+
+    /// Ends a range that has left the stack.
+    fn end_left(&mut self, record: &Record) {
+        let left = self.records.left_open.len().checked_sub((record.word(0) as usize).saturating_add(1));
+        match left {
+            Some(left) => {
+                let (_, at) = self.records.left_open.remove(left);
+                self.end_event(at, record.ticks);
+            }
+            None => self.lose_begin(record.ticks),
         }
     }
 

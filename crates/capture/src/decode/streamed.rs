@@ -16,9 +16,9 @@ use crate::clock::TickClock;
 use crate::device::CompactReports;
 use crate::layout::HEADER_BYTES;
 use crate::read::HeaderFields;
-use crate::{Capture, CaptureError, Inputs, Sample, Thread, Window};
+use crate::{Capture, CaptureError, Inputs, ProfilerState, Sample, Thread, Window};
 use listener::Replay;
-use scan::{Scan, samples_of, threads_of};
+use scan::{Scan, profiler_states_of, samples_of, threads_of};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -41,6 +41,7 @@ pub struct StreamedCapture {
     reports: CompactReports,
     /// When ranges ended that began on another thread.
     ends_elsewhere: Vec<i64>,
+    profiler_states: Vec<ProfilerState>,
 }
 
 /// A thread, and where its records are, in their order.
@@ -104,6 +105,7 @@ impl StreamedCapture {
         let mut reports = scan.reports;
         let has_reports = !reports.rows.is_empty();
         let mut threads = threads_of(scan.parts, &scan.threads, &mut reports);
+        let ordinals: Vec<u32> = threads.iter().map(|thread| thread.parts[0].ordinal).collect();
         let mut known: Vec<Thread> = threads.iter().map(|thread| thread.thread.clone()).collect();
         let reports = super::device::finish_compact(reports, &scan.process, &clock, &mut known);
         let added = known.drain(threads.len()..).map(|thread| StreamedThread { thread, parts: Vec::new() });
@@ -114,6 +116,7 @@ impl StreamedCapture {
             header,
             names: scan.process.names.len() as u32,
             samples: samples_of(&scan.samples, &clock),
+            profiler_states: profiler_states_of(&scan.profiler_states, &ordinals, &clock),
             clock,
             threads,
             has_reports,
@@ -159,6 +162,11 @@ impl StreamedCapture {
         let mut windows: Vec<Window> = self.process.windows.iter().map(window).collect();
         windows.sort_by_key(|window| window.time_ns);
         windows
+    }
+
+    /// Under which profiler state each thread ran what it did, by (thread, time).
+    pub fn profiler_states(&self) -> &[ProfilerState] {
+        &self.profiler_states
     }
 
     /// Threads, by ordinal.
@@ -248,6 +256,7 @@ impl StreamedCapture {
             overloads: std::mem::take(&mut self.process.overloads),
             inputs: self.process.inputs.take_list(),
             samples: std::mem::take(&mut self.samples),
+            profiler_states: self.profiler_states.clone(),
             windows: self.windows(),
             damaged,
             ..self.header.empty_capture()

@@ -52,6 +52,7 @@ fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
     prop_assert_eq!(&decoded.samples, &slow.samples);
+    prop_assert_eq!(&decoded.profiler_states, &slow.profiler_states);
     prop_assert_eq!(&decoded.windows, &slow.windows);
     if !is_damaged {
         prop_assert_eq!(&decoded.memory, &slow.memory);

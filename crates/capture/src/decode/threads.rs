@@ -2,7 +2,7 @@
 
 use super::device;
 use super::elsewhere::{end_elsewhere, end_steps_elsewhere};
-use super::events::{Event, Mark, Sample, StepRange, Window};
+use super::events::{Event, Mark, ProfilerState, Sample, StepRange, Window};
 use super::parts::Part;
 use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
@@ -29,6 +29,7 @@ pub(crate) struct Decoded {
     pub(crate) optimizer_steps: Vec<Mark>,
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) profiler_states: Vec<ProfilerState>,
     pub(crate) device: Vec<DeviceReport>,
     /// What of a device could not be placed, in words.
     pub(crate) device_damage: Option<String>,
@@ -74,6 +75,9 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
     let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
     memory.sort_by_key(|event| (event.thread, event.time_ns));
+    let mut profiler_states: Vec<ProfilerState> =
+        threads.iter().flat_map(|thread| &thread.profiler_states).copied().collect();
+    profiler_states.sort_by_key(|state| (state.thread, state.since_ns));
     let mut reports = Vec::new();
     for thread in &mut threads {
         if reports.is_empty() {
@@ -92,6 +96,7 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
         optimizer_steps,
         memory,
         samples,
+        profiler_states,
         device,
         device_damage,
         windows,

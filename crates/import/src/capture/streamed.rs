@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
-use stepscope_run::{Cut, ExactCut, ListedCalls, ThreadShown};
+use stepscope_run::{Cut, ExactCut, ListedCalls, Shown, ThreadShown};
 use stepscope_trace::{Collective, DeviceId, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind};
 
 /// A slice, as a trace would have it.
@@ -76,6 +76,7 @@ pub trait Rows {
 pub struct StreamedCut {
     capture: StreamedCapture,
     exact: ExactCut,
+    shown: Shown,
     frame: Trace,
     /// Threads that have rows, with their tracks.
     threads: Vec<(ThreadSurvey, TrackId)>,
@@ -110,9 +111,10 @@ impl StreamedCut {
         let has_calls = !cut.hides.calls;
         // Calls that were open when a span began are around what is in it.
         let times = Range { start: if has_calls { i64::MIN } else { times.start }, ..times };
-        let mut frame = Frame::new(&exact, &kept);
+        let may_be_shown = cut.may_be_shown(&kept.threads, &kept.profiler_states);
+        let mut frame = Frame::new(&exact, &may_be_shown, &kept);
         let mut surveys = Vec::new();
-        for (thread, shown) in (0..).zip(cut.threads_shown(&kept.threads)) {
+        for (thread, shown) in (0..).zip(cut.threads_shown(&kept.threads, &kept.profiler_states)) {
             let times = match shown {
                 ThreadShown::Yes => times.clone(),
                 // Whether it ever ran a backward pass for a thread that is asked for.
@@ -123,19 +125,20 @@ impl StreamedCut {
             surveys.push((thread, capture.survey(thread, &times, has_calls, &mut frame).ok()??));
         }
         frame.finish_into(&mut kept);
+        let shown = cut.shown(&kept);
         cut.apply(&mut kept);
         // Another thread may have ended a step, and nobody knows for sure when the process was last seen.
         let is_unclear = kept.steps.iter().any(|step| step.is_unfinished) && kept.threads.len() > 1;
         if is_unclear || (frame.has_unfinished() && capture.lived_until_ns() < exact.end_ns()) {
             return None;
         }
-        Some(Self::new(raw, capture, exact, kept, surveys))
+        Some(Self::new(raw, capture, (exact, shown), kept, surveys))
     }
 
     fn new(
         raw: &Path,
         capture: StreamedCapture,
-        exact: ExactCut,
+        (exact, shown): (ExactCut, Shown),
         kept: Capture,
         mut surveys: Vec<(u32, ThreadSurvey)>,
     ) -> Self {
@@ -164,7 +167,7 @@ impl StreamedCut {
             used.iter().copied().zip(threads.map(|(at, _)| TrackId::from_index(at))).collect();
         let threads = surveys.into_iter().map(|(thread, survey)| (survey, tracks[&thread])).collect();
         let offset_ns = unix_offset_ns.saturating_sub(frame.start_unix_ns.unwrap_or(0));
-        Self { capture, exact, frame, threads, kept, names, of_ops, collectives, devices, offset_ns }
+        Self { capture, exact, shown, frame, threads, kept, names, of_ops, collectives, devices, offset_ns }
     }
 
     /// The trace, but for slices, memory and arrows.
@@ -329,7 +332,10 @@ impl<'a> ThreadRows<'a, '_> {
 impl Ranges for ThreadRows<'_, '_> {
     #[inline]
     fn range(&mut self, event: &Event) {
-        let Some(span) = self.cut.exact.of_event(event).filter(|_| self.is_of_use()) else { return };
+        if !self.is_of_use() || !self.cut.shown.has_event(event) {
+            return;
+        }
+        let Some(span) = self.cut.exact.of_event(event) else { return };
         self.in_order.push(event, span);
         if let Some(event) = self.in_order.pop() {
             self.add(&event);
@@ -337,7 +343,8 @@ impl Ranges for ThreadRows<'_, '_> {
     }
 
     fn memory(&mut self, event: &stepscope_capture::MemoryEvent) {
-        if !self.cut.exact.contains(event.time_ns) || !self.is_of_use() {
+        let is_asked = self.cut.exact.contains(event.time_ns) && self.cut.shown.has(event.thread, event.time_ns);
+        if !is_asked || !self.is_of_use() {
             return;
         }
         let ordinal = (event.device_type != memory::HOST).then(|| i64::from(event.device_index.unwrap_or(0)));

@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
     /// In one place, so that the hot path asks once where this thread's memory is.
-    static MINE: Mine = const { Mine { buffer: Cell::new(std::ptr::null_mut()), word: Cell::new(std::ptr::null()) } };
+    static MINE: Mine = const { Mine { buffer: Cell::new(std::ptr::null_mut()), words: Cell::new([std::ptr::null(); 2]) } };
     pub(crate) static OWNER: RefCell<Owner> = const { RefCell::new(Owner { name: None, is_owning: false }) };
 }
 
 /// What each thread has.
 struct Mine {
     buffer: Cell<*mut ThreadBuffer>,
-    word: Cell<*const c_void>,
+    words: Cell<[*const c_void; 2]>,
 }
 
-/// The hook's own word of the calling thread; null in a new thread.
+/// The hook's own words of the calling thread; null in a new thread.
 #[inline(always)]
-pub fn thread_word() -> *const c_void {
-    MINE.with(|mine| mine.word.get())
+pub fn thread_words() -> [*const c_void; 2] {
+    MINE.with(|mine| mine.words.get())
 }
 
-/// Sets it.
-pub fn set_thread_word(word: *const c_void) {
-    MINE.with(|mine| mine.word.set(word));
+/// Sets them.
+pub fn set_thread_words(words: [*const c_void; 2]) {
+    MINE.with(|mine| mine.words.set(words));
 }
 
 /// Frees the buffer when its thread ends. Apart from [`MINE`], so that the hot path needs no destructor check.

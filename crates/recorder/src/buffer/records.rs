@@ -26,15 +26,33 @@ impl ThreadBuffer {
         match self.open[..self.open_len].iter().rposition(|open| *open == op) {
             Some(at) => {
                 let inside = self.open_len - 1 - at;
+                (at + 1..self.open_len).for_each(|inside| self.leave(self.open[inside]));
                 self.open_len = at;
                 match inside {
                     0 => self.append(ticks(), Tag::End, &[], &[]),
                     _ => self.append(ticks(), Tag::EndOuter, &[inside as u64], &[]),
                 }
             }
-            // SAFETY: the caller's promise about `name`.
-            None => unsafe { self.end_elsewhere(name, origin) },
+            None => match self.left[..self.left_len].iter().rposition(|left| *left == op) {
+                Some(at) => {
+                    self.left.copy_within(at + 1..self.left_len, at);
+                    self.left_len -= 1;
+                    self.append(ticks(), Tag::EndLeft, &[(self.left_len - at) as u64], &[]);
+                }
+                // SAFETY: the caller's promise about `name`.
+                None => unsafe { self.end_elsewhere(name, origin) },
+            },
         }
+    }
+
+    /// An open one leaves the stack.
+    fn leave(&mut self, op: OpenOp) {
+        if self.left_len == self.left.len() {
+            self.left.copy_within(1.., 0);
+            self.left_len -= 1;
+        }
+        self.left[self.left_len] = op;
+        self.left_len += 1;
     }
 
     /// An end whose op is not on this thread's stack.

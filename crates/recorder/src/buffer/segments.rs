@@ -75,7 +75,7 @@ impl ThreadBuffer {
 
     pub(crate) fn enter(&mut self, epoch: u64) {
         (self.epoch, self.is_dry, self.part) = (epoch, false, 0);
-        (self.open_len, self.unlisted) = (0, 0);
+        (self.open_len, self.left_len, self.unlisted) = (0, 0, 0);
         self.calls.forget_written();
         self.names.clear();
         self.inputs.iter_mut().for_each(|inputs| inputs.clear());
@@ -99,6 +99,7 @@ impl ThreadBuffer {
             &[],
         );
         self.reference = Reference::at_thread(at_ticks);
+        self.repeat_profiler_state();
         if is_named {
             let name = thread_name();
             self.write(ticks(), Tag::ThreadName, &[name.len() as u64], &name);

@@ -19,7 +19,8 @@ use serde::Deserialize;
 use std::fs::File;
 use std::path::Path;
 use stepscope_capture::{
-    Capture, Event, Mark, ProcessIdentity, RingWindow, Sample, State, StepRange, Thread, Window, prefer_large_pages,
+    Capture, Event, Mark, ProcessIdentity, ProfilerState, RingWindow, Sample, State, StepRange, Thread, Window,
+    prefer_large_pages,
 };
 
 /// Room is made for so many rows before they are read.
@@ -123,6 +124,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         handle: thread.handle,
     };
     let window = |(time_ns, is_on, cycle)| Window { time_ns, is_on, cycle };
+    let state = |(thread, since_ns, number)| ProfilerState { thread, since_ns, number };
     Some(Capture {
         process: ProcessIdentity {
             pid: metadata.pid,
@@ -146,6 +148,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         memory: Vec::new(),
         samples: Vec::new(),
         device: Vec::new(),
+        profiler_states: metadata.profiler_states.into_iter().map(state).collect(),
         windows: metadata.windows.into_iter().map(window).collect(),
         dropped: metadata.dropped,
         is_disk_full: metadata.is_disk_full,

@@ -51,6 +51,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         overloads: vec![],
         inputs: vec![],
         ring: None,
+        profiler_states: vec![],
         windows: vec![],
         dropped: 0,
         is_disk_full: false,

@@ -295,7 +295,16 @@ fn middle_ns(row: &CompactReport) -> i64 {
 
 /// Adds what ran on a device.
 fn add(group: &mut Option<Group>, name: u32, is_label: bool, place: super::groups::Place) {
-    let first = Done { name, scope: 0, inputs: NO_ROW, place, children_ns: 0, own_device_ns: 0, children_device_ns: 0 };
+    let first = Done {
+        name,
+        scope: 0,
+        is_async: false,
+        inputs: NO_ROW,
+        place,
+        children_ns: 0,
+        own_device_ns: 0,
+        children_device_ns: 0,
+    };
     let group = group.get_or_insert(Group { first, is_label, is_on_device: true, sums: Sums::default() });
     if place < group.first.place {
         group.first = first;

@@ -1,5 +1,6 @@
 //! Sums of events of one name.
 
+use super::tree::Row;
 use crate::events::USER_SCOPE;
 use crate::inputs::InputTexts;
 use crate::recorded::ANY_STEP;
@@ -26,6 +27,8 @@ pub(super) struct Done {
     /// Index into the names that rows have.
     pub(super) name: u32,
     pub(super) scope: u8,
+    /// True for what may end on another thread: it has no place in the tree, and no time of its own.
+    pub(super) is_async: bool,
     /// Row of the capture's inputs, or [`NO_ROW`].
     pub(super) inputs: u32,
     pub(super) place: Place,
@@ -36,6 +39,20 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// A row that has no place in the tree.
+    pub(super) fn aside(row: &Row) -> Self {
+        Self {
+            name: row.name,
+            scope: row.scope,
+            is_async: true,
+            inputs: row.inputs,
+            place: (row.start_ns, Reverse(row.end_ns.max(row.start_ns)), row.source, row.number),
+            children_ns: row.end_ns.max(row.start_ns) - row.start_ns,
+            own_device_ns: 0,
+            children_device_ns: 0,
+        }
+    }
+
     pub(super) fn dur_ns(&self) -> i64 {
         self.place.1.0 - self.place.0
     }
@@ -138,7 +155,7 @@ pub(super) fn in_order(
                 name: text_of(first.name).to_string(),
                 shapes: shapes.clone(),
                 scope: first.scope,
-                is_async: false,
+                is_async: first.is_async,
                 is_label,
                 sums: Average { is_on_device, ..Average::default() },
             });

@@ -24,11 +24,17 @@ enum Does {
     Step(Option<i64>),
     Memory { bytes: i64, is_host: bool },
     Switch(bool),
+    State(u64),
     Rare(Tag),
 }
 
 fn does() -> impl Strategy<Value = Does> {
-    let begin = (0..NAMES.len() as u32, prop::sample::select(vec![0_u8, 0, 0, 1, 7, 10]), 0_u64..3, any::<bool>());
+    let begin = (
+        0..NAMES.len() as u32,
+        prop::sample::select(vec![0_u8, 0, 0, 0, 0, 0, 1, 1, 7, 7, 10, 10, 14]),
+        0_u64..3,
+        any::<bool>(),
+    );
     prop_oneof![
         300 => (begin, 0_i64..3).prop_map(|((name, scope, forward, has_sizes), size)| Does::Begin {
             name,
@@ -40,7 +46,8 @@ fn does() -> impl Strategy<Value = Does> {
         10 => prop::option::of(0_i64..2).prop_map(Does::Step),
         20 => (-9_i64..9, any::<bool>()).prop_map(|(bytes, is_host)| Does::Memory { bytes, is_host }),
         4 => any::<bool>().prop_map(Does::Switch),
-        1 => prop::sample::select(vec![Tag::EndOuter, Tag::EndElsewhere, Tag::BeginText]).prop_map(Does::Rare),
+        12 => (0_u64..4).prop_map(Does::State),
+        1 => prop::sample::select(vec![Tag::EndOuter, Tag::EndLeft, Tag::EndElsewhere, Tag::BeginText]).prop_map(Does::Rare),
     ]
 }
 
@@ -150,6 +157,7 @@ fn record(made: &mut Made, ticks: u64, does: &Does) {
             made.put(ticks, Tag::Memory, &[64 | u64::from(!is_host) << 48, bytes as u64, 1_000]);
         }
         Does::Switch(is_on) => made.put(ticks, Tag::Window, &[u64::from(is_on), 0]),
+        Does::State(number) => made.put(ticks, Tag::ProfilerState, &[number]),
         Does::Rare(Tag::BeginText) => made.text(ticks, Tag::BeginText, 1, b"t"),
         Does::Rare(Tag::EndElsewhere) => made.put(ticks, Tag::EndElsewhere, &[0, 1]),
         Does::Rare(tag) => made.put(ticks, tag, &[0]),
@@ -188,10 +196,12 @@ fn cut() -> impl Strategy<Value = Cut> {
         Just(vec![]),
     ];
     let thread = prop::option::of(100_u64..103);
+    let states = prop::collection::vec(2_u64..4, 0..3);
     let hides = prop::collection::vec(prop::bool::weighted(0.1), 3);
-    (spans, thread, hides).prop_map(|(spans, thread, hides)| Cut {
+    (spans, thread, states, hides).prop_map(|(spans, thread, states, hides)| Cut {
         spans,
         thread,
+        states,
         hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: true, ..Hidden::default() },
     })
 }

@@ -1,15 +1,16 @@
 //! What one thread's ranges add up to, while they are replayed.
 
 use super::device::LaunchedOn;
-use super::groups::{Group, Groups, Source};
+use super::groups::{Done, Group, Groups, Source};
 use super::launched::Launched;
 use super::tree::{OPEN, Row, Tree};
 use crate::events::USER_SCOPE;
 use crate::{Grouping, NO_ROW};
 use std::ops::Range;
 use stepscope_capture::Listener;
+use stepscope_capture::layout::scope;
 use stepscope_capture::short::Begin;
-use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden, note_forward};
+use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden, Shown, note_forward};
 
 /// What is asked of every thread.
 pub(super) struct Asked {
@@ -42,8 +43,10 @@ impl Asked {
 enum Open {
     /// It is not asked for: what lies in it lies in what it lies in.
     Hidden,
-    /// The innermost of `listed` that is still open.
+    /// The innermost row of the tree that is still open.
     Listed,
+    /// The last of `asides` that is still open.
+    Aside,
     Step {
         number: i64,
         is_listed: bool,
@@ -53,10 +56,15 @@ enum Open {
 /// The listener that adds up.
 pub(super) struct ThreadAverages<'a> {
     asked: &'a Asked,
+    /// The thread, and what is asked for of it if anything is.
+    thread: u32,
+    shown: &'a Shown,
     tree: Tree,
     /// Where the thread called a device's runtime.
     launched: Option<Launched<'a>>,
     open: Vec<Open>,
+    /// Open labels that may end on another thread: they have no place in the tree.
+    asides: Vec<Row>,
     /// The moment of the record before.
     last_ns: i64,
     begun: u32,
@@ -67,12 +75,20 @@ pub(super) struct ThreadAverages<'a> {
 
 impl<'a> ThreadAverages<'a> {
     /// `names` is how many names rows may have.
-    pub(super) fn new(asked: &'a Asked, names: usize, launched: Option<LaunchedOn<'a>>) -> Self {
+    pub(super) fn new(
+        asked: &'a Asked,
+        (thread, shown): (u32, &'a Shown),
+        names: usize,
+        launched: Option<LaunchedOn<'a>>,
+    ) -> Self {
         Self {
             asked,
+            thread,
+            shown,
             tree: Tree::new(Groups::new(names, asked.grouping.by_shapes)),
             launched: launched.map(Launched::new),
             open: Vec::new(),
+            asides: Vec::new(),
             last_ns: i64::MIN,
             begun: 0,
             forwards: Vec::new(),
@@ -121,10 +137,15 @@ impl<'a> ThreadAverages<'a> {
     }
 
     #[inline]
-    fn begin_listed(&mut self, name: u32, scope: u8, start_ns: i64, source: Source) {
-        let (number, inputs, end_ns) = (self.begun, NO_ROW, OPEN);
-        let row = Row { name, scope, source, inputs, number, start_ns, end_ns, own_device_ns: 0 };
+    fn new_row(&mut self, name: u32, scope: u8, start_ns: i64, source: Source) -> Row {
         self.begun += 1;
+        let (number, inputs, end_ns) = (self.begun - 1, NO_ROW, OPEN);
+        Row { name, scope, source, inputs, number, start_ns, end_ns, own_device_ns: 0 }
+    }
+
+    #[inline]
+    fn begin_listed(&mut self, name: u32, scope: u8, start_ns: i64, source: Source) {
+        let row = self.new_row(name, scope, start_ns, source);
         match &mut self.launched {
             Some(launched) => launched.begin(row, self.asked.end_ns(), &mut self.tree),
             None => self.tree.push(row),
@@ -135,6 +156,10 @@ impl<'a> ThreadAverages<'a> {
     fn end_listed(&mut self, open: Open, at_ns: i64) {
         if matches!(open, Open::Hidden | Open::Step { is_listed: false, .. }) {
             return;
+        }
+        if open == Open::Aside {
+            let row = self.asides.pop().map(|row| Row { end_ns: at_ns.min(self.asked.end_ns()), ..row });
+            return row.iter().for_each(|row| self.tree.groups.add(&Done::aside(row)));
         }
         match &mut self.launched {
             Some(launched) => launched.end(at_ns, self.asked.end_ns(), &mut self.tree),
@@ -155,20 +180,33 @@ impl Listener for ThreadAverages<'_> {
         if begin.scope == BACKWARD_SCOPE {
             note_forward(&mut self.forwards, begin.forward_thread);
         }
-        let hides = if begin.scope == USER_SCOPE { self.asked.hides.labels } else { self.asked.hides.operators };
+        let (scope, is_aside) = scope::decoded(begin.scope);
+        let hides = if scope == USER_SCOPE { self.asked.hides.labels } else { self.asked.hides.operators };
         let name = self.asked.listed[begin.name as usize];
-        if hides || name == NO_ROW || !self.asked.contains(at_ns) {
+        let is_asked = self.asked.contains(at_ns) && self.shown.has(self.thread, at_ns);
+        if hides || name == NO_ROW || !is_asked {
             self.open.push(Open::Hidden);
             return;
         }
+        if is_aside {
+            // What it launched is not its own there.
+            self.has_given_up |= self.launched.is_some();
+            self.open.push(Open::Aside);
+            let row = self.new_row(name, scope, at_ns, Source::Event);
+            return self.asides.push(row);
+        }
         self.open.push(Open::Listed);
-        self.begin_listed(name, begin.scope, at_ns, Source::Event);
+        self.begin_listed(name, scope, at_ns, Source::Event);
     }
 
     #[inline]
     fn set_inputs(&mut self, row: Option<u32>) {
-        if self.open.last() != Some(&Open::Listed) {
-            return;
+        match self.open.last() {
+            Some(Open::Listed) => {}
+            Some(Open::Aside) => {
+                return self.asides.last_mut().into_iter().for_each(|aside| aside.inputs = row.unwrap_or(NO_ROW));
+            }
+            _ => return,
         }
         match (&mut self.launched, row.unwrap_or(NO_ROW)) {
             (Some(launched), inputs) => launched.set_inputs(inputs, &mut self.tree),
@@ -182,7 +220,8 @@ impl Listener for ThreadAverages<'_> {
         match self.open.last() {
             Some(Open::Step { .. }) => {
                 // Begun before the step and ended in it; or before everything that was heard.
-                self.has_given_up |= self.open.iter().any(|open| matches!(open, Open::Hidden | Open::Listed));
+                self.has_given_up |=
+                    self.open.iter().any(|open| matches!(open, Open::Hidden | Open::Listed | Open::Aside));
             }
             Some(open) => {
                 let open = *open;

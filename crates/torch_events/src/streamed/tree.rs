@@ -101,6 +101,7 @@ impl Tree {
         let done = Done {
             name: row.name,
             scope: row.scope,
+            is_async: false,
             inputs: row.inputs,
             place: (row.start_ns, Reverse(row.end_ns), row.source, row.number),
             children_ns,

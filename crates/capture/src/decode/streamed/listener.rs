@@ -28,6 +28,10 @@ pub trait Listener {
     fn end_outer(&mut self, _at_ns: i64, _inside: usize) {
         self.give_up();
     }
+    /// The range ends that left the stack when one around it ended, and that so many have left after.
+    fn end_left(&mut self, _at_ns: i64, _after: usize) {
+        self.give_up();
+    }
     /// A call begins, whose name may be lost.
     fn begin_call(&mut self, _at_ns: i64, _ticks: u64, _begin: &Begin) {}
     /// The innermost open call ends.
@@ -86,6 +90,7 @@ impl<L: Listener> Replay<'_, L> {
             // Which name a text is only the whole capture tells.
             Tag::BeginText => self.listener.give_up(),
             Tag::EndOuter => self.listener.end_outer(at_ns, record.word(0) as usize),
+            Tag::EndLeft => self.listener.end_left(at_ns, record.word(0) as usize),
             Tag::Collective => {
                 let name = Some(record.halves(0).0).filter(|name| *name < self.names);
                 self.listener.set_collective(name, sequence_number(record));

@@ -14,6 +14,7 @@ mod second;
 
 use super::StreamedCapture;
 use crate::decode::{Event, Mark, StepRange};
+use crate::layout::scope;
 use crate::short::Begin;
 use crate::{CaptureError, MemoryEvent};
 use first::First;
@@ -130,14 +131,15 @@ impl StreamedCapture {
 /// A range that begins here.
 #[inline]
 fn begun(thread: u32, start_ns: i64, begin: &Begin) -> Event {
+    let (scope, is_async) = scope::decoded(begin.scope);
     Event {
         thread,
         name: begin.name,
-        scope: begin.scope,
+        scope,
         start_ns,
         end_ns: NEVER_NS,
         is_unfinished: true,
-        is_async: false,
+        is_async,
         sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
         forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
         inputs: None,

@@ -7,7 +7,7 @@ use crate::decode::process::{ProcessRecords, is_of_process};
 use crate::decode::record::{Record, half_at, read_long, short_len, word_at};
 use crate::device::CompactReports;
 use crate::layout::{NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
-use crate::{Sample, Thread};
+use crate::{ProfilerState, Sample, Thread};
 use std::collections::BTreeMap;
 
 /// What is known of a thread.
@@ -31,6 +31,8 @@ pub(super) struct Scan {
     pub(super) threads: BTreeMap<u32, Known>,
     pub(super) reports: CompactReports,
     pub(super) ends_elsewhere: Vec<u64>,
+    /// The thread's number in the file, ticks, and number of each.
+    pub(super) profiler_states: Vec<(u32, u64, u64)>,
     /// The part, name, ticks and value of each.
     pub(super) samples: Vec<(PartOnDisk, u32, u64, i64)>,
 }
@@ -91,6 +93,9 @@ impl Scan {
             Tag::EndElsewhere => {
                 self.ends_elsewhere.push(record.ticks);
                 return Some(true);
+            }
+            Tag::ProfilerState => {
+                self.profiler_states.push((self.parts.last()?.ordinal, record.ticks, record.word(0)));
             }
             Tag::Counter => {
                 let part = self.parts.last()?;
@@ -172,4 +177,15 @@ pub(super) fn samples_of(found: &[(PartOnDisk, u32, u64, i64)], clock: &TickCloc
     }
     samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     samples
+}
+
+/// Profiler states in the order that a capture promises, by the threads' numbers in the file.
+pub(super) fn profiler_states_of(found: &[(u32, u64, u64)], ordinals: &[u32], clock: &TickClock) -> Vec<ProfilerState> {
+    let state = |(ordinal, ticks, number): &(u32, u64, u64)| {
+        let thread = ordinals.binary_search(ordinal).ok()? as u32;
+        Some(ProfilerState { thread, since_ns: clock.monotonic_ns(*ticks), number: *number })
+    };
+    let mut states: Vec<ProfilerState> = found.iter().filter_map(state).collect();
+    states.sort_by_key(|state| (state.thread, state.since_ns));
+    states
 }

@@ -21,6 +21,7 @@ enum What {
     BeginText(String, u8),
     End,
     EndOuter(u64),
+    EndLeft(u64),
     EndElsewhere(u32, u64),
     Step(i64),
     StepEnd(i64),
@@ -43,6 +44,7 @@ enum What {
     CallEnd,
     CallsStop,
     Counter(u32, i64),
+    ProfilerState(u64),
 }
 
 fn begin() -> impl Strategy<Value = Begin> {
@@ -60,7 +62,8 @@ fn what() -> impl Strategy<Value = What> {
         30 => (begin(), prop::option::of(0u64..1 << 15)).prop_map(|(begin, took)| What::Begin(begin, took)),
         25 => Just(What::End),
         3 => ("[a-c]{0,9}", 0u8..16).prop_map(|(text, scope)| What::BeginText(text, scope)),
-        3 => (0u64..4).prop_map(What::EndOuter),
+        5 => (0u64..4).prop_map(What::EndOuter),
+        6 => (0u64..3).prop_map(What::EndLeft),
         3 => (0u32..6, 0u64..3).prop_map(|(name, origin)| What::EndElsewhere(name, origin)),
         2 => (0i64..3).prop_map(What::Step),
         2 => (0i64..3).prop_map(What::StepEnd),
@@ -83,6 +86,7 @@ fn what() -> impl Strategy<Value = What> {
         12 => Just(What::CallEnd),
         1 => Just(What::CallsStop),
         2 => (0u32..6, any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
+        1 => (0u64..4).prop_map(What::ProfilerState),
     ]
 }
 
@@ -169,6 +173,8 @@ fn write(bytes: &mut Vec<u8>, what: &What, ticks: u64, reference: &mut Reference
         },
         What::CallsStop => long(bytes, ticks, Tag::CallsStop, &[], ""),
         What::Counter(name, value) => long(bytes, ticks, Tag::Counter, &[u64::from(*name), *value as u64], ""),
+        What::EndLeft(after) => long(bytes, ticks, Tag::EndLeft, &[*after], ""),
+        What::ProfilerState(number) => long(bytes, ticks, Tag::ProfilerState, &[*number], ""),
         What::BeginText(text, scope) => {
             long(bytes, ticks, Tag::BeginText, &[len(text) | u64::from(*scope) << 32], text);
         }

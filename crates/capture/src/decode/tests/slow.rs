@@ -1,6 +1,6 @@
 //! The slow twin: every record in a list first, then one thread after the other, times last.
 
-use super::super::events::{Mark, Sample, StepRange, Window};
+use super::super::events::{Mark, ProfilerState, Sample, StepRange, Window};
 use super::super::process::is_of_process;
 use super::super::record::{Record, half_at, read_record, word_at};
 use super::Told;
@@ -24,6 +24,7 @@ pub(super) struct Slow {
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
     pub(super) samples: Vec<Sample>,
+    pub(super) profiler_states: Vec<ProfilerState>,
     pub(super) windows: Vec<Window>,
     pub(super) last_ns: i64,
     pub(super) ended_elsewhere: usize,
@@ -53,7 +54,9 @@ struct Ticks {
     /// Thread, ticks, address, bytes, what is in reserve, device.
     memory: Vec<(u32, u64, Option<u64>, u64, u64, u64)>,
     samples: Vec<(u32, u32, u64, i64)>,
-    elsewhere: Vec<(u32, u64, u64)>,
+    states: Vec<(u32, u64, u64)>,
+    /// Name, origin, ticks and the thread that says so.
+    elsewhere: Vec<(u32, u64, u64, u32)>,
     texts: HashMap<String, u32>,
     step_ends: Vec<(i64, u64)>,
     inputs: HashMap<u32, String>,
@@ -140,7 +143,7 @@ fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32)
         record.begin.iter().for_each(|begin| known.note(begin));
         parts.last_mut().expect("a part").1.push(record);
         if let Some(ticks) = record.ended {
-            let is_call = record.begin.is_some_and(|begin| begin.scope >= 10);
+            let is_call = record.begin.is_some_and(|begin| scope::is_call(begin.scope));
             let tag = if is_call { Tag::CallEnd } else { Tag::End };
             end_of_last = Some(Record { tag, ticks, body: &[], begin: None, ended: None });
         }
@@ -153,7 +156,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
     let thread = slow.threads.len() as u32;
     let mut known = Thread { ordinal: thread, ..Thread::default() };
     let (mut open, mut open_calls): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-    let mut open_step: Option<usize> = None;
+    let (mut open_step, mut left): (Option<usize>, Vec<usize>) = (None, Vec::new());
     let end =
         |at: Option<usize>, ticks, events: &mut Vec<Open>| at.into_iter().for_each(|at| events[at].end = Some(ticks));
     for record in records {
@@ -186,7 +189,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                     Some(_) => id_of("(name lost)".into()),
                     None => id_of(record.text(8, word as u32 as usize)),
                 };
-                if begin.scope >= 10 {
+                if scope::is_call(begin.scope) {
                     open_calls.push(all.events.len())
                 } else {
                     open.push(all.events.len())
@@ -215,12 +218,16 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             }
             Tag::EndOuter => {
                 let at = open.len().checked_sub((word as usize).saturating_add(1));
-                if at.is_none() {
-                    open.truncate(open.len().saturating_sub(word as usize));
-                }
-                end(at.and_then(|at| open.drain(at..).next()), ticks, &mut all.events);
+                let outer = at.map(|at| open.remove(at));
+                let first_inside = open.len().saturating_sub(word as usize);
+                left.extend(open.drain(first_inside..));
+                end(outer, ticks, &mut all.events);
             }
-            Tag::EndElsewhere => all.elsewhere.push((word as u32, record.word(1), ticks)),
+            Tag::EndLeft => {
+                let at = left.len().checked_sub((word as usize).saturating_add(1));
+                end(at.map(|at| left.remove(at)), ticks, &mut all.events);
+            }
+            Tag::EndElsewhere => all.elsewhere.push((word as u32, record.word(1), ticks, thread)),
             Tag::StepBegin => {
                 open_step = Some(all.steps.len());
                 all.steps.push((thread, word as i64, ticks, None));
@@ -238,6 +245,7 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 let number = record.word(1).checked_sub(1).map(|number| number as i64);
                 open.last().into_iter().for_each(|at| all.events[*at].collective = Some((id, number)));
             }
+            Tag::ProfilerState => all.states.push((thread, ticks, word)),
             Tag::OptimizerStep => all.marks.push((thread, ticks, None)),
             Tag::NumberedOptimizerStep => all.marks.push((thread, ticks, Some(word as i64))),
             Tag::Memory => {
@@ -256,16 +264,16 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
 /// Looks through all open events for each end.
 fn end_elsewhere(ticks: &mut Ticks, threads: &[Thread], names: &[String]) -> usize {
     let text = |name: u32| names.get(name as usize);
-    ticks.elsewhere.sort_by_key(|(_, _, ticks)| *ticks);
+    ticks.elsewhere.sort_by_key(|(_, _, ticks, _)| *ticks);
     let mut ended = 0;
-    for (name, origin, end) in std::mem::take(&mut ticks.elsewhere) {
+    for (name, origin, end, thread) in std::mem::take(&mut ticks.elsewhere) {
         let is_it = |event: &&mut Open| {
             let is_there = threads[event.thread as usize].framework_thread == origin;
             event.end.is_none() && text(event.name) == text(name) && is_there && event.start <= end
         };
         let last = ticks.events.iter_mut().filter(is_it).max_by_key(|event| event.start);
         ended += usize::from(last.is_some());
-        last.into_iter().for_each(|event| (event.end, event.is_async) = (Some(end), true));
+        last.into_iter().for_each(|event| (event.end, event.is_async) = (Some(end), event.thread != thread));
     }
     ended
 }
@@ -298,9 +306,9 @@ fn in_ns(
         (
             event.thread,
             slow.names[event.name as usize].clone(),
-            event.begin.scope,
+            if event.begin.scope == 14 { 7 } else { event.begin.scope },
             times(event.start, event.end),
-            (event.end.is_none(), event.is_async),
+            (event.end.is_none(), event.is_async || event.begin.scope == 14),
             Some(event.begin.sequence_number).filter(|number| *number >= 0),
             Some(event.begin.forward_thread).filter(|thread| *thread != 0),
             event.collective.map(|(id, number)| (slow.names[id as usize].clone(), number)),
@@ -342,6 +350,9 @@ fn in_ns(
     };
     slow.samples = ticks.samples.iter().map(sample).collect();
     slow.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
+    let state = |&(thread, at, number): &(u32, u64, u64)| ProfilerState { thread, since_ns: ns(at), number };
+    slow.profiler_states = ticks.states.iter().map(state).collect();
+    slow.profiler_states.sort_by_key(|state| (state.thread, state.since_ns));
     let window = |(at, is_on, cycle): &(u64, bool, u64)| Window { time_ns: ns(*at), is_on: *is_on, cycle: *cycle };
     let mut windows: Vec<Window> = windows.iter().map(window).collect();
     windows.sort_by_key(|window| window.time_ns);

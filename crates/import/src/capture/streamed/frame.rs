@@ -6,12 +6,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
-use stepscope_run::{BACKWARD_SCOPE, ExactCut, ListedCalls, note_forward};
+use stepscope_run::{BACKWARD_SCOPE, ExactCut, ListedCalls, Shown, note_forward};
 use stepscope_trace::SliceKind;
 
 /// The listener that picks them.
 pub(super) struct Frame<'a> {
     exact: &'a ExactCut,
+    shown: &'a Shown,
     /// By name: labels of steps, of waits for data, of optimizers.
     is_of_steps: Vec<bool>,
     calls: ListedCalls,
@@ -34,10 +35,11 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(exact: &'a ExactCut, capture: &Capture) -> Self {
+    pub(super) fn new(exact: &'a ExactCut, shown: &'a Shown, capture: &Capture) -> Self {
         let is_of_steps = |name: &String| kind_of_label(name) != SliceKind::Annotation;
         Self {
             exact,
+            shown,
             is_of_steps: capture.names.iter().map(is_of_steps).collect(),
             calls: ListedCalls::of(&capture.names),
             thread: 0,
@@ -103,7 +105,9 @@ impl Ranges for Frame<'_> {
                 self.events.push(*event);
             }
         }
-        let Some((start_ns, _)) = self.exact.of_event(event).filter(|_| self.calls.lists(event)) else { return };
+        let is_shown = self.shown.has_event(event);
+        let span = self.exact.of_event(event).filter(|_| is_shown && self.calls.lists(event));
+        let Some((start_ns, _)) = span else { return };
         self.has_unfinished |= event.is_unfinished;
         let span = self.exact.span_of(start_ns).unwrap_or(0);
         if self.first.len() <= span {
@@ -125,7 +129,7 @@ impl Ranges for Frame<'_> {
     }
 
     fn memory(&mut self, event: &MemoryEvent) {
-        if self.exact.contains(event.time_ns) {
+        if self.exact.contains(event.time_ns) && self.shown.has(event.thread, event.time_ns) {
             let key = (event.thread, event.device_type, event.device_index, event.is_out_of_memory());
             let first = self.memory.entry(key).or_insert(*event);
             if event.time_ns < first.time_ns {

@@ -157,7 +157,7 @@ fn a_call_may_reach_beyond_its_operator() {
         (DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status }), 1)
     };
     let hides = stepscope_run::Hidden { calls: true, ..Default::default() };
-    let cut = Cut { spans: vec![std::ops::Range { start: 0, end: 4_000 }], thread: None, hides };
+    let cut = Cut { spans: vec![std::ops::Range { start: 0, end: 4_000 }], hides, ..Cut::default() };
     for start_ns in 105..185 {
         for len in 0..60 {
             let kernel = DeviceRecord::Work(Work { start_ns: 900, end_ns: 950, correlation: 1, ..Work::default() });

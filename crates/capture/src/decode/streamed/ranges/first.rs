@@ -118,6 +118,18 @@ impl<R: Ranges> Listener for First<'_, R> {
         }
     }
 
+    fn end_left(&mut self, at_ns: i64, after: usize) {
+        if let Some(left) = self.left_open.len().checked_sub(after.saturating_add(1)) {
+            let open = self.left_open.remove(left);
+            // The second time it is not known any more which one that is.
+            let end_ns = at_ns.max(open.event.start_ns);
+            if self.begun - open.number <= SHORT {
+                self.long.push((open.number, End { end_ns, is_unfinished: false }));
+            }
+            self.end_range(open, at_ns);
+        }
+    }
+
     fn begin_call(&mut self, at_ns: i64, start_ticks: u64, begin: &Begin) {
         if self.has_calls {
             self.has_given_up |= begin.name >= self.names;

@@ -114,6 +114,9 @@ impl<R: Ranges> Listener for Second<'_, R> {
         }
     }
 
+    // Its end was noted the first time.
+    fn end_left(&mut self, _at_ns: i64, _after: usize) {}
+
     fn begin_call(&mut self, at_ns: i64, _ticks: u64, begin: &Begin) {
         if self.has_calls {
             debug_assert!(scope::is_call(begin.scope));
