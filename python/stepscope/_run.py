@@ -34,8 +34,8 @@ class Run:
         step : int, optional
             Only the steps with this number; all by default.
         start_ns, end_ns : int, optional
-            Only what begins on the host from ``start_ns`` on and before ``end_ns``, and what is launched in that
-            window: nanoseconds since the start of the trace, as in ``start_ns`` of results. One of both may be left
+            Only what begins on the host from ``start_ns`` on and before ``end_ns``, what is launched in that
+            window, and device work of unknown launch that starts in it: nanoseconds since the start of the trace, as in ``start_ns`` of results. One of both may be left
             out. With ``step``, what lies in both.
         group_by : str, optional
             What a row stands for: ``"name"``, ``"shapes"``, ``"stack"``, ``"module"``, ``"category"``,
@@ -85,7 +85,7 @@ class Run:
 
 
 def _window(start_ns, end_ns):
-    """The limits of a window of time, which must make sense."""
+    """The limits of a window of time, which must be whole numbers."""
     limits = {"start_ns": start_ns, "end_ns": end_ns}
     for limit, value in limits.items():
         if value is None:
@@ -97,8 +97,6 @@ def _window(start_ns, end_ns):
             raise TypeError(said) from None
         if not -(2**63) <= limits[limit] < 2**63:
             raise ValueError(f"{limit} is {value}, which no trace reaches: it has at most 64 bits")
-    if None not in limits.values() and limits["start_ns"] > limits["end_ns"]:
-        raise ValueError(f"the window ends before it begins: start_ns is {start_ns}, end_ns is {end_ns}")
     return limits
 
 

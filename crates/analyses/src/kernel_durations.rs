@@ -13,7 +13,7 @@
 //!
 //! # Edge cases
 //! Ranges without a run have no row. Copies and fills are no kernels. For one step, the kernels launched on the host
-//! inside it; kernels without a known launch are then left out. The kernel with the longest total comes first, of each
+//! inside it, or that start in it where the launch is not known. The kernel with the longest total comes first, of each
 //! the shortest range.
 
 use crate::{Asked, Outcome, Selection, Table};

@@ -21,8 +21,8 @@
 //! # Edge cases
 //! Runs for which blocks or occupancy are not known are left out of that mean; when they are known for none, or only
 //! for runs of no duration, there is no value. Copies and fills are no kernels. The mean duration is rounded to whole
-//! nanoseconds. For one step, the kernels launched on the host inside it; kernels without a known launch are then left
-//! out.
+//! nanoseconds. For one step, the kernels launched on the host inside it, or that start in
+//! it where the launch is not known.
 
 use crate::occupancy::occupancy_ratio;
 use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};

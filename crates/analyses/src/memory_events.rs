@@ -23,6 +23,7 @@
 
 use crate::allocations::{Allocation, AllocationState};
 use crate::source_lines::calling_lines;
+use crate::windows::contains;
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ fn rows(asked: &Asked<'_>) -> Vec<AllocationRow> {
         let device = pool.ordinal(trace);
         for pair in pool.allocations(trace) {
             let Some(event) = first_event(trace, pair) else { continue };
-            let is_inside = |windows: &Vec<Span>| windows.iter().any(|window| window.contains(event.time_ns));
+            let is_inside = |windows: &Vec<Span>| contains(windows, event.time_ns);
             if windows.as_ref().is_none_or(is_inside) {
                 rows.push(AllocationRow {
                     rank: pool.rank,

@@ -16,8 +16,10 @@
 //!
 //! # Edge cases
 //! A row without a device is the host's memory. What one operator allocates and another frees increases the first and
-//! decreases the second. For one step, what was allocated and freed inside it.
+//! decreases the second. For one step or window, what was allocated and freed inside it; a call that
+//! touches memory in two of them is a call of each.
 
+use crate::windows::contains;
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, SliceId, SliceKind, Trace};
@@ -81,7 +83,7 @@ fn rows(asked: &Asked<'_>) -> Vec<MemoryStatistics> {
     let mut rows = Vec::new();
     for pool in asked.pools() {
         let windows = selection.windows(trace, pool.rank);
-        let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
+        let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| contains(all, at_ns));
         let events = pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
         let mut events: Vec<(Option<SliceId>, i64)> = events.map(|event| (event.op, event.bytes)).collect();
         let device = pool.ordinal(trace);

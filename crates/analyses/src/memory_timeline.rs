@@ -18,9 +18,9 @@
 
 use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::memory_peak::category::Categories;
+use crate::windows::contains;
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
 use std::sync::Arc;
-use stepscope_base::Span;
 use stepscope_trace::{Findings, Trace};
 
 /// What happened to memory.
@@ -84,10 +84,9 @@ fn rows(asked: &Asked<'_>) -> Vec<MemoryChange> {
     let mut rows = Vec::new();
     for pool in asked.pools() {
         let windows = selection.windows(trace, pool.rank);
-        let is_inside = |windows: &Vec<Span>, at: i64| windows.iter().any(|window| window.contains(at));
         let is_asked = |row: &MemoryChange| match (&windows, row.time_ns) {
             (None, _) => true,
-            (Some(windows), Some(at)) => is_inside(windows, at),
+            (Some(windows), Some(at)) => contains(windows, at),
             (Some(_), None) => false,
         };
         rows.extend(changes(trace, &categories, pool).into_iter().filter(is_asked));

@@ -28,7 +28,8 @@
 //! devices. Flops, bytes, rates and roofline time are of the calls for which they are known. Bytes are the least that
 //! memory moves: a call whose data is in a cache already can be faster than its roofline, and then wastes nothing.
 //! Attention counts all pairs of positions, so a kernel that skips masked ones can also be faster. Copies between host
-//! and device and communication are left out. For one step, the device work launched on the host inside it.
+//! and device and communication are left out. For one step, the calls that begin in it, with all their device
+//! work, and what no operator launched inside it.
 
 mod account;
 pub(crate) mod devices;

@@ -1,8 +1,8 @@
 //! What part of a trace an analysis is asked about, and how it is to answer.
 
 use crate::{Compat, GroupBy};
-use stepscope_base::Span;
-use stepscope_trace::{DeviceEvent, SliceId, Step, Trace};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{DeviceEvent, SliceId, Step, StepSource, Trace};
 
 /// What a person asked for; the default is all of the trace, by each analysis's own definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct Selection {
     pub step: Option<i64>,
     /// Only what begins on the host in this stretch of time, and what is launched in it.
     pub window: Option<Span>,
+    /// Only what belongs to complete steps: what begins on the host inside of one, and what is launched in it.
+    pub complete_steps: bool,
     /// What a row stands for, of those that the analysis accepts.
     pub group_by: Option<GroupBy>,
     /// Whose definition is used, of those that the analysis accepts.
@@ -38,7 +40,7 @@ impl Selection {
 
     /// True when only a part of the time is asked for.
     pub fn is_part(&self) -> bool {
-        self.step.is_some() || self.window.is_some()
+        self.step.is_some() || self.window.is_some() || self.complete_steps
     }
 
     /// Whether a step is asked for; in a window those that begin in it.
@@ -54,21 +56,40 @@ impl Selection {
         of_rank.iter().filter(|step| self.has_step(step))
     }
 
-    /// The host windows asked for on `rank`: `None` when everything is, else one window a step with that number.
-    pub fn windows(&self, trace: &Trace, rank: u32) -> Option<Vec<Span>> {
-        let Some(number) = self.step else { return Some(vec![self.window?]) };
-        let steps = steps_of_rank(trace, rank).iter().filter(|step| step.number == number);
-        let inside = |span: Span| self.window.map_or(span, |window| span.intersect(window));
-        Some(steps.map(|step| inside(step.span)).filter(|span| !span.is_empty()).collect())
+    /// Those of them that numbers per step are over: complete, in a window to their end, and known to be steps.
+    pub fn complete_steps<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a Step> {
+        let is_whole = |step: &Step| self.window.is_none_or(|window| step.span.intersect(window) == step.span);
+        let is_complete = move |step: &&Step| step.is_complete && step.source != StepSource::Whole && is_whole(step);
+        self.steps(trace).filter(is_complete)
     }
 
-    /// The device events asked for: those of the ranks asked for and, when a part of the time is, launched on the host inside it.
+    /// The host windows asked for on `rank`, by start, none over another: `None` when everything is.
+    pub fn windows(&self, trace: &Trace, rank: u32) -> Option<Vec<Span>> {
+        let of_steps = |steps: &mut dyn Iterator<Item = &Step>| {
+            let inside = |span: Span| self.window.map_or(span, |window| span.intersect(window));
+            IntervalSet::from_unsorted(steps.map(|step| inside(step.span))).spans().to_vec()
+        };
+        if self.complete_steps {
+            return Some(of_steps(&mut self.of_rank(rank).complete_steps(trace)));
+        }
+        let Some(number) = self.step else { return Some(vec![self.window?]) };
+        let steps = steps_of_rank(trace, rank).iter().filter(|step| step.number == number);
+        Some(of_steps(&mut steps.into_iter()))
+    }
+
+    /// The same of one rank.
+    fn of_rank(&self, rank: u32) -> Self {
+        Self { rank: Some(rank), ..*self }
+    }
+
+    /// The device events asked for: those of the ranks asked for and, when a part of the time is, launched on the host
+    /// inside it. Where the launch is not known, the event's own start decides, so that each lies in one of two halves.
     pub fn device_events<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = DeviceEvent> + 'a {
         let windows = self.windows_by_rank(trace);
         trace.device_events.iter().filter(move |event| {
             let rank = trace.devices[event.device.index()].rank;
-            let is_launched_inside = |launch: SliceId| is_inside(&windows, rank, trace.slices.start_ns[launch.index()]);
-            self.has_rank(rank) && (!self.is_part() || event.launch.is_some_and(is_launched_inside))
+            let start_ns = || trace.slices.start_ns[event.launch.unwrap_or(event.slice).index()];
+            self.has_rank(rank) && (!self.is_part() || is_inside(&windows, rank, start_ns()))
         })
     }
 
@@ -84,7 +105,7 @@ impl Selection {
         slices.filter(is_wanted).map(|(_, id)| id)
     }
 
-    /// The host windows asked for, each with its rank; none when everything is.
+    /// The host windows asked for, each with its rank, by rank and start; none when everything is.
     pub(crate) fn windows_by_rank(&self, trace: &Trace) -> Vec<(u32, Span)> {
         let of_rank = |rank: u32| self.windows(trace, rank).into_iter().flatten().map(move |window| (rank, window));
         trace.ranks().into_iter().filter(|rank| self.has_rank(*rank)).flat_map(of_rank).collect()
@@ -98,10 +119,11 @@ fn steps_of_rank(trace: &Trace, rank: u32) -> &[Step] {
     &trace.steps[first..first + count]
 }
 
-/// Windows come in the order of ranks.
-fn is_inside(windows: &[(u32, Span)], rank: u32, at_ns: i64) -> bool {
-    let first = windows.partition_point(|(of_rank, _)| *of_rank < rank);
-    windows[first..].iter().take_while(|(of_rank, _)| *of_rank == rank).any(|(_, span)| span.contains(at_ns))
+/// Whether one of the windows of `rank` has a moment; they come by rank and start, and none lies over another.
+pub(crate) fn is_inside(windows: &[(u32, Span)], rank: u32, at_ns: i64) -> bool {
+    let behind = windows.partition_point(|(of_rank, span)| (*of_rank, span.start_ns) <= (rank, at_ns));
+    let last = behind.checked_sub(1).map(|at| &windows[at]);
+    last.is_some_and(|(of_rank, span)| *of_rank == rank && span.contains(at_ns))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 //! counts. Two threads that wait at the same time both count. A reported wait without a known call has no call and no
 //! operator. For one step, the waits that start on the host inside it; those whose call is not known by their own start.
 
+use crate::selection::is_inside;
 use crate::{Asked, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span, StringId};
@@ -118,8 +119,7 @@ fn find_waits(trace: &Trace, selection: &Selection) -> Vec<Wait> {
     let windows = selection.windows_by_rank(trace);
     let is_asked_for = |wait: &Wait| {
         let start_ns = wait.call.map_or(wait.span.start_ns, |call| trace.slices.start_ns[call.index()]);
-        let is_inside = || windows.iter().any(|(rank, window)| *rank == wait.rank && window.contains(start_ns));
-        selection.has_rank(wait.rank) && (!selection.is_part() || is_inside())
+        selection.has_rank(wait.rank) && (!selection.is_part() || is_inside(&windows, wait.rank, start_ns))
     };
     calls.chain(reported).filter(is_asked_for).collect()
 }

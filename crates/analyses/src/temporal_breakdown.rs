@@ -6,7 +6,7 @@
 //! time on several streams counts once.
 //!
 //! The window reaches from the first start to the last end of a device event: of all of them, or, for one step, of
-//! those that were launched on the host inside the step. Within a step's window, work launched by other steps counts
+//! those that were launched on the host inside the step, or start in it where the launch is not known. Within a step's window, work launched by other steps counts
 //! too, as far as it reaches into the window.
 //!
 //! The overlap ratio is the share of communication time in which the device also computes.
@@ -19,8 +19,7 @@
 //! (collective names, launches inside a collective's call), else by a table of kernel names.
 //!
 //! # Edge cases
-//! A device without device events has no row. Without communication there is no overlap ratio. Device events without a
-//! known launch count over the whole trace, but do not define a step's window. Device events of no duration are counted
+//! A device without device events has no row. Without communication there is no overlap ratio. Device events of no duration are counted
 //! and take no time.
 
 use crate::device_busy::DeviceBusy;

@@ -47,8 +47,14 @@ pub(crate) struct TrackWindows<'a>(Option<&'a [Span]>);
 impl TrackWindows<'_> {
     /// True when what starts at `at_ns` is asked for.
     pub(crate) fn contains(&self, at_ns: i64) -> bool {
-        self.0.is_none_or(|windows| windows.iter().any(|span| span.contains(at_ns)))
+        self.0.is_none_or(|windows| contains(windows, at_ns))
     }
+}
+
+/// Whether one of `windows`, by start and none over another, has a moment.
+pub(crate) fn contains(windows: &[Span], at_ns: i64) -> bool {
+    let behind = windows.partition_point(|span| span.start_ns <= at_ns);
+    behind > 0 && windows[behind - 1].contains(at_ns)
 }
 
 #[cfg(test)]

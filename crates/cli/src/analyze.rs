@@ -78,7 +78,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         compat: arguments.compat.clone(),
         bucket_ms: arguments.bucket.clone(),
     };
-    let selection = engine::with_options(analysis, arguments.part.selection(), &texts)?;
+    let selection = engine::with_options(analysis, arguments.part.selection()?, &texts)?;
     let trace = opening::open(&arguments.runs)?;
     let mut envelope = engine::analyze(&trace, name, &selection)?;
     if let Some(column) = &arguments.sort {

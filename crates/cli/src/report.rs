@@ -16,7 +16,7 @@ use crate::Ending;
 use crate::output::{deliver, line_width, print};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{self as engine, Selection, width_of};
+use stepscope_engine::{self as engine, EngineError, Selection, width_of};
 use stepscope_export as export;
 
 /// Sum a run up: verdict, advice, where the time goes, top operators and kernels, what is doubtful, what to look at next
@@ -62,17 +62,17 @@ pub(crate) struct PartArguments {
 
 impl PartArguments {
     /// The selection that it spells.
-    pub(crate) fn selection(&self) -> Selection {
-        let window = Selection::window_of(self.start_ns, self.end_ns);
-        Selection { rank: self.rank, step: self.step, window, ..Selection::default() }
+    pub(crate) fn selection(&self) -> Result<Selection, EngineError> {
+        let window = engine::window(self.start_ns, self.end_ns)?;
+        Ok(Selection { rank: self.rank, step: self.step, window, ..Selection::default() })
     }
 }
 
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
+    let selection = arguments.part.selection()?;
     let trace = crate::opening::open(&arguments.runs)?;
     let input = to_type(&arguments.runs[0]);
-    let selection = arguments.part.selection();
     let report = engine::report::report(&trace, &selection, &input)?;
     if let Some(file) = &arguments.html {
         let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();

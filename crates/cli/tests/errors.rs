@@ -28,6 +28,23 @@ fn a_missing_file() {
 }
 
 #[test]
+fn a_window_that_ends_before_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let window = ["--start-ns", "5", "--end-ns", "4"];
+    for command in [&["report", "trace.json"][..], &["analyze", "kernels", "trace.json"]] {
+        let (lines, code) = error_of(folder.path(), &[command, &window].concat());
+        assert_eq!(
+            lines,
+            [
+                "error: the window ends before it begins: start_ns is 5, end_ns is 4",
+                " hint: give the earlier moment as start_ns and the later one as end_ns",
+            ]
+        );
+        assert_eq!(code, 1);
+    }
+}
+
+#[test]
 fn an_empty_folder() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("empty")).unwrap();

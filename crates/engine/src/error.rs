@@ -83,13 +83,23 @@ pub enum EngineError {
         /// The first and the last step there are.
         limits: Option<(i64, i64)>,
     },
+    /// The window of time asked for has its limits the wrong way round.
+    #[error("the window ends before it begins: start_ns is {start_ns}, end_ns is {end_ns}")]
+    WindowEndsFirst {
+        /// Where it was to begin.
+        start_ns: i64,
+        /// Where it was to end.
+        end_ns: i64,
+    },
 }
 
 impl EngineError {
     /// Where it happened: an input or the name of a run, as a person typed or knows it.
     pub fn place(&self) -> Option<String> {
         match self {
-            Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } => None,
+            Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } | Self::WindowEndsFirst { .. } => {
+                None
+            }
             Self::SeveralInputs { second, .. } => Some(second.display().to_string()),
             Self::NotFound { path } | Self::Import { path, .. } => Some(path.display().to_string()),
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
@@ -121,6 +131,9 @@ impl EngineError {
             }
             Self::UnknownStep { limits: Some((first, last)), .. } => {
                 Some(format!("its steps reach from {first} to {last}"))
+            }
+            Self::WindowEndsFirst { .. } => {
+                Some("give the earlier moment as start_ns and the later one as end_ns".into())
             }
             Self::UnknownStep { limits: None, .. } => Some("leave --step out: nothing in it marks steps".into()),
         }

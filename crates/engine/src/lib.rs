@@ -25,7 +25,7 @@ pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
 pub use open::{check_selection, open_cut, open_run, open_run_with_progress, open_window, split_place};
-pub use options::{OptionTexts, with_options};
+pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};

@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use stepscope_analyses::{Analysis, Compat, GroupBy, Selection};
+use stepscope_base::Span;
 
 /// `--group-by`, `--compat` and `--bucket` as written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,6 +46,17 @@ pub fn with_options(analysis: &Analysis, selection: Selection, texts: &OptionTex
     Ok(selection)
 }
 
+/// The window between two moments of which one or both may be left out; `None` without either.
+///
+/// # Errors
+/// [`EngineError::WindowEndsFirst`] when it ends before it begins.
+pub fn window(start_ns: Option<i64>, end_ns: Option<i64>) -> Result<Option<Span>, EngineError> {
+    match (start_ns, end_ns) {
+        (Some(start_ns), Some(end_ns)) if start_ns > end_ns => Err(EngineError::WindowEndsFirst { start_ns, end_ns }),
+        _ => Ok(Selection::window_of(start_ns, end_ns)),
+    }
+}
+
 /// Whole nanoseconds, above 0, of decimal milliseconds.
 fn ns_of_ms(text: &str) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -67,6 +79,16 @@ mod tests {
         for text in ["", "0", "-1", "1e3", ".5", "1.0000001", "9999999999"] {
             assert_eq!(ns_of_ms(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_window_that_ends_before_it_begins_is_an_error_that_says_what_to_do() {
+        assert_eq!(window(None, None), Ok(None));
+        assert_eq!(window(Some(5), Some(5)), Ok(Some(Span::new(5, 5))));
+        assert!(window(Some(5), None).is_ok_and(|window| window.is_some()));
+        let error = window(Some(5), Some(4)).unwrap_err();
+        assert_eq!(error.to_string(), "the window ends before it begins: start_ns is 5, end_ns is 4");
+        assert!(error.hint().is_some_and(|hint| hint.contains("earlier moment")));
     }
 
     #[test]

@@ -80,8 +80,8 @@ mod _engine {
         ) -> PyResult<Envelope> {
             let texts = OptionTexts { group_by, compat, bucket_ms };
             let analyze = || {
-                let selection =
-                    Selection { rank, step, window: Selection::window_of(start_ns, end_ns), ..Selection::default() };
+                let window = stepscope_engine::window(start_ns, end_ns)?;
+                let selection = Selection { rank, step, window, ..Selection::default() };
                 let selection = with_options(find_analysis(name)?, selection, &texts)?;
                 stepscope_engine::analyze(&self.0, name, &selection)
             };

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use axum::http::StatusCode;
 use std::str::FromStr;
 use stepscope_base::Span;
-use stepscope_engine::Selection;
+use stepscope_engine::{self as engine, Selection};
 
 /// Bytes of a query that are looked at.
 const MAX_BYTES: usize = 16 << 10;
@@ -78,11 +78,7 @@ impl Query {
 
     /// From `start_ns` to `end_ns`, of which one may be left out; none when both are.
     pub(crate) fn window(&self) -> Result<Option<Span>, Failure> {
-        let (start_ns, end_ns) = (self.number("start_ns")?, self.number("end_ns")?);
-        if start_ns.zip(end_ns).is_some_and(|(start_ns, end_ns)| start_ns > end_ns) {
-            return Err(Failure::asked_wrongly("start_ns is after end_ns"));
-        }
-        Ok(Selection::window_of(start_ns, end_ns))
+        Ok(engine::window(self.number("start_ns")?, self.number("end_ns")?)?)
     }
 
     /// The window, which must be there.
@@ -132,5 +128,7 @@ mod tests {
         for raw in ["start_ns=6&end_ns=5", "start_ns=1e3&end_ns=9", "start_ns=1&end_ns=99999999999999999999"] {
             assert!(window(raw).is_err(), "{raw}");
         }
+        let told = format!("{:?}", window("start_ns=6&end_ns=5").unwrap_err());
+        assert!(told.contains("the window ends before it begins") && told.contains("earlier moment"), "{told}");
     }
 }

@@ -4,7 +4,8 @@ use super::devices::{Peaks, peaks};
 use super::{RooflineRow, events};
 use crate::flops::Work;
 use crate::groups::Groups;
-use crate::{Asked, GroupBy};
+use crate::windows::Windows;
+use crate::{Asked, GroupBy, Selection};
 use stepscope_trace::{Device, DeviceId};
 
 /// The device work counted at one operator.
@@ -28,15 +29,22 @@ impl<'a> Account<'a> {
     pub(super) fn of(asked: &'a Asked<'_>, by: GroupBy) -> Self {
         let Asked { trace, selection, .. } = *asked;
         let (tree, works, groups) = (asked.op_tree(), asked.works(), asked.op_groups(by));
+        let is_asked = Windows::of(trace, selection).ops(trace, tree);
         let mut outside = RooflineRow::default();
+        for event in events(trace, selection).filter(|event| tree.row(event.op).is_none()) {
+            outside.device_ns = outside.device_ns.saturating_add(trace.slices.dur_ns[event.slice.index()]);
+        }
+        // A call has its work and all of its device time where it begins: a window through it cuts neither.
+        let whole = Selection { step: None, window: None, complete_steps: false, ..*selection };
         let mut calls: Vec<Call> = vec![Call::default(); tree.len()];
-        for event in events(trace, selection) {
+        for event in events(trace, &whole) {
             let dur_ns = trace.slices.dur_ns[event.slice.index()];
-            let Some(op) = tree.row(event.op) else {
-                outside.device_ns = outside.device_ns.saturating_add(dur_ns);
+            let Some(op) = tree.row(event.op) else { continue };
+            let op = works.owner(op).unwrap_or(op) as usize;
+            if !is_asked[op] {
                 continue;
-            };
-            let call = &mut calls[works.owner(op).unwrap_or(op) as usize];
+            }
+            let call = &mut calls[op];
             call.device_ns = call.device_ns.saturating_add(dur_ns);
             call.device = Some(event.device);
             call.uses_tensor_cores |= event.uses_tensor_cores;
