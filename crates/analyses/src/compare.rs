@@ -1,31 +1,38 @@
 //! # Definition
-//! Two runs side by side: how long steps take in each, and what a step spends on operators, kernels and modules. Of steps: how long they take in each, by how much the second's are longer, the limits of that
-//! difference, and how likely so clear a difference would be if there were none. Of operators, kernels and modules: what
-//! a step spends on each in both runs, and the change. A run counts with its complete steps; their number is what sums
-//! over a run are divided by. Of durations of steps: how many steps of each run lie in which range; the ranges follow each
-//! other from the shortest to the longest step of both, and are equally wide. Of durations of operators and kernels: how
-//! many calls of a name took how long in each run, in the ranges of `kernel_durations`. Of the tree of operators: what a
-//! step spends in an operator when it is called by that one, called by that one, and so on.
+//! Two runs side by side: how long steps take in each, and what a step spends on operators, kernels and modules. Of
+//! steps: how long they take in each, by how much the second's are longer, the limits of that difference, and how
+//! likely so clear a difference would be if there were none. Of operators, kernels and modules: what a step spends on
+//! each in both runs, and the change. A run counts with its complete steps: what belongs to them is summed and divided
+//! by their number. To a step belongs what begins in its host window on any thread of its rank, and the device work
+//! that is launched in it, or starts in it where the launch is not known. Outside of steps: what belongs to no complete
+//! step, such as cut steps and evaluation, summed over the whole run. The setting: on what each ran, as far as it was
+//! recorded. Of durations of steps: how many steps of each run lie in which range; the ranges follow each other from
+//! the shortest to the longest step of both, and are equally wide. Of durations of operators and kernels: how many
+//! calls of a name took how long in each run, in or out of steps, in the ranges of `kernel_durations`. Of the tree of
+//! operators: what a step spends in an operator when it is called by that one, called by that one, and so on.
 //!
 //! # Units
-//! Nanoseconds of a step; the change is the second run's value less the first's, its ratio that over the first's value. The
-//! probability is a share in 0..=1.
+//! Nanoseconds of a step, calls of a step (`_per_step`); what is outside of steps is of the whole run. The change is
+//! the second run's value less the first's, its ratio that over the first's value. The probability is a share in 0..=1.
 //!
 //! # Source
-//! The difference of steps is the median of the differences of all pairs of a step of the first run and one of the second
-//! (Hodges and Lehmann), its limits hold it with a confidence of 95 %, and the probability is that of the two-sided test
-//! of Mann, Whitney and Wilcoxon: neither takes step times to be normally distributed. A difference is called significant
-//! when the probability is below 5 %. Operators, kernels and modules are joined by their names.
+//! The difference of steps is the median of the differences of all pairs of a step of the first run and one of the
+//! second (Hodges and Lehmann), its limits hold it with a confidence of 95 %, and the probability is that of the
+//! two-sided test of Mann, Whitney and Wilcoxon: neither takes step times to be normally distributed. A difference is
+//! called significant when the probability is below 5 %. Operators, kernels and modules are joined by their names.
 //!
 //! # Edge cases
-//! Without at least two complete steps in both runs there is no probability; limits need about four steps in
-//! each, since of fewer not even all pairs hold the difference with that confidence. A run without steps counts as
-//! one step. What only one run has is said in its row; it has no ratio. With several ranks, a step is a step of one rank.
-//! In the tree `parent` is the `id` of another row, and calls of an operator by itself are a level of their own.
+//! Without at least two complete steps in both runs there is no probability; limits need about four steps in each,
+//! since of fewer not even all pairs hold the difference with that confidence. A run without complete steps counts as
+//! one step, which a finding says. In a window steps count that lie in it. What only one run has is said in its row; it
+//! has no ratio. With several ranks, a step is a step of one rank. In the tree `parent` is the `id` of another row, and
+//! calls of an operator by itself are a level of their own.
 
 mod call_durations;
 mod joined;
 mod operator_tree;
+mod setting;
+mod side;
 mod significance;
 mod step_durations;
 mod step_times;
@@ -33,8 +40,9 @@ mod step_times;
 pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
-use crate::{Asked, Outcome, Selection, find};
-use stepscope_trace::Trace;
+use crate::{Asked, Outcome, Selection, Table, find};
+use side::Side;
+use stepscope_trace::{FindingCode, Trace};
 
 /// What of two runs is put side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,11 +63,15 @@ pub enum Compared {
     KernelDurations,
     /// Modules by path.
     Modules,
+    /// What belongs to no complete step.
+    OutsideOfSteps,
+    /// On what they ran.
+    Setting,
 }
 
 impl Compared {
     /// Everything that can be compared.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Steps,
         Self::StepDurations,
         Self::Operators,
@@ -68,6 +80,8 @@ impl Compared {
         Self::Kernels,
         Self::KernelDurations,
         Self::Modules,
+        Self::OutsideOfSteps,
+        Self::Setting,
     ];
 
     /// How a person writes it.
@@ -81,6 +95,8 @@ impl Compared {
             Self::Kernels => "kernels",
             Self::KernelDurations => "kernel_durations",
             Self::Modules => "modules",
+            Self::OutsideOfSteps => "outside_of_steps",
+            Self::Setting => "setting",
         }
     }
 
@@ -101,39 +117,52 @@ pub fn definition() -> String {
 
 /// Puts the part of `a` that was asked for beside that of `b`.
 pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared) -> Outcome {
-    let analysis = match what {
-        Compared::Steps => return step_times::outcome(a, b),
-        Compared::StepDurations => return step_durations::outcome(a, b),
-        Compared::OperatorDurations => return call_durations::of_operators(a, b),
-        Compared::KernelDurations => return call_durations::of_kernels(a, b),
-        Compared::OperatorTree => return operator_tree::outcome(a, b),
-        Compared::Operators => "operators",
-        Compared::Kernels => "kernels",
-        Compared::Modules => "modules",
+    let sides = [Side::of(a), Side::of(b)];
+    let [of_a, of_b] = &sides;
+    let mut outcome = match what {
+        Compared::Steps => step_times::outcome(a, b),
+        Compared::StepDurations => step_durations::outcome(a, b),
+        Compared::OperatorDurations => call_durations::of_operators(a, b),
+        Compared::KernelDurations => call_durations::of_kernels(a, b),
+        Compared::OperatorTree => operator_tree::outcome(of_a, of_b),
+        Compared::Operators => joined("operators", joined::operators, of_a, of_b),
+        Compared::Kernels => joined("kernels", joined::kernels, of_a, of_b),
+        Compared::Modules => joined("modules", joined::modules, of_a, of_b),
+        Compared::OutsideOfSteps => side::outcome(of_a, of_b),
+        Compared::Setting => setting::outcome(a, b),
     };
+    if matches!(what, Compared::OperatorDurations | Compared::KernelDurations | Compared::StepDurations) {
+        return outcome;
+    }
+    outcome.findings.extend(&setting::findings(a, b));
+    for (side, other, when) in [(of_a, of_b, "before"), (of_b, of_a, "now")] {
+        outcome.findings.extend(&side.findings(when));
+        if !side.has_steps() && other.has_steps() {
+            outcome.findings.add(FindingCode::RunWithoutSteps, || when.to_string());
+        }
+    }
+    outcome
+}
+
+/// What joins the rows of one analysis, which are of so many steps each.
+type Join = fn(&Table, &Table, i64, i64) -> Table;
+
+/// The rows of an analysis of what belongs to complete steps, by step.
+fn joined(analysis: &str, join: Join, a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let analysis = find(analysis).expect("in the catalogue");
-    let of = |(trace, selection): (&Trace, &Selection)| {
-        // Rows of several names of one operator cannot be joined: by name, whatever is asked for otherwise.
-        let selection = Selection { group_by: None, compat: None, ..*selection };
-        let outcome = (analysis.run)(&Asked::new(trace, &selection));
-        (outcome, step_times::of(trace, &selection).len().max(1) as i64)
-    };
-    let ((a, a_steps), (b, b_steps)) = (of(a), of(b));
-    let mut findings = a.findings.clone();
-    findings.extend(&b.findings);
-    let table = match what {
-        Compared::Operators => joined::operators(&a.table, &b.table, a_steps, b_steps),
-        Compared::Kernels => joined::kernels(&a.table, &b.table, a_steps, b_steps),
-        _ => joined::modules(&a.table, &b.table, a_steps, b_steps),
-    };
-    Outcome { table, coverage: a.coverage, findings }
+    let [of_a, of_b] = [a, b].map(|side| (analysis.run)(&Asked::new(side.trace, &side.in_steps)));
+    let mut findings = of_a.findings.clone();
+    findings.extend(&of_b.findings);
+    Outcome { table: join(&of_a.table, &of_b.table, a.steps, b.steps), coverage: of_a.coverage, findings }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Values;
+    use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
+    use stepscope_trace::{DeviceEventClass, SliceId, SliceKind, Step, StepSource};
 
     fn texts(outcome: &Outcome, name: &str) -> Vec<String> {
         match &outcome.table.column(name).unwrap_or_else(|| panic!("no column {name}")).values {
@@ -203,6 +232,111 @@ mod tests {
             assert!(!crate::catalogue::section_of(include_str!("compare.rs"), heading).is_empty(), "{heading}");
         }
         assert!(definition().starts_with("Two runs side by side: ") && definition().ends_with("modules."));
+    }
+
+    /// The operators, kernels and tree of callers of a run beside another, without what is no number of a step.
+    fn told_by_step(a: &Trace, b: &Trace) -> Vec<String> {
+        let all = Selection::default();
+        let whats = [Compared::Operators, Compared::Kernels, Compared::Modules, Compared::OperatorTree];
+        let compared = whats.map(|what| compare((a, &all), (b, &all), what));
+        compared.iter().map(|outcome| format!("{:?}", outcome.table)).collect()
+    }
+
+    #[test]
+    fn code_that_loses_half_of_its_step_labels_takes_as_much_a_step_as_before() {
+        let rows = "\nrank 0 module 1 mm.mm.mm.mm.\nrank 0 cpu 1 aa.aa.aa.aa.\nrank 0 cpu 2 .b..b..b..b.\n\
+                    rank 0 launch 1 C..C..C..C..\nrank 0 stream 7 .CU.CU.CU.CU";
+        let all = drawn(&format!("rank 0 step 000111222333{rows}"));
+        let half = drawn(&format!("rank 0 step 000...222...{rows}"));
+        let none = drawn(rows);
+        assert_eq!(told_by_step(&all, &half), told_by_step(&all, &all));
+        let whole = Selection::default();
+        let outside = compare((&all, &whole), (&half, &whole), Compared::OutsideOfSteps);
+        assert_eq!(texts(&outside, "name"), ["operators", "kernels"]);
+        assert_eq!(
+            (texts(&outside, "a_run_count"), texts(&outside, "a_run_ns")),
+            (vec!["0".to_string(); 2], vec!["0".to_string(); 2])
+        );
+        assert_eq!(
+            (texts(&outside, "b_run_count"), texts(&outside, "b_run_ns")),
+            (vec!["4".to_string(); 2], vec!["6000".into(), "4000".into()])
+        );
+        assert_eq!(texts(&outside, "b_run_ratio"), ["0.500", "0.500"]);
+        let said = |a: &Trace, b: &Trace| -> Vec<String> {
+            let outcome = compare((a, &whole), (b, &whole), Compared::Steps);
+            outcome.findings.iter().flat_map(|finding| finding.examples.clone()).collect()
+        };
+        assert_eq!(said(&all, &half), ["now: 4 of 8 calls of operators, 4 of 8 device events"]);
+        assert_eq!(said(&half, &none), ["now", "before: 4 of 8 calls of operators, 4 of 8 device events"]);
+        assert_eq!(said(&none, &none), Vec::<String>::new());
+        assert_eq!(said(&all, &all), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_window_has_the_steps_that_lie_in_it() {
+        let trace = drawn("rank 0 step 000111222\nrank 0 cpu 1 aa.aa.aa.");
+        let part = Selection { window: Selection::window_of(Some(1_000), Some(8_000)), ..Selection::default() };
+        let outcome = compare((&trace, &part), (&trace, &Selection::default()), Compared::Operators);
+        assert_eq!(
+            (texts(&outcome, "a_count_per_step"), texts(&outcome, "a_host_self_ns")),
+            (vec!["1.000".into()], vec!["2000".into()])
+        );
+        assert_eq!(texts(&outcome, "change_host_self_ns"), ["0"]);
+        let steps = compare((&trace, &part), (&trace, &part), Compared::Steps);
+        assert_eq!(texts(&steps, "a_steps"), ["1"]);
+    }
+
+    /// Kernels and self time a step, by looking at each slice for each step.
+    fn slow(trace: &Trace) -> (i64, i64, i64, i64) {
+        let is_step = |step: &&Step| step.is_complete && step.source != StepSource::Whole;
+        let steps: Vec<&Step> = trace.steps.iter().filter(is_step).collect();
+        let belongs = |rank: u32, at_ns: i64| {
+            steps.is_empty() || steps.iter().any(|step| step.rank == rank && step.span.contains(at_ns))
+        };
+        let start_ns = |id: SliceId| trace.slices.start_ns[id.index()];
+        let kernels = trace.device_events.iter().filter(|event| event.class == DeviceEventClass::Compute);
+        let kernels: Vec<_> = kernels
+            .filter(|event| {
+                belongs(trace.devices[event.device.index()].rank, start_ns(event.launch.unwrap_or(event.slice)))
+            })
+            .collect();
+        let kernel_ns = kernels.iter().map(|event| trace.slices.dur_ns[event.slice.index()]).sum();
+        let is_op = |id: &SliceId| {
+            trace.slices.kind(*id) == SliceKind::Op
+                && belongs(trace.rank_of_track(trace.slices.track[id.index()]), start_ns(*id))
+        };
+        let ops: Vec<SliceId> = trace.slices.ids().filter(is_op).collect();
+        (kernels.len() as i64, kernel_ns, ops.len() as i64, steps.len().max(1) as i64)
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_has_what_a_look_at_every_step_finds(
+            steps in prop::collection::vec("[.|]{0,3}0{1,9}[.]{0,4}1{1,9}[.]{0,4}2{1,9}", 2), cut in any::<bool>(),
+            ops in prop::collection::vec("[.ax|]{30}", 2), launch in "[.CD|]{30}", streams in prop::collection::vec("[.CDU|]{30}", 2),
+        ) {
+            let mut drawing = String::new();
+            for rank in 0..2 {
+                drawing += &format!("rank {rank} step {}\nrank {rank} launch 1 {launch}\nrank {rank} stream 7 {}\n", steps[rank], streams[rank]);
+                ops.iter().enumerate().for_each(|(at, row)| drawing += &format!("rank {rank} cpu {at} {row}\n"));
+            }
+            let mut trace = drawn(&drawing);
+            trace.steps[1].is_complete = !cut;
+            let (kernels, kernel_ns, ops, steps) = slow(&trace);
+            let all = Selection::default();
+            let sum = |what, name: &str| -> f64 {
+                match &compare((&trace, &all), (&trace, &all), what).table.column(name).unwrap().values {
+                    Values::Float(values) => values.iter().flatten().sum(),
+                    Values::Int(values) => values.iter().flatten().sum::<i64>() as f64,
+                    _ => panic!("{name} is no number"),
+                }
+            };
+            let steps = steps as f64;
+            prop_assert!((sum(Compared::Kernels, "a_count_per_step") - kernels as f64 / steps).abs() < 1e-9);
+            // Each of three names is rounded to whole nanoseconds.
+            prop_assert!((sum(Compared::Kernels, "a_total_ns") - kernel_ns as f64 / steps).abs() < 2.0);
+            prop_assert!((sum(Compared::OperatorTree, "a_count_per_step") - ops as f64 / steps).abs() < 1e-9);
+        }
     }
 
     #[test]

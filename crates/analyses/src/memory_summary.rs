@@ -4,8 +4,8 @@
 //! nobody used; the highest reserve may be at another moment. The ratios compare the peak, and the highest reserve,
 //! with the device's memory.
 //!
-//! Growth per step is how much more is allocated at the end of the last complete step than at the end of the first,
-//! divided by the steps in between: what a leak adds every step.
+//! Growth per step is how much more is allocated at the end of a complete step than at its start, on average over
+//! complete steps but the first: what a leak adds every step. What is added between steps is no step's.
 //!
 //! # Units
 //! Bytes; `peak_ns` counts from the start of the trace; ratios are shares in 0..=1; allocations and frees are counts.
@@ -20,8 +20,9 @@
 
 use crate::allocations::{Level, Pool, levels_inside, window};
 use crate::memory_peak::peak_of;
+use crate::windows::contains;
 use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Findings, Step, StepSource, Trace};
+use stepscope_trace::{Findings, Step, Trace};
 
 /// The memory of one device, or of a rank's host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +41,7 @@ pub struct MemorySummary {
     pub reserved_bytes_max: Option<i64>,
     /// The device's memory.
     pub memory_bytes: Option<i64>,
-    /// Growth from the end of a complete step to that of the next, on average.
+    /// What a complete step adds, on average over all but the first.
     pub growth_bytes_per_step: Option<i64>,
     /// Allocations.
     pub allocations: i64,
@@ -74,7 +75,7 @@ fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySu
     let all = pool.levels(trace);
     let levels = levels_inside(all, window(trace, selection, pool.rank));
     let windows = selection.windows(trace, pool.rank);
-    let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| all.iter().any(|span| span.contains(at_ns)));
+    let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| contains(all, at_ns));
     let events = || pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
     Some(MemorySummary {
         rank: pool.rank,
@@ -90,28 +91,44 @@ fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySu
     })
 }
 
+/// The mean over complete steps but the first, rounded towards 0.
 fn growth(trace: &Trace, selection: &Selection, pool: &Pool, levels: &[Level]) -> Option<i64> {
-    let ends = at_step_ends(trace, pool.rank, levels);
-    let between = i64::try_from(ends.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
-    let growth = ends.last()?.1.saturating_sub(ends.first()?.1) / between;
-    (!selection.is_part()).then_some(growth)
+    let steps = grown(trace, pool.rank, levels);
+    let sum = steps.iter().fold(0_i64, |sum, step| sum.saturating_add(step.bytes));
+    (!steps.is_empty() && !selection.is_part()).then(|| sum / steps.len() as i64)
 }
 
-/// The end of each complete step, and what is allocated then, of all steps of a pool's rank.
-pub(crate) fn bytes_at_step_ends(trace: &Trace, pool: &Pool) -> Vec<(i64, i64)> {
-    at_step_ends(trace, pool.rank, pool.levels(trace))
+/// What a step adds to the memory in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Grown {
+    /// The end of the step.
+    pub(crate) end_ns: i64,
+    /// Bytes in use then.
+    pub(crate) bytes_at_end: i64,
+    /// How many more than at its start.
+    pub(crate) bytes: i64,
 }
 
-fn at_step_ends(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<(i64, i64)> {
-    let is_wanted = |step: &&Step| step.rank == rank && step.is_complete && step.source != StepSource::Whole;
-    let steps: Vec<&Step> = trace.steps.iter().filter(is_wanted).collect();
+/// What each complete step of a pool's rank adds, but the first, which may make the optimizer's state.
+pub(crate) fn growth_of_steps(trace: &Trace, pool: &Pool) -> Vec<Grown> {
+    grown(trace, pool.rank, pool.levels(trace))
+}
+
+fn grown(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<Grown> {
+    let of_rank = Selection { rank: Some(rank), ..Selection::default() };
+    let steps: Vec<&Step> = of_rank.complete_steps(trace).collect();
     // Of several processes, that of the first step.
     let steps = steps.iter().filter(|step| step.process == steps[0].process);
-    let at_end = |step: &&Step| {
-        let before = levels.partition_point(|level| level.time_ns < step.span.end_ns).checked_sub(1)?;
-        Some((step.span.end_ns, levels[before].allocated_bytes))
+    let before = |at_ns: i64| {
+        let before = levels.partition_point(|level| level.time_ns < at_ns).checked_sub(1)?;
+        Some(levels[before].allocated_bytes)
     };
-    steps.filter_map(at_end).collect()
+    let of_step = |step: &&Step| {
+        let (bytes_at_start, bytes_at_end) = (before(step.span.start_ns)?, before(step.span.end_ns)?);
+        let bytes = bytes_at_end.saturating_sub(bytes_at_start);
+        Some(Grown { end_ns: step.span.end_ns, bytes_at_end, bytes })
+    };
+    steps.skip(1).filter_map(of_step).collect()
 }
 
 pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
@@ -157,6 +174,19 @@ mod tests {
         let step = memory_summary(&trace, &Selection { step: Some(1), ..Selection::default() })[0];
         assert_eq!((step.peak_ns, step.peak_bytes, step.growth_bytes_per_step), (6_000, 800, None));
         assert_eq!((step.allocations, step.frees), (2, 1));
+    }
+
+    #[test]
+    fn what_is_added_between_labelled_steps_is_no_growth_of_a_step() {
+        let rows = "\nrank 0 memory 1 a.bB.c.d.eE.";
+        let growth = |steps: &str| {
+            let trace = drawn(&format!("rank 0 step {steps}{rows}"));
+            memory_summary(&trace, &Selection::default())[0].growth_bytes_per_step
+        };
+        // In the steps 300, 100, 400 and 0 bytes are added.
+        assert_eq!(growth("000111222333"), Some((100 + 400) / 3));
+        assert_eq!(growth("000...222333"), Some(400 / 2));
+        assert_eq!(growth("000...222..."), Some(400));
     }
 
     #[test]

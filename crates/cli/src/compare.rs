@@ -33,8 +33,8 @@ pub(crate) struct CompareArguments {
     /// What is now; the same again to compare two of its ranks
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// steps, step_durations, operators, operator_durations, operator_tree, kernels, kernel_durations or modules; the
-    /// largest changes of them without it
+    /// steps, step_durations, operators, operator_durations, operator_tree, kernels, kernel_durations, modules,
+    /// outside_of_steps or setting; the largest changes without it
     #[arg(long, value_name = "WHAT", value_parser = what)]
     what: Option<Compared>,
     /// Only this rank of A
@@ -49,7 +49,8 @@ pub(crate) struct CompareArguments {
     /// Only the first N rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Print JSON: the rows with what they mean; without --what, those of steps, operators, kernels and modules
+    /// Print JSON: the rows with what they mean; without --what, those of steps, operators, kernels, modules, outside_of_steps
+    /// and setting
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values
@@ -151,8 +152,10 @@ fn print_all(arguments: &CompareArguments, runs: &Runs) -> Result<(), Failure> {
             Some(limit) => Envelope { results: engine::limited(&envelope.results, limit), ..envelope.clone() },
             None => envelope.clone(),
         };
+        let beside = [Compared::OutsideOfSteps, Compared::Setting].map(|what| Ok((what, runs.compared(what)?)));
+        let beside = beside.into_iter().collect::<Result<Vec<_>, EngineError>>()?;
         let all = std::iter::once((Compared::Steps, limited(&steps)));
-        let all = all.chain(sections.iter().map(|(what, envelope)| (*what, limited(envelope))));
+        let all = all.chain(sections.iter().chain(&beside).map(|(what, envelope)| (*what, limited(envelope))));
         let fields = all.map(|(what, envelope)| format!("\"{}\":{}", what.as_str(), envelope.to_json()));
         format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","))
     } else {

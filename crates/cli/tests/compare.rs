@@ -67,8 +67,8 @@ fn json_has_every_section_or_the_one_that_was_asked_for() {
     let [before, now, _] = runs(&folder);
     let all = json_of(&["compare", &before, &now, "--json"]);
     let names: Vec<&String> = all.as_object().unwrap().keys().collect();
-    assert_eq!(names.len(), 4, "{names:?}");
-    for what in ["steps", "operators", "kernels", "modules"] {
+    assert_eq!(names.len(), 6, "{names:?}");
+    for what in ["steps", "operators", "kernels", "modules", "outside_of_steps", "setting"] {
         assert_eq!(all[what], json_of(&["compare", &before, &now, "--what", what, "--json"]), "{what}");
     }
     assert_eq!(all["steps"]["schema"], "stepscope/1");
@@ -129,4 +129,25 @@ fn what_is_asked_wrongly_is_said() {
     assert_eq!(error(&["compare", trace, trace, "--csv"]).0, 2, "of what?");
     let (code, text) = error(&["compare", trace, trace, "--what", "kernels", "--sort", "colour"]);
     assert!(code == 1 && text.contains("colour"), "{text}");
+}
+
+#[test]
+fn what_differs_in_the_setting_and_what_lies_outside_of_steps_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = |name: &str, world_size: u32, steps: &[u32]| {
+        let path = steps_of(&folder, name, steps);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let said = format!(r#"{{"distributedInfo":{{"rank":0,"world_size":{world_size}}},"#);
+        let extra = r#""traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::eval","pid":1,"tid":1,"ts":10,"dur":7},"#;
+        std::fs::write(&path, text.replacen('{', &said, 1).replacen(r#""traceEvents":["#, extra, 1)).unwrap();
+        path
+    };
+    let (a, b) = (trace("a.json", 8, &[1_000, 1_010]), trace("b.json", 2, &[1_000, 1_010]));
+    let text = output_of(&["compare", &a, &b]);
+    for wanted in ["world size: 8 before, 2 now", "now: 1 of 3 calls of operators, 0 of 0 device events"] {
+        assert!(text.contains(wanted), "{wanted:?} is not in:\n{text}");
+    }
+    assert!(!text.contains("aten::eval"), "it is in no step:\n{text}");
+    let outside = json_of(&["compare", &a, &b, "--what", "outside_of_steps", "--json"]);
+    assert_eq!(outside["results"][0]["a_run_ns"], 7_000);
 }

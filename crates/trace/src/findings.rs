@@ -182,6 +182,12 @@ finding_codes! {
         "only a window of the trace was asked for: links to what lies outside of it are gone";
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
+    SettingDiffers = "analysis.setting_differs", Suspect,
+        "the runs that are compared differ in what they ran on: what changed may come from that";
+    RunWithoutSteps = "analysis.run_without_steps", Suspect,
+        "one of the runs that are compared has no complete steps: it counts as one, so its rows are of all of it";
+    OutsideOfSteps = "analysis.outside_of_steps", Info,
+        "work belongs to no complete step: it is in no number per step, compare tells it as outside_of_steps";
     RuleNotJudged = "analysis.rule_not_judged", Info,
         "rules of advice for which the input lacks the data: that they are silent says nothing";
 }

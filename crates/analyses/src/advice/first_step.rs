@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let steps: Vec<&Step> = facts.selection.steps(facts.trace).collect();
+    // How long a cut step would have taken is not known.
+    let steps: Vec<&Step> = facts.selection.steps(facts.trace).filter(|step| step.is_complete).collect();
     // Several processes of a rank can run steps; each has a first one.
     let of_processes = steps.chunk_by(|a, b| (a.rank, a.process) == (b.rank, b.process));
     let long_enough: Vec<&[&Step]> = of_processes.filter(|steps| steps.len() >= LEAST_STEPS).collect();
@@ -71,6 +72,13 @@ mod tests {
             &["- of - - low: The first recorded step, 0, takes 5.00 ms; the median of the 3 after it is 3.00 ms."],
         );
         check(&drawn_ms("rank 0 step 0001122"), "step.first", &[]);
+        // What recording cut is no usual step.
+        let mut cut = drawn_ms("rank 0 step 000011112223");
+        cut.steps[3].is_complete = false;
+        check(&cut, "step.first", &[]);
+        cut = drawn_ms("rank 0 step 00000111123");
+        cut.steps[2..].iter_mut().for_each(|step| step.is_complete = false);
+        check(&cut, "step.first", &[]);
         check(&drawn_ms("rank 0 step 0000011"), "step.first", &[]);
     }
 }

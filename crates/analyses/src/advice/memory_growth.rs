@@ -1,8 +1,8 @@
-//! Every step leaves more memory allocated than the one before: a leak.
+//! Every step leaves more memory allocated than it found: a leak.
 
 use super::facts::Facts;
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
-use crate::memory_summary::{MemorySummary, bytes_at_step_ends};
+use crate::memory_summary::{MemorySummary, growth_of_steps};
 use stepscope_base::units::{format_bytes, format_count};
 
 /// What the least of all growths is at least.
@@ -31,26 +31,25 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
     let pool =
         facts.asked.pools().iter().find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
-    let ends = bytes_at_step_ends(facts.trace, pool);
-    let growths: Vec<i64> = ends.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1)).collect();
-    let least_bytes = *growths.iter().min()?;
-    let (gpu, (last_ns, last_bytes)) = (facts.gpu(row.rank, row.device?), *ends.last()?);
-    let left = row.memory_bytes.map(|bytes| bytes.saturating_sub(last_bytes).max(0) / least_bytes.max(1));
+    let steps = growth_of_steps(facts.trace, pool);
+    let least_bytes = steps.iter().map(|step| step.bytes).min()?;
+    let (gpu, last) = (facts.gpu(row.rank, row.device?), *steps.last()?);
+    let left = row.memory_bytes.map(|bytes| bytes.saturating_sub(last.bytes_at_end).max(0) / least_bytes.max(1));
     let left = left.map_or_else(String::new, |steps| {
         format!("; at this pace the device is full after {} steps more", format_count(steps))
     });
-    (growths.len() >= LEAST_GROWTHS && least_bytes >= LEAST_BYTES).then(|| Advice {
+    (steps.len() >= LEAST_GROWTHS && least_bytes >= LEAST_BYTES).then(|| Advice {
         rank: Some(row.rank),
         device: row.device,
         priority: Priority::High,
         says: format!(
-            "Each of {} steps leaves at least {} more on {gpu} than the one before{left}.",
-            growths.len(),
+            "Each of {} steps leaves at least {} more on {gpu} than it found{left}.",
+            steps.len(),
             format_bytes(least_bytes)
         ),
         measured_bytes: Some(least_bytes),
-        count: Some(growths.len() as i64),
-        place: Some(Place { start_ns: last_ns, slice: None }),
+        count: Some(steps.len() as i64),
+        place: Some(Place { start_ns: last.end_ns, slice: None }),
         ..Advice::default()
     })
 }
@@ -78,7 +77,7 @@ mod tests {
             &levels(&[10, 30, 35, 40]),
             "memory.growth",
             &[
-                "- of - - high: Each of 3 steps leaves at least 5.00 MiB more on GPU 0 than the one before; at this pace the device is full after 12 steps more.",
+                "- of - - high: Each of 3 steps leaves at least 5.00 MiB more on GPU 0 than it found; at this pace the device is full after 12 steps more.",
             ],
         );
     }

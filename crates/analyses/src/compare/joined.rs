@@ -111,8 +111,8 @@ fn joined(
     let mut table = Table::default()
         .text(key, names.iter().map(|name| Some(Arc::clone(name))))
         .text("runs", runs)
-        .float("a_count", Unit::Plain, each(&a, a_steps))
-        .float("b_count", Unit::Plain, each(&b, b_steps));
+        .float("a_count_per_step", Unit::Plain, each(&a, a_steps))
+        .float("b_count_per_step", Unit::Plain, each(&b, b_steps));
     for (at, measure) in (1..).zip(measures) {
         let ratio = |name: &&Arc<str>| match (a_of(name, at), b_of(name, at)) {
             (Some(a), Some(b)) if a != 0 => Some((b - a) as f64 / a as f64),

@@ -1,14 +1,14 @@
 //! What a step spends in operators of two runs, by who calls them.
 
 use super::joined::by_step;
-use super::step_times;
+use super::side::Side;
 use crate::op_tree::{NONE, OpTree};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Coverage, Outcome, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use stepscope_base::StringId;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Findings;
 
 /// An operator below the same callers, in both runs.
 struct Node {
@@ -28,7 +28,8 @@ struct Tree {
 }
 
 impl Tree {
-    fn add(&mut self, run: usize, (trace, selection): (&Trace, &Selection)) {
+    fn add(&mut self, run: usize, side: &Side<'_>) {
+        let (trace, selection) = (side.trace, &side.in_steps);
         let ops = OpTree::of(trace);
         let mut nodes = vec![NONE; ops.len()];
         // Names of this run by their number, so that each is looked up as a text once below each caller.
@@ -60,10 +61,10 @@ impl Tree {
 }
 
 /// A row is an operator below the same callers. The most time comes first, a caller before what it calls.
-pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let mut tree = Tree::default();
-    let steps = [a, b].map(|(trace, selection)| step_times::of(trace, selection).len().max(1) as i64);
-    [a, b].into_iter().enumerate().for_each(|(run, part)| tree.add(run, part));
+    let steps = [a.steps, b.steps];
+    [a, b].into_iter().enumerate().for_each(|(run, side)| tree.add(run, side));
     let nodes = &tree.nodes;
     let total = |node: &Node, run: usize| node.sums[run].map(|(_, total_ns)| by_step(total_ns, steps[run]));
     let count = |node: &Node, run: usize| node.sums[run].map(|(count, _)| count as f64 / steps[run] as f64);
@@ -93,8 +94,8 @@ pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outco
         .count("depth", rows.iter().map(|node| node.depth))
         .text("name", rows.iter().map(|node| Some(Arc::clone(&node.name))))
         .text("runs", runs)
-        .float("a_count", Unit::Plain, rows.iter().map(|node| count(node, 0)))
-        .float("b_count", Unit::Plain, rows.iter().map(|node| count(node, 1)))
+        .float("a_count_per_step", Unit::Plain, rows.iter().map(|node| count(node, 0)))
+        .float("b_count_per_step", Unit::Plain, rows.iter().map(|node| count(node, 1)))
         .ns("a_host_total_ns", rows.iter().map(|node| total(node, 0)))
         .ns("b_host_total_ns", rows.iter().map(|node| total(node, 1)))
         .ns("change_host_total_ns", rows.iter().map(change))
@@ -105,7 +106,7 @@ pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Values;
+    use crate::{Selection, Values};
     use stepscope_trace::drawn::drawn;
 
     fn ints(table: &Table, name: &str) -> Vec<Option<i64>> {
@@ -120,7 +121,7 @@ mod tests {
         let a = drawn("rank 0 cpu 1 mmmmmm.xx\nrank 0 cpu 1 .aab......\nrank 0 cpu 1 .......a.");
         let b = drawn("rank 0 cpu 1 mmmmmm.yy\nrank 0 cpu 1 .aaaa.....");
         let all = Selection::default();
-        let table = outcome((&a, &all), (&b, &all)).table;
+        let table = outcome(&Side::of((&a, &all)), &Side::of((&b, &all))).table;
         let Some(Values::Text(names)) = table.column("name").map(|column| &column.values) else { panic!() };
         let names: Vec<&str> = names.iter().flatten().map(|name| &**name).collect();
         let parent = ints(&table, "parent");
@@ -140,7 +141,7 @@ mod tests {
     fn only_the_rank_that_was_asked_for_counts() {
         let trace = drawn("rank 0 cpu 1 mm\nrank 1 cpu 1 nn");
         let of = |rank| Selection { rank: Some(rank), ..Selection::default() };
-        let table = outcome((&trace, &of(0)), (&trace, &of(1))).table;
+        let table = outcome(&Side::of((&trace, &of(0))), &Side::of((&trace, &of(1)))).table;
         assert_eq!(ints(&table, "a_host_total_ns"), [Some(2_000), None]);
         assert_eq!(ints(&table, "b_host_total_ns"), [None, Some(2_000)]);
     }

@@ -4,12 +4,11 @@ use super::significance::{Difference, difference};
 use crate::{Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::percentiles::nearest_rank;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-use stepscope_trace::{Findings, StepSource, Trace};
+use stepscope_trace::{Findings, Trace};
 
 /// The durations of the complete steps asked for, in their order.
 pub(super) fn of(trace: &Trace, selection: &Selection) -> Vec<i64> {
-    let steps = selection.steps(trace).filter(|step| step.is_complete && step.source != StepSource::Whole);
-    steps.map(|step| step.span.duration_ns()).collect()
+    selection.complete_steps(trace).map(|step| step.span.duration_ns()).collect()
 }
 
 /// A difference that chance makes less often than this is called significant.

@@ -7,12 +7,19 @@ use std::fmt::Write;
 use stepscope_base::units::format_count;
 use stepscope_engine::{FindingRow, fit_width};
 
+/// What says nothing without its cases, of which there are few.
+const WITH_CASES: [&str; 3] = ["analysis.setting_differs", "analysis.run_without_steps", "analysis.outside_of_steps"];
+
 /// A section with one paragraph a finding: severity, count, sentence.
 pub(crate) fn findings_text(findings: &[FindingRow], width: usize) -> String {
     if findings.is_empty() {
         return String::new();
     }
-    format!("{HEADING}Findings{HEADING:#}\n{}", paragraphs(findings, width, |_| Vec::new()))
+    let cases = |finding: &FindingRow| match WITH_CASES.contains(&finding.code) {
+        true => finding.examples.clone(),
+        false => Vec::new(),
+    };
+    format!("{HEADING}Findings{HEADING:#}\n{}", paragraphs(findings, width, cases))
 }
 
 /// One paragraph a finding, each with its examples.

@@ -1,0 +1,121 @@
+//! On what two runs ran, as far as their recordings say: what changed may come from that.
+
+use crate::{Coverage, Outcome, Selection, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use stepscope_trace::{FindingCode, Findings, Trace};
+
+/// A run's settings by name, in the order in which they are told.
+type Settings = BTreeMap<(usize, String), String>;
+
+/// What names itself otherwise than by a version.
+const NAMED: [&str; 7] =
+    ["backend", "cpu", "profile_memory", "record_shapes", "with_flops", "with_modules", "with_stack"];
+
+fn settings((trace, selection): (&Trace, &Selection)) -> Settings {
+    let mut settings = Settings::new();
+    let devices = used_devices(trace, selection);
+    let mut add = |order: usize, name: &str, value: String| {
+        if !value.is_empty() {
+            settings.entry((order, name.to_string())).or_insert(value);
+        }
+    };
+    add(0, "GPU", devices);
+    let ranks: Vec<u32> = trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank)).collect();
+    add(1, "rank", if let [rank] = ranks[..] { rank.to_string() } else { format!("{} ranks", ranks.len()) });
+    let sizes: BTreeSet<u32> = trace.processes.iter().filter_map(|process| process.world_size).collect();
+    add(2, "world size", sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+    for (key, value) in &trace.facts {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        if name.ends_with("_version") || NAMED.contains(&name) {
+            add(3, name, value.clone());
+        }
+    }
+    settings
+}
+
+/// `2 × NVIDIA A100, …`: the devices that did something for what was asked for, or all that are known.
+fn used_devices(trace: &Trace, selection: &Selection) -> String {
+    let mut is_used = vec![false; trace.devices.len()];
+    selection.device_events(trace).for_each(|event| is_used[event.device.index()] = true);
+    let is_any_used = is_used.contains(&true);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (device, is_used) in trace.devices.iter().zip(is_used) {
+        let Some(name) = device.name.as_deref().filter(|_| is_used || !is_any_used) else { continue };
+        *counts.entry(name).or_default() += usize::from(selection.has_rank(device.rank));
+    }
+    let told = counts.into_iter().filter(|(_, count)| *count > 0);
+    let told = told.map(|(name, count)| if count > 1 { format!("{count} × {name}") } else { name.to_string() });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// A row is a setting that either run tells.
+pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+    let [a, b] = [a, b].map(settings);
+    let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+    let differs = |key: &&(usize, String)| Some(a.get(*key)? != b.get(*key)?);
+    let table = Table::default()
+        .text("name", names.iter().map(|(_, name)| Some(name.as_str())))
+        .text("a_value", names.iter().map(|key| a.get(*key).map(String::as_str)))
+        .text("b_value", names.iter().map(|key| b.get(*key).map(String::as_str)))
+        .flag("differs", names.iter().map(differs));
+    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+}
+
+/// What differs. Of two ranks of one run, and of ranks that were both asked for, the rank is meant to.
+pub(super) fn findings(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Findings {
+    let is_rank_meant = std::ptr::eq(a.0, b.0) || (a.1.rank.is_some() && b.1.rank.is_some());
+    let [a, b] = [a, b].map(settings);
+    let mut findings = Findings::default();
+    for (key, before) in &a {
+        let Some(now) = b.get(key).filter(|now| *now != before) else { continue };
+        if key.1 != "rank" || !is_rank_meant {
+            findings.add(FindingCode::SettingDiffers, || format!("{}: {before} before, {now} now", key.1));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn;
+
+    fn run(rank: u32, gpu: &str, world_size: u32, facts: &[(&str, &str)]) -> Trace {
+        let mut trace = drawn(&format!("rank {rank} stream 7 CC"));
+        trace.devices[0].name = Some(gpu.into());
+        trace.processes[0].world_size = Some(world_size);
+        trace.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        trace
+    }
+
+    #[test]
+    fn what_differs_in_the_setting_of_two_runs_is_said() {
+        let a =
+            run(3, "A100", 8, &[("torch_version", "2.6.0"), ("distributedInfo.nccl_version", "2.20"), ("note", "x")]);
+        let b = run(1, "V100", 8, &[("torch_version", "2.7.0"), ("nccl_version", "2.20"), ("python_version", "3.11")]);
+        let all = Selection::default();
+        let found = findings((&a, &all), (&b, &all));
+        let said: Vec<&String> = found.iter().flat_map(|finding| &finding.examples).collect();
+        assert_eq!(
+            said,
+            ["GPU: A100 before, V100 now", "rank: 3 before, 1 now", "torch_version: 2.6.0 before, 2.7.0 now"]
+        );
+        let table = outcome((&a, &all), (&b, &all)).table;
+        assert_eq!(
+            format!("{:?}", table.column("name").unwrap().values),
+            format!(
+                "{:?}",
+                Table::default()
+                    .text(
+                        "name",
+                        ["GPU", "rank", "world size", "nccl_version", "python_version", "torch_version"].map(Some)
+                    )
+                    .columns[0]
+                    .values
+            )
+        );
+        let asked = |rank| Selection { rank: Some(rank), ..all };
+        assert_eq!(findings((&a, &asked(3)), (&b, &asked(1))).count(FindingCode::SettingDiffers), 2);
+        assert!(findings((&a, &all), (&a, &all)).is_empty());
+    }
+}
