@@ -6,8 +6,8 @@
 //! counts for each of them in equal parts. Many short events say that the host, not the device, sets the pace.
 //!
 //! A row is all launches of a rank by one call of the device's API, or, with `--group-by name`, all launches of a rank
-//! of one device event's name. Each rank begins with a row without a name, for all its launches. Percentiles are values
-//! that occurred: the smallest that at least that share of values do not exceed.
+//! of one device event's name. Each rank begins with a row without a name, for all its launches: its `row` is `sum`, that
+//! of every other `one`. Percentiles are values that occurred: the smallest that at least that share of values do not exceed.
 //!
 //! # Units
 //! Nanoseconds; counts of launches, and of device events.
@@ -234,7 +234,8 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("launch_mean_ns", rows.iter().map(|row| row.launch.mean_ns))
         .ns("launch_p99_ns", rows.iter().map(|row| row.launch.p99_ns))
         .ns("launch_max_ns", rows.iter().map(|row| row.launch.max_ns))
-        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns));
+        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
+        .text("row", rows.iter().map(|row| Some(if row.name.is_some() { "one" } else { "sum" })));
     let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }

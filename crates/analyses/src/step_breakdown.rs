@@ -7,7 +7,7 @@
 //!
 //! The host window is the step's own label; without labels, from one optimizer step to the next; without either, from one
 //! to the next of a sequence of kernels that repeats; else the whole trace. A row without a step number is the average
-//! over the complete steps of its rank, given when no single step was asked for.
+//! over the complete steps of its rank, given when no single step was asked for: its `row` is `mean`, that of a step `one`.
 //!
 //! `--compat tb` cuts steps and orders classes as the TensorBoard plugin of PyTorch's profiler does: copies and fills
 //! come before communication; labels count as operators, driver calls and calls on files not at all; a step ends when its device work
@@ -201,7 +201,8 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("cpu_ns", rows.iter().map(|row| row.cpu_ns))
         .ns("other_ns", rows.iter().map(|row| row.other_ns))
         .flag("is_complete", rows.iter().map(|row| row.is_complete))
-        .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)));
+        .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)))
+        .text("row", rows.iter().map(|row| Some(if row.step.is_some() { "one" } else { "mean" })));
     let coverage = asked.coverage();
     Outcome { table, coverage, findings: Findings::default() }
 }
