@@ -1,7 +1,8 @@
 //! # Definition
 //! For each device graph, how often it was launched, what it ran, and how much of its time on the device nothing ran.
-//! A graph launch is one call on the host that starts several device events, or one that starts device events of which
-//! the recording says that they belong to a graph. The span of a launch reaches from the first start to the last end of
+//! A graph launch is one call on the host that starts several device events, one that starts device events of which the
+//! recording says that they belong to a graph, or one whose name says that it launches a graph, also of a single node
+//! (`cudaGraphLaunch`, `hipGraphLaunch`). The span of a launch reaches from the first start to the last end of
 //! its device events; busy is the part of it in which at least one of them runs, gaps are the rest. The two sum to the
 //! span.
 //!
@@ -15,12 +16,13 @@
 //! recording names.
 //!
 //! # Edge cases
-//! The graph is absent where the recording names none: then all launches of several device events by one call share a
-//! row. Device events of a graph whose launch is not known make a row of their own, without a call, of which only counts
-//! and the device total are known. Device events that run at the same time count once in busy, each in the device total.
+//! The graph is absent where the recording names none: then all launches of graphs by one call share a row. Device events
+//! of a graph whose launch is not known make a row of their own, without a call, of which only counts and the device
+//! total are known. Device events that run at the same time count once in busy, each in the device total.
 //! Device events of other launches that run in a gap do not fill it. For one step, the launches on the host inside it.
 
 use crate::{Asked, GroupBy, Outcome, Selection, Table};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, SliceId, Trace};
@@ -62,8 +64,14 @@ pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
     let mut events_of = vec![0_u32; trace.slices.len()];
     let launches = selection.device_events(trace).filter_map(|event| event.launch);
     launches.for_each(|launch| events_of[launch.index()] = events_of[launch.index()].saturating_add(1));
+    let mut is_graph_call: FxHashMap<StringId, bool> = FxHashMap::default();
+    let mut launches_graph = |launch: SliceId| {
+        let name = trace.slices.name[launch.index()];
+        let is_said = || trace.strings.get(name).contains("GraphLaunch");
+        events_of[launch.index()] > 1 || *is_graph_call.entry(name).or_insert_with(is_said)
+    };
     let is_launched_by_graph =
-        |event: &DeviceEvent| event.graph.is_some() || event.launch.is_some_and(|launch| events_of[launch.index()] > 1);
+        |event: &DeviceEvent| event.graph.is_some() || event.launch.is_some_and(&mut launches_graph);
     let mut events: Vec<DeviceEvent> = selection.device_events(trace).filter(is_launched_by_graph).collect();
     // Stable: events of a launch stay in order of their start.
     events.sort_by_key(|event| event.launch);
@@ -160,10 +168,14 @@ mod tests {
     type Launch = (i64, Option<i64>, Option<i64>, Vec<(i64, i64)>);
 
     fn trace_of(launches: &[Launch]) -> Trace {
+        trace_of_calls("cudaLaunchKernel", launches)
+    }
+
+    fn trace_of_calls(call: &str, launches: &[Launch]) -> Trace {
         let mut builder = TraceBuilder::new("graphs");
         let process = builder.add_process(Process::default());
         let device = builder.add_device(Device::default());
-        let name = builder.strings.intern("cudaGraphLaunch");
+        let name = builder.strings.intern(call);
         for (at, (start_ns, dur_ns, graph, events)) in launches.iter().enumerate() {
             let key = LaunchKey { process, correlation: at as i64 };
             if let Some(dur_ns) = dur_ns {
@@ -211,6 +223,15 @@ mod tests {
             "- at 80: 1>2 8, host 2, 6 = 6 + 0",
         ];
         check(&launches, Selection { group_by: Some(GroupBy::Launch), ..Selection::default() }, &by_launch);
+    }
+
+    #[test]
+    fn a_call_that_is_called_so_launches_a_graph_of_one_node() {
+        let launches = [(0, Some(5), None, vec![(10, 10)]), (40, Some(6), None, vec![(50, 10), (70, 1)])];
+        for call in ["cudaGraphLaunch", "cuGraphLaunch", "hipGraphLaunch", "cudaGraphLaunch_v10000"] {
+            let rows = graphs(&trace_of_calls(call, &launches), &Selection::default());
+            assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), ["- at -: 2>3 21, host 11, 31 = 21 + 10"], "{call}");
+        }
     }
 
     #[test]
