@@ -12,7 +12,8 @@
 //!
 //! Bytes are those of every input read once and of every result written once: the least that memory must move. An input
 //! that is expanded (stride 0) counts once. Of what is picked by indices only what is picked counts, of what is
-//! written by indices only what is written, and of an input whose shape alone matters nothing. What lists of tensors
+//! written by indices only what is written, and of an input whose shape alone matters nothing; what a caller gives as
+//! `out=` is written to, not read. What lists of tensors
 //! hold is not recorded, so their bytes are not known.
 //!
 //! Operators call each other, so the same work could be counted several times. It is counted at one of them:

@@ -14,12 +14,14 @@ pub(crate) struct MapArguments {
     pub(crate) element_bytes: Option<i64>,
     /// How many results of that shape there are.
     pub(crate) results: i64,
+    /// From here on stand results that the caller gives.
+    pub(crate) out: Option<usize>,
 }
 
 /// The shape of a result whose inputs are stretched to each other.
-fn broadcast(inputs: &Inputs) -> Option<Vec<i64>> {
+fn broadcast<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Option<Vec<i64>> {
     let mut shape: Vec<i64> = Vec::new();
-    for tensor in inputs.tensors() {
+    for tensor in tensors {
         let missing = tensor.dims.len().saturating_sub(shape.len());
         shape.splice(0..0, std::iter::repeat_n(1, missing));
         for (size, other) in shape.iter_mut().rev().zip(tensor.dims.iter().rev()) {
@@ -34,21 +36,25 @@ fn broadcast(inputs: &Inputs) -> Option<Vec<i64>> {
 }
 
 /// Bytes of an element of the result: of the widest input, where numbers beside tensors widen nothing.
-fn result_element_bytes(inputs: &Inputs) -> Option<i64> {
-    let wide = inputs.tensors().filter(|tensor| !tensor.dims.is_empty());
+fn result_element_bytes<'a>(mut tensors: impl Iterator<Item = &'a Tensor> + Clone) -> Option<i64> {
+    let wide = tensors.clone().filter(|tensor| !tensor.dims.is_empty());
     let widest = wide.map(|tensor| tensor.element_bytes).reduce(|a, b| Some(a?.max(b?)));
-    widest.unwrap_or_else(|| inputs.tensors().next()?.element_bytes)
+    widest.unwrap_or_else(|| tensors.next()?.element_bytes)
 }
 
 pub(super) fn map(inputs: &Inputs, of: MapArguments) -> Counts {
-    inputs.tensors().next()?;
+    let read = inputs.tensors_before(of.out);
+    read.clone().next()?;
     let size = match of.size_of {
         Some(at) => inputs.tensor(at)?.elements()?,
-        None => elements(&broadcast(inputs)?)?,
+        None => elements(&broadcast(read.clone())?)?,
     };
-    let element_bytes = of.element_bytes.or_else(|| result_element_bytes(inputs));
+    let element_bytes = match inputs.result(of.out) {
+        Some(result) => result.element_bytes,
+        None => of.element_bytes.or_else(|| result_element_bytes(read.clone())),
+    };
     let written = element_bytes.and_then(|bytes| times(&[size, bytes, of.results]));
-    let bytes = if inputs.has_list() { None } else { sum(inputs.tensors().map(Tensor::bytes).chain([written])) };
+    let bytes = if inputs.has_list() { None } else { sum(read.map(Tensor::bytes).chain([written])) };
     Some((times(&[of.flops, size])?, bytes))
 }
 
@@ -64,6 +70,8 @@ pub(crate) struct NormBackwardArguments {
     pub(crate) parameters: usize,
     /// Which gradients are asked for; else all.
     pub(crate) mask: Option<usize>,
+    /// From here on stand results that the caller gives.
+    pub(crate) out: Option<usize>,
 }
 
 /// Arguments 0 and 1 are the input and the gradient of the result, in any order.
@@ -80,13 +88,14 @@ pub(super) fn norm_backward(inputs: &Inputs, of: NormBackwardArguments) -> Count
         sum(of_input.into_iter().chain(of_parameters.map(Tensor::bytes_unexpanded)))
     });
     let not_read = bytes_if_given(of.bias.and_then(|at| inputs.tensor(at)));
-    let read = sum(inputs.tensors().map(Tensor::bytes)).zip(not_read).map(|(all, not_read)| all - not_read);
+    let read =
+        sum(inputs.tensors_before(of.out).map(Tensor::bytes)).zip(not_read).map(|(all, not_read)| all - not_read);
     Some((times(&[of.flops, input.elements()?])?, sum([read, written])))
 }
 
 pub(super) fn reduce(inputs: &Inputs, flops: i64, dim_at: usize) -> Counts {
     if inputs.tensor(1).is_some_and(|other| !other.dims.is_empty()) {
-        return map(inputs, MapArguments { flops, size_of: None, element_bytes: None, results: 1 });
+        return map(inputs, MapArguments { flops, size_of: None, element_bytes: None, results: 1, out: Some(2) });
     }
     let from = inputs.tensor(0)?;
     let dims = if inputs.is_absent(dim_at) { Some(Vec::new()) } else { inputs.numbers(dim_at) };

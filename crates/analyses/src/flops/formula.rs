@@ -184,6 +184,7 @@ impl Formula {
                 size_of: words.named("size_of"),
                 element_bytes: words.named("element_bytes").map(|bytes| bytes as i64),
                 results: words.named("results").map_or(1, |results| results as i64),
+                out: words.named("out"),
             }),
             "norm_backward" => Self::NormBackward(NormBackwardArguments {
                 flops: words.count(1)?,
@@ -191,6 +192,7 @@ impl Formula {
                 bias: words.named("bias"),
                 parameters: words.named("parameters")?,
                 mask: words.named("mask"),
+                out: words.named("out"),
             }),
             "reduce" => Self::Reduce { flops: words.count(1)?, dim_at: words.named("dim").unwrap_or(1) },
             "each" => Self::Each { flops: words.count(1)? },

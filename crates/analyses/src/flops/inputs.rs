@@ -111,10 +111,21 @@ impl Inputs {
 
     /// Every tensor that is an input of its own.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
-        self.inputs.iter().filter_map(|input| match input {
+        self.tensors_before(None)
+    }
+
+    /// Every tensor that is an argument of its own before position `out`: what is read, not what is written to.
+    pub(crate) fn tensors_before(&self, out: Option<usize>) -> impl Iterator<Item = &Tensor> + Clone {
+        let count = out.unwrap_or(usize::MAX);
+        self.inputs.iter().take(count).filter_map(|input| match input {
             Input::Tensor(tensor) => Some(tensor),
             _ => None,
         })
+    }
+
+    /// The first tensor from position `out` on: a result that the caller gives.
+    pub(crate) fn result(&self, out: Option<usize>) -> Option<&Tensor> {
+        (out?..self.inputs.len()).find_map(|at| self.tensor(at))
     }
 
     /// The shapes of the list of tensors at a position.

@@ -49,6 +49,21 @@ fn bytes_are_inputs_read_once_and_the_result_written_once() {
     assert_eq!(bytes("aten::sum", "[[4,8],[],[],[]]", float, r#"["","[-1]","True",""]"#), Some(4 * (32 + 4)));
     assert_eq!(bytes("aten::sum", "[[4,8],[]]", float, r#"["",""]"#), Some(4 * (32 + 1)));
     assert_eq!(bytes("aten::sum", "[[4,8],[]]", float, ""), None);
+    // What `out=` gives is written to and not read, whatever its size was before.
+    let out = r#"["float","float","Scalar","float"]"#;
+    for dims in ["[[4,8],[8],[],[4,8]]", "[[4,8],[8],[],[0]]", "[[4,8],[8],[]]"] {
+        assert_eq!(bytes("aten::add", dims, out, ""), Some(4 * (32 + 8 + 32)), "{dims}");
+    }
+    assert_eq!(bytes("aten::mul", "[[4,8],[8],[4,8]]", r#"["c10::Half","float","double"]"#, ""), Some(64 + 32 + 256));
+    assert_eq!(bytes("aten::exp", "[[4,8],[4,8]]", r#"["float","float"]"#, ""), Some(256));
+    assert_eq!(
+        bytes("aten::where", "[[4,8],[4,8],[],[4,8]]", r#"["bool","float","float","float"]"#, ""),
+        Some(32 + 128 + 4 + 128)
+    );
+    assert_eq!(
+        bytes("aten::maximum", "[[4,8],[8],[4,8]]", r#"["float","float","float"]"#, ""),
+        Some(4 * (32 + 8 + 32))
+    );
     let lookup = r#"["float","long int"]"#;
     assert_eq!(bytes("aten::embedding", "[[100,16],[2,5]]", lookup, ""), Some(8 * 10 + 2 * 4 * 160));
     assert_eq!(bytes("aten::_foreach_add_", "[[[4],[2,3]],[]]", r#"["TensorList","Scalar"]"#, ""), None);
