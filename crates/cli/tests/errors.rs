@@ -123,7 +123,10 @@ fn several_runs_and_none() {
     let trace = fixture("two_steps.json");
     let (lines, code) = error_of(Path::new("."), &["report", &trace, &trace]);
     assert_eq!(lines[0], "error: 2 runs were given, but only one can be read at a time");
-    assert_eq!(lines[2], " hint: give one input; merging several into one run comes with `merge`");
+    assert_eq!(
+        lines[2],
+        " hint: give one input; `stepscope compare` puts two side by side, and the folder of a run has all its ranks"
+    );
     assert_eq!(code, 2);
     assert_eq!(error_of(Path::new("."), &["report"]).1, 2);
     assert_eq!(error_of(Path::new("."), &["analyze", "operators"]).1, 2);

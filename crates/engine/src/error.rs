@@ -111,9 +111,10 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoInput => Some("give a run folder or a trace file".into()),
-            Self::SeveralInputs { .. } => {
-                Some("give one input; merging several into one run comes with `merge`".into())
-            }
+            Self::SeveralInputs { .. } => Some(
+                "give one input; `stepscope compare` puts two side by side, and the folder of a run has all its ranks"
+                    .into(),
+            ),
             Self::NotFound { .. } => {
                 Some("check the path; a run is a folder, other profilers' traces are files".into())
             }

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(open_run(&["not/there"]).unwrap_err(), EngineError::NotFound { path: "not/there".into() });
         let error = open_run(&["a", "b", "c"]).unwrap_err();
         assert_eq!(error, EngineError::SeveralInputs { count: 3, second: "b".into() });
-        assert!(error.hint().unwrap().contains("`merge`"));
+        assert!(error.hint().unwrap().contains("`stepscope compare`"));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub enum ImportError {
         path: PathBuf,
         /// What it seems to be.
         found: &'static str,
+        /// What to do instead.
+        hint: &'static str,
     },
     /// Text that does not begin as JSON does.
     #[error("expected JSON ({expected}), found {found} at byte {at_byte}: {path}")]
@@ -92,9 +94,7 @@ impl ImportError {
             Self::Read { .. } => None,
             Self::Empty { .. } => Some("the job may have ended before its profiler wrote anything"),
             Self::Damaged { .. } => Some("copy the file again: it was damaged on its way"),
-            Self::UnknownFormat { .. } => {
-                Some("unpack or convert it; JSON of PyTorch's profiler is read, plain or packed with gzip, zstd or zip")
-            }
+            Self::UnknownFormat { hint, .. } => Some(hint),
             Self::NotJson { .. } | Self::NotATrace { .. } => {
                 Some("PyTorch's profiler writes such a file with prof.export_chrome_trace(\"trace.json.gz\")")
             }

@@ -99,7 +99,8 @@ fn unpacked(mut source: Box<dyn Read + Send>, path: &Path, layers: u32) -> Resul
         return Ok(Input { packing: Some("zstd"), ..input });
     }
     if head.starts_with(ZIP) {
-        return Err(ImportError::UnknownFormat { path: path.into(), found: "a zip archive in a stream" });
+        let (found, hint) = ("a zip archive in a stream", "unpack it into a file of its own");
+        return Err(ImportError::UnknownFormat { path: path.into(), found, hint });
     }
     let mut whole = whole;
     let stream = SharedStream::of(move |writer| writer.read_all(&mut whole));

@@ -8,6 +8,7 @@ mod capture;
 mod collectives;
 mod dftracer;
 mod error;
+mod foreign;
 mod input;
 mod json;
 mod kineto;
@@ -94,8 +95,8 @@ fn read_text(
     blocks: Box<dyn Blocks + '_>,
 ) -> Result<Trace, ImportError> {
     let mut begun = Begun::of(blocks);
-    if let Some(found) = foreign_format(begun.head()) {
-        return Err(ImportError::UnknownFormat { path: path.into(), found });
+    if let Some(foreign::Foreign { found, hint }) = foreign::foreign(path, begun.head()) {
+        return Err(ImportError::UnknownFormat { path: path.into(), found, hint });
     }
     if pickle::is_pickle(begun.head()) {
         return memory_snapshot::read(path, trace_name(path), begun);
@@ -105,13 +106,6 @@ fn read_text(
     }
     let source = kineto::Source { path, name: trace_name(path), packing, shared };
     kineto::read(source, Box::new(begun))
-}
-
-/// What a file without a reader is, by its first bytes.
-fn foreign_format(bytes: &[u8]) -> Option<&'static str> {
-    const FORMATS: [(&[u8], &str); 3] =
-        [(b"PAR1", "a Parquet file"), (b"SQLite format 3\0", "an SQLite database"), (b"BZh", "bzip2 data")];
-    FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, found)| *found)
 }
 
 /// The file's name without the endings of trace files.

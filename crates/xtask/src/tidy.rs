@@ -5,6 +5,7 @@
 
 mod analyses;
 mod arrows;
+mod commands;
 mod dependencies;
 mod links;
 mod machine_paths;
@@ -50,6 +51,7 @@ const RULES: &[Rule] = &[
     Rule { name: "no path of somebody's machine", check: machine_paths::check },
     Rule { name: "files are named for what they hold", check: names::check },
     Rule { name: "README's commands exist", check: promises::check },
+    Rule { name: "messages tell to type commands that exist", check: commands::check },
     Rule { name: "unsafe code only where it may be", check: unsafe_code::check },
 ];
 
