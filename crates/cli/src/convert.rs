@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, shown};
 use crate::plural::plural;
 use clap::Args;
 use std::io::Write;
@@ -54,11 +54,11 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     let trace = engine::open_run(&[input])?;
     if output.to_string_lossy().contains(RANK_PLACE) {
         let files = save_ranks(&trace, output, arguments.force)?;
-        print(&files.iter().map(|file| format!("{}\n", file.display())).collect::<String>())?;
+        print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;
         return Ok(0);
     }
     save_trace(&trace, output, format, arguments.force)?;
-    print(&format!("{}: {}\n", output.display(), plural(trace.slices.len() as u64, "slice")))?;
+    print(&format!("{}: {}\n", shown(output), plural(trace.slices.len() as u64, "slice")))?;
     Ok(0)
 }
 

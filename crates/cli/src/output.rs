@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use std::io::Write;
 use std::path::Path;
+use stepscope_engine::printable;
 use stepscope_export::Destination;
 
 /// No line of output is wider, on any terminal.
@@ -14,6 +15,11 @@ const MIN_WIDTH: usize = 60;
 pub(crate) fn line_width() -> usize {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     terminal.unwrap_or(MAX_WIDTH).clamp(MIN_WIDTH, MAX_WIDTH)
+}
+
+/// `path` for a line of text, whatever characters it has.
+pub(crate) fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
 }
 
 /// Writes `text` to standard output, with colours only where a person will see them.

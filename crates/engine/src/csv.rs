@@ -1,5 +1,8 @@
 //! A result as values with commas (RFC 4180) or tabs between: raw numbers in the unit that the column's name says, nothing for
 //! "no answer".
+//!
+//! Programs read CSV: texts are as in the trace, also one that begins as a formula does. A spreadsheet computes such a cell
+//! when it opens the file; what is meant for it is the form with tabs.
 
 use crate::{Column, Table, Values};
 
@@ -16,9 +19,12 @@ pub fn to_csv(table: &Table) -> String {
 }
 
 /// The same with tabs, as spreadsheets take it from the clipboard: a tab or the end of a line inside a text becomes a
-/// space.
+/// space, and a text that a spreadsheet would take for a formula begins with `'`.
 pub fn to_tsv(table: &Table) -> String {
-    let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+    let plain = |text: &str| {
+        let quote = if text.trim_start().starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+        quote.to_string() + &text.replace(['\t', '\n', '\r'], " ")
+    };
     let mut text = table.columns.iter().map(|column| column.name).collect::<Vec<_>>().join("\t") + "\n";
     for row in 0..table.len() {
         let cells: Vec<String> = table.columns.iter().map(|column| cell(column, row, plain)).collect();
@@ -66,5 +72,13 @@ mod tests {
     fn tabs_and_lines_stay_outside_of_cells() {
         let table = Table::default().text("name", [Some("a\tb\nc"), None]).ns("total_ns", [Some(5), None]);
         assert_eq!(to_tsv(&table), "name\ttotal_ns\na b c\t5\n\t\n");
+    }
+
+    #[test]
+    fn a_text_for_spreadsheets_is_no_formula_and_one_for_programs_is_as_it_was() {
+        let names = ["=1+1", "+a", "-a", "@a", "\t=1", "a=1"].map(Some);
+        let table = Table::default().text("name", names).ns("change_ns", [-5; 6]);
+        assert_eq!(to_tsv(&table), "name\tchange_ns\n'=1+1\t-5\n'+a\t-5\n'-a\t-5\n'@a\t-5\n' =1\t-5\na=1\t-5\n");
+        assert_eq!(to_csv(&table), "name,change_ns\n=1+1,-5\n+a,-5\n-a,-5\n@a,-5\n\t=1,-5\na=1,-5\n");
     }
 }

@@ -7,15 +7,19 @@ pub fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// `text` on one line, without anything that a terminal would obey or that takes room without being seen: such
-/// characters become `�`, line breaks and tabs become blanks.
+/// `text` on one line, without anything that a terminal would obey or that turns writing around: such characters are
+/// shown as `\x1b` and `\u202e`, line breaks and tabs as blanks.
 pub fn printable(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() || is_direction_mark(c) => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(shown).collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            c if c.is_control() => shown.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if is_direction_mark(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// `text`, printable and at most `width` columns wide: its middle gives way to `…`.
@@ -38,13 +42,14 @@ fn shortened(text: &str, width: usize, parts: usize) -> String {
 /// `name`, printable and at most `width` columns wide. A C++ function that is too wide first loses what tells least: the
 /// word `void` before it and the parameters behind it; of its template arguments, more of the first stay.
 pub fn fit_name(name: &str, width: usize) -> String {
+    let name = printable(name);
     if name.width() <= width {
-        return printable(name);
+        return name;
     }
     let bare = name.strip_prefix("void ").and_then(without_parameters);
     match bare {
-        Some(bare) if bare.width() > width => shortened(&printable(bare), width, 3),
-        _ => fit_width(bare.unwrap_or(name), width),
+        Some(bare) if bare.width() > width => shortened(bare, width, 3),
+        _ => fit_width(bare.unwrap_or(&name), width),
     }
 }
 
@@ -71,9 +76,9 @@ fn prefix_of_width(chars: impl Iterator<Item = char>, width: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// Characters that reorder the text around them.
+/// Characters that reorder the text around them, or end its line or paragraph.
 fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -100,6 +105,10 @@ mod tests {
 
     #[test]
     fn a_name_cannot_command_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\nc\u{202e}"), "a\u{fffd}[31mb c\u{fffd}");
+        assert_eq!(printable("a\u{1b}[31mb\nc\u{202e}\u{9b}\u{7f}\0"), "a\\x1b[31mb c\\u202e\\x9b\\x7f\\x00");
+        assert_eq!(printable("\u{61c}\u{2028}層é"), "\\u061c\\u2028層é");
+        // What is shown in more characters still fits.
+        assert_eq!(fit_name("\u{1b}\u{1b}\u{1b}\u{1b}", 8), "\\x1b…x1b");
+        assert_eq!(fit_width("\u{202e}exe", 9), "\\u202eexe");
     }
 }
