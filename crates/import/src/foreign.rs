@@ -60,7 +60,12 @@ pub(crate) fn foreign(path: &Path, head: &[u8]) -> Option<Foreign> {
 
 /// With a mark of the byte order, or JSON in which every second byte is 0.
 fn is_utf16(head: &[u8]) -> bool {
-    matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{' | b'[', 0, ..] | [0, b'{' | b'[', ..])
+    let begins_with_json = |byte: usize| {
+        let mut units = head.chunks_exact(2).map(|unit| (unit[byte], unit[1 - byte]));
+        let first = units.find(|(byte, other)| *other != 0 || !byte.is_ascii_whitespace());
+        matches!(first, Some((b'{' | b'[', 0)))
+    };
+    matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || begins_with_json(0) || begins_with_json(1)
 }
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
@@ -155,7 +160,9 @@ mod tests {
         let utf16: Vec<u8> = "{\"traceEvents\"".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let perfetto = [&[0x0a, 4, 0x40, 7, 0x52, 0][..], &[0x0a, 2, 0x40, 9]].concat();
         let xplane = [&[0x0a, 20, 0x08, 1, 0x12, 9][..], b"/host:CPU"].concat();
-        let cases: [(&[u8], &str); 12] = [
+        let cases: [(&[u8], &str); 14] = [
+            (b"\n\0{\0\"\0", "UTF-16 text"),
+            (b"\0\n\0[", "UTF-16 text"),
             (b"PAR1", "a Parquet file"),
             (b"SQLite format 3\0 .. CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL", "a database of Nsight Systems"),
             (b"SQLite format 3\0 .. CREATE TABLE rocpd_string_0", "a database of rocprof"),
