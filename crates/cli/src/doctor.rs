@@ -9,6 +9,7 @@ use crate::color::{DIM, ERROR, GOOD, HEADING, HINT, WARNING};
 use crate::line_wrap::wrap;
 use crate::output::{line_width, print};
 use crate::package::find_package;
+use crate::python::usual_python;
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write;
@@ -22,9 +23,9 @@ Examples:
   stepscope doctor
   stepscope doctor --python .venv/bin/python")]
 pub(crate) struct DoctorArguments {
-    /// The Python that runs your job
-    #[arg(long, value_name = "PATH", default_value = "python3")]
-    python: PathBuf,
+    /// The Python that runs your job [default: the one that stepscope is installed in, or else python3]
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
     /// Where runs would be written
     #[arg(short, long, value_name = "FOLDER", default_value = ".")]
     output: PathBuf,
@@ -93,8 +94,9 @@ struct Checkup<'a> {
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Ending {
     let package = find_package();
     let mut checks = vec![host::platform(), host::clock(), host::disk(&arguments.output)];
-    checks.extend(python::checks(&arguments.python, package.as_deref()));
-    checks.extend(gpu::checks(&arguments.python, package.as_deref()));
+    let python = arguments.python.clone().unwrap_or_else(usual_python);
+    checks.extend(python::checks(&python, package.as_deref()));
+    checks.extend(gpu::checks(&python, package.as_deref()));
     let can_record = checks.iter().all(|check| check.health != Health::Missing);
     let text = if arguments.json {
         let checkup = Checkup { schema: SCHEMA, can_record, checks: &checks };

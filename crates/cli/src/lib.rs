@@ -12,6 +12,7 @@ mod opening;
 mod output;
 mod package;
 mod plural;
+mod python;
 mod record;
 mod recover;
 mod report;

@@ -23,7 +23,7 @@ pub(crate) fn injected_folder(package: &Path) -> PathBuf {
     package.join(INJECTED)
 }
 
-fn is_package(package: &Path) -> bool {
+pub(crate) fn is_package(package: &Path) -> bool {
     injected_folder(package).join("sitecustomize.py").is_file()
 }
 
@@ -45,7 +45,7 @@ fn candidates(program: &Path) -> Vec<PathBuf> {
     candidates
 }
 
-fn site_packages(prefix: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+pub(crate) fn site_packages(prefix: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
     let pythons = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("python"));
     let windows = prefix.join("Lib").join("site-packages");

@@ -8,6 +8,7 @@ mod when;
 
 use crate::color::{DIM, HINT, WARNING};
 use crate::failure::Failure;
+use crate::output::shown;
 use crate::package::{find_package, injected_folder};
 use crate::recover::{sum, troubles};
 use crate::report::to_type;
@@ -55,15 +56,21 @@ pub(crate) struct RecordArguments {
 
 /// Carries `stepscope record` out.
 pub(crate) fn record(arguments: RecordArguments) -> Ending {
-    let command = &arguments.command;
     arguments.options.check()?;
+    let mut command = arguments.command;
     program::check(&command[0])?;
     let Some(package) = find_package() else {
         return Err(Failure::new("the recorder's Python package is not installed here")
             .hint("pip install stepscope, or name its folder in STEPSCOPE_PACKAGE"));
     };
     let path =
-        arguments.output.unwrap_or_else(|| run_folder::default_path(command, &utc::compact_utc(SystemTime::now())));
+        arguments.output.unwrap_or_else(|| run_folder::default_path(&command, &utc::compact_utc(SystemTime::now())));
+    if let Some(python) = program::python_instead(&command[0]) {
+        let says = format!("{} has no PyTorch: running {}", command[0].to_string_lossy(), shown(&python));
+        let _ = anstream::stderr().write_all(format!("{DIM}stepscope: {says}{DIM:#}\n").as_bytes());
+        command[0] = python.into();
+    }
+    let command = command.as_slice();
     let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
     let environment = environment(run.path(), &package, &arguments.options);
     let keep = || run.keep();
@@ -99,7 +106,7 @@ fn summarise(path: &Path, is_sampled: bool) {
             return;
         }
     };
-    let place = path.display();
+    let place = shown(path);
     let mut lines = Vec::new();
     if recovered.events == 0 {
         lines.push(format!("{WARNING}stepscope:{WARNING:#} nothing was recorded in {place}"));
@@ -116,7 +123,7 @@ fn summarise(path: &Path, is_sampled: bool) {
             troubles(&recovered).into_iter().map(|trouble| format!("{WARNING}stepscope:{WARNING:#} {trouble}")),
         );
         let kept = stepscope_run::kept_in(path);
-        lines.extend(kept.iter().map(|kept| format!("{DIM}stepscope: kept a window:{DIM:#} {}", kept.display())));
+        lines.extend(kept.iter().map(|kept| format!("{DIM}stepscope: kept a window:{DIM:#} {}", shown(kept))));
         lines.push(format!("{DIM}stepscope: next:{DIM:#} {HINT}stepscope report {}{HINT:#}", to_type(path)));
     }
     // The job's own ending must not depend on whether somebody reads this.

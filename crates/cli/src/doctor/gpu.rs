@@ -1,7 +1,8 @@
 //! GPUs: what their own profilers are able to tell here, as the recorder's package finds out in a process of its own.
 
 use super::Check;
-use super::python::{ask, last_line, search_path};
+use super::python::search_path;
+use crate::python::{ask, last_line};
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;

@@ -2,35 +2,11 @@
 
 use super::Check;
 use crate::package::injected_folder;
+use crate::python::{Answer, ask, last_line};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// Asks without importing torch, which takes seconds.
-const QUESTION: &str = "\
-import importlib.metadata, importlib.util, json, platform, sys
-def version(name):
-    try: return importlib.metadata.version(name)
-    except Exception: return None
-def has(name):
-    try: return importlib.util.find_spec(name) is not None
-    except Exception: return False
-print(json.dumps({'python': platform.python_version(), 'implementation': platform.python_implementation(),
-    'executable': sys.executable, 'has_torch': has('torch'), 'torch': version('torch'),
-    'has_package': has('stepscope'), 'package': version('stepscope')}))";
-
-/// What a Python says of itself.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub(super) struct Answer {
-    python: String,
-    implementation: String,
-    executable: String,
-    has_torch: bool,
-    torch: Option<String>,
-    pub(super) has_package: bool,
-    package: Option<String>,
-}
+use std::process::Command;
 
 /// The checks of `python` with the recorder's `package`.
 pub(super) fn checks(python: &Path, package: Option<&Path>) -> Vec<Check> {
@@ -47,27 +23,6 @@ pub(super) fn checks(python: &Path, package: Option<&Path>) -> Vec<Check> {
         about_package(&answer, package),
         about_hook(python, &answer, package),
     ]
-}
-
-pub(super) fn ask(python: &Path) -> Result<Answer, String> {
-    let line = last_line(Command::new(python).args(["-c", QUESTION]))?;
-    serde_json::from_str(&line).map_err(|_| format!("its answer is not understood: {line}"))
-}
-
-/// The last line that `command` prints; else why there is none, in one line.
-pub(super) fn last_line(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "it was not found".to_string(),
-        kind => kind.to_string(),
-    })?;
-    let last = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
-        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_string)
-    };
-    match last(&output.stdout) {
-        Some(line) if output.status.success() || line.starts_with('{') => Ok(line),
-        _ => Err(last(&output.stderr).unwrap_or_else(|| format!("it ended with {}", output.status))),
-    }
 }
 
 fn about_python(answer: &Answer) -> Check {

@@ -1,6 +1,7 @@
 //! The program to run: is it there, and may it be run? Asked before a run folder is made.
 
 use crate::failure::Failure;
+use crate::python::{has_torch, own_python};
 use std::ffi::OsStr;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -14,17 +15,37 @@ pub(super) fn check(program: &OsStr) -> Result<(), Failure> {
     if !cfg!(unix) {
         return Ok(());
     }
-    let search_path = std::env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = match program.to_string_lossy().contains('/') {
-        true => vec![program.into()],
-        false => std::env::split_paths(&search_path).map(|folder| folder.join(program)).collect(),
-    };
-    if places.iter().any(|place| place.is_file() && is_executable(place)) {
+    let places = places(program);
+    if python_instead(program).is_some() || places.iter().any(|place| place.is_file() && is_executable(place)) {
         return Ok(());
     }
     let kind =
         if places.iter().any(|place| place.exists()) { ErrorKind::PermissionDenied } else { ErrorKind::NotFound };
     Err(failure(program, &Error::from(kind)))
+}
+
+/// Where the system looks for `program`.
+fn places(program: &OsStr) -> Vec<PathBuf> {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    match program.to_string_lossy().contains('/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(&search_path).map(|folder| folder.join(program)).collect(),
+    }
+}
+
+/// The Python that this program is installed in, where the `python` that the system finds by that name alone is not
+/// there or has no PyTorch, and that one has.
+pub(super) fn python_instead(program: &OsStr) -> Option<PathBuf> {
+    if program != "python" && program != "python3" {
+        return None;
+    }
+    let own = own_python()?;
+    let found = places(program).into_iter().find(|place| place.is_file() && is_executable(place));
+    let folder = |path: &Path| path.parent().and_then(|folder| folder.canonicalize().ok());
+    if found.as_deref().and_then(folder) == folder(&own) || !has_torch(&own) {
+        return None;
+    }
+    (!found.is_some_and(|found| has_torch(&found))).then_some(own)
 }
 
 /// What it means that the system did not start `program`.

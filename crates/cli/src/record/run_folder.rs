@@ -22,7 +22,7 @@ pub(super) struct RunFolder {
 }
 
 /// How long another command may take to make the folder's `run.json`.
-const MAKING: Duration = Duration::from_secs(5);
+const MAKING: Duration = Duration::from_secs(30);
 
 impl RunFolder {
     /// Makes the folder of a new run of `command`. A folder that is there already must be empty.

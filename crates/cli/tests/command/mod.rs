@@ -16,7 +16,12 @@ pub(crate) struct Ended {
 /// The command with `arguments`, in an environment that says nothing to it.
 pub(crate) fn stepscope(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
-    command.args(arguments).env_remove("STEPSCOPE_RUN").env_remove("STEPSCOPE_PACKAGE").env_remove("PYTHONPATH");
+    command
+        .args(arguments)
+        .env_remove("STEPSCOPE_RUN")
+        .env_remove("STEPSCOPE_PACKAGE")
+        .env_remove("STEPSCOPE_PYTHON")
+        .env_remove("PYTHONPATH");
     command
 }
 
