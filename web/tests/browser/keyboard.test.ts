@@ -39,7 +39,7 @@ test("Ctrl+K goes to a table", async () => {
   const { page, close } = await open(browser, server.url);
   await settled(page);
   await page.keyboard.press("Control+k");
-  await page.getByRole("searchbox", { name: "Page or table" }).fill("idle caus");
+  await page.getByRole("searchbox", { name: /^Page, table, run/ }).fill("idle caus");
   await page.keyboard.press("Enter");
   await page.waitForURL(/#tables\?analysis=idle_causes/);
   await settled(page);

@@ -1,12 +1,15 @@
 import type { Page } from "playwright-core";
 import type { Cell, Row, Unit } from "../../src/api/types";
-import { exactCell, shortCell } from "../../src/format/cell";
+import { exactCell, MISSING, shortCell } from "../../src/format/cell";
 
 /** A cell as it is shown, and what hovering over it says. */
 export interface ShownCell {
   readonly text: string;
   readonly exact: string;
 }
+
+/** What a row is called that sums up the others: its value is none. */
+const SUMS = ["mean of its steps", "all of them"];
 
 /** Every row of the table with this name, scrolled through from its top. */
 export async function shownRows(page: Page, name: string): Promise<ShownCell[][]> {
@@ -27,7 +30,7 @@ export async function shownRows(page: Page, name: string): Promise<ShownCell[][]
     const before = rows.length;
     for (const row of onScreen) {
       if (row.index === rows.length && row.cells.every((cell) => cell.text !== "…" || cell.exact !== ""))
-        rows.push(row.cells);
+        rows.push(row.cells.map((cell) => (SUMS.includes(cell.text) ? { ...cell, text: MISSING } : cell)));
     }
     if (rows.length === before) await page.waitForTimeout(50);
   }
@@ -43,7 +46,7 @@ export async function shownColumns(page: Page, name: string): Promise<string[]> 
 /** A column's unit, told by its name: it has the unit in it. */
 export function unitOf(name: string, cell: Cell): Unit {
   if (typeof cell === "string") return "text";
-  if (name === "pid" || name === "line") return "id";
+  if (name === "pid" || name === "line" || name === "step") return "id";
   if (name.endsWith("_ns")) return "ns";
   if (name.endsWith("_bytes_per_s")) return "bytes_per_s";
   if (/bytes(_per_step|_min|_median|_max)?$/.test(name)) return "bytes";
@@ -53,13 +56,20 @@ export function unitOf(name: string, cell: Cell): Unit {
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }
 
+/** What tables call a value that is one of a few. */
+function called(name: string, cell: Cell, text: string): string {
+  if (name === "runs" && (cell === "a" || cell === "b")) return cell === "a" ? "only before" : "only now";
+  if (name === "state" && cell === "unpaired") return "free not seen";
+  return ["cause", "class", "kind", "source", "category"].includes(name) ? text.replaceAll("_", " ") : text;
+}
+
 /** Rows of a result as a table shows them. */
 export const shownOf = (rows: readonly Row[], columns: readonly string[]): ShownCell[][] =>
   rows.map((row) =>
     columns.map((name) => {
       const cell = row[name] ?? null;
       const unit = unitOf(name, cell);
-      return { text: shortCell(unit, cell), exact: exactCell(unit, cell) };
+      return { text: called(name, cell, shortCell(unit, cell)), exact: exactCell(unit, cell) };
     }),
   );
 

@@ -208,7 +208,7 @@ test("keys go from slice to slice, mark, zoom and clear", async () => {
   await page.keyboard.up("w");
   await page.waitForURL(/view=/);
   await page.keyboard.press("Escape");
-  await page.getByText("Nothing is selected").waitFor();
+  await page.getByText("Click a slice").waitFor();
   await close();
 });
 

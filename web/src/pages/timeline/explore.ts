@@ -124,10 +124,13 @@ export class Explore {
       timeline.setEmphasis({ hovered: found?.hit ? { line: found.line.key, ...found.hit } : null });
     });
     follow(() => this.followSteps());
-    this.alone.run("overview", async (signal) => {
-      const { fetchTiles } = this.requests.canvas;
-      timeline.setBusy(await loadOverview(fetchTiles, this.rows.groups, this.info.span.end_ns, signal));
-    });
+    const abort = new AbortController();
+    this.stops.push(() => abort.abort());
+    loadOverview(this.requests.canvas.fetchTiles, this.rows.groups, this.info.span.end_ns, abort.signal).then(
+      (busy) => timeline.setBusy(busy),
+      // Without it the strip above the rows shows everything else.
+      () => {},
+    );
   }
 
   leave(): void {
