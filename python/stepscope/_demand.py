@@ -47,7 +47,7 @@ def together() -> Optional[Wanted]:
     if not wants:
         return None
     of_host = [wanted.options for wanted in wants if wanted.has_host]
-    everything = {
+    everything: dict = {
         name: any(getattr(options, name) for options in of_host)
         for name in ("shapes", "memory", "modules", "gc", "counters")
     }
