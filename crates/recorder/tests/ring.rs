@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use stepscope_capture::{Capture, State};
+use stepscope_capture::{Capture, State, read};
 use stepscope_recorder as recorder;
 
 const WINDOW: Duration = Duration::from_millis(100);
@@ -178,8 +178,12 @@ fn scenarios() {
             assert!(recorder::keep("exception"));
         }
         "watch" => {
-            let until = Instant::now() + Duration::from_secs(3);
-            while Instant::now() < until {
+            let is_kept = || {
+                let kept = std::fs::read_dir(run.join("kept")).ok().and_then(|mut kept| kept.next()?.ok());
+                kept.is_some_and(|kept| std::fs::read_dir(kept.path().join("raw")).is_ok_and(|raw| raw.count() == 2))
+            };
+            let until = Instant::now() + Duration::from_secs(60);
+            while !is_kept() && Instant::now() < until {
                 (0..1_000).for_each(|_| label("watching"));
             }
         }
@@ -345,7 +349,12 @@ fn all_processes_of_a_run_keep_together() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("run.json"), "{}").unwrap();
     let mut watching = start("watch", folder.path());
-    std::thread::sleep(Duration::from_millis(300));
+    let is_watching = |path: &Path| read(path).is_ok_and(|capture| count(&capture, "watching") > 0);
+    while !std::fs::read_dir(folder.path().join("raw"))
+        .is_ok_and(|raw| raw.flatten().any(|file| is_watching(&file.path())))
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert!(start("keep_at_the_end", folder.path()).wait().unwrap().success());
     assert!(watching.wait().unwrap().success());
     let folders = kept(folder.path());

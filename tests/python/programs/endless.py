@@ -2,7 +2,7 @@
 
 Usage: endless.py SECONDS [STEP SECONDS_OF_IT]
 
-Each step is printed before it begins. One step can take longer. The program ends with an exception of its own.
+Each step is printed before it begins. One step can take longer; the program does not end before it. The program ends with an exception of its own.
 """
 
 import sys
@@ -17,7 +17,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
     until = time.monotonic() + seconds
     step = 0
-    while time.monotonic() < until:
+    while time.monotonic() < until or step <= slow_step:
         print(step, flush=True)
         for _ in range(200):
             torch.erfinv(torch.zeros(4))
