@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api/client";
 import { runPath, withQuery } from "../api/paths";
 import type { RunDetail } from "../api/types";
@@ -23,6 +23,7 @@ const PAUSE_MS = 150;
 /** Pages, tables, runs, steps and names by what is typed; Enter goes to the first. */
 export function Palette() {
   const [typed, setTyped] = useState("");
+  const field = useRef<HTMLInputElement>(null);
   const names = useNames(typed);
   const close = () => {
     isPaletteOpen.value = false;
@@ -45,14 +46,18 @@ export function Palette() {
     about: `Run: ${run.path}`,
     href: hrefOf("overview", { run: run.key, rank: null, step: null, window: null }),
   }));
-  const shown = isPaletteOpen.value
-    ? [...stepsOf(typed, known), ...found([...pages, ...tables, ...toRuns], typed), ...names]
-    : [];
+  const listed = (typed: string) => [
+    ...stepsOf(typed, known),
+    ...found([...pages, ...tables, ...toRuns], typed),
+    ...names,
+  ];
+  const shown = isPaletteOpen.value ? listed(typed) : [];
   // The links are of this place: reading it here makes them follow it.
   void place.value;
   const onSubmit = (event: Event) => {
     event.preventDefault();
-    const first = shown[0];
+    // What is typed may be newer than what is shown.
+    const [first] = listed(field.current?.value ?? typed);
     if (first) location.assign(first.href);
     close();
   };
@@ -60,6 +65,7 @@ export function Palette() {
     <Dialog title="Go to" isOpen={isPaletteOpen.value} onClose={close}>
       <form onSubmit={onSubmit}>
         <input
+          ref={field}
           type="search"
           aria-label="Page, table, run, step, or the name of an operator, kernel or module"
           placeholder="Page, table, run, step, or a name"

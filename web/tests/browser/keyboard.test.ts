@@ -41,7 +41,7 @@ test("Ctrl+K goes to a table", async () => {
   await page.keyboard.press("Control+k");
   await page.getByRole("searchbox", { name: /^Page, table, run/ }).fill("idle caus");
   await page.keyboard.press("Enter");
-  await page.waitForURL(/#tables\?analysis=idle_causes/);
+  await page.waitForURL(/#tables\?.*analysis=idle_causes/);
   await settled(page);
   await close();
 });
