@@ -292,7 +292,7 @@ mod tests {
         let trace = drawn(
             "rank 0 python 1     ppppppp..
              rank 0 module 1     .MMMM....
-             rank 0 cpu 1        ..xx..yy.
+             rank 0 cpu 1        ..xx...yy
              rank 0 memory 1     a.b..c.de",
         );
         let by_stack = Selection { group_by: Some(GroupBy::Stack), ..Selection::default() };

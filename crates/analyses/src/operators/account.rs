@@ -129,14 +129,16 @@ impl<'a> Account<'a> {
 
     fn add_work(&mut self, works: &Works) {
         let mut has_unknown_bytes = vec![false; self.rows.len()];
-        self.seen.fill(NONE);
+        // Of several calls of one row around the work the outermost has it: a window that begins between them does not
+        // give it to both sides.
+        let outermost = &mut self.seen;
         for (counted, work) in works.iter() {
+            self.tree.with_enclosing(counted).for_each(|op| outermost[self.groups.of_op[op as usize] as usize] = op);
             for op in self.tree.with_enclosing(counted).filter(|op| self.is_asked[*op as usize]) {
                 let group = self.groups.of_op[op as usize] as usize;
-                if self.seen[group] == counted {
+                if outermost[group] != op {
                     continue;
                 }
-                self.seen[group] = counted;
                 let row = &mut self.rows[group];
                 row.flops = Some(row.flops.unwrap_or(0).saturating_add(work.flops));
                 has_unknown_bytes[group] |= work.bytes.is_none();
