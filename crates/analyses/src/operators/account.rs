@@ -4,7 +4,7 @@ use super::Operator;
 use crate::flops::Works;
 use crate::groups::Groups;
 use crate::op_classes::OpClasses;
-use crate::op_tree::{NONE, OpTree};
+use crate::op_tree::OpTree;
 use crate::{Asked, windows::Windows};
 use rustc_hash::FxHashMap;
 use stepscope_base::{Span, StringId};
@@ -20,7 +20,7 @@ pub(super) struct Account<'a> {
     is_same_call: Vec<bool>,
     rows: Vec<Operator>,
     tensor_core_ns: Vec<i64>,
-    /// The last thing that each group saw, so that it sees nothing twice.
+    /// What each group saw last, so that it sees nothing twice.
     seen: Vec<u32>,
 }
 
