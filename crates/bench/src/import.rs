@@ -84,10 +84,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Opens a file in a process of its own.
 pub(crate) fn measure(file: &Path, repeat: u32) -> Result<Measured, String> {
+    measure_on(None, file, repeat)
+}
+
+/// The same on one processor, by its number, or on all.
+pub(crate) fn measure_on(processor: Option<usize>, file: &Path, repeat: u32) -> Result<Measured, String> {
     let failed = |message: String| format!("{}: {message}", file.display());
     let TextSize { bytes, events } = trace_text::size_of(file).map_err(|error| failed(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let mut child = Command::new(program);
+    let mut child = match processor {
+        Some(number) => {
+            let mut taskset = Command::new("taskset");
+            taskset.arg("--cpu-list").arg(number.to_string()).arg(program);
+            taskset
+        }
+        None => Command::new(program),
+    };
     child.args(["import", "--here", "--repeat", &repeat.to_string()]).arg(file);
     let output = child.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {

@@ -10,7 +10,9 @@ mod generator;
 mod import;
 mod inflate;
 mod quantity;
+mod real;
 mod recorded;
+mod repeat;
 mod resources;
 mod text_table;
 mod trace_text;
@@ -32,6 +34,8 @@ enum Command {
     Generate(generate::Arguments),
     /// Open traces, each in a process of its own: time and memory
     Import(import::Arguments),
+    /// Open traces of real jobs, as they are and made longer, on one processor and on all
+    Real(real::Arguments),
     /// Open a trace once and time each analysis
     Analyze(analyze::Arguments),
     /// What happens to a raw capture after the recording: each stage's time
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Import(arguments) => import::run(&arguments),
+        Command::Real(arguments) => real::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
         Command::Recorded(arguments) => recorded::run(&arguments),
         Command::Averages(arguments) => averages::run(&arguments),

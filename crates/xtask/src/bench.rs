@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers, `ui` what drives
-//! the pages; any other name is a script that measures the package as a user installs it.
+//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers, `real` our own
+//! crate on traces of real jobs, `ui` what drives the pages; any other name is a script that measures the package as a user installs it.
 
 mod peers;
 mod ui;
@@ -12,8 +12,9 @@ use std::process::Command;
 /// Runs what is called so, with the other arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
-        [] => Err("which bench? `cargo xtask bench record`, `import`, `analyze` or `ui`".into()),
+        [] => Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze` or `ui`".into()),
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
+        [what, rest @ ..] if what == "real" => real(rest),
         [what, rest @ ..] if what == "ui" => ui::run(rest),
         [name, rest @ ..] => script(name, rest),
     }?;
@@ -25,6 +26,14 @@ fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     let environment = PythonEnv::ready()?;
     environment.install_stepscope()?;
     child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
+}
+
+/// Opens traces of real jobs: those named in `arguments`.
+fn real(arguments: &[String]) -> Result<(), String> {
+    child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
+    let mut command = Command::new(built("stepscope-bench"));
+    command.current_dir(root()).args(["real", "--folder"]).arg(target().join("bench"));
+    child::run(command.args(arguments))
 }
 
 /// Runs ours and its peers on generated traces. `--no-peers` leaves the peers out; everything else is for
