@@ -2,47 +2,50 @@
 //!
 //! A row of a table is a pattern, a tab, and one real name that it is there for.
 
-const COMMUNICATION_KERNELS: &str = include_str!("../data/communication_kernels.txt");
-const TENSOR_CORE_KERNELS: &str = include_str!("../data/tensor_core_kernels.txt");
-const HOST_SYNC_CALLS: &str = include_str!("../data/host_sync_calls.txt");
-const READ_CALLS: &str = include_str!("../data/read_calls.txt");
-const WRITE_CALLS: &str = include_str!("../data/write_calls.txt");
-const OPEN_CALLS: &str = include_str!("../data/open_calls.txt");
-const PROCESS_CALLS: &str = include_str!("../data/process_calls.txt");
+use memchr::memmem::Finder;
+use std::sync::OnceLock;
+
+static COMMUNICATION_KERNELS: NameTable = NameTable::new(include_str!("../data/communication_kernels.txt"));
+static TENSOR_CORE_KERNELS: NameTable = NameTable::new(include_str!("../data/tensor_core_kernels.txt"));
+static HOST_SYNC_CALLS: NameTable = NameTable::new(include_str!("../data/host_sync_calls.txt"));
+static READ_CALLS: NameTable = NameTable::new(include_str!("../data/read_calls.txt"));
+static WRITE_CALLS: NameTable = NameTable::new(include_str!("../data/write_calls.txt"));
+static OPEN_CALLS: NameTable = NameTable::new(include_str!("../data/open_calls.txt"));
+static PROCESS_CALLS: NameTable = NameTable::new(include_str!("../data/process_calls.txt"));
 
 /// True for a kernel that communicates between ranks.
 pub(crate) fn is_communication_kernel(name: &str) -> bool {
-    is_in(COMMUNICATION_KERNELS, name)
+    COMMUNICATION_KERNELS.has(name)
 }
 
 /// True for a kernel that uses tensor cores.
 pub(crate) fn uses_tensor_cores(name: &str) -> bool {
-    is_in(TENSOR_CORE_KERNELS, name)
+    TENSOR_CORE_KERNELS.has(name)
 }
 
 /// True for an API call in which the host waits for the device.
 pub(crate) fn is_host_sync_call(name: &str) -> bool {
-    is_in(HOST_SYNC_CALLS, name)
+    HOST_SYNC_CALLS.has(name)
 }
 
 /// True for a call that moves bytes from a file.
 pub(crate) fn is_read_call(name: &str) -> bool {
-    is_in(READ_CALLS, name)
+    READ_CALLS.has(name)
 }
 
 /// True for a call that moves bytes to a file.
 pub(crate) fn is_write_call(name: &str) -> bool {
-    is_in(WRITE_CALLS, name)
+    WRITE_CALLS.has(name)
 }
 
 /// True for a call that opens or makes a file.
 pub(crate) fn is_open_call(name: &str) -> bool {
-    is_in(OPEN_CALLS, name)
+    OPEN_CALLS.has(name)
 }
 
 /// True for a system call that starts, ends or awaits a process.
 pub(crate) fn is_process_call(name: &str) -> bool {
-    is_in(PROCESS_CALLS, name)
+    PROCESS_CALLS.has(name)
 }
 
 /// True for a slice on a host thread that is a call into a communication library: what it launches communicates.
@@ -50,39 +53,62 @@ pub(crate) fn is_communication_call(name: &str) -> bool {
     name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
 }
 
-fn is_in(table: &'static str, name: &str) -> bool {
-    rows(table).any(|(pattern, _)| matches_pattern(pattern.as_bytes(), name.as_bytes()))
+/// A table of patterns. It is parsed when it is first asked.
+struct NameTable {
+    text: &'static str,
+    patterns: OnceLock<Vec<Pattern>>,
 }
 
-fn rows(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.split_once('\t').unwrap_or((line, "")))
-}
-
-/// True when `pattern`, in which `*` stands for any bytes, covers the whole `name`; upper and lower case are the same.
-fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut p, mut n) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                retry = Some((p, n));
-                p += 1;
-            }
-            Some(byte) if byte.eq_ignore_ascii_case(&name[n]) => {
-                p += 1;
-                n += 1;
-            }
-            _ => match retry {
-                Some((star, from)) => {
-                    retry = Some((star, from + 1));
-                    (p, n) = (star + 1, from + 1);
-                }
-                None => return false,
-            },
-        }
+impl NameTable {
+    const fn new(text: &'static str) -> Self {
+        Self { text, patterns: OnceLock::new() }
     }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+
+    /// Patterns and the names that they are there for.
+    fn rows(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let lines = self.text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(|line| line.split_once('\t').unwrap_or((line, "")))
+    }
+
+    /// True when any pattern covers the whole `name`.
+    fn has(&self, name: &str) -> bool {
+        let patterns = self.patterns.get_or_init(|| self.rows().map(|(pattern, _)| Pattern::new(pattern)).collect());
+        let name = name.to_ascii_lowercase();
+        patterns.iter().any(|pattern| pattern.covers(name.as_bytes()))
+    }
+}
+
+/// A pattern, in which `*` stands for any bytes. Upper and lower case are the same.
+struct Pattern {
+    /// What stands before the first star, in lower case: all of the pattern when it has none.
+    start: Vec<u8>,
+    /// What stands between stars, and behind the last one; absent without a star.
+    rest: Option<(Vec<Finder<'static>>, Vec<u8>)>,
+}
+
+impl Pattern {
+    fn new(pattern: &str) -> Self {
+        let lower = pattern.to_ascii_lowercase();
+        let mut parts: Vec<&[u8]> = lower.as_bytes().split(|byte| *byte == b'*').collect();
+        let end = if parts.len() > 1 { parts.pop() } else { None };
+        let finder = |part: &&[u8]| Finder::new(part).into_owned();
+        let rest = end.map(|end| (parts[1..].iter().map(finder).collect(), end.to_vec()));
+        Self { start: parts[0].to_vec(), rest }
+    }
+
+    /// True when it covers the whole `name`, which is in lower case.
+    fn covers(&self, name: &[u8]) -> bool {
+        let Some((middle, end)) = &self.rest else { return name == self.start };
+        let between = name.strip_prefix(&*self.start).and_then(|rest| rest.strip_suffix(&**end));
+        let Some(mut between) = between else { return false };
+        middle.iter().all(|part| match part.find(between) {
+            Some(at) => {
+                between = &between[at + part.needle().len()..];
+                true
+            }
+            None => false,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -92,18 +118,17 @@ mod tests {
     #[test]
     fn every_row_has_a_name_that_no_other_row_knows() {
         for table in [
-            COMMUNICATION_KERNELS,
-            TENSOR_CORE_KERNELS,
-            HOST_SYNC_CALLS,
-            READ_CALLS,
-            WRITE_CALLS,
-            OPEN_CALLS,
-            PROCESS_CALLS,
+            &COMMUNICATION_KERNELS,
+            &TENSOR_CORE_KERNELS,
+            &HOST_SYNC_CALLS,
+            &READ_CALLS,
+            &WRITE_CALLS,
+            &OPEN_CALLS,
+            &PROCESS_CALLS,
         ] {
-            for (pattern, example) in rows(table) {
-                let patterns = rows(table).map(|row| row.0);
-                let knowing: Vec<&str> =
-                    patterns.filter(|other| matches_pattern(other.as_bytes(), example.as_bytes())).collect();
+            for (pattern, example) in table.rows() {
+                let patterns = table.rows().map(|row| row.0);
+                let knowing: Vec<&str> = patterns.filter(|other| covers(other, example)).collect();
                 assert_eq!(knowing, [pattern], "rows that match {example:?}");
             }
         }
@@ -132,12 +157,47 @@ mod tests {
         }
     }
 
+    fn covers(pattern: &str, name: &str) -> bool {
+        Pattern::new(pattern).covers(name.to_ascii_lowercase().as_bytes())
+    }
+
     #[test]
     fn a_star_stands_for_anything() {
-        assert!(matches_pattern(b"a*b*c", b"aXXbYbZc"));
-        assert!(!matches_pattern(b"a*b", b"aXc"));
-        assert!(matches_pattern(b"*", b""));
-        assert!(matches_pattern(b"NCCL*", b"ncclKernel"));
+        assert!(covers("a*b*c", "aXXbYbZc"));
+        assert!(!covers("a*b", "aXc"));
+        assert!(covers("*", ""));
+        assert!(covers("NCCL*", "ncclKernel"));
+        assert!(covers("read", "READ") && !covers("read", "reads"));
+        assert!(!covers("ab*bc", "abc"), "start and end do not share a byte");
+        assert!(covers("*b*b*", "abab") && !covers("*b*b*", "ab"));
+    }
+
+    #[test]
+    fn patterns_cover_what_trying_each_length_of_each_star_covers() {
+        fn slow(pattern: &[u8], name: &[u8]) -> bool {
+            match pattern.split_first() {
+                None => name.is_empty(),
+                Some((b'*', rest)) => (0..=name.len()).any(|from| slow(rest, &name[from..])),
+                Some((byte, rest)) => name.first() == Some(byte) && slow(rest, &name[1..]),
+            }
+        }
+        let texts = |letters: &[u8], longest: u32| -> Vec<String> {
+            let of_length = |len: u32| (0..letters.len().pow(len)).map(move |number| (number, len));
+            let text = |(mut number, len): (usize, u32)| {
+                let mut letter = || {
+                    let letter = letters[number % letters.len()] as char;
+                    number /= letters.len();
+                    letter
+                };
+                (0..len).map(|_| letter()).collect()
+            };
+            (0..=longest).flat_map(of_length).map(text).collect()
+        };
+        for pattern in texts(b"ab*", 5) {
+            for name in texts(b"ab", 5) {
+                assert_eq!(covers(&pattern, &name), slow(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+            }
+        }
     }
 
     #[test]

@@ -92,6 +92,21 @@ impl TraceBuilder {
         Self { name: name.into(), ..Self::default() }
     }
 
+    /// Makes room for `times` as many rows as were added so far, so that columns need not move while they grow. A wrong
+    /// guess costs nothing: memory that is not used is not touched.
+    pub fn expect_more(&mut self, times: f64) {
+        fn make_room<T>(column: &mut Vec<T>, times: f64) {
+            column.reserve_exact((column.len() as f64 * times) as usize);
+        }
+        make_room(&mut self.slices, times);
+        make_room(&mut self.source_places, times);
+        make_room(&mut self.op_slices, times);
+        make_room(&mut self.op_infos, times);
+        make_room(&mut self.correlations, times);
+        make_room(&mut self.memory, times);
+        make_room(&mut self.device_events.rows, times);
+    }
+
     /// Adds a process.
     pub fn add_process(&mut self, process: Process) -> ProcessId {
         self.processes.push(process);

@@ -30,6 +30,15 @@ pub(super) struct Arrows {
 }
 
 impl Arrows {
+    /// Makes room for `times` as many as were added so far.
+    pub(super) fn expect_more(&mut self, times: f64) {
+        for ends in [&mut self.launches, &mut self.forward_backward] {
+            for half in [&mut ends.starts, &mut ends.finishes] {
+                half.reserve_exact((half.len() as f64 * times) as usize);
+            }
+        }
+    }
+
     /// Adds one end. Other arrows than launches and forward→backward are left out, with a finding.
     pub(super) fn add(
         &mut self,

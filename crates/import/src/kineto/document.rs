@@ -3,7 +3,7 @@
 use super::chunk::Chunk;
 use super::cursor::{Cursor, Ended, Trouble};
 use super::metadata::Metadata;
-use super::parallel::read_on_all_processors;
+use super::parallel::{processors, read_on_all_processors};
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
@@ -73,8 +73,12 @@ impl<'a> Document<'a> {
         self.cursor.read(|scanner| scanner.expect(b'[', "a list of events"))?;
         self.has_events_list = true;
         let from = self.cursor.place();
-        let is_long = |text: &&SharedText| text.len().is_none_or(|len| len.saturating_sub(from) > CHUNK_BYTES);
-        let Some(text) = self.shared.as_ref().filter(is_long) else { return self.read_events_here(from) };
+        // Unpacking and reading take turns on one processor, too; a file is read there by one thread.
+        let is_for_many = |text: &&SharedText| match text.len() {
+            Some(len) => len.saturating_sub(from) > CHUNK_BYTES && (processors() > 1 || cfg!(any(test, fuzzing))),
+            None => true,
+        };
+        let Some(text) = self.shared.as_ref().filter(is_for_many) else { return self.read_events_here(from) };
         text.remember(from, self.cursor.at_hand());
         let (end, trouble) = read_on_all_processors(text, from, &mut self.rows);
         self.trouble = trouble;
@@ -88,11 +92,16 @@ impl<'a> Document<'a> {
     }
 
     fn read_events_here(&mut self, from: u64) -> Result<(), Stop> {
+        let mut len = self.shared.as_ref().and_then(SharedText::len);
         let mut chunk = Chunk::new(self.cursor.place());
         loop {
             chunk.begin(self.cursor.place());
             let ended = self.cursor.read_events(&mut chunk, chunk_limit(from, self.cursor.place()));
             chunk = self.rows.add(chunk);
+            if let Some(len) = len.take() {
+                let place = self.cursor.place();
+                self.rows.expect_more(place - from, len.saturating_sub(place));
+            }
             match ended {
                 Ended::Limit(_) => {}
                 Ended::List(_) => return Ok(()),

@@ -54,15 +54,22 @@ pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceE
     }
 }
 
-/// By name; the builder adds what the source itself calls a part of a collective, or was launched within one.
-pub(super) fn device_class(kind: SliceKind, name: &NameFacts, copy_kind: &[u8]) -> DeviceEventClass {
+/// What the name of a kernel does not say, the builder adds: what the source itself calls a part of a collective, or was
+/// launched within one. Of copies, `copy_kind` counts before the name.
+pub(super) fn device_class(
+    kind: SliceKind,
+    name: &mut NameFacts,
+    strings: &StringTable,
+    copy_kind: &[u8],
+) -> DeviceEventClass {
     match kind {
         SliceKind::Memcpy => {
             let said = copy_direction(copy_kind);
-            DeviceEventClass::Memcpy(if said == CopyDirection::Unknown { name.direction } else { said })
+            let is_said = said != CopyDirection::Unknown;
+            DeviceEventClass::Memcpy(if is_said { said } else { name.copy(strings).direction })
         }
         SliceKind::Memset => DeviceEventClass::Memset,
-        _ if name.is_communication_kernel => DeviceEventClass::Communication,
+        _ if name.kernel(strings).communicates => DeviceEventClass::Communication,
         _ => DeviceEventClass::Compute,
     }
 }

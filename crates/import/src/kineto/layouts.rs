@@ -40,10 +40,10 @@ pub(super) struct Said {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place(u16);
 
-/// Longer steps are not learned.
-const STEP_BYTES: usize = 64;
+/// Longer steps are not learned. A row's begin with its category takes 100 bytes where its keys stand far to the right.
+const STEP_BYTES: usize = 128;
 /// Most steps are no longer than this, or at least than twice as much.
-const SHORT_BYTES: usize = STEP_BYTES / 4;
+const SHORT_BYTES: usize = 16;
 /// The bytes of a step, eight a word.
 type Words = [u64; STEP_BYTES / 8];
 /// More steps than rows of one text have layouts; what comes later is read without.
@@ -159,7 +159,8 @@ impl Step {
         let len = self.len as usize;
         !differs(0..SHORT_BYTES)
             && (len <= SHORT_BYTES || !differs(SHORT_BYTES..2 * SHORT_BYTES))
-            && (len <= 2 * SHORT_BYTES || !differs(2 * SHORT_BYTES..STEP_BYTES))
+            && (len <= 2 * SHORT_BYTES || !differs(2 * SHORT_BYTES..4 * SHORT_BYTES))
+            && (len <= 4 * SHORT_BYTES || !differs(4 * SHORT_BYTES..STEP_BYTES))
     }
 }
 

@@ -10,8 +10,8 @@ use stepscope_trace::{CopyDirection, DataParallelism};
 /// What Kineto puts before the name of a module.
 const MODULE_PREFIX: &str = "nn.Module: ";
 
-/// What a name says in whatever category its event is.
-#[derive(Clone, Copy, Debug)]
+/// What a name says in whatever category its event is, and what it says in some, once that was asked.
+#[derive(Clone, Debug)]
 pub(super) struct NameFacts {
     pub(super) name: StringId,
     /// The name without what marks a module.
@@ -19,17 +19,29 @@ pub(super) struct NameFacts {
     pub(super) label: Label,
     pub(super) data_parallelism: Option<DataParallelism>,
     pub(super) is_communication_call: bool,
-    pub(super) is_communication_kernel: bool,
-    pub(super) is_host_sync_call: bool,
-    pub(super) uses_tensor_cores: bool,
-    pub(super) direction: CopyDirection,
-    pub(super) is_pageable: Option<bool>,
     /// PyTorch's record of a collective.
     pub(super) is_collective_record: bool,
     /// A node of the backward pass, as autograd's engine runs it.
     pub(super) is_backward_node: bool,
     /// The text as written had to be repaired.
     pub(super) is_repaired: bool,
+    kernel: Option<KernelFacts>,
+    copy: Option<CopyFacts>,
+    is_host_sync_call: Option<bool>,
+}
+
+/// What the name of a kernel says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelFacts {
+    pub(super) communicates: bool,
+    pub(super) uses_tensor_cores: bool,
+}
+
+/// What the name of a copy says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyFacts {
+    pub(super) direction: CopyDirection,
+    pub(super) is_pageable: Option<bool>,
 }
 
 impl NameFacts {
@@ -43,14 +55,33 @@ impl NameFacts {
             label: label_kind(name),
             data_parallelism: data_parallelism(name),
             is_communication_call: is_communication_call(name),
-            is_communication_kernel: is_communication_kernel(name),
-            is_host_sync_call: is_host_sync_call(name),
-            uses_tensor_cores: uses_tensor_cores(name),
-            direction: copy_direction(name.as_bytes()),
-            is_pageable: is_pageable(name.as_bytes()),
             is_collective_record: name == "record_param_comms",
             is_backward_node: name.starts_with("autograd::engine::evaluate_function:"),
             is_repaired: decoded.is_repaired,
+            kernel: None,
+            copy: None,
+            is_host_sync_call: None,
         }
+    }
+
+    /// What it says of a kernel.
+    pub(super) fn kernel(&mut self, strings: &StringTable) -> KernelFacts {
+        *self.kernel.get_or_insert_with(|| {
+            let name = strings.get(self.name);
+            KernelFacts { communicates: is_communication_kernel(name), uses_tensor_cores: uses_tensor_cores(name) }
+        })
+    }
+
+    /// What it says of a copy.
+    pub(super) fn copy(&mut self, strings: &StringTable) -> CopyFacts {
+        *self.copy.get_or_insert_with(|| {
+            let name = strings.get(self.name).as_bytes();
+            CopyFacts { direction: copy_direction(name), is_pageable: is_pageable(name) }
+        })
+    }
+
+    /// True for an API call in which the host waits for the device.
+    pub(super) fn is_host_sync_call(&mut self, strings: &StringTable) -> bool {
+        *self.is_host_sync_call.get_or_insert_with(|| is_host_sync_call(strings.get(self.name)))
     }
 }

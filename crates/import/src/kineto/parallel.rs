@@ -44,10 +44,15 @@ struct Progress {
     is_over: bool,
 }
 
+/// How many this process may use.
+pub(super) fn processors() -> u64 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+}
+
 /// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what the
 /// system said when the file could not be read to its end.
 pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let processors = processors();
     let (workers, count) = match text.len() {
         Some(len) => (processors, (len - from).div_ceil(CHUNK_BYTES)),
         // Unpacking, by one thread, keeps no more readers busy.
@@ -103,6 +108,9 @@ pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Ro
                 };
                 (ended, trouble) = (read.ended, read.trouble);
                 let _ = used_sender.send(rows.add(read.chunk));
+                if let (0, Some(len)) = (index, text.len()) {
+                    rows.expect_more(limit - from, len.saturating_sub(limit));
+                }
                 match ended {
                     Ended::Limit(next) => place = next,
                     Ended::List(_) | Ended::Text => break,

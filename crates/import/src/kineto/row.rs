@@ -305,7 +305,7 @@ mod tests {
                 .iter()
                 .map(|(before, args, behind, is_closed)| {
                     let end = if *is_closed { "}" } else { ", " };
-                    format!("{{{before}\"ph\": \"X\", \"args\": {{{args}}}, {behind}\"ts\": 1{end}{}", " ".repeat(80))
+                    format!("{{{before}\"ph\": \"X\", \"args\": {{{args}}}, {behind}\"ts\": 1{end}{}", " ".repeat(160))
                 })
                 .collect();
             let mut learned = Learned::default();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn arguments_behind_arguments_are_read_each_time_as_the_first_time() {
-        let row = format!("{{\"args\": {{\"stream\": 7}}, \"args\": {{\"stream\": 8}}}}{}", " ".repeat(80));
+        let row = format!("{{\"args\": {{\"stream\": 7}}, \"args\": {{\"stream\": 8}}}}{}", " ".repeat(160));
         let mut learned = Learned::default();
         let first = told(row.as_bytes(), &mut learned);
         assert!(first.contains("Some(8)"), "{first}");
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn inputs_are_known_again_when_nothing_about_them_changed() {
         let row = |inputs: &str| {
-            format!("{{\"name\": \"aten::mm\", \"args\": {{{inputs}, \"Ev Idx\": 3}}}}{}", " ".repeat(80))
+            format!("{{\"name\": \"aten::mm\", \"args\": {{{inputs}, \"Ev Idx\": 3}}}}{}", " ".repeat(160))
         };
         let same = row("\"Input Dims\": [[2, 3], [3, 4]], \"Input type\": [\"float\", \"float\"]");
         let other = row("\"Input Dims\": [[2, 3], [3, 5]], \"Input type\": [\"float\", \"float\"]");

@@ -16,7 +16,7 @@ use crate::json::text;
 use crate::json::texts::TextId;
 use crate::labels::Label;
 use rustc_hash::FxHashMap;
-use stepscope_base::StringId;
+use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
     Counter, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, OpInfo, OpInputs, OpInputsId, SliceId, SliceKind,
     Trace, TraceBuilder, TrackId, TrackKind,
@@ -33,8 +33,10 @@ pub(super) struct Rows {
     instants: Vec<(Row, StringId, i64, bool)>,
     counters: FxHashMap<(Row, StringId), Counter>,
     counter_order: Vec<(Row, StringId)>,
-    /// What names say, by the bytes as written.
-    names: FxHashMap<Box<[u8]>, NameFacts>,
+    /// Which of `facts` a name has, by the bytes as written.
+    names: FxHashMap<Box<[u8]>, u32>,
+    /// What names say.
+    facts: Vec<NameFacts>,
     /// The first backward node of each sequence number.
     backward_nodes: FxHashMap<i64, StringId>,
     has_device_events: bool,
@@ -48,7 +50,8 @@ pub(super) struct Rows {
 struct Translation<'a> {
     chunk: &'a Chunk,
     rows: Vec<Row>,
-    names: Vec<Option<NameFacts>>,
+    /// Which of [`Rows::facts`] each text has as a name, once it was asked for.
+    names: Vec<Option<u32>>,
     texts: Vec<Option<StringId>>,
     /// The thread of each row, once it was asked for.
     threads: Vec<Option<TrackId>>,
@@ -68,6 +71,7 @@ impl Rows {
             counters: FxHashMap::default(),
             counter_order: Vec::new(),
             names: FxHashMap::default(),
+            facts: Vec::new(),
             backward_nodes: FxHashMap::default(),
             has_device_events: false,
             unknown_work: FxHashMap::default(),
@@ -111,6 +115,14 @@ impl Rows {
         chunk
     }
 
+    /// Makes room for the events of another `bytes`, after those of the first `read` bytes.
+    pub(super) fn expect_more(&mut self, read: u64, bytes: u64) {
+        // A little more than what the begin of the text promises.
+        let times = 1.05 * bytes as f64 / read.max(1) as f64;
+        self.builder.expect_more(times);
+        self.arrows.expect_more(times);
+    }
+
     /// Closes what is open, links, and builds the trace.
     pub(super) fn finish(mut self, mut metadata: Metadata) -> Trace {
         self.close_begins();
@@ -140,23 +152,23 @@ impl Rows {
         Row { pid: key(pid), tid: key(tid) }
     }
 
-    /// What a name says.
+    /// Which of [`Rows::facts`] a name has.
     #[inline]
-    fn name(&mut self, translation: &mut Translation<'_>, name: TextId) -> NameFacts {
-        if let Some(facts) = translation.names[name.0 as usize] {
-            return facts;
+    fn name(&mut self, translation: &mut Translation<'_>, name: TextId) -> usize {
+        let known = translation.names[name.0 as usize];
+        let at = known.unwrap_or_else(|| self.new_name(translation.chunk.texts.get(name)));
+        translation.names[name.0 as usize] = Some(at);
+        at as usize
+    }
+
+    fn new_name(&mut self, written: &[u8]) -> u32 {
+        if let Some(at) = self.names.get(written) {
+            return *at;
         }
-        let written = translation.chunk.texts.get(name);
-        let facts = match self.names.get(written) {
-            Some(facts) => *facts,
-            None => {
-                let facts = NameFacts::of(written, &mut self.builder.strings);
-                self.names.insert(written.into(), facts);
-                facts
-            }
-        };
-        translation.names[name.0 as usize] = Some(facts);
-        facts
+        let at = self.facts.len() as u32;
+        self.facts.push(NameFacts::of(written, &mut self.builder.strings));
+        self.names.insert(written.into(), at);
+        at
     }
 
     fn text(&mut self, translation: &mut Translation<'_>, id: TextId) -> StringId {
@@ -164,9 +176,8 @@ impl Rows {
             .get_or_insert_with(|| self.builder.strings.intern(&text::decode(translation.chunk.texts.get(id)).text))
     }
 
-    fn report_repair(&mut self, facts: &NameFacts) {
-        let strings = &self.builder.strings;
-        let shown = || strings.get(facts.name).chars().take(80).collect();
+    fn report_repair(&mut self, name: usize) {
+        let shown = || self.builder.strings.get(self.facts[name].name).chars().take(80).collect();
         self.builder.findings.add(FindingCode::RepairedText, shown);
     }
 
@@ -183,19 +194,20 @@ impl Rows {
 
     #[inline]
     fn add_host_row(&mut self, slice: &ChunkSlice, translation: &mut Translation<'_>) {
-        let facts = self.name(translation, slice.name);
-        if facts.is_repaired {
-            self.report_repair(&facts);
+        let facts_at = self.name(translation, slice.name);
+        if self.facts[facts_at].is_repaired {
+            self.report_repair(facts_at);
         }
         let track = if slice.category.is_on_thread() {
             self.thread(translation, slice.row)
         } else {
             let row = translation.rows[slice.row as usize];
-            self.count_unknown_work(slice.category, row, facts.name, slice.dur_ns);
+            self.count_unknown_work(slice.category, row, self.facts[facts_at].name, slice.dur_ns);
             let name = (slice.category == Category::Overhead).then_some("profiler overhead");
             self.tracks.other(&mut self.builder, row, name)
         };
-        let kind = host_kind(slice.category, &facts);
+        let facts = &mut self.facts[facts_at];
+        let kind = host_kind(slice.category, facts, &self.builder.strings);
         let name = if kind == SliceKind::Module { facts.module.unwrap_or(facts.name) } else { facts.name };
         let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
@@ -213,9 +225,9 @@ impl Rows {
     }
 
     fn add_device_row(&mut self, slice: &ChunkSlice, row: &ChunkDeviceRow, translation: &mut Translation<'_>) {
-        let facts = self.name(translation, slice.name);
-        if facts.is_repaired {
-            self.report_repair(&facts);
+        let facts_at = self.name(translation, slice.name);
+        if self.facts[facts_at].is_repaired {
+            self.report_repair(facts_at);
         }
         let (track_kind, kind) = match slice.category {
             Category::Synchronization => (TrackKind::StreamSync, SliceKind::Synchronization),
@@ -227,17 +239,19 @@ impl Rows {
         let place = translation.rows[slice.row as usize];
         let (track, device, stream) =
             self.tracks.device_track(&mut self.builder, track_kind, place, row.args.device, row.args.stream);
+        let facts = &mut self.facts[facts_at];
         let id = self.builder.add_slice(track, kind, facts.name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
         match track_kind {
             TrackKind::Stream => {
                 self.has_device_events = true;
-                self.correlate(row.args.correlation, id);
+                let strings = &self.builder.strings;
                 let copy_kind = translation.chunk.texts.get(row.copy_kind);
-                let class = facts::device_class(kind, &facts, copy_kind);
+                let class = facts::device_class(kind, facts, strings, copy_kind);
                 let event = facts::with_launch_size(DeviceEvent::new(id, device, class), &row.args);
-                let uses_tensor_cores = class == DeviceEventClass::Compute && facts.uses_tensor_cores;
-                let is_pageable = facts.is_pageable.filter(|_| kind == SliceKind::Memcpy);
+                let uses_tensor_cores = class == DeviceEventClass::Compute && facts.kernel(strings).uses_tensor_cores;
+                let is_pageable = if kind == SliceKind::Memcpy { facts.copy(strings).is_pageable } else { None };
+                self.correlate(row.args.correlation, id);
                 self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..event });
             }
             TrackKind::StreamSync => {
@@ -308,7 +322,8 @@ impl Rows {
 
     /// One sequence number belongs to one backward node.
     fn check_backward_node(&mut self, number: i64, name: TextId, translation: &mut Translation<'_>) {
-        let facts = self.name(translation, name);
+        let at = self.name(translation, name);
+        let facts = &self.facts[at];
         if facts.is_backward_node && *self.backward_nodes.entry(number).or_insert(facts.name) != facts.name {
             self.builder.findings.add(FindingCode::SharedBackwardNumber, || format!("sequence number {number}"));
         }
@@ -319,7 +334,11 @@ impl Rows {
         let mut said = translation.chunk.collectives.iter().peekable();
         for (at, slice) in slices.iter().enumerate() {
             let is_complete = said.next_if(|said| said.slice as usize == at).is_some_and(|said| said.is_complete());
-            let is_record = slice.category == Category::Op && self.name(translation, slice.name).is_collective_record;
+            let mut is_collective_record = || {
+                let at = self.name(translation, slice.name);
+                self.facts[at].is_collective_record
+            };
+            let is_record = slice.category == Category::Op && is_collective_record();
             if is_record && !is_complete {
                 let example = || format!("at {} ns", slice.time_ns);
                 self.builder.findings.add(FindingCode::CollectiveWithoutMetadata, example);
@@ -336,7 +355,7 @@ impl Rows {
 
 /// What a row on the host is. Old files have no category for labels: of their operators, those with a label's name are.
 #[inline]
-fn host_kind(category: Category, facts: &NameFacts) -> SliceKind {
+fn host_kind(category: Category, facts: &mut NameFacts, strings: &StringTable) -> SliceKind {
     match (category, facts.label) {
         (Category::Op | Category::Annotation, Label::Step(_)) => SliceKind::Step,
         (Category::Op | Category::Annotation, Label::DataLoader) => SliceKind::DataLoader,
@@ -345,7 +364,7 @@ fn host_kind(category: Category, facts: &NameFacts) -> SliceKind {
         (Category::Annotation, _) => SliceKind::Annotation,
         (Category::PythonFunction, _) if facts.module.is_some() => SliceKind::Module,
         (Category::PythonFunction, _) => SliceKind::PythonFunction,
-        (Category::Runtime | Category::Driver, _) if facts.is_host_sync_call => SliceKind::HostSync,
+        (Category::Runtime | Category::Driver, _) if facts.is_host_sync_call(strings) => SliceKind::HostSync,
         (Category::Runtime, _) => SliceKind::Runtime,
         (Category::Driver, _) => SliceKind::Driver,
         (Category::Overhead, _) => SliceKind::Overhead,
