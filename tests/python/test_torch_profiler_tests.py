@@ -132,7 +132,7 @@ def test_switches_of_pytorchs_profiler_are_its_own(both, switch):
 
 
 def test_garbage_collections(both):
-    """[test_python_gc_event] torch.profiler has them when asked, and with stacks; the run has them in any case."""
+    """[test_python_gc_event] Traces have them when asked, and with stacks; the run has them in any case."""
 
     def work():
         torch.ones(2)
@@ -140,10 +140,13 @@ def test_garbage_collections(both):
         gc.collect()
 
     config = torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)
-    (_, theirs), (ours, _) = both(work, with_stack=True, experimental_config=config)
-    wanted = [row for row in theirs["traceEvents"] if row["name"] == "Python GC"]
+    (_, theirs), (ours, traced) = both(work, with_stack=True, experimental_config=config)
+    in_trace = lambda trace: [row["cat"] for row in trace["traceEvents"] if row["name"] == "Python GC"]  # noqa: E731
     found = [row for row in runs.rows(ours.run) if row["kind"] == "garbage_collection" and row["value"] == 2]
-    assert len(found) == len(wanted) == 2
+    assert len(found) == len(in_trace(theirs)) == 2
+    assert in_trace(traced)[:2] == in_trace(theirs)
+    _, (_, quiet) = both(work, with_stack=True)
+    assert not in_trace(quiet)
 
 
 def test_a_forked_process_is_another(tmp_path):

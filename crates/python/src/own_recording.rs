@@ -13,14 +13,14 @@ use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut, 
 use stepscope_export::{ExportError, save_cut, save_memory_timeline, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
-/// Whether operators, labels, steps and calls are asked for, and the kinds of a device's activities that are.
+/// Whether operators, labels, steps and calls are asked for, and which kinds of a device's activities and `PYTHON_GC` are.
 type Kinds = (bool, bool, bool, bool, Vec<String>);
 /// Spans in monotonic ns, thread or all with the numbers of its profiler states, and what is asked for.
 pub(crate) type Asked = (Vec<(i64, i64)>, (Option<u64>, Vec<u64>), Kinds);
 
-pub(crate) fn cut_of((spans, (thread, states), (operators, labels, steps, calls, device)): Asked) -> Cut {
+pub(crate) fn cut_of((spans, (thread, states), (operators, labels, steps, calls, kinds)): Asked) -> Cut {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
-    let is_hidden = |kind: &str| !device.iter().any(|asked| asked == kind);
+    let is_hidden = |kind: &str| !kinds.iter().any(|asked| asked == kind);
     let device = HiddenDevice {
         kernels: is_hidden("CONCURRENT_KERNEL"),
         copies: is_hidden("GPU_MEMCPY"),
@@ -31,7 +31,8 @@ pub(crate) fn cut_of((spans, (thread, states), (operators, labels, steps, calls,
         overheads: is_hidden("OVERHEAD"),
         waits: is_hidden("CUDA_SYNC"),
     };
-    let hides = Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls, device };
+    let collections = is_hidden("PYTHON_GC");
+    let hides = Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls, collections, device };
     Cut { spans, thread, states, hides }
 }
 

@@ -25,7 +25,7 @@ impl ListedCalls {
         Self { is_own: names.iter().map(|name| name.starts_with(OWN)).collect(), thread: 0, own: Range::default() }
     }
 
-    /// False for Stepscope's own functions, for what they call, and for garbage collections; true for all that is no call.
+    /// False for Stepscope's own functions and for what they call; true for all that is no call.
     #[inline]
     pub fn lists(&mut self, event: &Event) -> bool {
         if !scope::is_call(event.scope) {
@@ -40,7 +40,7 @@ impl ListedCalls {
             self.own = start_ns..if is_inside { self.own.end.max(event.end_ns) } else { event.end_ns };
             return false;
         }
-        !is_inside && event.scope != scope::GARBAGE_COLLECTION
+        !is_inside
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
             (event(call, 0, 0, (15, 20)), false),
             (event(call, 1, 0, (19, 20)), false),
             (event(call, 1, 0, (20, 30)), true),
-            (event(scope::GARBAGE_COLLECTION, 1, 0, (21, 22)), false),
+            (event(scope::GARBAGE_COLLECTION, 1, 0, (21, 22)), true),
             (event(call, 1, 1, (16, 17)), true),
         ];
         let mut calls = ListedCalls::of(&names);

@@ -48,6 +48,8 @@ pub struct Hidden {
     pub steps: bool,
     /// Calls of Python and of modules, garbage collections.
     pub calls: bool,
+    /// Garbage collections alone.
+    pub collections: bool,
     /// What devices' profilers reported.
     pub device: HiddenDevice,
 }
@@ -154,6 +156,7 @@ impl ExactCut {
         let is_call = scope::is_call(event.scope);
         let is_hidden = match event.scope {
             USER_SCOPE => self.hides.labels,
+            scope::GARBAGE_COLLECTION => self.hides.calls || self.hides.collections,
             _ if is_call => self.hides.calls,
             _ => self.hides.operators,
         };

@@ -19,7 +19,10 @@ impl Calls {
         let mut calls = Self { is_listed: Vec::new(), modules: Vec::new(), place: Vec::new() };
         if capture.events.iter().any(|event| scope::is_call(event.scope)) {
             let mut listed = ListedCalls::of(&capture.names);
-            let mut is_listed = |event: &Event| scope::is_call(event.scope) && listed.lists(event);
+            let mut is_listed = |event: &Event| {
+                let is_call = scope::is_call(event.scope) && event.scope != scope::GARBAGE_COLLECTION;
+                is_call && listed.lists(event)
+            };
             calls.is_listed = capture.events.iter().map(&mut is_listed).collect();
             calls.name_modules(capture);
         }

@@ -58,7 +58,9 @@ class Results:
         """
         recorded = self._recorded("exporting chrome trace")
         facts = _distributed.facts_of(self._trace_metadata)
-        recorded.export_chrome_trace(path, facts, all_threads, self._kinds(self._types))
+        *kinds, of_devices = self._kinds(self._types)
+        collections = ("PYTHON_GC",) if self._experimental.get("record_python_gc_info") else ()
+        recorded.export_chrome_trace(path, facts, all_threads, (*kinds, of_devices + collections))
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write the stacks of the last cycle in the folded form that draws flame graphs; needs ``with_stack``."""
