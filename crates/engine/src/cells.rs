@@ -57,8 +57,6 @@ pub fn column_headings(columns: &[&Column]) -> Vec<String> {
             Unit::Ratio if is_shared => format!("{} %", words[at]),
             // A time and a text of one name: the time of it, and what it was.
             Unit::Nanoseconds if same().any(|other| columns[other].unit == Unit::Text) => format!("{} time", words[at]),
-            // Two runs side by side: whatever happens is counted in a step.
-            Unit::Plain if matches!(column.name, "a_count" | "b_count") => format!("{} per step", words[at]),
             _ => words[at].clone(),
         }
     };
@@ -173,7 +171,7 @@ mod tests {
         let table = Table::default()
             .text("host", [Some("launch")])
             .ns("host_ns", [1])
-            .float("a_count", Unit::Plain, [26.0])
+            .float("a_count_per_step", Unit::Plain, [26.0])
             .count("count", [26]);
         let columns: Vec<&Column> = table.columns.iter().collect();
         assert_eq!(column_headings(&columns), ["host", "host time", "before count per step", "count"]);

@@ -9,7 +9,7 @@ export interface Watched {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Fails when anything went wrong, and closes the page. */
-  readonly close: () => Promise<void>;
+  readonly close: (isExpected?: (trouble: string) => boolean) => Promise<void>;
 }
 
 /** Where Chromium or Chrome is as a rule. */
@@ -46,9 +46,9 @@ export async function open(browser: Browser, url: string, options: BrowserContex
     void dialog.dismiss();
   });
   await page.goto(url);
-  const close = async () => {
+  const close = async (isExpected = (_trouble: string) => false) => {
     await context.close();
-    expect(troubles).toEqual([]);
+    expect(troubles.filter((trouble) => !isExpected(trouble))).toEqual([]);
   };
   return { page, context, close };
 }

@@ -190,7 +190,10 @@ test("what is doubtful about either side is told, and rows say which run they ar
   const findings = compare(before, unlinked, "steps").findings;
   expect(findings.length).toBeGreaterThan(0);
   const other = await view([before, unlinked]);
-  const { page, close } = await open(browser, at(other.url, "compare?o.cols=name,runs,a_count,b_count"));
+  const { page, close } = await open(
+    browser,
+    at(other.url, "compare?o.cols=name,runs,a_count_per_step,b_count_per_step"),
+  );
   await settled(page);
   const told = page.locator("details.banner", { hasText: "Findings of the two runs" });
   await told.locator("summary").first().click();
@@ -247,7 +250,7 @@ test("a run alone says how to open a second one, and a run that is not there is 
   await alone.stop();
   const wrong = await open(browser, at(server.url, "compare?b=9"));
   await wrong.page.getByRole("alert").waitFor();
-  expect(await wrong.page.getByRole("alert").textContent()).toContain("no run of this number");
+  expect(await wrong.page.getByRole("alert").textContent()).toContain("no such run");
   await wrong.close();
 });
 

@@ -113,7 +113,8 @@ test("no text of a trace becomes an element or runs, on any page", async () => {
     );
     expect([place, strange, await page.evaluate("globalThis.broken")]).toEqual([place, 0, undefined]);
   }
-  await close();
+  // Most of these texts are no file that a stack names.
+  await close((trouble) => trouble.includes("404"));
 });
 
 test("no name of a file or a process becomes an element or runs", async () => {

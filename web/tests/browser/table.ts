@@ -9,7 +9,7 @@ export interface ShownCell {
 }
 
 /** What a row is called that sums up the others: its value is none. */
-const SUMS = ["mean of its steps", "all of them"];
+const SUMS = ["mean", "all of them"];
 
 /** Every row of the table with this name, scrolled through from its top. */
 export async function shownRows(page: Page, name: string): Promise<ShownCell[][]> {

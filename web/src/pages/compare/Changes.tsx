@@ -12,7 +12,11 @@ export function Changes({ compared }: { compared: Compared }) {
   const { details } = compared;
   const hasDevices = details.some(({ has }) => has.devices);
   const shared = { analysis: "compare", height: 12, words: WORDS };
-  const unasked = ["a_count_per_step", "b_count_per_step", ...(hasDevices ? [] : ofMeasures(["device_self", "device_total"]))];
+  const unasked = [
+    "a_count_per_step",
+    "b_count_per_step",
+    ...(hasDevices ? [] : ofMeasures(["device_self", "device_total"])),
+  ];
   return (
     <>
       <Table

@@ -71,7 +71,7 @@ export default function Io() {
           prefix="i."
           height={10}
           hidden={NOT_INPUT}
-          words={{ step: { "": "mean of its steps" } }}
+          words={{ step: { "": "mean" } }}
           linksOf={stepLinks}
         />
       )}
