@@ -221,7 +221,7 @@ def test_record_function_is_a_class_as_any_other(tmp_path):
     run = tmp_path / "run"
     runs.execute(*runs.script(LABELS, run))
     names = [row["name"] for row in runs.ops(run)]
-    assert names == ["step 4", "step 4", "swallows", "\ufffd" * 3, "", "while it is freed"]
+    assert names == ["step 4", "step 4", "swallows", "\ufffd" * 3, "5", "while it is freed"]
 
 
 METHODS = """

@@ -30,10 +30,13 @@ def ask(url, path):
     while True:
         try:
             with urllib.request.urlopen(request, timeout=600) as answer:
-                return json.load(answer)
+                told = json.load(answer)
+                if answer.status != 202:
+                    return told
         except urllib.error.HTTPError as error:
-            if error.code != 409 or time.monotonic() > deadline:
+            if error.code != 409:
                 raise
+        assert time.monotonic() < deadline, "the run is still being read"
         time.sleep(0.05)
 
 
