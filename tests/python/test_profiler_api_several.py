@@ -66,13 +66,14 @@ def test_a_profiler_that_is_left_open_takes_nothing_from_others(state, is_alive)
         first.stop()
 
 
-def test_a_profiler_that_is_collected_while_it_records_ends():
+def test_a_profiler_that_is_collected_while_it_records_ends(capfd):
     prof = profile(run="first")
     prof.start()
     torch.erfinv(X)
     assert _recording.is_on()
     del prof
     assert not _recording.is_on() and not _recorder.is_open()
+    assert "a profiler was collected while it recorded" in capfd.readouterr().err
     torch.digamma(X)
     assert [row["name"] for row in runs.ops("first")] == ["aten::erfinv"]
     assert "capture.process_killed" not in runs.findings("first")

@@ -11,6 +11,7 @@ import warnings
 import weakref
 
 from stepscope import _demand, _recorder, _recording, _steps
+from stepscope._say import say
 from stepscope.profiler import _run_folder
 
 
@@ -57,7 +58,12 @@ class Part:
 
     def end_with(self, profiler):
         """End when ``profiler`` is collected, whatever it was doing."""
-        weakref.finalize(profiler, _demand.abandon, self._end).atexit = False
+        weakref.finalize(profiler, _demand.abandon, self._abandon).atexit = False
+
+    def _abandon(self):
+        if self._cycle is not None:
+            say(f"a profiler was collected while it recorded: its part of {self.run} ends; keep the object until stop()")
+        self._end()
 
     def open(self):
         """Have a capture to record into. True when it may be another one than before.

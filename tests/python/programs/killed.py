@@ -39,7 +39,8 @@ def main():
     if len(sys.argv) > 2:
         from stepscope.profiler import profile
 
-        profile(run=sys.argv[2]).start()
+        prof = profile(run=sys.argv[2])
+        prof.start()
     train(counters)
 
 

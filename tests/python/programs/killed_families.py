@@ -37,6 +37,8 @@ def job(run, counters):
     torch.set_num_threads(1)
     prof = profile(run=run, record_shapes=True, profile_memory=True, with_stack=True)
     prof.start()
+    # The threads go on when this returns, and so does the recording.
+    kept.append(prof)
     context = multiprocessing.get_context("fork")
     workers = [
         context.Process(target=work, args=(counters, THREADS + worker), name=f"worker {worker}")
@@ -68,5 +70,6 @@ def main():
         os.waitpid(pid, 0)
 
 
+kept = []
 warnings.simplefilter("ignore")
 main()
