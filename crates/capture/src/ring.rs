@@ -113,7 +113,7 @@ fn end_of_records(segment: &[u8]) -> usize {
 }
 
 /// The records of a segment and their places, up to what is none.
-fn records_of(segment: &[u8]) -> impl Iterator<Item = (Tag, Range<usize>)> {
+pub(crate) fn records_of(segment: &[u8]) -> impl Iterator<Item = (Tag, Range<usize>)> {
     let is_segment = segment.get(4..8).is_some_and(|magic| magic == SEGMENT_MAGIC.to_le_bytes());
     let mut at = if is_segment { SEGMENT_HEADER_BYTES } else { segment.len() };
     std::iter::from_fn(move || {

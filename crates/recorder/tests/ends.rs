@@ -135,7 +135,7 @@ fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
         }
     };
     let mut found = 0;
-    while begun.elapsed().as_millis() < 2_000 {
+    while begun.elapsed().as_millis() < 2_000 || found <= 10_000 {
         let Some(path) = std::fs::read_dir(folder.path().join("raw")).ok().and_then(|mut files| files.next()) else {
             continue;
         };
@@ -156,5 +156,5 @@ fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
     let capture = &captures(folder.path())[0];
     assert_eq!((capture.state, capture.damaged.len(), capture.dropped), (State::Killed, 0, 0));
     check(capture);
-    assert!(found > 10_000 && capture.events.len() >= found, "{found}");
+    assert!(capture.events.len() >= found, "{found}");
 }

@@ -18,7 +18,7 @@ use crate::layout::HEADER_BYTES;
 use crate::read::HeaderFields;
 use crate::{Capture, CaptureError, Inputs, ProfilerState, Sample, Thread, Window};
 use listener::Replay;
-use scan::{Scan, profiler_states_of, samples_of, threads_of};
+use scan::{profiler_states_of, samples_of, scan, threads_of};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -82,18 +82,7 @@ impl StreamedCapture {
         if header.is_ring() {
             return Ok(None);
         }
-        let mut scan = Scan::default();
-        let mut segment = Vec::with_capacity(header.segment_bytes);
-        for index in 0.. {
-            segment.clear();
-            file.by_ref().take(header.segment_bytes as u64).read_to_end(&mut segment).map_err(io)?;
-            if segment.is_empty() {
-                break;
-            }
-            if scan.take(&segment, index).is_none() {
-                return Ok(None);
-            }
-        }
+        let Some(mut scan) = scan(&mut file, header.segment_bytes).map_err(io)? else { return Ok(None) };
         scan.process.call_stops.sort_unstable();
         let is_lost = |name: u32| name as usize >= scan.process.names.len();
         if scan.samples.iter().any(|(_, name, ..)| is_lost(*name)) {

@@ -1,7 +1,7 @@
 //! The stages against a decoder that takes everything one after the other and remembers all of it.
 
 mod devices;
-mod made;
+pub(super) mod made;
 mod slow;
 
 use super::*;

@@ -6,9 +6,10 @@ use crate::clock::TickClock;
 use crate::decode::process::{ProcessRecords, is_of_process};
 use crate::decode::record::{Record, half_at, read_long, short_len, word_at};
 use crate::device::CompactReports;
-use crate::layout::{NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
+use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::{ProfilerState, Sample, Thread};
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 /// What is known of a thread.
 #[derive(Clone, Default)]
@@ -20,6 +21,56 @@ pub(super) struct Known {
     framework_thread: u64,
     /// The part that says its name, and the name.
     name: (u32, String),
+}
+
+/// The first pass over a capture; `None` for what is damaged.
+pub(super) fn scan(file: &mut (impl Read + Seek), segment_bytes: usize) -> std::io::Result<Option<Scan>> {
+    let Some(scan) = scan_until(file, segment_bytes, None)? else { return Ok(None) };
+    // It may be written while it is read: of one thread a later segment may be there and an earlier one not whole. The
+    // second time all is there that the first time was, and what came later is left out.
+    let left: Vec<&PartOnDisk> = scan.left_parts().collect();
+    for part in left {
+        if has_grown(file, segment_bytes, part)? {
+            return scan_until(file, segment_bytes, Some(scan.reached()));
+        }
+    }
+    Ok(Some(scan))
+}
+
+fn scan_until(
+    file: &mut (impl Read + Seek),
+    segment_bytes: usize,
+    until: Option<BTreeMap<u32, (u32, usize)>>,
+) -> std::io::Result<Option<Scan>> {
+    file.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+    let mut scan = Scan { until, ..Scan::default() };
+    let mut segment = Vec::with_capacity(segment_bytes);
+    for index in 0.. {
+        segment.clear();
+        file.by_ref().take(segment_bytes as u64).read_to_end(&mut segment)?;
+        if segment.is_empty() {
+            break;
+        }
+        if scan.take(&segment, index).is_none() {
+            return Ok(None);
+        }
+    }
+    // Parts that began later.
+    scan.parts.retain(|part| part.at < part.end);
+    Ok(Some(scan))
+}
+
+/// Whether something follows a part where nothing did.
+fn has_grown(file: &mut (impl Read + Seek), segment_bytes: usize, part: &PartOnDisk) -> std::io::Result<bool> {
+    let mut next = [0; 4];
+    if part.end + next.len() > segment_bytes {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::Start((HEADER_BYTES + part.segment * segment_bytes + part.end) as u64))?;
+    match file.read_exact(&mut next) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| next != [0; 4]),
+    }
 }
 
 /// What the first pass finds.
@@ -35,23 +86,30 @@ pub(super) struct Scan {
     pub(super) profiler_states: Vec<(u32, u64, u64)>,
     /// The part, name, ticks and value of each.
     pub(super) samples: Vec<(PartOnDisk, u32, u64, i64)>,
+    /// By the thread's number in the file: its last part, and where in its segment that ends. What comes later is left out
+    /// but for definitions, and so are threads that are not named; `None` takes all.
+    until: Option<BTreeMap<u32, (u32, usize)>>,
 }
 
 impl Scan {
     /// Takes in a segment; `None` when it is damaged.
-    pub(super) fn take(&mut self, segment: &[u8], index: usize) -> Option<()> {
+    fn take(&mut self, segment: &[u8], index: usize) -> Option<()> {
         match word_at(segment, 0) {
             Some(0) | None => return Some(()),
             Some(first) => (first == u64::from(SEGMENT_MAGIC) << 32 | index as u64).then_some(())?,
         }
-        let (mut at, mut has_part) = (SEGMENT_HEADER_BYTES, false);
+        let (mut at, mut has_part, mut until) = (SEGMENT_HEADER_BYTES, false, usize::MAX);
         while let Some(half) = half_at(segment, at).filter(|half| *half != 0) {
             let mut is_heard = true;
             let len = match SHORT_LENS[usize::from(half as u8)] {
                 0 => {
                     let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
-                    has_part |= record.tag == Tag::Thread;
-                    is_heard = self.learn(&record, index, at)?;
+                    if record.tag == Tag::Thread {
+                        (has_part, until) = (true, self.end_of_part(&record));
+                    }
+                    if at + len <= until || record.tag == Tag::Thread || record.tag.is_definition() {
+                        is_heard = self.learn(&record, index, at)?;
+                    }
                     len
                 }
                 len => usize::from(len),
@@ -59,11 +117,44 @@ impl Scan {
             at += len;
             // A short record counts from the thread's.
             let part = self.parts.last_mut().filter(|_| has_part && at <= segment.len())?;
-            part.end = at;
-            part.is_heard |= is_heard;
-            part.reports.1 = self.reports.rows.len();
+            if at <= until {
+                part.end = at;
+                part.is_heard |= is_heard;
+                part.reports.1 = self.reports.rows.len();
+            }
         }
         Some(())
+    }
+
+    /// Where the part that begins with this record ends, when only some of the capture is asked for.
+    fn end_of_part(&self, record: &Record) -> usize {
+        let (ordinal, part) = record.halves(0);
+        let Some(until) = &self.until else { return usize::MAX };
+        match until.get(&ordinal) {
+            Some((last, _)) if part < *last => usize::MAX,
+            Some((last, end)) if part == *last => *end,
+            _ => 0,
+        }
+    }
+
+    /// How far each thread has come: what `until` takes.
+    fn reached(&self) -> BTreeMap<u32, (u32, usize)> {
+        let mut reached = BTreeMap::new();
+        for part in &self.parts {
+            let last = reached.entry(part.ordinal).or_insert((part.part, part.end));
+            *last = (*last).max((part.part, part.end));
+        }
+        reached
+    }
+
+    /// Parts that a thread had left for a later one when that was read, and at whose end nothing was when they were read
+    /// themselves. Something may have come in between.
+    fn left_parts(&self) -> impl Iterator<Item = &PartOnDisk> {
+        let reached = self.reached();
+        let is_last_of_segment =
+            |at: usize| self.parts.get(at + 1).is_none_or(|next| next.segment != self.parts[at].segment);
+        let of_segments = (0..self.parts.len()).filter(move |at| is_last_of_segment(*at)).map(|at| &self.parts[at]);
+        of_segments.filter(move |part| reached[&part.ordinal].0 > part.part)
     }
 
     /// Takes in what a long record says of the process; whether a listener hears of it. `None` when only the whole capture
@@ -188,4 +279,67 @@ pub(super) fn profiler_states_of(found: &[(u32, u64, u64)], ordinals: &[u32], cl
     let mut states: Vec<ProfilerState> = found.iter().filter_map(state).collect();
     states.sort_by_key(|state| (state.thread, state.since_ns));
     states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::tests::made::{SEGMENT, capture_bytes, made_thread};
+    use crate::ring::records_of;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    /// A file to which more is written after its first segment was read.
+    struct Growing {
+        early: Vec<u8>,
+        file: Cursor<Vec<u8>>,
+        is_early: bool,
+    }
+
+    impl Read for Growing {
+        fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+            let at = self.file.position() as usize;
+            let read = self.file.read(bytes)?;
+            if self.is_early && at < HEADER_BYTES + SEGMENT {
+                bytes[..read].copy_from_slice(&self.early[at..at + read]);
+            } else {
+                self.is_early = false;
+            }
+            Ok(read)
+        }
+    }
+
+    impl Seek for Growing {
+        fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_between_two_reads_leaves_no_gap(
+            threads in prop::collection::vec(made_thread(), 1..5),
+            kept in 0.0..1.0,
+        ) {
+            let whole = [vec![0; HEADER_BYTES], capture_bytes(&threads)].concat();
+            let Some(last) = scan(&mut Cursor::new(&whole), SEGMENT).unwrap() else { return Ok(()) };
+            // The first segment as it was when it had some of its records, the first one at least.
+            let ends: Vec<usize> = records_of(&whole[HEADER_BYTES..][..SEGMENT]).map(|(_, place)| place.end).collect();
+            let end = ends[(kept * ends.len() as f64) as usize];
+            let mut early = whole.clone();
+            early[HEADER_BYTES + end..HEADER_BYTES + SEGMENT].fill(0);
+            let found = scan(&mut Growing { early, file: Cursor::new(whole), is_early: true }, SEGMENT).unwrap().unwrap();
+            let places = |scan: &Scan| -> Vec<_> {
+                scan.parts.iter().map(|part| (part.ordinal, part.part, part.segment, part.at, part.end)).collect()
+            };
+            let mut expected = places(&last);
+            if expected.iter().all(|(ordinal, part, ..)| (*ordinal, *part) != (0, 1)) {
+                // Nobody can tell that there is more.
+                expected[0].4 = end;
+            } else {
+                prop_assert_eq!(&found.process.names, &last.process.names);
+            }
+            prop_assert_eq!(places(&found), expected);
+        }
+    }
 }

@@ -9,7 +9,7 @@ pub(in super::super) const SEGMENT: usize = 4096;
 
 /// A record that a thread writes, and the ticks since the one before.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
+pub(in super::super) struct Made {
     ticks: u32,
     what: What,
 }
@@ -90,7 +90,7 @@ fn what() -> impl Strategy<Value = What> {
     ]
 }
 
-pub(super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
+pub(in super::super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
     let ticks = prop_oneof![9 => 0u32..40, 1 => any::<u32>()];
     prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 1..400)
 }
