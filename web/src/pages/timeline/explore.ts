@@ -393,8 +393,8 @@ export class Explore {
   nextHit(isForwards: boolean): void {
     const { search } = this.address.peek();
     const slice = this.details.peek()?.slice;
-    const view = this.timeline?.motion.goal;
-    if (!search.trim() || !view) return;
+    const view = this.timeline?.motion.goal ?? this.info.span;
+    if (!search.trim()) return;
     this.alone.run("hit", async (signal) => {
       const hit = await this.search.next(search, isForwards, slice, view, this.info.span.end_ns, signal);
       if (hit) await this.show(hit, signal, true);
