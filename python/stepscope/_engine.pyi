@@ -54,15 +54,16 @@ def write_chrome(
     capture: Union[str, PathLike[str]],
     asked: _Asked,
     facts: List[Tuple[str, str]],
+    first_id: int = 1,
     streams: bool = True,
     with_overloads: bool = False,
     verbose: bool = False,
-) -> bool:
+) -> Tuple[bool, int]:
     """Write the same as Chrome JSON, packed when the name ends in ``.gz``, with ``facts`` as members of its own.
 
-    Says whether that was possible without a whole trace in memory, which ``streams`` allows. With
-    ``with_overloads``, which takes a whole trace, operators are called ``aten::add.Tensor``;
-    with ``verbose`` rows have the functions around them.
+    Ids of operators begin at ``first_id``. Says whether that was possible without a whole trace in memory, which
+    ``streams`` allows, and how many ids there are. With ``with_overloads``, which takes a whole trace, operators
+    are called ``aten::add.Tensor``; with ``verbose`` rows have the functions around them.
     """
 
 def write_memory_timeline(
@@ -105,6 +106,8 @@ class Events:
         Name, shapes, overload and innermost functions; count, total and self ns, the same on devices, total and self bytes
         of the host and of devices, operations; scope, whether it is a label, ended on another thread, ran on a device.
         """
+    def ids(self) -> Tuple[int, int]:
+        """How many ids of operators there are, and of rows of memory."""
     def columns(self) -> Dict[str, Any]:
         """The columns: numbers as the bytes of an array, texts as lists."""
     def write_stacks(self, path: Union[str, PathLike[str]], more: List[Events], is_of_devices: bool) -> None:

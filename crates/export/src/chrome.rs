@@ -10,6 +10,7 @@ mod device_args;
 mod head;
 mod heads;
 mod host_args;
+mod ids;
 mod json;
 mod labels;
 mod profile;
@@ -22,6 +23,7 @@ mod streamed_arrows;
 use crate::numbering::Numbering;
 use json::Json;
 use profile::Profile;
+pub use profile::ProfileOptions;
 use std::io::{self, Write};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
@@ -35,21 +37,26 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
-    write_document(Document::new(trace, None, None, out))
+    write_document(&mut Document::new(trace, None, None, out))
 }
 
 /// Writes what a profile recorded within `window`, with what Kineto writes of such: where the window begins and ends, and
-/// numbers of rows; the functions around each row when it `is_verbose`.
+/// numbers of rows. Gives the first number that no operator has.
 ///
 /// # Errors
 /// When `out` cannot be written to.
 pub(crate) fn write_chrome_window(
     trace: &Trace,
     window: Option<Span>,
-    is_verbose: bool,
+    options: ProfileOptions,
     out: &mut dyn Write,
-) -> io::Result<()> {
-    write_document(Document::new(trace, None, window, out).of_profile(is_verbose))
+) -> io::Result<i64> {
+    let mut document = Document::new(trace, None, window, out);
+    let ids = &mut document.profile.insert(Profile::new(options)).ids;
+    ids.give_to(trace);
+    let next_id = ids.next();
+    write_document(&mut document)?;
+    Ok(next_id)
 }
 
 /// Writes what is of one rank, as a job's own profiler writes a file a rank. All ranks count time from the same moment.
@@ -57,16 +64,16 @@ pub(crate) fn write_chrome_window(
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_chrome_of_rank(trace: &Trace, rank: u32, out: &mut dyn Write) -> io::Result<()> {
-    write_document(Document::new(trace, Some(rank), None, out))
+    write_document(&mut Document::new(trace, Some(rank), None, out))
 }
 
-fn write_document(mut document: Document<'_>) -> io::Result<()> {
-    head::write(&mut document);
-    labels::write(&mut document)?;
-    slices::write(&mut document)?;
-    samples::write(&mut document)?;
-    step_marks::write(&mut document)?;
-    arrows::write(&mut document)?;
+fn write_document(document: &mut Document<'_>) -> io::Result<()> {
+    head::write(document);
+    labels::write(document)?;
+    slices::write(document)?;
+    samples::write(document)?;
+    step_marks::write(document)?;
+    arrows::write(document)?;
     document.finish()
 }
 
@@ -89,11 +96,6 @@ impl<'a> Document<'a> {
         let is_asked = |of: u32| rank.is_none_or(|rank| rank == of);
         let numbers = Numbering::of_ranks(trace, i64::MIN..=i64::MAX, is_asked);
         Document { trace, rank, window, numbers, profile: None, json: Json::default(), out }
-    }
-
-    fn of_profile(mut self, is_verbose: bool) -> Self {
-        self.profile = Some(Profile::new(is_verbose));
-        self
     }
 
     /// Writes what stands behind all events.
@@ -161,9 +163,15 @@ impl<'a> Document<'a> {
     fn device(&self, device: DeviceId) -> i64 {
         self.numbers.device[device.index()]
     }
+
+    /// What joins an op with what happened inside it.
+    fn id_of(&self, op: SliceId) -> i64 {
+        self.profile.as_ref().map_or_else(|| joining_id(op), |profile| profile.ids.of_slice(op))
+    }
 }
 
-/// What joins an API call with the device work it enqueued, and an op with what happened inside it.
+/// What joins an API call with the device work it enqueued, a call of Python with those it made, and where nothing else
+/// numbers them an op with what happened inside it.
 fn joining_id(slice: SliceId) -> i64 {
     i64::from(slice.0) + 1
 }

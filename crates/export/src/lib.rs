@@ -24,7 +24,7 @@ mod save;
 mod tables;
 
 pub use arrow::{record_batch, write_arrow, write_result};
-pub use chrome::{write_chrome, write_chrome_of_rank};
+pub use chrome::{ProfileOptions, write_chrome, write_chrome_of_rank};
 pub use destination::Destination;
 pub use error::ExportError;
 pub use format::Format;

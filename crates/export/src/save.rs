@@ -4,7 +4,8 @@ use crate::behind::write_behind;
 use crate::chrome::{write_chrome_cut, write_chrome_window};
 use crate::gzip::write_packed;
 use crate::{
-    Destination, ExportError, Format, write_chrome, write_chrome_of_rank, write_perfetto, write_slices, write_tables,
+    Destination, ExportError, Format, ProfileOptions, write_chrome, write_chrome_of_rank, write_perfetto, write_slices,
+    write_tables,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -31,35 +32,46 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
     }
 }
 
-/// Writes `cut` to `path` as Chrome JSON, without a trace, with the functions around each row when it `is_verbose`; what
-/// lies there is replaced. False when only a whole trace
-/// tells.
+/// Writes `cut` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number that no
+/// operator has, or `None` when only a whole trace tells.
 ///
 /// # Errors
-/// [`ExportError::Write`]; `path` is then as it was, as it is when the answer is false.
-pub fn save_cut(cut: &StreamedCut, is_verbose: bool, path: &Path, is_packed: bool) -> Result<bool, ExportError> {
+/// [`ExportError::Write`]; `path` is then as it was, as it is when there is no answer.
+pub fn save_cut(
+    cut: &StreamedCut,
+    options: ProfileOptions,
+    path: &Path,
+    is_packed: bool,
+) -> Result<Option<i64>, ExportError> {
     let mut is_told = true;
+    let mut next_id = None;
     let saved = save_chrome(path, is_packed, |out| {
-        is_told = write_chrome_cut(cut, is_verbose, out)?;
+        next_id = write_chrome_cut(cut, options, out)?;
+        is_told = next_id.is_some();
         // So nothing gets the name.
         is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())
     });
-    if is_told { saved.map(|()| true) } else { Ok(false) }
+    if is_told { saved.map(|()| next_id) } else { Ok(None) }
 }
 
-/// Writes what a profile recorded within `window`, in times of `trace`, to `path` as Chrome JSON, with the functions
-/// around each row when it `is_verbose`; what lies there is replaced.
+/// Writes what a profile recorded within `window`, in times of `trace`, to `path` as Chrome JSON; what lies there is
+/// replaced. Gives the first number that no operator has.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was.
 pub fn save_window(
     trace: &Trace,
     window: Option<Span>,
-    is_verbose: bool,
+    options: ProfileOptions,
     path: &Path,
     is_packed: bool,
-) -> Result<(), ExportError> {
-    save_chrome(path, is_packed, |out| write_chrome_window(trace, window, is_verbose, out))
+) -> Result<i64, ExportError> {
+    let mut next_id = options.first_id;
+    save_chrome(path, is_packed, |out| {
+        next_id = write_chrome_window(trace, window, options, out)?;
+        Ok(())
+    })?;
+    Ok(next_id)
 }
 
 fn save_chrome(

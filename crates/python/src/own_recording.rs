@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut, open_window};
-use stepscope_export::{ExportError, save_cut, save_memory_timeline, save_window};
+use stepscope_export::{ExportError, ProfileOptions, save_cut, save_memory_timeline, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and which kinds of a device's activities and `PYTHON_GC` are.
@@ -52,11 +52,12 @@ pub(crate) fn read_events(
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own. Says whether
-/// that was possible without a whole trace, which `streams` allows. With `with_overloads`, which takes a whole trace, operators
-/// are called `aten::add.Tensor`; with `verbose` rows have the functions around them.
+/// Writes the same as Chrome JSON, packed when the name ends in `.gz`, with `facts` as members of its own; ids of operators
+/// begin at `first_id`. Says whether that was possible without a whole trace, which `streams` allows, and how many ids there
+/// are. With `with_overloads`, which takes a whole trace, operators are called `aten::add.Tensor`; with `verbose` rows have the
+/// functions around them.
 #[pyfunction]
-#[pyo3(signature = (path, capture, asked, facts, streams=true, with_overloads=false, verbose=false))]
+#[pyo3(signature = (path, capture, asked, facts, first_id=1, streams=true, with_overloads=false, verbose=false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn write_chrome(
     py: Python<'_>,
@@ -64,10 +65,11 @@ pub(crate) fn write_chrome(
     capture: PathBuf,
     asked: Asked,
     facts: Vec<(String, String)>,
+    first_id: i64,
     streams: bool,
     with_overloads: bool,
     verbose: bool,
-) -> PyResult<bool> {
+) -> PyResult<(bool, i64)> {
     let tell = |trace: &mut Trace| {
         trace.name = path.to_string_lossy().into_owned();
         // The run has what was last said in the process; the caller knows what held for this window.
@@ -76,6 +78,7 @@ pub(crate) fn write_chrome(
     };
     py.detach(|| {
         let cut = cut_of(asked);
+        let options = ProfileOptions { is_verbose: verbose, first_id };
         let failed = |error: ExportError| pyo3::exceptions::PyOSError::new_err(error.to_string());
         let is_packed = path.extension().is_some_and(|ending| ending == "gz");
         if streams
@@ -83,8 +86,8 @@ pub(crate) fn write_chrome(
             && let Some(mut streamed) = StreamedCut::open(&capture, &cut)
         {
             tell.clone()(streamed.frame_mut());
-            if save_cut(&streamed, verbose, &path, is_packed).map_err(failed)? {
-                return Ok(true);
+            if let Some(next_id) = save_cut(&streamed, options, &path, is_packed).map_err(failed)? {
+                return Ok((true, next_id - first_id));
             }
         }
         let (mut trace, window) = open_window(&capture, &cut).map_err(to_exception)?;
@@ -92,8 +95,8 @@ pub(crate) fn write_chrome(
         if with_overloads {
             name_overloads(&mut trace);
         }
-        save_window(&trace, window, verbose, &path, is_packed).map_err(failed)?;
-        Ok(false)
+        let next_id = save_window(&trace, window, options, &path, is_packed).map_err(failed)?;
+        Ok((false, next_id - first_id))
     })
 }
 
@@ -192,6 +195,11 @@ impl Events {
         })
     }
 
+    /// How many ids of operators there are, and of rows of memory.
+    fn ids(&self) -> (u32, usize) {
+        (self.0.numbers, self.0.is_memory.iter().filter(|is_memory| **is_memory).count())
+    }
+
     /// Whether any row ran on a device.
     fn has_device_work(&self) -> bool {
         (0..self.0.len()).any(|row| self.0.device.is_on_device(row))
@@ -225,10 +233,12 @@ impl Events {
         columns.set_item("name", bytes(&events.name))?;
         columns.set_item("thread", bytes(&events.thread))?;
         columns.set_item("parent", bytes(&events.parent))?;
+        columns.set_item("number", bytes(&events.number))?;
         columns.set_item("inputs", bytes(&events.inputs))?;
         columns.set_item("overload", bytes(&events.overload))?;
         columns.set_item("correlation", bytes(&events.device.correlation))?;
         columns.set_item("linked", bytes(&events.device.linked))?;
+        columns.set_item("linked_number", bytes(&events.device.linked_number))?;
         columns.set_item("overloads", &events.overloads)?;
         columns.set_item("stacks", events.stacks.frames())?;
         columns.set_item("stack", bytes(&events.stack))?;

@@ -35,6 +35,11 @@ pub struct Events {
     pub thread: Vec<u32>,
     /// The row that directly contains it, or [`NO_ROW`].
     pub parent: Vec<u32>,
+    /// The number of an operator, a label or a step, from 0 on: the same that it has in a Chrome trace. Rows of memory have
+    /// numbers of their own, from 0 on; all else has [`NO_ROW`].
+    pub number: Vec<u32>,
+    /// How many operators, labels and steps have numbers; some of them may not be listed.
+    pub numbers: u32,
     /// Autograd's sequence number, -1 without one.
     pub sequence_number: Vec<i64>,
     /// The thread of a backward node's forward operator, 0 when not known or without a sequence number.
@@ -88,6 +93,7 @@ impl Events {
         let (parents, stays) = tree::build(order.len(), capture.threads.len(), |at| recorded.placed(order[at]));
         let mut events = Self { names: recorded.names(), threads: threads_of(capture), ..Self::default() };
         events.input_texts = capture.inputs.iter().map(InputTexts::of).collect();
+        events.numbers = recorded.numbers.count();
         events.fill(&order, &parents, &stays, &recorded);
         if wanted.memory && !capture.memory.is_empty() {
             let rows: Vec<u32> = (0..order.len()).filter(|at| stays[*at]).map(|at| order[at]).collect();
@@ -113,6 +119,7 @@ impl Events {
         self.reserve(order.len());
         let mut new_row = vec![NO_ROW; order.len()];
         let has_device = !recorded.reports.is_empty();
+        let mut of_memory = 0..;
         let mut rows_of_items = vec![NO_ROW; if has_device { recorded.host_ranges() } else { 0 }];
         for at in (0..order.len()).filter(|at| stays[*at]) {
             let placed = recorded.placed(order[at]);
@@ -144,7 +151,10 @@ impl Events {
                 // As if it were its own forward operator: so it is there.
                 Item::Memory(_) => (None, 0, self.threads[placed.thread as usize].0),
             };
-            self.is_memory.push(matches!(item, Item::Memory(_)));
+            let is_memory = matches!(item, Item::Memory(_));
+            self.is_memory.push(is_memory);
+            let number = if is_memory { of_memory.next() } else { Some(recorded.numbers.of_item(order[at])) };
+            self.number.push(number.unwrap_or(NO_ROW));
             self.sequence_number.push(event.and_then(|event| event.sequence_number).unwrap_or(-1));
             self.forward_thread.push(forward_thread);
             self.scope.push(scope);
@@ -213,6 +223,7 @@ impl Events {
         self.self_ns.reserve(len);
         self.thread.reserve(len);
         self.parent.reserve(len);
+        self.number.reserve(len);
         self.sequence_number.reserve(len);
         self.forward_thread.reserve(len);
         self.scope.reserve(len);

@@ -12,6 +12,7 @@ mod flows;
 mod inputs;
 mod memory;
 mod named;
+mod numbers;
 mod recorded;
 mod stacks;
 mod streamed;

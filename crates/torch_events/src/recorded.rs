@@ -2,6 +2,7 @@
 
 use crate::calls::Calls;
 use crate::device::{Annotation, Reports};
+use crate::numbers::Numbers;
 use crate::tree::Placed;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -66,13 +67,14 @@ pub(crate) struct Recorded<'a> {
     listed: Vec<Option<u32>>,
     pub(crate) calls: Calls,
     pub(crate) reports: Reports,
+    pub(crate) numbers: Numbers,
 }
 
 impl<'a> Recorded<'a> {
     pub(crate) fn of(capture: &'a Capture, zero_ns: i64, hides: HiddenDevice) -> Self {
         let listed = listed(&capture.names);
         let reports = Reports::of(capture, hides, &listed);
-        Self { capture, zero_ns, listed, calls: Calls::of(capture), reports }
+        Self { capture, zero_ns, listed, calls: Calls::of(capture), reports, numbers: Numbers::of(capture) }
     }
 
     /// How many events and steps there are.

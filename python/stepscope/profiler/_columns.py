@@ -36,15 +36,15 @@ class Columns:
     Parameters
     ----------
     events : stepscope._engine.Events
-    first_id : int
-        The number of the first event; the others follow.
+    first_ids : tuple of int
+        The ids that numbers of operators count from, and those of rows of memory.
     pid : int
         The process that recorded.
     use_device : str, optional
         The kind of device whose times are shown.
     """
 
-    def __init__(self, events, first_id, pid, use_device=None):
+    def __init__(self, events, first_ids, pid, use_device=None):
         columns = events.columns()
         self.names = columns["names"]
         self.traced_names = dict(columns["traced_names"])
@@ -53,8 +53,8 @@ class Columns:
         for form, names in (
             ("q", ("start_ns", "dur_ns", "sequence_number", "cpu_bytes", "device_bytes", "flops")),
             ("q", ("stream", "device_ns", "self_device_ns")),
-            ("I", ("name", "thread", "parent", "flow", "inputs", "overload", "stack", "call", "caller")),
-            ("I", ("correlation", "linked")),
+            ("I", ("name", "thread", "parent", "number", "flow", "inputs", "overload", "stack", "call", "caller")),
+            ("I", ("correlation", "linked", "linked_number")),
             ("i", ("device",)),
             ("Q", ("forward_thread",)),
         ):
@@ -64,7 +64,7 @@ class Columns:
             setattr(self, name, columns[name])
         self.activity, self.device_type = columns["activity"], columns["device_type"]
         self.use_device = use_device
-        self.first_id = first_id
+        self.first_id, self.first_memory_id = first_ids
         self.pid = pid
         self.events = []
         self._children = None
@@ -115,8 +115,10 @@ def _name(columns, row):
 
 
 def _id(columns, row):
+    if columns.is_memory[row]:
+        return columns.first_memory_id + columns.number[row]
     # Calls of Python have none.
-    return 0 if _stacks.is_call(columns, row) else columns.first_id + row
+    return 0 if _stacks.is_call(columns, row) else columns.first_id + columns.number[row]
 
 
 def _activity(columns, row):

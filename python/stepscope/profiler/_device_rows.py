@@ -51,8 +51,8 @@ def note(columns, row, event):
 
 
 def _linked_id(columns, row):
-    linked = columns.linked[row]
-    return 0 if linked == _NONE else columns.first_id + linked
+    number = columns.linked_number[row]
+    return 0 if number == _NONE else columns.first_id + number
 
 
 def _id(columns, row):

@@ -17,12 +17,24 @@ _log = logging.getLogger("torch.autograd.profiler")
 class _Ids:
     """Numbers of events, through all recordings of the process."""
 
-    _next = 1
+    def __init__(self):
+        self._next = 1
+        self._renew_lock()
+        os.register_at_fork(after_in_child=self._renew_lock)
 
-    def take(self, count):
-        """The first of so many new ones."""
-        first, self._next = self._next, self._next + count
-        return first
+    def _renew_lock(self):
+        self._lock = threading.RLock()
+
+    def give(self, known, key, use):
+        """Call ``use`` with the first id that ``key`` has in ``known``: a new one, if there is none, of as many as it says."""
+        with self._lock:
+            is_new = key not in known
+            if is_new:
+                first = self._next
+                self._next = first + use(first)
+                known[key] = first
+        if not is_new:
+            use(known[key])
 
 
 _ids = _Ids()
@@ -53,6 +65,7 @@ class Window:
         self._states = []
         self._since = None
         self._read = {}
+        self._first_ids = {}
 
     def resume(self):
         """Collection is on."""
@@ -85,14 +98,27 @@ class Window:
         thread = (None, []) if are_all_threads else (self.thread, states)
         return self.spans, thread, kinds
 
+    def number(self, are_all_threads, kinds, use):
+        """Call ``use(first_id)``, which says how many ids operators, labels and steps have, and give that first id.
+
+        A list of events and a trace of the same have the same ids.
+        """
+        # Calls of Python and what devices do have no ids of their own.
+        asked = (are_all_threads, kinds[:3], len(self.spans))
+        _ids.give(self._first_ids, asked, use)
+        return self._first_ids[asked]
+
     def read(self, are_all_threads, kinds, wanted):
-        """Its events, in the engine's memory, and the number of the first one."""
+        """Its events, in the engine's memory, and the first ids of operators and of rows of memory."""
         from stepscope import _engine
 
         asked = (are_all_threads, kinds, wanted, len(self.spans))
         if asked not in self._read:
             events = _engine.read_events(self.capture, self.asked(are_all_threads, kinds), wanted)
-            self._read = {asked: (events, _ids.take(len(events)))}
+            count, of_memory = events.ids()
+            first_id = self.number(are_all_threads, kinds, lambda _: count)
+            _ids.give(self._first_ids, asked, lambda _: of_memory)
+            self._read = {asked: (events, (first_id, self._first_ids[asked]))}
         return self._read[asked]
 
     def is_read(self, are_all_threads, kinds, wanted):
@@ -209,8 +235,8 @@ class Recorded:
             late = self._timeout_s is not None and (lambda: time.monotonic() - begun >= self._timeout_s)
             use_device = self._use_device(any(of_window.has_device_work() for of_window, _ in read))
             events = self._new_list((), use_device)
-            for of_window, first_id in read:
-                columns = Columns(of_window, first_id, os.getpid(), use_device)
+            for of_window, first_ids in read:
+                columns = Columns(of_window, first_ids, os.getpid(), use_device)
                 events += columns.make(FunctionEvent, late or _never)
             if len(events) < sum(len(of_window) for of_window, _ in read):
                 _log.warning(
@@ -311,18 +337,28 @@ class Recorded:
         """Write the last cycle as Chrome JSON, with ``facts`` as members of its own, and only some kinds if asked."""
         from stepscope import _engine
 
-        capture, asked = self.last_window(all_threads, kinds)
+        window, asked = self._last_window(all_threads, kinds)
         _, _, with_overloads = self._wanted
         options = {"with_overloads": with_overloads, "verbose": self._is_verbose}
-        _engine.write_chrome(os.fspath(path), capture, asked, list(facts), **options)
+
+        def write(first_id):
+            what = (os.fspath(path), window.capture, window.asked(*asked), list(facts))
+            _, count = _engine.write_chrome(*what, first_id=first_id, **options)
+            return count
+
+        window.number(*asked, write)
 
     def last_window(self, all_threads=None, kinds=None):
         """The capture of the last cycle, and what to ask the engine for."""
+        window, asked = self._last_window(all_threads, kinds)
+        return window.capture, window.asked(*asked)
+
+    def _last_window(self, all_threads, kinds):
         windows = self._complete()
         if not windows:
             raise AssertionError("Expected profiling results: nothing was recorded yet")
         are_all_threads = self._are_all_threads if all_threads is None else all_threads
-        return windows[0].capture, windows[0].asked(are_all_threads, self._kinds if kinds is None else kinds)
+        return windows[0], (are_all_threads, self._kinds if kinds is None else kinds)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write the stacks of all events, folded."""

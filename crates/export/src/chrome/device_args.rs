@@ -45,10 +45,11 @@ impl<'a> DeviceArgs<'a> {
 
 fn write_event(document: &mut Document<'_>, event: &DeviceEvent) {
     let trace = document.trace;
+    let op = event.op.map(|op| document.id_of(op));
     let device = &trace.devices[event.device.index()];
     let json = &mut document.json;
     event.context.into_iter().for_each(|context| json.int("context", context));
-    event.op.into_iter().for_each(|op| json.int("External id", joining_id(op)));
+    op.into_iter().for_each(|op| json.int("External id", op));
     event.launch.into_iter().for_each(|launch| json.int("correlation", joining_id(launch)));
     event.registers.into_iter().for_each(|count| json.int("registers per thread", count.into()));
     event.shared_bytes.into_iter().for_each(|bytes| json.unsigned("shared memory", bytes));

@@ -1,5 +1,6 @@
 //! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
 
+use super::ids::is_range;
 use super::profile::listed_module;
 use super::slices::{op_around, shown_name};
 use super::{Document, Json, joining_id};
@@ -52,8 +53,9 @@ impl<'a> HostArgs<'a> {
     pub(super) fn write(&mut self, document: &mut Document<'_>, slice: SliceId, op: Option<OpInfo>) {
         let kind = document.trace.slices.kind(slice);
         match kind {
-            SliceKind::Op | SliceKind::Annotation | SliceKind::Step | SliceKind::DataLoader | SliceKind::Optimizer => {
-                document.json.int("External id", joining_id(slice));
+            kind if is_range(kind) => {
+                let id = document.id_of(slice);
+                document.json.int("External id", id);
                 op.into_iter().for_each(|info| self.ops.write(&mut document.json, &info));
                 if let Some(profile) = &mut document.profile {
                     profile.write_range(&mut document.json, op.as_ref());

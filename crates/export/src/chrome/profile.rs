@@ -2,13 +2,23 @@
 //! functions around it.
 
 use super::Json;
+use super::ids::Ids;
 use std::borrow::Cow;
 use stepscope_trace::OpInfo;
 
+/// How a profile is written.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileOptions {
+    /// With the functions around each row.
+    pub is_verbose: bool,
+    /// The first of the numbers that operators, labels and steps have as `External id`; the others follow.
+    pub first_id: i64,
+}
+
 /// What a document has of it.
-#[derive(Default)]
 pub(super) struct Profile {
     is_verbose: bool,
+    pub(super) ids: Ids,
     next_row: i64,
     /// Threads with calls so far, and the number of this one.
     threads: i64,
@@ -16,8 +26,8 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    pub(super) fn new(is_verbose: bool) -> Self {
-        Self { is_verbose, ..Self::default() }
+    pub(super) fn new(ProfileOptions { is_verbose, first_id }: ProfileOptions) -> Self {
+        Self { is_verbose, ids: Ids::new(first_id), next_row: 0, threads: 0, thread: None }
     }
 
     /// Whether the functions around rows are written.

@@ -4,7 +4,7 @@ use super::device_args::DeviceArgs;
 use super::heads::Heads;
 use super::host_args::HostArgs;
 use super::profile::{Profile, listed_module};
-use super::{Document, Json, joining_id};
+use super::{Document, Json};
 use crate::by_slice::BySlice;
 use std::borrow::Cow;
 use std::io;
@@ -125,5 +125,5 @@ pub(super) fn write_collective(json: &mut Json, strings: &StringTable, collectiv
 pub(super) fn op_around(document: &Document<'_>, slice: SliceId) -> Option<i64> {
     let slices = &document.trace.slices;
     let mut around = slices.with_ancestors(slice).skip(1);
-    around.find(|id| slices.kind(*id) == SliceKind::Op).map(joining_id)
+    around.find(|id| slices.kind(*id) == SliceKind::Op).map(|op| document.id_of(op))
 }

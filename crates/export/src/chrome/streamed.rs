@@ -3,7 +3,7 @@
 
 use super::heads::Heads;
 use super::host_args::{OpArgs, write_call};
-use super::profile::Profile;
+use super::profile::{Profile, ProfileOptions};
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
 use super::slices::{category, shown_name, write_collective, write_words};
 use super::streamed_arrows::Arrows;
@@ -13,33 +13,39 @@ use std::io::{self, Write};
 use stepscope_engine::{StreamedCut, StreamedRows, StreamedSlice};
 use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 
-/// Writes `cut` as Chrome JSON. False when only a whole trace tells: what was written then means nothing.
+/// Writes `cut` as Chrome JSON, and gives the first number that no operator has. `None` when only a whole trace tells: what
+/// was written then means nothing.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_chrome_cut(cut: &StreamedCut, is_verbose: bool, out: &mut dyn Write) -> io::Result<bool> {
+pub(crate) fn write_chrome_cut(
+    cut: &StreamedCut,
+    options: ProfileOptions,
+    out: &mut dyn Write,
+) -> io::Result<Option<i64>> {
     let trace = cut.frame();
     if step_marks::need_all_slices(trace) {
-        return Ok(false);
+        return Ok(None);
     }
-    let mut document = Document::new(trace, None, cut.window(), out).of_profile(is_verbose);
+    let mut document = Document::new(trace, None, cut.window(), out);
+    document.profile = Some(Profile::new(options));
     head::write(&mut document);
     labels::write(&mut document)?;
     let ops = OpArgs::new(trace);
     let heads = Heads::new((0, 0));
     let (calls, arrows) = (Vec::new(), Arrows::new(trace));
-    let mut rows = DocumentRows { document, ops, heads, last_id: 0, calls, arrows };
+    let mut rows = DocumentRows { document, ops, heads, last_call: 0, calls, arrows };
     if !cut.give(&mut rows)? {
-        return Ok(false);
+        return Ok(None);
     }
     let DocumentRows { mut document, arrows, .. } = rows;
     samples::write(&mut document)?;
     step_marks::write(&mut document)?;
     if !arrows.write(&mut document)? {
-        return Ok(false);
+        return Ok(None);
     }
     document.finish()?;
-    Ok(true)
+    Ok(document.profile.map(|profile| profile.ids.next()))
 }
 
 /// What rows are written into.
@@ -47,8 +53,8 @@ struct DocumentRows<'a> {
     document: Document<'a>,
     ops: OpArgs<'a>,
     heads: Heads,
-    /// The number of the slice before, from 1 on: what joins it with other rows.
-    last_id: i64,
+    /// The number of the call before, from 1 on.
+    last_call: i64,
     /// The calls that the next slice may lie in.
     calls: Vec<OpenCall>,
     arrows: Arrows<'a>,
@@ -72,8 +78,7 @@ impl StreamedRows for DocumentRows<'_> {
 
     #[inline]
     fn slice(&mut self, slice: &StreamedSlice<'_>) -> io::Result<()> {
-        self.last_id += 1;
-        let (id, kind) = (self.last_id, slice.kind);
+        let kind = slice.kind;
         let category = category(kind, slice.op.is_some());
         let is_call = matches!(kind, SliceKind::PythonFunction | SliceKind::Module);
         while self.calls.pop_if(|call| call.end_ns <= slice.start_ns).is_some() {}
@@ -81,6 +86,12 @@ impl StreamedRows for DocumentRows<'_> {
         let Document { trace, json, profile, .. } = &mut self.document;
         let head = self.heads.of(slice.name, kind, category, || shown_name(kind, slice.text));
         json.open_slice(head, slice.start_ns, slice.dur_ns);
+        let id = if is_call {
+            self.last_call += 1;
+            self.last_call
+        } else {
+            profile.as_mut().map_or(0, |profile| profile.ids.take())
+        };
         if is_call {
             write_call(json, id, caller, (kind == SliceKind::Module).then_some((slice.name, slice.text)));
             profile.iter_mut().for_each(|profile| profile.write_call(json));

@@ -46,6 +46,8 @@ pub struct DeviceColumns {
     pub correlation: Vec<u32>,
     /// The row of the operator that launched it, of an annotation that of its label; [`NO_ROW`] without one.
     pub linked: Vec<u32>,
+    /// The [number](Events::number) of that operator or label itself, where another row stands for it.
+    pub linked_number: Vec<u32>,
     /// Time on devices of what was launched in it, ns; of what runs on a device its duration.
     pub total_ns: Vec<i64>,
     /// The same less that of its children.
@@ -74,6 +76,7 @@ impl DeviceColumns {
         self.stream.push(stream);
         self.correlation.push(correlation);
         self.linked.push(NO_ROW);
+        self.linked_number.push(NO_ROW);
     }
 }
 
@@ -114,11 +117,13 @@ impl Events {
     pub(crate) fn link_device(&mut self, items: &[u32], rows: &[u32], recorded: &Recorded<'_>) {
         let row_of = |item: u32| rows.get(item as usize).copied().unwrap_or(NO_ROW);
         for (row, item) in items.iter().enumerate() {
-            self.device.linked[row] = match recorded.item(*item) {
-                Item::Report(_) => row_of(recorded.operator(*item)),
-                Item::Annotation(annotation) => row_of(annotation.label),
+            let linked = match recorded.item(*item) {
+                Item::Report(_) => recorded.operator(*item),
+                Item::Annotation(annotation) => annotation.label,
                 Item::Event(_) | Item::Step(_) | Item::Memory(_) => NO_ROW,
             };
+            self.device.linked[row] = row_of(linked);
+            self.device.linked_number[row] = recorded.numbers.of_item(linked);
         }
         let mut own = vec![0_i64; self.len()];
         for row in (0..self.len()).filter(|row| self.device.is_on_device(*row)) {
