@@ -13,7 +13,7 @@
 //! row without one the rule sets it.
 //!
 //! # Units
-//! Nanoseconds; bytes; shares in 0..=1. `gain_ratio` is the gain's share of the window, `window_ns`. `start_ns` and
+//! Nanoseconds; bytes; shares from 0 to 1. `gain_ratio` is the gain's share of the window, `window_ns`. `start_ns` and
 //! `slice` are a place in the timeline, most often the longest case; `start_ns` counts from the start of the trace.
 //!
 //! # Source

@@ -178,6 +178,8 @@ mod tests {
             assert_eq!(headings, ["Definition", "Units", "Source", "Edge cases"], "{}", analysis.name);
             headings.iter().for_each(|heading| assert!(!analysis.section(heading).is_empty(), "{}", analysis.name));
             assert!(analysis.definition().ends_with('.'), "{}: {}", analysis.name, analysis.definition());
+            let is_code = headings.iter().any(|heading| analysis.section(heading).contains("..="));
+            assert!(!is_code, "{}: a range is said in words, as in \"from 0 to 1\"", analysis.name);
         }
     }
 

@@ -13,7 +13,7 @@
 //!
 //! # Units
 //! Nanoseconds of a step, calls of a step (`_per_step`); what is outside of steps is of the whole run. The change is
-//! the second run's value less the first's, its ratio that over the first's value. The probability is a share in 0..=1.
+//! the second run's value less the first's, its ratio that over the first's value. The probability is a share from 0 to 1.
 //!
 //! # Source
 //! The difference of steps is the median of the differences of all pairs of a step of the first run and one of the
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(texts(&outcome, "change_ratio"), ["0.333"]);
         // Four steps against four, all longer: 2 of the 70 orders are so clear, either way; ties spread it a little.
         let says = &texts(&outcome, "says")[0];
-        assert!(says.starts_with("A step takes 1.00 us (33.3 %) longer, "), "{says}");
+        assert!(says.starts_with("A step takes 1.00 µs (33.3 %) longer, "), "{says}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! the lengths of its paths.
 //!
 //! # Units
-//! Nanoseconds; the ratio is a share of the rank's paths, in 0..=1; `pieces` counts how often the path comes by.
+//! Nanoseconds; the ratio is a share of the rank's paths from 0 to 1; `pieces` counts how often the path comes by.
 //!
 //! # Source
 //! As `critical_path`.

@@ -13,7 +13,7 @@
 //! whichever step launched it.
 //!
 //! # Units
-//! Nanoseconds; the rest are shares in 0..=1.
+//! Nanoseconds; the rest are shares from 0 to 1.
 //!
 //! # Source
 //! Kernels as the device's profiler recorded them. Blocks for each multiprocessor as recorded, or else the blocks of the

@@ -6,7 +6,7 @@
 //! Together the buckets cover the window, and their busy time sums to that of `gpu_utilization`.
 //!
 //! # Units
-//! Nanoseconds, `start_ns` since the start of the trace; shares in 0..=1.
+//! Nanoseconds, `start_ns` since the start of the trace; shares from 0 to 1.
 //!
 //! # Source
 //! As for `gpu_utilization`.

@@ -29,11 +29,11 @@
 //!
 //! As Holistic Trace Analysis computes it (`--compat hta`; 0.5.0), between neighbours on each stream: `host_wait` when
 //! the launch of the second started after the end of the first, else `kernel_wait` when the time between them is below
-//! 30 us, else `other`. Its documentation says 30 ns; the program compares its 30 with microseconds. Where several steps are
+//! 30 µs, else `other`. Its documentation says 30 ns; the program compares its 30 with microseconds. Where several steps are
 //! labelled, it leaves out the last, and what was launched in it or by no call that is known.
 //!
 //! # Units
-//! Nanoseconds; the ratio is a share of the device's idle time, in 0..=1; gaps are a count. `longest_ns` is the most
+//! Nanoseconds; the ratio is a share of the device's idle time from 0 to 1; gaps are a count. `longest_ns` is the most
 //! time that one gap has of this cause.
 //!
 //! # Source

@@ -8,7 +8,7 @@
 //! memory.
 //!
 //! # Units
-//! Nanoseconds; counts of runs; blocks per multiprocessor is a plain fraction; occupancy is a share in 0..=1; registers
+//! Nanoseconds; counts of runs; blocks per multiprocessor is a plain fraction; occupancy is a share from 0 to 1; registers
 //! are those of a thread, shared memory is bytes of a block; grid and block are blocks and threads in x, y, z.
 //!
 //! # Source

@@ -18,7 +18,7 @@
 //! operators directly around them do is the backward pass.
 //!
 //! # Units
-//! Bytes; the ratio is a share of the device's peak, in 0..=1; allocations are a count.
+//! Bytes; the ratio is a share of the device's peak from 0 to 1; allocations are a count.
 //!
 //! # Source
 //! Allocations and frees as the framework's allocators reported them, paired by address. Totals are the source's own

@@ -8,7 +8,7 @@
 //! complete steps but the first: what a leak adds every step. What is added between steps is no step's.
 //!
 //! # Units
-//! Bytes; `peak_ns` counts from the start of the trace; ratios are shares in 0..=1; allocations and frees are counts.
+//! Bytes; `peak_ns` counts from the start of the trace; ratios are shares from 0 to 1; allocations and frees are counts.
 //!
 //! # Source
 //! Allocations and frees as the framework's allocators reported them; the device's memory as the recording tells it.

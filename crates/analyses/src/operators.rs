@@ -11,7 +11,7 @@
 //! as asked for. The module of an operator of the backward pass is that of its forward operator.
 //!
 //! # Units
-//! Nanoseconds; counts of calls; shares in 0..=1; operations, of which a multiplication with an addition is two; bytes.
+//! Nanoseconds; counts of calls; shares from 0 to 1; operations, of which a multiplication with an addition is two; bytes.
 //!
 //! # Source
 //! Operators as the framework recorded them, by thread. A device event belongs to the innermost operator that was

@@ -8,7 +8,7 @@
 //! or, for one step, of those that were launched on the host inside the step.
 //!
 //! # Units
-//! Nanoseconds; the overlap ratio is a share in 0..=1.
+//! Nanoseconds; the overlap ratio is a share from 0 to 1.
 //!
 //! # Source
 //! Kernels as the device's profiler recorded them. What communicates is told by the recording itself, else by a table of

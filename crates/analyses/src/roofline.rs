@@ -15,7 +15,7 @@
 //!
 //! # Units
 //! Nanoseconds; operations, of which a multiplication with an addition is two; bytes; operations and bytes per second;
-//! shares in 0..=1.
+//! shares from 0 to 1.
 //!
 //! # Source
 //! Work by the formulas that `operators` has, from the shapes and types of inputs. Peaks from the makers' data sheets,

@@ -12,7 +12,7 @@
 //! The overlap ratio is the share of communication time in which the device also computes.
 //!
 //! # Units
-//! Nanoseconds; the overlap ratio is a share in 0..=1; device events are a count.
+//! Nanoseconds; the overlap ratio is a share from 0 to 1; device events are a count.
 //!
 //! # Source
 //! Kernels, copies and fills as the device's profiler recorded them. What communicates is told by the recording itself

@@ -3,7 +3,7 @@
 use stepscope_engine::{fit_width, width_of};
 
 /// Units stay with their number.
-const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"];
+const UNITS: [&str; 12] = ["%", "ns", "µs", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"];
 
 /// `text` in lines of at most `width` columns, broken between words; a word that is wider loses its middle.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {

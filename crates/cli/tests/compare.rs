@@ -48,7 +48,7 @@ fn a_comparison_says_what_changed() {
     let text = output_of(&["compare", &before, &now]);
     for wanted in [
         "stepscope compare  before → now",
-        "A step takes 500 us (49.0 %) longer",
+        "A step takes 500 µs (49.0 %) longer",
         "significant (p = 0.008)",
         "Operators  host self of a step, the largest changes first",
         "aten::mm",
@@ -58,7 +58,7 @@ fn a_comparison_says_what_changed() {
     assert!(!text.contains("Kernels"), "neither run has any:\n{text}");
     assert!(text.lines().all(|line| line.width() <= 100), "{text}");
     let steps = output_of(&["compare", &before, &now, "--what", "steps"]);
-    assert!(steps.starts_with("compare\n") && steps.contains("A step takes 500 us"), "{steps}");
+    assert!(steps.starts_with("compare\n") && steps.contains("A step takes 500 µs"), "{steps}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn reports_and_results_become_files() {
     let trace = fixture("two_steps.json");
     assert_eq!(output_of(folder, &["report", &trace, "--html", "a.html", "--markdown=a.md"]), "");
     let page = std::fs::read_to_string(folder.join("a.html")).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("GPU 0 was idle for 44.0 % of 580 us"), "{page}");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("GPU 0 was idle for 44.0 % of 580 µs"), "{page}");
     let markdown = std::fs::read_to_string(folder.join("a.md")).unwrap();
     assert_eq!(output_of(folder, &["report", &trace, "--markdown"]), markdown);
     assert!(output_of(folder, &["analyze", "kernels", &trace, "--markdown"]).starts_with("# kernels\n"));

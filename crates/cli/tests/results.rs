@@ -78,7 +78,7 @@ fn a_report_tells_what_stands_out() {
     let trace = fixture("two_steps.json");
     let text = output_of(&["report", &trace]);
     for wanted in [
-        "GPU 0 was idle for 44.0 % of 580 us; the rest is 34.5 % computing, 17.2 % exposed communication",
+        "GPU 0 was idle for 44.0 % of 580 µs; the rest is 34.5 % computing, 17.2 % exposed communication",
         "(mean of 2)",
         "Where the time goes",
         "Device time",

@@ -34,7 +34,8 @@ const CLASSES: [&str; 13] = [
 /// Numbers on both sides of every limit: of units, of digits shown, and half-way between two results.
 fn integers() -> Vec<i64> {
     let mut values = vec![i64::MIN, i64::MAX, (1 << 53) - 1, 1 << 53, (1 << 53) + 1];
-    let sizes = [1, 1_000, 1_000_000, 1_000_000_000, 1_000_000_000_000, 1 << 10, 1 << 20, 1 << 30, 1 << 40];
+    let decimal = [1, 1_000, 1_000_000, 1_000_000_000, 1_000_000_000_000, 3_600_000_000_000];
+    let sizes = decimal.into_iter().chain([1 << 10, 1 << 20, 1 << 30, 1 << 40]);
     for size in sizes {
         let eighths = (1..=16).map(|eighths| size / 8 * eighths);
         let limits = [999, 9_994, 9_995, 99_949, 99_950, 999_500];

@@ -94,7 +94,9 @@ fn advice(advice: &[AdviceRow]) -> String {
         )
     };
     let items: String = advice.iter().map(item).collect();
-    format!("<p class=\"note\">Gains are at most, and do not add up.</p>\n<ul class=\"advice\">\n{items}</ul>\n")
+    format!(
+        "<p class=\"note\">Each gain is an upper bound; they overlap, so do not add them.</p>\n<ul class=\"advice\">\n{items}</ul>\n"
+    )
 }
 
 /// Sentences, in which what stands between backquotes is code.

@@ -51,7 +51,7 @@ fn advice_markdown(advice: &[AdviceRow]) -> String {
     if advice.is_empty() {
         return String::new();
     }
-    let mut text = String::from("## Advice\n\nGains are at most, and do not add up.\n\n");
+    let mut text = String::from("## Advice\n\nEach gain is an upper bound; they overlap, so do not add them.\n\n");
     for row in advice {
         let (rule, says, to_do) = (code(&row.rule), with_code(&row.says), with_code(&row.to_do));
         let gain = row.gain_words();
@@ -163,7 +163,7 @@ mod tests {
         let table = Table::default().text("name", [Some("a|b <script>\n`x`")]).ns("total_ns", [1_500]);
         assert_eq!(
             table_markdown(&table),
-            "| name | total |\n|---|---:|\n| a\\|b &lt;script&gt; \\`x\\` | 1.50 us |\n\n"
+            "| name | total |\n|---|---:|\n| a\\|b &lt;script&gt; \\`x\\` | 1.50 µs |\n\n"
         );
         assert_eq!(code("a`b"), "`` a`b ``");
     }

@@ -105,7 +105,7 @@ finding_codes! {
     MemoryContradicted = "import.memory_contradicted", Suspect,
         "the history of memory does not lead to what the snapshot holds: corrected at its end";
     MemoryWithoutTimes = "import.memory_without_times", Suspect,
-        "the history of memory has no times, as older releases of PyTorch wrote it: its entries are in order and stand 1 us apart";
+        "the history of memory has no times, as older releases of PyTorch wrote it: its entries are in order and stand 1 µs apart";
     MemoryWithoutAddresses = "import.memory_without_addresses", Suspect,
         "allocations and frees have no addresses, as older releases of PyTorch wrote them: which free ends which allocation is not known";
     MemoryTimesUnordered = "import.memory_times_unordered", Info,

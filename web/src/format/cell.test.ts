@@ -3,7 +3,7 @@ import { exactCell, formatCell, shortCell } from "./cell";
 
 test("where there is little room a number has all digits or a unit, and its hover has all digits", () => {
   expect(shortCell("count", 21_338_880_000)).toBe("21.3 G");
-  expect(shortCell("count", 9_223_372_036_854_775_807n)).toBe("9223 P");
+  expect(shortCell("count", 9_223_372_036_854_775_807n)).toBe("9,223 P");
   expect(shortCell("count", 999_999_999)).toBe("999,999,999");
   expect(shortCell("plain", 1.5e12)).toBe("1.50 T");
   expect(shortCell("id", 12_345_678_901)).toBe("12345678901");

@@ -31,7 +31,7 @@ test("the parts of breakdowns have the words of the report", () => {
 });
 
 test("a fraction of a unit is rounded as the command line rounds it", () => {
-  expect(formatCell("ns", 1499.5)).toBe("1.50 us");
+  expect(formatCell("ns", 1499.5)).toBe("1.50 µs");
   expect(formatCell("ns", -0.5)).toBe("-1 ns");
 });
 

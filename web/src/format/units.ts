@@ -7,9 +7,10 @@ type Scale = readonly (readonly [unit: string, size: number])[];
 
 const NS: Scale = [
   ["ns", 1],
-  ["us", 1e3],
+  ["µs", 1e3],
   ["ms", 1e6],
   ["s", 1e9],
+  ["h", 3.6e12],
 ];
 const BYTES: Scale = [
   ["B", 1],
@@ -45,7 +46,7 @@ export const formatBytes = (bytes: Num): string => scaled(bytes, BYTES);
 export const formatBytesPerS = (rate: Num): string => scaled(rate, BYTES_PER_S);
 
 /** `1234567` as `1,234,567`. */
-export const formatCount = (count: Num): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+export const formatCount = (count: Num): string => grouped(String(count));
 
 /** `21338880000` as `21.3 G`. */
 export const formatLarge = (count: Num): string => scaled(count, LARGE).trim();
@@ -62,7 +63,13 @@ function scaled(value: Num, scale: Scale): string {
   if (size === 1) return `${value} ${unit}`;
   const number = Number(value) / size;
   const absolute = Math.abs(number);
-  return `${toFixedEven(number, absolute >= 99.95 ? 0 : absolute >= 9.995 ? 1 : 2)} ${unit}`;
+  if (absolute >= 99.95) return `${grouped(toFixedEven(number, 0))} ${unit}`;
+  return `${toFixedEven(number, absolute >= 9.995 ? 1 : 2)} ${unit}`;
+}
+
+/** The digits of a whole number in groups of three. */
+function grouped(number: string): string {
+  return number.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /**

@@ -134,7 +134,7 @@ describe("files", () => {
     await settled(page);
     await page.getByRole("textbox", { name: "From" }).fill("1.5");
     await page.getByRole("textbox", { name: "to" }).fill("1");
-    await page.getByRole("button", { name: "Choose" }).click();
+    await page.getByRole("button", { name: "Select" }).click();
     await page.getByText(/A range begins before it ends/).waitFor();
     await page.getByRole("textbox", { name: "to" }).fill("3.000001");
     await page.keyboard.press("Enter");
@@ -149,8 +149,8 @@ describe("files", () => {
   test("the chart says what the command says of the same buckets", async () => {
     const { page, close } = await open(browser, at(server.url, "io"));
     await settled(page);
-    const said = /([\d.]+) (us|ms|s)/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "");
-    const bucket_ms = Number(said?.[1]) * { us: 0.001, ms: 1, s: 1000 }[String(said?.[2]) as "us" | "ms" | "s"];
+    const said = /([\d.]+) (µs|ms|s)/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "");
+    const bucket_ms = Number(said?.[1]) * { µs: 0.001, ms: 1, s: 1000 }[String(said?.[2]) as "µs" | "ms" | "s"];
     const rows = analyze("io_curve", FILES, "--bucket", String(bucket_ms)).results;
     const known = rows.map((row) =>
       [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactCell("bytes_per_s", cell ?? null)),

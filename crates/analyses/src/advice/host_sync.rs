@@ -76,7 +76,7 @@ mod tests {
             &drawn_us(&synced(30), 100),
             "host.sync",
             &[
-                "500 of 6500 removal medium: GPU 0 idles 500 us (7.7 %) of 6.50 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 1 × `s`.",
+                "500 of 6500 removal medium: GPU 0 idles 500 µs (7.7 %) of 6.50 ms in gaps in which the host waited for it and then had to launch anew; most idle time is in 1 × `s`.",
             ],
         );
         check(&drawn_us(&synced(300), 100), "host.sync", &[]);

@@ -78,7 +78,7 @@ fn says(runs: [(i64, Option<i64>); 2], found: Option<(Difference, i64)>) -> Stri
     };
     let between = match limits {
         Some((low, high)) => {
-            format!("it lies between {} and {} with a confidence of 95 %", signed(low), signed(high))
+            format!("the 95 % confidence interval is {} to {}", signed(low), signed(high))
         }
         None => "there are too few steps for limits".to_string(),
     };
@@ -97,7 +97,7 @@ fn says(runs: [(i64, Option<i64>); 2], found: Option<(Difference, i64)>) -> Stri
     }
 }
 
-/// `+1.20 ms`, `-340 us`, `0 ns`.
+/// `+1.20 ms`, `-340 µs`, `0 ns`.
 fn signed(ns: i64) -> String {
     let sign = if ns > 0 { "+" } else { "" };
     format!("{sign}{}", format_ns(ns))
@@ -121,9 +121,9 @@ mod tests {
         let (a, b) = ([1_000, 1_010, 1_020, 1_030, 1_040], [1_500, 1_510, 1_520, 1_530, 1_540]);
         assert_eq!(
             sentence(&a, &b),
-            "A step takes 500 ns (49.0 %) longer, by the median of all pairs; medians are 1.52 us now (5 steps) and 1.02 us \
-             before (5 steps). The difference is significant (p = 0.008): it lies between +470 ns and +530 ns with a \
-             confidence of 95 %."
+            "A step takes 500 ns (49.0 %) longer, by the median of all pairs; medians are 1.52 µs now (5 steps) and 1.02 µs \
+             before (5 steps). The difference is significant (p = 0.008): the 95 % confidence interval is +470 ns to \
+             +530 ns."
         );
         assert!(sentence(&b, &a).starts_with("A step takes 500 ns (32.9 %) shorter, "), "{}", sentence(&b, &a));
     }

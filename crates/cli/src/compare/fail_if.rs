@@ -17,7 +17,9 @@ enum Limit {
     Nanoseconds(f64),
 }
 
-const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
+/// As they are printed, and as they are typed: with either of the two letters that look like µ.
+const UNITS: [(&str, f64); 8] =
+    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3_600e9)];
 
 impl Condition {
     /// `step_ns > +3%`, `step_ns < -5 ms`.
@@ -87,6 +89,9 @@ mod tests {
         let more = |limit| Ok(Condition { is_more: true, limit });
         assert_eq!(Condition::parse("step_ns > +3%"), more(Limit::Ratio(0.03)));
         assert_eq!(Condition::parse("step_ns>2.5 ms"), more(Limit::Nanoseconds(2.5e6)));
+        for unit in ["us", "µs", "μs"] {
+            assert_eq!(Condition::parse(&format!("step_ns > 5 {unit}")), more(Limit::Nanoseconds(5e3)));
+        }
         let less = Condition { is_more: false, limit: Limit::Ratio(-0.1) };
         assert_eq!(Condition::parse(" step_ns < -10 %"), Ok(less));
         for wrong in

@@ -17,7 +17,7 @@ fn a_job_without_a_gpu_is_told_by_its_steps_and_operators() {
     assert_eq!(
         report.verdict,
         [
-            "A step takes 10.0 us (mean of 2): 50.0 % goes to operators on the CPU, 30.0 % to code outside of operators and 20.0 % to waiting for data.",
+            "A step takes 10.0 µs (mean of 2): 50.0 % goes to operators on the CPU, 30.0 % to code outside of operators and 20.0 % to waiting for data.",
             "The top operator is a with 80.0 % of all operator time.",
         ]
     );
@@ -34,7 +34,7 @@ fn a_job_with_a_gpu_is_told_by_its_idle_time_first() {
          rank 0 launch 1  C.........
          rank 0 stream 7  .CCCC....K",
     );
-    assert_eq!(report.verdict[0], "GPU 0 was idle for 44.4 % of 9.00 us; the rest is 55.6 % computing.");
+    assert_eq!(report.verdict[0], "GPU 0 was idle for 44.4 % of 9.00 µs; the rest is 55.6 % computing.");
     assert_eq!(report.verdict[2], "The top kernel is C with 80.0 % of all kernel time.");
     assert_eq!(report.verdict[3], "20.0 % of the device time has no launch record, so no operator is charged with it.");
     assert_eq!(report.operators.by, "device_self_ns");
@@ -45,9 +45,9 @@ fn a_job_with_a_gpu_is_told_by_its_idle_time_first() {
 #[test]
 fn a_device_alone_has_no_operators() {
     let report = report_of("rank 0 stream 7  CC..NN");
-    assert!(report.verdict[0].starts_with("GPU 0 was idle for 33.3 % of 6.00 us; "), "{:?}", report.verdict);
+    assert!(report.verdict[0].starts_with("GPU 0 was idle for 33.3 % of 6.00 µs; "), "{:?}", report.verdict);
     assert!(
-        report.verdict[1].starts_with("No steps are marked in the 6.00 us that were recorded: "),
+        report.verdict[1].starts_with("No steps are marked in the 6.00 µs that were recorded: "),
         "{:?}",
         report.verdict
     );

@@ -5,6 +5,8 @@ import { ticksOf } from "../ruler";
 import { type Placed, RULER_PX, type Scene } from "../scene";
 
 const TICKS_PX = 20;
+/** Room around what is added to every label. */
+const BASE_PX = 12;
 
 /** Lines of the ruler's marks and bands of steps, behind the rows. */
 export function drawGround(scene: Scene): void {
@@ -20,7 +22,7 @@ export function drawGround(scene: Scene): void {
     context.fillRect(left, RULER_PX, Math.max(right - left, 1), height);
   }
   context.fillStyle = theme.line;
-  for (const tick of ticksOf(scale.view, width, scene.zero_ns))
+  for (const tick of ticksOf(scale.view, width, scene.zero_ns).ticks)
     context.fillRect(Math.round(scale.x(tick.time_ns)), 0, 1, height);
 }
 
@@ -45,8 +47,15 @@ export function drawRuler(scene: Scene, measure: Measure): void {
   context.font = theme.font;
   context.textBaseline = "middle";
   context.textAlign = "left";
-  for (const tick of ticksOf(scale.view, width, scene.zero_ns)) {
+  const { base, ticks } = ticksOf(scale.view, width, scene.zero_ns);
+  const from = base ? BASE_PX + measure(base) : 0;
+  if (base) {
+    context.fillStyle = theme.text;
+    context.fillText(base, BASE_PX / 2, TICKS_PX / 2);
+  }
+  for (const tick of ticks) {
     const x = Math.round(scale.x(tick.time_ns));
+    if (x < from) continue;
     context.fillStyle = theme.line;
     context.fillRect(x, 0, 1, TICKS_PX);
     context.fillStyle = theme.faint;
