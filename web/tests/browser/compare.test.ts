@@ -95,7 +95,7 @@ test("histograms have the steps and calls of both runs", async () => {
   const { page, close } = await open(browser, at(server.url, "compare?op=aten%3A%3Amm"));
   await settled(page);
   const counts = async (name: string) => {
-    const titles = await page.getByRole("img", { name }).locator("title").allTextContents();
+    const titles = await page.getByRole("slider", { name }).locator("title").allTextContents();
     return titles.map((title) => /: ([\d,]+) \w+ before, ([\d,]+) \w+ now$/.exec(title)?.slice(1).map(Number));
   };
   const steps = compare(before, now, "step_durations").results;
@@ -115,13 +115,13 @@ test("a row leads to the run's own page, and to its histogram", async () => {
   const table = page.getByRole("grid", { name: "Operators", exact: true });
   await table.locator("tr[data-row]").filter({ hasText: "aten::mm" }).click();
   await page.getByRole("link", { name: "How long its calls take" }).click();
-  await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
+  await page.getByRole("slider", { name: "Calls of aten::mm by duration" }).waitFor();
   await page.getByRole("link", { name: "In now.json" }).click();
   await settled(page);
   expect(page.url()).toMatch(/#operators\?.*run=now\.json/);
   expect((await shownRows(page, "All operators")).length).toBe(1);
   await page.goBack();
-  await page.getByRole("img", { name: "Calls of aten::mm by duration" }).waitFor();
+  await page.getByRole("slider", { name: "Calls of aten::mm by duration" }).waitFor();
   await close();
 });
 

@@ -106,7 +106,7 @@ describe.each(INPUTS)("%s", (input) => {
     if (!first) return;
     const { page, close } = await open(browser, at(server.url, "kernels"));
     await settled(page);
-    const figure = page.getByRole("img", { name: `Runs of ${first.name} by duration`.slice(0, 60) });
+    const figure = page.getByRole("slider", { name: `Runs of ${first.name} by duration`.slice(0, 60) });
     const titles = await figure.locator("title").allTextContents();
     const counts = titles.map((title) => Number(/: ([\d,]+) runs?$/.exec(title)?.[1]?.replaceAll(",", "")));
     const expected = rows.filter((row) => row.name === first.name && row.kind === first.kind);

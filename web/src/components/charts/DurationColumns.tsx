@@ -2,6 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Num } from "../../api/types";
 import { formatCount, formatNs } from "../../format/units";
+import { sliderOf } from "./cursor";
+import { Pointed } from "./Pointed";
 import { axisOf, type Stretch } from "./ranges";
 import { ticks } from "./scale";
 import { useWidth } from "./width";
@@ -12,8 +14,6 @@ const LEFT = 64;
 const TOP = 8;
 /** Room for what stands below a range. */
 const LABEL = 64;
-/** No more ranges than this are read out. */
-const SAID = 20;
 
 /** Where the column of one range is drawn: as a rectangle of this width, as high as a count. */
 export interface Place {
@@ -34,11 +34,11 @@ interface Props<R> {
   readonly children: (range: R, place: Place) => ComponentChildren;
 }
 
-/** A chart with a column for each range of durations: its axes, what a column says, and who cannot see it is told. */
+/** A chart with a column for each range of durations: its axes, and what a column says, by mouse, touch and keys. */
 export function DurationColumns<R extends Stretch>(props: Props<R>) {
   const { label, ranges, most, counted, children } = props;
   const [box, width] = useWidth<HTMLDivElement>();
-  const [pointed, point] = useState("");
+  const [pointed, point] = useState<number | null>(null);
   const highest = Math.max(0, ...ranges.map(most));
   const marks = ticks(highest, 3).filter(Number.isInteger);
   const top = Math.max(highest, marks[marks.length - 1] ?? 0, 1);
@@ -47,48 +47,47 @@ export function DurationColumns<R extends Stretch>(props: Props<R>) {
   const axis = axisOf(ranges);
   const x = (ns: number) => LEFT + Math.max(0, width - LEFT) * axis.at(ns);
   const words = (range: R) => `${formatNs(range.from_ns)} up to ${formatNs(range.to_ns)}: ${counted(range)}`;
-  const filled = ranges.filter((range) => most(range) > 0);
   const labelled = withRoom(ranges, x, width);
-  const said = filled.slice(0, SAID).map(words).join("; ");
+  const at = pointed !== null && pointed < ranges.length ? pointed : null;
+  const wordsAt = (at: number) => (ranges[at] ? words(ranges[at]) : "");
   return (
     <div ref={box} class="columns-chart">
-      <svg
-        class="chart"
-        role="img"
-        aria-label={`${label}: ${said}${filled.length > SAID ? "…" : ""}`}
-        width={width}
-        height={HEIGHT + BELOW}
-      >
-        {marks.map((count) => (
-          <g key={count}>
-            <line class="grid" x1={LEFT} x2={width} y1={y(count)} y2={y(count)} />
-            <text class="tick" x={LEFT - 6} y={y(count) + 4} text-anchor="end">
-              {formatCount(count)}
-            </text>
-          </g>
-        ))}
-        {ranges.map((range) => {
-          const [left, right] = [x(range.from_ns), x(range.to_ns)];
-          // A gap between columns, as far as there is room for one.
-          const gap = Math.min(1.5, (right - left) * 0.05);
-          return (
-            <g key={range.from_ns} onPointerEnter={() => point(words(range))} onClick={() => point(words(range))}>
-              <title>{words(range)}</title>
-              <rect fill="transparent" x={left} y={0} width={right - left} height={HEIGHT} />
-              {children(range, { x: left + gap, width: Math.max(1, right - left - 2 * gap), tall })}
-              {labelled.has(range) && (
-                <text class="tick" x={left} y={HEIGHT + 15}>
-                  {formatNs(range.from_ns)}
-                </text>
-              )}
+      <div {...sliderOf(ranges.length, label, at, wordsAt, point)}>
+        <svg class="chart" aria-hidden="true" width={width} height={HEIGHT + BELOW}>
+          {marks.map((count) => (
+            <g key={count}>
+              <line class="grid" x1={LEFT} x2={width} y1={y(count)} y2={y(count)} />
+              <text class="tick" x={LEFT - 6} y={y(count) + 4} text-anchor="end">
+                {formatCount(count)}
+              </text>
             </g>
-          );
-        })}
-      </svg>
-      <p class="dim">
-        {axis.isLogarithmic && "The axis is logarithmic: ranges grow with the durations that they hold. "}
-        <span role="status">{pointed}</span>
-      </p>
+          ))}
+          {ranges.map((range, nth) => {
+            const [left, right] = [x(range.from_ns), x(range.to_ns)];
+            // A gap between columns, as far as there is room for one.
+            const gap = Math.min(1.5, (right - left) * 0.05);
+            return (
+              <g
+                key={range.from_ns}
+                class={nth === at ? "pointed-at" : undefined}
+                onPointerEnter={() => point(nth)}
+                onClick={() => point(nth)}
+              >
+                <title>{words(range)}</title>
+                <rect fill="transparent" x={left} y={0} width={right - left} height={HEIGHT} />
+                {children(range, { x: left + gap, width: Math.max(1, right - left - 2 * gap), tall })}
+                {labelled.has(range) && (
+                  <text class="tick" x={left} y={HEIGHT + 15}>
+                    {formatNs(range.from_ns)}
+                  </text>
+                )}
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      {axis.isLogarithmic && <p class="dim">The axis is logarithmic: ranges grow with the durations that they hold.</p>}
+      <Pointed words={at === null ? null : wordsAt(at)} hint="Point at a column, or use the arrow keys, to read it." />
     </div>
   );
 }

@@ -3,6 +3,7 @@ import type { Num } from "../../api/types";
 import { partLook } from "../../classes";
 import { formatNs } from "../../format/units";
 import { fillOf } from "./Patterns";
+import { Pointed } from "./Pointed";
 import { labelEvery, ticks } from "./scale";
 import { useWidth } from "./width";
 
@@ -114,10 +115,10 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
           );
         })}
       </svg>
-      {/* What an element says on hover comes late, and not by touch or keyboard. */}
-      <p class="dim pointed" aria-hidden="true">
-        {pointed ? wordsOf(pointed).replace(":", " ·").replaceAll("\n", ", ") : "Point at a column to see its parts."}
-      </p>
+      <Pointed
+        words={pointed && wordsOf(pointed).replace(":", " ·").replaceAll("\n", ", ")}
+        hint="Point at a column to see its parts."
+      />
     </div>
   );
 }

@@ -6,8 +6,10 @@ import type { ClassName } from "../../classes";
 import { formatCell } from "../../format/cell";
 import { formatNs } from "../../format/units";
 import { theme } from "../../state/theme";
+import { tickLabel } from "../../timeline/ruler";
 import { Value } from "../Value";
-import { BYTE_STEPS, columnsOf, dragged, rowAt, type Stretch } from "./series";
+import { sliderOf } from "./cursor";
+import { BYTE_STEPS, columnsOf, dragged, indexAt, type Stretch } from "./series";
 import { useWidth } from "./width";
 
 /** One line of a chart. */
@@ -81,13 +83,29 @@ export function TimeSeries(props: Props) {
   }, [range]);
   useRepaint(() => plot.current?.redraw());
 
-  const row = hovered === null || hovered > until_ns ? undefined : rowAt(rows, time, hovered);
+  const wordsAt = (at: number) => {
+    const values = series.map((line) => `${line.words} ${formatCell(unit, rows[at]?.[line.name])}`);
+    return `at ${formatCell("ns", rows[at]?.[time])}: ${values.join(", ")}`;
+  };
+  const slider = sliderOf(
+    rows.length,
+    label,
+    hovered === null || hovered > until_ns ? null : indexAt(rows, time, hovered),
+    wordsAt,
+    (at) => {
+      const time_ns = Number(rows[at]?.[time]);
+      setHovered(time_ns);
+      // Without telling it to itself: a pixel is a little earlier or later than the row.
+      plot.current?.setCursor({ left: plot.current.valToPos(time_ns, "x"), top: 0 }, false);
+    },
+  );
+  const row = hovered === null || hovered > until_ns ? undefined : rows[indexAt(rows, time, hovered)];
   return (
     <div ref={box} class="time-series">
-      <div ref={place} role="img" aria-label={label} />
+      <div ref={place} {...slider} />
       <ul class="legend">
         <li class="when">
-          {hovered === null ? "Drag over it to choose a range" : `at ${formatNs(Math.round(hovered))}`}
+          {hovered === null ? "Drag to select a range; arrow keys read values" : `at ${formatNs(Math.round(hovered))}`}
         </li>
         {series.map((line) => (
           <li key={line.name}>
@@ -126,7 +144,7 @@ function optionsOf(
         grid: { show: false },
         size: 28,
         space: 80,
-        values: (_, ns) => ns.map((at) => formatNs(Math.round(at))),
+        values: (_, ns, __, ___, step) => ns.map((at) => tickLabel(at, step)),
       },
       {
         ...axis,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { columnsOf, dragged, rowAt } from "./series";
+import { columnsOf, dragged, indexAt } from "./series";
 
 const ROWS = [
   { time_ns: 10, a: 5, b: null },
@@ -27,8 +27,8 @@ test("what is not known is no 0", () => {
 });
 
 test("the row at a moment is the last that has begun", () => {
-  expect([9, 10, 19, 20, 99].map((at) => rowAt(ROWS, "time_ns", at)?.time_ns)).toEqual([undefined, 10, 10, 20, 20]);
-  expect(rowAt([], "time_ns", 5)).toBeUndefined();
+  expect([9, 10, 19, 20, 99].map((at) => indexAt(ROWS, "time_ns", at))).toEqual([-1, 0, 0, 1, 1]);
+  expect(indexAt([], "time_ns", 5)).toBe(-1);
 });
 
 test("a dragged stretch is whole, in order and inside", () => {

@@ -27,15 +27,15 @@ export function columnsOf(rows: readonly Row[], time: string, names: readonly st
 const pixel = (cell: Cell | undefined): number | null =>
   typeof cell === "number" || typeof cell === "bigint" ? Number(cell) : null;
 
-/** The row that holds at a moment: the last one that begins no later. Rows come by time. */
-export function rowAt(rows: readonly Row[], time: string, at_ns: number): Row | undefined {
+/** The place of the row that holds at a moment: the last one that begins no later; -1 before all. Rows come by time. */
+export function indexAt(rows: readonly Row[], time: string, at_ns: number): number {
   let [from, to] = [0, rows.length];
   while (from < to) {
     const middle = (from + to) >> 1;
     if (Number(rows[middle]?.[time]) <= at_ns) from = middle + 1;
     else to = middle;
   }
-  return rows[from - 1];
+  return from - 1;
 }
 
 /** A dragged stretch in whole ns within the chart; `null` for one without length. */

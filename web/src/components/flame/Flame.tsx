@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
+import { Pointed } from "../../components/charts/Pointed";
 import { useWidth } from "../../components/charts/width";
 import { formatCell } from "../../format/cell";
 import { type Box, boxesOf, type Module } from "./tree";
@@ -30,6 +31,7 @@ interface Props {
 export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIcicle, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
+  const [pointed, setPointed] = useState<string | null>(null);
   const boxes = boxesOf(roots, column.name, 0.7 / Math.max(1, width));
   const levels = Math.max(0, ...boxes.map((box) => box.level + 1));
   const at = Math.min(active, boxes.length - 1);
@@ -62,14 +64,19 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
             const words = wordsOf ? `${value}, ${wordsOf(box.module)}` : value;
             const place = { x, y, width: wide, height: ROW - 1, rx: 2 };
             const texture = textureOf?.(box.module);
+            const said = `${box.module.path}: ${words}`;
             return (
               <g
                 key={box.module.path}
                 role="button"
                 tabIndex={index === at ? 0 : -1}
-                aria-label={`${box.module.path}: ${words}`}
+                aria-label={said}
                 onClick={() => onChoose(box.module)}
-                onFocus={() => setActive(index)}
+                onFocus={() => {
+                  setActive(index);
+                  setPointed(said);
+                }}
+                onPointerEnter={() => setPointed(said)}
               >
                 <title>{`${box.module.path}\n${column.label}: ${words}`}</title>
                 <rect class={classOf(box.module)} {...place} />
@@ -91,6 +98,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
             })}
           </g>
         </svg>
+        <Pointed words={pointed} hint={`Point at a box to read its ${column.label}.`} />
       </div>
     </Figure>
   );

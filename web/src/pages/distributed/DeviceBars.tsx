@@ -1,10 +1,13 @@
+import { useState } from "preact/hooks";
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { partLook } from "../../classes";
 import { Legend } from "../../components/charts/Legend";
 import { fillOf } from "../../components/charts/Patterns";
+import { Pointed } from "../../components/charts/Pointed";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
+import { Table } from "../../components/table/Table";
 import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
 import { formatCount } from "../../format/units";
@@ -18,6 +21,7 @@ const DRAWN = 64;
 
 /** What the devices of each rank do with their time: compute, communicate without computing, copy without either, idle. */
 export function DeviceBars() {
+  const [pointed, point] = useState<string | null>(null);
   const query = [...selection.value, ["limit", DRAWN]] as const;
   const path = withQuery(runPath(runId.value, "analyses/temporal_breakdown"), query);
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
@@ -36,15 +40,17 @@ export function DeviceBars() {
         </figcaption>
         <ul class="device-bars">
           {results.map((row) => (
-            <Bar key={nameOf(row)} row={row} />
+            <Bar key={nameOf(row)} row={row} onPoint={point} />
           ))}
         </ul>
+        <Pointed words={pointed} hint="Point at a part to read it." />
       </figure>
       {page.matching > results.length && (
         <p class="dim">
-          The first {DRAWN} of {formatCount(page.matching)} devices are drawn; all are in the tables below.
+          The first {DRAWN} of {formatCount(page.matching)} devices are drawn; all are in the table.
         </p>
       )}
+      <Table analysis="temporal_breakdown" title="Computation and communication as a table" prefix="d." height={8} />
     </section>
   );
 }
@@ -52,7 +58,7 @@ export function DeviceBars() {
 const nameOf = (row: Row): string => `rank ${row.rank}, GPU ${row.device}`;
 
 /** A device's window as one bar, as wide as there is room. */
-function Bar({ row }: { row: Row }) {
+function Bar({ row, onPoint }: { row: Row; onPoint: (words: string) => void }) {
   const all = Number(row.span_ns ?? 0);
   const parts = PARTS.map((part) => ({ part, cell: row[`${part}_ns`], ns: Number(row[`${part}_ns`] ?? 0) }));
   const shown = parts.filter(({ ns }) => ns > 0);
@@ -72,10 +78,16 @@ function Bar({ row }: { row: Row }) {
           const { colour, texture, words } = partLook(part);
           const x = (from / all) * 100;
           from += ns;
+          const said = `${nameOf(row)}: ${words} ${formatCell("ns", cell)} (${exactCell("ns", cell)})`;
           return (
-            <rect key={part} x={`${x}%`} width={`${(ns / all) * 100}%`} height="20" fill={fillOf(colour, texture)}>
-              <title>{`${words}: ${formatCell("ns", cell)} (${exactCell("ns", cell)})`}</title>
-            </rect>
+            <rect
+              key={part}
+              x={`${x}%`}
+              width={`${(ns / all) * 100}%`}
+              height="20"
+              fill={fillOf(colour, texture)}
+              onPointerEnter={() => onPoint(said)}
+            />
           );
         })}
       </svg>

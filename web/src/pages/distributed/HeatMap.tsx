@@ -1,4 +1,5 @@
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
+import { Pointed } from "../../components/charts/Pointed";
 import { labelEvery } from "../../components/charts/scale";
 import { useWidth } from "../../components/charts/width";
 import { formatNs } from "../../format/units";
@@ -26,7 +27,7 @@ interface Props {
 /** Steps of ranks as shaded boxes, of which one can be chosen with the mouse or with the arrow keys and Enter. */
 export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
-  const tip = useRef<SVGTitleElement | null>(null);
+  const [pointed, setPointed] = useState<HeatCell | null>(null);
   const [active, setActive] = useState<readonly [rank: number, step: number]>([0, 0]);
   const each = Math.min(WIDEST, Math.max(0, width - LEFT) / Math.max(1, steps.length));
   const high = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(SHARED / Math.max(1, ranks.length))));
@@ -72,15 +73,15 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
     const cell = heat.cells[rank]?.[step];
     if (cell) onChoose(cell);
   };
+  const onPoint = (event: Event) => {
+    const [rank, step] = placeOf(event) ?? [-1, -1];
+    const cell = heat.cells[rank]?.[step];
+    if (cell) setPointed(cell);
+  };
   const onFocusIn = (event: Event) => {
     const place = placeOf(event);
     if (place) setActive(place);
-  };
-  const onPointerOver = (event: Event) => {
-    if (!placeOf(event)) return;
-    tip.current ??= document.createElementNS("http://www.w3.org/2000/svg", "title");
-    tip.current.textContent = (event.target as Element).getAttribute("aria-label");
-    (event.target as Element).append(tip.current);
+    onPoint(event);
   };
 
   return (
@@ -92,7 +93,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
         onKeyDown={onKeyDown}
         onClick={onClick}
         onFocusIn={onFocusIn}
-        onPointerOver={onPointerOver}
+        onPointerOver={onPoint}
       >
         <title>{label}</title>
         {ranks.map(
@@ -161,6 +162,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
           }),
         )}
       </svg>
+      <Pointed words={pointed && wordsOf(pointed)} hint="Point at a cell to read it." />
     </div>
   );
 }
