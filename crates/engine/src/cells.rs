@@ -47,7 +47,7 @@ const UNIT_ENDINGS: [(&str, &str); 12] = [
 ];
 
 /// What stands above each of the columns: their names in words, and where two would be called the same, a sign at the one
-/// with shares, and a word at the one with times.
+/// with shares, and a word at the one with times. Beside the time in operators of the host, its window says that it is one.
 pub fn column_headings(columns: &[&Column]) -> Vec<String> {
     let words: Vec<String> = columns.iter().map(|column| column_words(column.name)).collect();
     let heading = |(at, column): (usize, &&Column)| {
@@ -55,6 +55,9 @@ pub fn column_headings(columns: &[&Column]) -> Vec<String> {
         let is_shared = same().next().is_some();
         match column.unit {
             Unit::Ratio if is_shared => format!("{} %", words[at]),
+            Unit::Nanoseconds if words[at] == "host" && words.iter().any(|other| other == "host op") => {
+                "host window".into()
+            }
             // A time and a text of one name: the time of it, and what it was.
             Unit::Nanoseconds if same().any(|other| columns[other].unit == Unit::Text) => format!("{} time", words[at]),
             _ => words[at].clone(),
@@ -175,6 +178,9 @@ mod tests {
             .count("count", [26]);
         let columns: Vec<&Column> = table.columns.iter().collect();
         assert_eq!(column_headings(&columns), ["host", "host time", "before count per step", "count"]);
+        let path = Table::default().ns("host_ns", [1]).ns("host_sync_ns", [1]).ns("host_op_ns", [1]);
+        let columns: Vec<&Column> = path.columns.iter().collect();
+        assert_eq!(column_headings(&columns), ["host window", "host sync", "host op"]);
         assert_eq!(column_words("growth_bytes_per_step"), "growth per step");
         let table = Table::default().count("step", [1_009]);
         assert_eq!(format_cell(&table.columns[0], 0), "1009");

@@ -55,6 +55,9 @@ pub(crate) struct Page {
     rows: usize,
     matching: usize,
     total: usize,
+    /// How many of these rows stand for others: their sums and means.
+    matching_sums: usize,
+    total_sums: usize,
 }
 
 impl Asking {
@@ -104,7 +107,14 @@ impl Asking {
     pub(crate) fn page(&self, table: &Table, analysis: &str) -> Result<(Table, Page), Failure> {
         let rows = self.matching(table, analysis)?;
         let of_page: Vec<usize> = rows.iter().copied().skip(self.offset).take(self.limit).collect();
-        let page = Page { offset: self.offset, rows: of_page.len(), matching: rows.len(), total: table.len() };
+        let page = Page {
+            offset: self.offset,
+            rows: of_page.len(),
+            matching: rows.len(),
+            total: table.len(),
+            matching_sums: rows.iter().filter(|row| stands_for_others(table, **row)).count(),
+            total_sums: (0..table.len()).filter(|row| stands_for_others(table, *row)).count(),
+        };
         Ok((with_rows(table, &of_page), page))
     }
 
@@ -211,12 +221,26 @@ fn has_answer(values: &Values, row: usize) -> bool {
     }
 }
 
-/// Whether any text of a row has `part`, which is in lower case.
+/// Whether any text of a row has `part`, which is in lower case, or has it with `_` for spaces: `host_sync` reads as
+/// "host sync" on the pages.
 fn has_text(table: &Table, row: usize, part: &str) -> bool {
+    let joined = part.replace(' ', "_");
+    let has = |text: &str| {
+        let text = text.to_lowercase();
+        text.contains(part) || text.contains(&joined)
+    };
     table.columns.iter().any(|column| match &column.values {
-        Values::Text(values) => values[row].as_deref().is_some_and(|text| text.to_lowercase().contains(part)),
+        Values::Text(values) => values[row].as_deref().is_some_and(has),
         _ => false,
     })
+}
+
+/// Whether a row is a sum or a mean of others: its column `row` says so.
+fn stands_for_others(table: &Table, row: usize) -> bool {
+    match table.column("row").map(|column| &column.values) {
+        Some(Values::Text(values)) => values[row].as_deref().is_some_and(|word| word != "one"),
+        _ => false,
+    }
 }
 
 /// What a page needs to lay a table's columns out. Whether a column has answers is told of all rows.

@@ -129,7 +129,15 @@ export interface Envelope {
   readonly coverage: { readonly device_ns_linked_ratio: number | null };
   readonly findings: readonly Finding[];
   readonly columns: readonly Column[];
-  readonly page: { readonly offset: number; readonly rows: number; readonly matching: number; readonly total: number };
+  readonly page: {
+    readonly offset: number;
+    readonly rows: number;
+    readonly matching: number;
+    readonly total: number;
+    /** How many of these rows stand for others. */
+    readonly matching_sums: number;
+    readonly total_sums: number;
+  };
 }
 
 export interface Breakdown {

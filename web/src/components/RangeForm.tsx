@@ -52,7 +52,7 @@ export function RangeForm({ range, onRange }: Props) {
         />{" "}
         ms
       </label>
-      <button type="submit">Choose</button>
+      <button type="submit">Select</button>
       {range && (
         <>
           <button type="button" onClick={() => onRange(null)}>

@@ -28,7 +28,7 @@ export const PAGES: readonly PageInfo[] = [
     id: "timeline",
     title: "Timeline",
     about: "Everything that happened, by rank, device and thread: zoom, search, select, follow arrows",
-    missing: ({ counts }) => (Number(counts.slices) > 0 ? null : "Nothing was recorded that lasts."),
+    missing: ({ counts }) => (Number(counts.slices) > 0 ? null : "Nothing with a duration was recorded."),
     load: () => import("./timeline/Timeline"),
   },
   {

@@ -44,7 +44,7 @@ export function Header() {
       )}
       <RankAndStep />
       {window && (
-        <button type="button" class="chip" onClick={() => choose({ window: null })} aria-label="Show all of the time">
+        <button type="button" class="chip" onClick={() => choose({ window: null })} aria-label="Show the whole run">
           {formatNs(BigInt(window.start_ns))} to {formatNs(BigInt(window.end_ns))} <span aria-hidden="true">×</span>
         </button>
       )}

@@ -1,6 +1,7 @@
 // The place as a signal. Whoever changes it changes the address, and the other way round.
 
 import { computed, signal } from "@preact/signals";
+import type { Query } from "../api/paths";
 import { type Changes, changed, formatPlace, onPage, type Place, paramOf, paramsOf, parsePlace } from "./url";
 
 const current = signal<Place>(parsePlace(globalThis.location?.hash ?? ""));
@@ -46,6 +47,10 @@ export const timeWindow = computed(() => {
   const [, start, end] = /^(\d{1,19})-(\d{1,19})$/.exec(chosen("window") ?? "") ?? [];
   return start !== undefined && end !== undefined ? { start_ns: start, end_ns: end } : null;
 });
+
+/** Where nothing is: in a part of the run, which parameters of a request name, or in all of it. */
+export const whereWords = (part: Query): string =>
+  part.some(([, value]) => value !== null && value !== undefined) ? "in the selected part of the run" : "in this run";
 
 /** The part of the run that was chosen, as parameters of a request. */
 export const selection = computed(

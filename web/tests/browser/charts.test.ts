@@ -149,8 +149,9 @@ describe("files", () => {
   test("the chart says what the command says of the same buckets", async () => {
     const { page, close } = await open(browser, at(server.url, "io"));
     await settled(page);
-    const said = /([\d.]+) (µs|ms|s)/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "");
-    const bucket_ms = Number(said?.[1]) * { µs: 0.001, ms: 1, s: 1000 }[String(said?.[2]) as "µs" | "ms" | "s"];
+    const said = /([\d.,]+) (µs|ms|s)/.exec((await page.getByText(/^In buckets of/).textContent()) ?? "");
+    const bucket_ms =
+      Number(said?.[1]?.replaceAll(",", "")) * { µs: 0.001, ms: 1, s: 1000 }[String(said?.[2]) as "µs" | "ms" | "s"];
     const rows = analyze("io_curve", FILES, "--bucket", String(bucket_ms)).results;
     const known = rows.map((row) =>
       [row.read_bytes_per_s, row.write_bytes_per_s].map((cell) => exactCell("bytes_per_s", cell ?? null)),

@@ -57,11 +57,14 @@ export function unitOf(name: string, cell: Cell): Unit {
   return name.includes("_per_") || name === "length_mean" ? "plain" : "count";
 }
 
+/** Columns whose values are names for programs, which pages show as words. */
+const KINDS = ["cause", "class", "kind", "source", "category", "bound", "direction", "waits_for", "state", "action"];
+
 /** What tables call a value that is one of a few. */
 function called(name: string, cell: Cell, text: string): string {
   if (name === "runs" && (cell === "a" || cell === "b")) return cell === "a" ? "only before" : "only now";
   if (name === "state" && cell === "unpaired") return "free not seen";
-  return ["cause", "class", "kind", "source", "category"].includes(name) ? text.replaceAll("_", " ") : text;
+  return KINDS.includes(name) ? text.replaceAll("_", " ") : text;
 }
 
 /** Rows of a result as a table shows them. */

@@ -50,9 +50,30 @@ fn conditions_hold_for_rows_with_an_answer() {
 #[test]
 fn a_page_says_where_it_stands() {
     let (page, told) = asking("where=total_ns:ge:0&offset=1&limit=1").unwrap().page(&table(), "t").unwrap();
-    assert_eq!((page.len(), told), (1, Page { offset: 1, rows: 1, matching: 3, total: 4 }));
+    let all = Page { offset: 1, rows: 1, matching: 3, total: 4, matching_sums: 0, total_sums: 0 };
+    assert_eq!((page.len(), told), (1, all));
     let (_, told) = asking("offset=99&limit=99999999").unwrap().page(&table(), "t").unwrap();
-    assert_eq!(told, Page { offset: 99, rows: 0, matching: 4, total: 4 });
+    assert_eq!(told, Page { offset: 99, rows: 0, matching: 4, ..all });
+}
+
+#[test]
+fn rows_that_stand_for_others_are_counted_by_themselves() {
+    let told = |raw: &str| {
+        let (steps, rows) = ([Some(1), Some(2), None], ["one", "one", "mean"]);
+        let table = Table::default().int("step", Unit::Count, steps).text("row", rows.map(Some));
+        let (_, page) = asking(raw).unwrap().page(&table, "t").unwrap();
+        [page.matching, page.matching_sums, page.total, page.total_sums]
+    };
+    assert_eq!(told("limit=1"), [3, 1, 3, 1]);
+    assert_eq!(told("where=step:gt:1"), [1, 0, 3, 1]);
+    assert_eq!(told("where=row:eq:mean"), [1, 1, 3, 1]);
+}
+
+#[test]
+fn words_of_the_pages_find_what_results_call_otherwise() {
+    let table = Table::default().text("cause", [Some("host_sync"), Some("host sync"), Some("hosts")]);
+    let found = |raw: &str| asking(raw).unwrap().matching(&table, "t").unwrap();
+    assert_eq!([found("search=host+sync"), found("search=host_sync")], [vec![0, 1], vec![0]]);
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn rows_are_sorted_searched_and_paged_here() {
         answer["page"],
         serde_json::json!({
             "offset": 1, "rows": 2, "matching": rows.len(), "total": all["results"].as_array().unwrap().len(),
+            "matching_sums": 0, "total_sums": 0,
         })
     );
     let by_module = served.json("runs/0/analyses/operators?group_by=category&limit=1");

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cell, Column } from "../../api/types";
-import { exactCell, plainCell, shortCell } from "../../format/cell";
+import { exactCell, plainCell } from "../../format/cell";
 import { copyText } from "../clipboard";
 import type { RowStore } from "./rows";
-import type { TableProps } from "./Table";
 import { useVirtual } from "./virtual";
+import { type Called, cellWords, hasSentences, isSum, kindWords } from "./words";
 
 /** Height of a row, as in styles/table.css. */
 const ROW_PX = 28;
@@ -18,7 +18,7 @@ interface Props {
   readonly count: number;
   readonly height: number;
   readonly opened: number | null;
-  readonly words: NonNullable<TableProps["words"]>;
+  readonly words: Called | undefined;
   readonly onOpen: (index: number) => void;
   readonly head: ComponentChildren;
 }
@@ -91,14 +91,13 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
           {padding(first?.start ?? 0, "above")}
           {items.map(({ index }) => {
             const row = store.row(index);
-            const isSum = columns.some((column) => row?.[column.name] === null && words[column.name]?.[""]);
             return (
               <tr
                 key={index}
                 data-row={index}
                 aria-rowindex={index + 2}
                 aria-selected={index === opened}
-                class={isSum ? "sum" : undefined}
+                class={isSum(row) ? "sum" : undefined}
                 tabIndex={index === active ? 0 : -1}
                 onFocus={() => setActive(index)}
                 onClick={() => onOpen(index)}
@@ -107,9 +106,9 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
                   <td
                     key={column.name}
                     class={column.is_right_aligned ? "number" : isPath(column) ? "path" : undefined}
-                    title={row && exactCell(column.unit, row[column.name])}
+                    title={row && titleOf(column, row[column.name])}
                   >
-                    <bdi>{row ? wordsOf(column, row[column.name], words) : "…"}</bdi>
+                    <bdi>{row ? cellWords(column, row, columns, words) : "…"}</bdi>
                   </td>
                 ))}
               </tr>
@@ -122,16 +121,11 @@ export function Body({ label, columns, widths, store, count, height, opened, wor
   );
 }
 
-/** A cell as it is shown: what a table calls it, or its value; what is of a few kinds without the signs of programs. */
-function wordsOf(column: Column, value: Cell | undefined, words: NonNullable<TableProps["words"]>): string {
-  const called = words[column.name]?.[value === null || value === undefined ? "" : String(value)];
-  if (called) return called;
-  const text = shortCell(column.unit, value);
-  return KINDS.includes(column.name) ? text.replaceAll("_", " ") : text;
+/** What hovering over a cell says: every digit, and of a text all of it. */
+function titleOf(column: Column, value: Cell | undefined): string {
+  const exact = exactCell(column.unit, value);
+  return hasSentences(column) ? kindWords(column.name, exact) : exact;
 }
-
-/** Columns of which each value is one of a few words. */
-const KINDS = ["cause", "class", "kind", "source", "category"];
 
 /** Whether its texts are told apart by their ends: paths of files and of modules. */
 const isPath = ({ name }: Column): boolean => name === "file" || name === "path";

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { Menu } from "../Menu";
 import { type Condition, formatCondition, OPERATORS, type Operator } from "./choices";
+import { kindName, kindWords } from "./words";
 
 interface Props {
   readonly columns: readonly Column[];
@@ -17,7 +18,7 @@ export function Filters({ columns, where, onChange }: Props) {
   const unit = columns.find((known) => known.name === column)?.unit;
   const add = (event: Event) => {
     event.preventDefault();
-    onChange([...where, { column, operator, value: value.trim() }]);
+    onChange([...where, { column, operator, value: kindName(column, value.trim()) }]);
     setValue("");
   };
   return (
@@ -53,7 +54,7 @@ export function Filters({ columns, where, onChange }: Props) {
       </Menu>
       {where.map((condition) => {
         const label = columns.find((known) => known.name === condition.column)?.label ?? condition.column;
-        const words = `${label} ${OPERATORS[condition.operator]} ${condition.value}`;
+        const words = `${label} ${OPERATORS[condition.operator]} ${kindWords(condition.column, condition.value)}`;
         return (
           <button
             key={formatCondition(condition)}

@@ -3,8 +3,10 @@ import type { Column, Row } from "../../api/types";
 import { exactCell, formatCell, plainCell } from "../../format/cell";
 import { nameCondition } from "../../state/links";
 import { CopyButton } from "../CopyButton";
+import { Words } from "../Words";
 import type { Condition } from "./choices";
 import type { RowLink } from "./links";
+import { hasSentences, kindWords } from "./words";
 
 interface Props {
   readonly columns: readonly Column[];
@@ -19,7 +21,9 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
   const aside = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another row is looked at anew
   useEffect(() => aside.current?.scrollIntoView({ block: "nearest" }), [row]);
-  const known = columns.filter((column) => row[column.name] !== null && row[column.name] !== undefined);
+  const known = columns.filter(
+    ({ name }) => row[name] !== null && row[name] !== undefined && !(name === "row" && row[name] === "one"),
+  );
   const names = known.map((column) => column.name).join("\t");
   const cells = () => `${names}\n${known.map((column) => plainCell(row[column.name])).join("\t")}`;
   return (
@@ -38,13 +42,14 @@ export function RowDetail({ columns, row, links, onFilter, onClose }: Props) {
       <dl>
         {known.map((column) => {
           const exact = exactCell(column.unit, row[column.name]);
-          const text = column.unit === "text" ? exact : formatCell(column.unit, row[column.name]);
+          const text =
+            column.unit === "text" ? kindWords(column.name, exact) : formatCell(column.unit, row[column.name]);
           return (
             <div key={column.name} class={column.unit === "text" ? "wide" : undefined}>
               <dt>{column.label}</dt>
               <dd>
-                <span class="pre">{text}</span>
-                {exact !== text && <span class="dim exact">{exact}</span>}
+                <span class="pre">{hasSentences(column) ? <Words text={exact} /> : text}</span>
+                {exact !== text && column.unit !== "text" && <span class="dim exact">{exact}</span>}
                 {column.unit === "text" && (
                   <button
                     type="button"

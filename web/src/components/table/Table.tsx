@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, runPath } from "../../api/paths";
-import type { Row } from "../../api/types";
+import type { Envelope, Row } from "../../api/types";
 import { formatCount } from "../../format/units";
-import { choose, place, selection } from "../../state/place";
+import { choose, place, selection, whereWords } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 import { Definition } from "../Definition";
 import { Empty, ErrorNotice, Loading } from "../Notice";
@@ -14,6 +14,7 @@ import { RowDetail } from "./RowDetail";
 import { useRows } from "./rows";
 import { Toolbar } from "./Toolbar";
 import { widthsOf } from "./widths";
+import type { Called } from "./words";
 
 /** Rows beyond this are reached by searching: browsers do not scroll over more. */
 const MAX_ROWS = 500_000;
@@ -49,8 +50,8 @@ export interface TableProps {
   readonly where?: readonly string[];
   /** Rows that are seen at once, at most. */
   readonly height?: number;
-  /** What values of a column are called, by the column's name and the value; `""` is none. */
-  readonly words?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** What values are called on this page. */
+  readonly words?: Called;
 }
 
 /** A result as a table: sorted, searched, filtered and paged by the server, with every choice in the address. */
@@ -82,6 +83,7 @@ export function Table(props: TableProps) {
   }
   if (!envelope) return <Loading what={`Computing ${title.toLowerCase()}…`} />;
 
+  const part = props.source ? "in either run" : whereWords(props.part ?? selection.value);
   const columns = shownColumns(envelope.columns, choices.columns, hidden);
   const count = Math.min(envelope.page.matching, MAX_ROWS);
   const openedRow = opened === null ? undefined : shown.row(opened);
@@ -92,13 +94,13 @@ export function Table(props: TableProps) {
           {title} <Definition analysis={analysis} />
         </h2>
         <p class="dim" role="status">
-          {rowsWords(envelope.page.matching, envelope.page.total)}
+          {rowsWords(envelope.page)}
           {count < envelope.page.matching && `; the first ${formatCount(count)} can be scrolled to`}
         </p>
       </div>
       <Toolbar path={path} query={asked} envelope={envelope} choices={choices} shown={columns} onChange={set} />
       {envelope.page.matching === 0 ? (
-        <Empty>{envelope.page.total === 0 ? "There is nothing of this in what was chosen." : "No row matches."}</Empty>
+        <Empty>{envelope.page.total === 0 ? `There is nothing of this ${part}.` : "No row matches."}</Empty>
       ) : (
         <Body
           label={title}
@@ -108,7 +110,7 @@ export function Table(props: TableProps) {
           count={count}
           height={props.height ?? 16}
           opened={opened}
-          words={props.words ?? {}}
+          words={props.words}
           onOpen={(index) => setOpened(index === opened ? null : index)}
           head={
             <Head
@@ -132,9 +134,11 @@ export function Table(props: TableProps) {
   );
 }
 
-function rowsWords(matching: number, total: number): string {
-  const rows = matching === 1 ? "row" : "rows";
-  return matching === total
-    ? `${formatCount(total)} ${rows}`
-    : `${formatCount(matching)} of ${formatCount(total)} rows`;
+/** How many rows there are, those that stand for others apart. */
+function rowsWords(page: Envelope["page"]): string {
+  const [matching, total] = [page.matching - page.matching_sums, page.total - page.total_sums];
+  const all = `${formatCount(total)} ${total === 1 ? "row" : "rows"}`;
+  const rows = page.matching === page.total ? all : `${formatCount(matching)} of ${all}`;
+  const sums = page.matching_sums;
+  return sums === 0 ? rows : `${rows}, and ${formatCount(sums)} that ${sums === 1 ? "sums" : "sum"} them up`;
 }

@@ -95,7 +95,8 @@ export function shownColumns(
     const known = columns.filter((column) => chosen.includes(column.name));
     if (known.length > 0) return known;
   }
-  return columns.filter((column) => column.has_answers && !hidden.includes(column.name));
+  // That a row stands for others is seen without the column that says so.
+  return columns.filter(({ name, has_answers }) => has_answers && name !== "row" && !hidden.includes(name));
 }
 
 function isOperator(text: string | undefined): text is Operator {

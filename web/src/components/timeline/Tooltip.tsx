@@ -70,7 +70,7 @@ function HitWords({ hovered }: { hovered: Hovered }) {
         {formatNs(Math.round(hit.dur_ns))} · {CLASS_WORDS[hit.class] ?? "other"}
       </div>
       <div class="dim">
-        from {formatNs(Math.round(hit.start_ns))} · {line.within}
+        starts at {formatNs(Math.round(hit.start_ns))} · {line.within}
       </div>
     </>
   );

@@ -46,8 +46,8 @@ export default function Compare() {
       <PickSides sides={sides} details={[known, answer.value]} />
       {(chosen("step") !== undefined || timeWindow.value) && (
         <p class="notice">
-          Runs are compared with all their steps, not with the step or the time that is chosen for other pages.{" "}
-          <a href={hrefWith({ step: null, window: null })}>Choose all</a>
+          Runs are compared with all their steps: the step or range that is selected for other pages has no effect here.{" "}
+          <a href={hrefWith({ step: null, window: null })}>Clear it</a>
         </p>
       )}
       {!second && <ErrorNotice error={missing} />}

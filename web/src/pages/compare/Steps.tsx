@@ -63,12 +63,12 @@ export function Steps({ compared }: { compared: Compared }) {
           </dd>
         </div>
         <div>
-          <dt>lies between, with a confidence of 95 %</dt>
+          <dt>95 % confidence interval</dt>
           <dd>
             <Value unit="ns" value={row.change_low_ns} />
             {typeof row.change_low_ns !== "object" && (
               <>
-                {" and "}
+                {" to "}
                 <Value unit="ns" value={row.change_high_ns} />
               </>
             )}

@@ -93,7 +93,7 @@ function Pair({ compared, timelines, steps }: PairProps) {
     });
   }, [key]);
   if (timelines.some(({ info }) => info.groups.length === 0)) {
-    return <Empty>One of them has nothing that lasts: there is no timeline of it.</Empty>;
+    return <Empty>One of them has nothing with a duration: there is no timeline of it.</Empty>;
   }
   return (
     <>

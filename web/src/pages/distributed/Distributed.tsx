@@ -23,8 +23,8 @@ export default function Distributed() {
       </p>
       {timeWindow.value && (
         <Empty>
-          Steps are of all of the time; the window that was chosen applies to devices and tables.{" "}
-          <a href={hrefWith({ window: null })}>Show all of the time everywhere</a>
+          Steps cover the whole run; devices and tables cover the selected range only.{" "}
+          <a href={hrefWith({ window: null })}>Show the whole run</a>
         </Empty>
       )}
       <StepMap />

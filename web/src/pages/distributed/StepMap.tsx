@@ -84,7 +84,7 @@ export function StepMap() {
             <a href={hrefWith({ rank: null, step: null })}>All ranks and steps</a>
           </>
         ) : (
-          "Ranks are below each other, steps side by side. Choose one, and every page is about it."
+          "Ranks are below each other, steps side by side. Click a cell to filter every page to it."
         )}
         <Others name="ranks-from" what="ranks" all={allRanks.length} first={firstRank} size={RANKS} />
         <Others name="steps-from" what="steps" all={stepCount} first={firstStep} size={STEPS} />

@@ -7,7 +7,7 @@ import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatNs } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, selection, timeWindow } from "../../state/place";
+import { chosen, selection, timeWindow, whereWords } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
@@ -45,7 +45,12 @@ export function Bandwidth({ rank }: { rank: string }) {
   if (steps.state === "failed") return <ErrorNotice error={steps.error} />;
   if (!answer.value || !steps.value || !within || !known) return <Loading what="Adding up calls on files…" />;
   const { results, columns } = answer.value;
-  if (results.length === 0) return <Empty>Rank {rank} calls no files in what was chosen.</Empty>;
+  if (results.length === 0)
+    return (
+      <Empty>
+        Rank {rank} calls no files {whereWords(selection.value)}.
+      </Empty>
+    );
   const last = results[results.length - 1];
   const show = SHOWS.find(([name]) => name === chosen("show"))?.[0] ?? "bandwidth";
   const has = ({ name }: Series) => columns.some((column) => column.name === name && column.has_answers);

@@ -71,7 +71,6 @@ export default function Io() {
           prefix="i."
           height={10}
           hidden={NOT_INPUT}
-          words={{ step: { "": "mean" } }}
           linksOf={stepLinks}
         />
       )}

@@ -9,7 +9,7 @@ import { formatCondition } from "../../components/table/choices";
 import { clipped } from "../../format/printable";
 import { useAnswer } from "../../state/answer";
 import { nameCondition } from "../../state/links";
-import { chosen, selection } from "../../state/place";
+import { chosen, selection, whereWords } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 
 /** How long the runs of one kernel took: the one that was chosen, else the one with the longest total. */
@@ -40,7 +40,9 @@ export function Durations() {
         <code>{clipped(name, 1_000)}</code>
       </p>
       {answer.state === "loading" && <Loading />}
-      {answer.state === "ready" && rows.length === 0 && <p class="dim">It does not run in what was chosen.</p>}
+      {answer.state === "ready" && rows.length === 0 && (
+        <p class="dim">It does not run {whereWords(selection.value)}.</p>
+      )}
       {kinds.map((kind) => (
         <Figure key={kind} name="durations" title={<span>Runs by duration{kinds.length > 1 && `, ${kind}`}</span>}>
           <Histogram

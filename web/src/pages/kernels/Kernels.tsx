@@ -55,7 +55,6 @@ export default function Kernels() {
         query={[["group_by", launches === "call" ? null : launches]]}
         hidden={["delay_min_ns", "delay_outliers", "launch_p99_ns", "launch_max_ns"]}
         prefix="l."
-        words={{ name: { "": "all of them" } }}
         height={10}
         linksOf={onTimeline}
       />

@@ -5,7 +5,7 @@ import { TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
-import { chosen, selection, timeWindow } from "../../state/place";
+import { chosen, selection, timeWindow, whereWords } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
@@ -29,7 +29,7 @@ export function Curve({ memory, words }: { memory: Memory; words: string }) {
   if (steps.state === "failed") return <ErrorNotice error={steps.error} />;
   if (!answer.value || !steps.value || !known) return <Loading what="Adding up memory…" />;
   const { results } = answer.value;
-  if (results.length === 0) return <Empty>Nothing was allocated or freed in what was chosen.</Empty>;
+  if (results.length === 0) return <Empty>Nothing was allocated or freed {whereWords(selection.value)}.</Empty>;
   const within = shownSpan(known, steps.value, { step: chosen("step"), window: timeWindow.value });
   const hasReserve = results.some((row) => row[RESERVED.name] !== null);
   return (

@@ -8,7 +8,7 @@ import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
 import { timelineAt, timelineSearch } from "../../state/links";
-import { chosen, hrefOf, hrefWith, selection } from "../../state/place";
+import { chosen, hrefOf, hrefWith, selection, whereWords } from "../../state/place";
 import { chooseRange, range, rangeSelection } from "../../state/range";
 import { detail, runId } from "../../state/runs";
 import { Curve } from "./Curve";
@@ -33,7 +33,7 @@ export default function Memory() {
   if (!answer.value) return <Loading what="Adding up memory…" />;
   const rows = answer.value.results;
   const memory = chosenMemory(rows, chosen("memory"));
-  if (!memory) return <Empty>Nothing was allocated or freed in what was chosen.</Empty>;
+  if (!memory) return <Empty>Nothing was allocated or freed {whereWords(selection.value)}.</Empty>;
 
   const hasRanks = (known?.run.ranks.length ?? 1) > 1;
   const group = GROUPS.find(([name]) => name === chosen("group"))?.[0] ?? "name";
@@ -107,7 +107,6 @@ export default function Memory() {
         part={rangeSelection.value}
         where={where}
         hidden={["rank", "device", "address", "op_start_ns"]}
-        words={{ state: { unpaired: "free not seen" } }}
         linksOf={allocationLinks}
       />
       <p>

@@ -10,7 +10,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { allChosen, choose, chosen, hrefWith, selection } from "../../state/place";
+import { allChosen, choose, chosen, hrefWith, selection, whereWords } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 import { Tree } from "./Tree";
 
@@ -40,7 +40,7 @@ export default function Modules() {
   // What stands at the top shows its children unasked.
   for (const module of root ? [root] : roots) if (!shut.has(module.path)) open.add(module.path);
   const total = answer.value.page.total;
-  if (roots.length === 0) return <Empty>No module ran in what was chosen.</Empty>;
+  if (roots.length === 0) return <Empty>No module ran {whereWords(selection.value)}.</Empty>;
 
   const toggle = (module: Module) => {
     const isRoot = module === root || module.parent === null;

@@ -6,7 +6,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { topWords } from "../../components/TopBars";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, selection } from "../../state/place";
+import { chosen, hrefWith, selection, whereWords } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 import { Code } from "./Code";
 import { lineOf, type SourceAnswer } from "./excerpt";
@@ -87,7 +87,7 @@ interface HotProps {
 
 function HotLines({ rows, column, isDevice, total }: HotProps) {
   const hot = rows.filter((row) => Number(row[column.name] ?? 0) > 0).slice(0, HOT);
-  if (hot.length === 0) return <Empty>No operator was called from this file in what was chosen.</Empty>;
+  if (hot.length === 0) return <Empty>No operator was called from this file {whereWords(selection.value)}.</Empty>;
   const label = topWords(hot.length, total, "lines", column.label);
   return (
     <figure>

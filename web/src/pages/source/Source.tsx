@@ -8,7 +8,7 @@ import { topWords } from "../../components/TopBars";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, selection } from "../../state/place";
+import { chosen, hrefWith, selection, whereWords } from "../../state/place";
 import { detail, runId } from "../../state/runs";
 import { File } from "./File";
 
@@ -61,7 +61,7 @@ export default function Source() {
         </figure>
       </section>
       {file === null ? (
-        <Empty>No operator in this part of the run has a call stack.</Empty>
+        <Empty>No operator {whereWords(selection.value)} has a call stack.</Empty>
       ) : (
         <File file={file} by={by} isDevice={isDevice} />
       )}

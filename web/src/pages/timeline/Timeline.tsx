@@ -53,7 +53,8 @@ function Loaded({ requests }: { requests: Requests }) {
   const explore = useMemo(() => info && new Explore(info.info, info.steps, info.requests), [info]);
   if (error) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
   if (!explore) return <Loading what="Laying out the timeline…" />;
-  if (explore.rows.groups.length === 0) return <Empty>Nothing was recorded that lasts: there is no timeline.</Empty>;
+  if (explore.rows.groups.length === 0)
+    return <Empty>Nothing with a duration was recorded: there is no timeline.</Empty>;
   // A run that is read again keeps its canvas, and with it the focus and how far it is scrolled.
   return <Stage key={explore.requests.run} explore={explore} />;
 }

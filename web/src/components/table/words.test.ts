@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import type { Column } from "../../api/types";
+import { cellWords, isSum, kindName, kindWords } from "./words";
+
+const column = (name: string, unit: Column["unit"]): Column => ({
+  ...{ name, unit, label: name, is_right_aligned: unit !== "text", has_answers: true },
+});
+const COLUMNS = [column("rank", "count"), column("step", "id"), column("cause", "text"), column("start_ns", "ns")];
+
+test("names for programs read as words, and names of the job stay as they are", () => {
+  expect([kindWords("cause", "host_sync"), kindWords("name", "my_op")]).toEqual(["host sync", "my_op"]);
+  expect(kindWords("state", "unpaired")).toBe("free not seen");
+  expect(kindWords("says", "24 × `aten::mm`")).toBe("24 × aten::mm");
+});
+
+test("what is typed as it is read finds what results have", () => {
+  for (const [column, name] of [
+    ["cause", "launch_bound"],
+    ["state", "unpaired"],
+    ["name", "my_op"],
+  ] as const)
+    expect(kindName(column, kindWords(column, name))).toBe(name);
+});
+
+test("a row that stands for others says so where others have their name", () => {
+  const cells = (row: Record<string, string | number | null>) =>
+    COLUMNS.map((column) => cellWords(column, row, COLUMNS, { cause: { input: "waiting for data" } }));
+  const mean = { rank: 0, step: null, cause: null, start_ns: null, row: "mean" };
+  expect([cells(mean), isSum(mean)]).toEqual([["0", "mean", "–", "–"], true]);
+  const one = { rank: 0, step: 1_009, cause: "input", start_ns: 5, row: "one" };
+  expect([cells(one), isSum(one)]).toEqual([["0", "1009", "waiting for data", "5 ns"], false]);
+  expect(cells({ ...one, step: null, cause: "queue_wait" })).toEqual(["0", "–", "queue wait", "5 ns"]);
+});

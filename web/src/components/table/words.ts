@@ -1,0 +1,62 @@
+// What cells say that are one of a few words: in results they are names for programs.
+
+import type { Cell, Column, Row } from "../../api/types";
+import { shortCell } from "../../format/cell";
+
+/** Words for values of a column, by the column's name and the value. */
+export type Called = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** Columns of which each value is one of a few names, such as `host_sync`. */
+const KINDS = new Set([
+  "action",
+  "bound",
+  "category",
+  "cause",
+  "class",
+  "direction",
+  "gain_estimate",
+  "kind",
+  "memory",
+  "source",
+  "state",
+  "waits_for",
+]);
+
+/** Columns of sentences, in which code stands between backquotes. */
+const SENTENCES = new Set(["says", "to_do"]);
+
+/** What is called otherwise than its name, in every table. */
+const CALLED: Called = { state: { unpaired: "free not seen" } };
+
+/** What a row is called that stands for others, by its `row`. */
+const SUMS: Readonly<Record<string, string>> = { mean: "mean", sum: "all of them" };
+
+/** A row that sums up others, or is their mean. */
+export const isSum = (row: Row | undefined): boolean => typeof row?.row === "string" && Object.hasOwn(SUMS, row.row);
+
+/** Whether a column has sentences, to be shown with `Words`. */
+export const hasSentences = (column: Column): boolean => SENTENCES.has(column.name);
+
+/** A text as a person reads it, where the column has names for programs, or sentences about code. */
+export function kindWords(column: string, name: string): string {
+  if (SENTENCES.has(column)) return name.replaceAll("`", "");
+  return CALLED[column]?.[name] ?? (KINDS.has(column) ? name.replaceAll("_", " ") : name);
+}
+
+/** What a person types for a value of a column as results have it. */
+export function kindName(column: string, words: string): string {
+  const known = Object.entries(CALLED[column] ?? {}).find(([, called]) => called === words)?.[0];
+  return known ?? (KINDS.has(column) ? words.replaceAll(" ", "_") : words);
+}
+
+/** A cell as it is shown. The first of `columns` that names rows says of a sum that it is one: it has no name there. */
+export function cellWords(column: Column, row: Row, columns: readonly Column[], called: Called = {}): string {
+  const value: Cell | undefined = row[column.name];
+  if (typeof value === "string")
+    return called[column.name]?.[value] ?? kindWords(column.name, shortCell("text", value));
+  if (value === null && isSum(row)) {
+    const isNameless = ({ name, unit }: Column) => row[name] === null && (unit === "text" || unit === "id");
+    if (columns.find(isNameless) === column) return SUMS[String(row.row)] ?? "";
+  }
+  return shortCell(column.unit, value);
+}
