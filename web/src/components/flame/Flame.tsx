@@ -4,6 +4,7 @@ import { Figure } from "../../components/charts/Figure";
 import { Pointed } from "../../components/charts/Pointed";
 import { useWidth } from "../../components/charts/width";
 import { formatCell } from "../../format/cell";
+import { clipped } from "../../format/printable";
 import { type Box, boxesOf, type Module } from "./tree";
 
 const ROW = 22;
@@ -64,7 +65,7 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
             const words = wordsOf ? `${value}, ${wordsOf(box.module)}` : value;
             const place = { x, y, width: wide, height: ROW - 1, rx: 2 };
             const texture = textureOf?.(box.module);
-            const said = `${box.module.path}: ${words}`;
+            const said = `${clipped(box.module.path, 300)}: ${words}`;
             return (
               <g
                 key={box.module.path}
