@@ -108,10 +108,13 @@ def test_calls_are_those_of_the_program_and_those_of_events(name, request):
 
 
 def keys(document):
+    """By category, and of operators and labels by name, too."""
     found = collections.defaultdict(set)
     for row in document["traceEvents"]:
         if row["ph"] == "X" or row["name"] == "[memory]":
-            found[row.get("cat")] |= set(row["args"]) - {OWN}
+            name = row["name"] if row.get("cat") in ("cpu_op", "user_annotation") else None
+            for key in {row.get("cat"), name} - {None}:
+                found[key] |= set(row["args"]) - {OWN}
     return found
 
 
@@ -122,6 +125,19 @@ def test_rows_have_the_arguments_that_they_have_there(quiet, verbose):
         theirs["cpu_instant_event"] -= {"Call stack"}
         assert ours == theirs
     assert "Call stack" in keys(verbose[0])["cpu_op"] and "Call stack" not in keys(quiet[0])["cpu_op"]
+
+
+def test_rows_have_the_sequence_numbers_of_events(quiet):
+    """Those of autograd's engine too, which says the numbers of the node that it runs."""
+    ours, _, prof = quiet
+    rows = {row["args"]["External id"]: row["args"] for row in slices(ours, "cpu_op", "user_annotation")}
+    events = [event for event in prof.events() if event.external_id]
+    for event in events:
+        said = rows[event.external_id]
+        expected = (event.sequence_nr, event.fwd_thread) if event.sequence_nr >= 0 else (-1, None)
+        assert (said.get("Sequence number", -1), said.get("Fwd thread id")) == expected, event.name
+    of_engine = [event for event in events if "evaluate_function" in event.name]
+    assert {event.sequence_nr >= 0 for event in of_engine} == {False, True}
 
 
 def test_every_row_has_a_number_of_its_own(quiet, verbose):

@@ -31,6 +31,8 @@ pub(crate) use streamed::write_chrome_cut;
 
 /// Text is handed on when this much is there.
 const CHUNK_BYTES: usize = 1 << 18;
+/// The same while what follows may change it.
+const MOST_OPEN_BYTES: usize = 4 * CHUNK_BYTES;
 
 /// Writes `trace` as Chrome JSON. Memory beyond the trace does not grow with the text.
 ///
@@ -120,12 +122,15 @@ impl<'a> Document<'a> {
     /// Ends an event; what has gathered is handed on when it is enough.
     fn end_event(&mut self) -> io::Result<()> {
         self.json.close();
-        if self.json.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+        let is_open = self.profile.as_ref().is_some_and(Profile::is_open);
+        let enough = if is_open { MOST_OPEN_BYTES } else { CHUNK_BYTES };
+        if self.json.len() >= enough { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.write_all(self.json.bytes())?;
         self.json.clear();
+        self.profile.iter_mut().for_each(Profile::forget_text);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
 
 use super::ids::is_range;
-use super::profile::listed_module;
+use super::profile::{Profile, listed_module};
 use super::slices::{op_around, shown_name};
 use super::{Document, Json, joining_id};
 use crate::by_slice::BySlice;
@@ -56,9 +56,11 @@ impl<'a> HostArgs<'a> {
             kind if is_range(kind) => {
                 let id = document.id_of(slice);
                 document.json.int("External id", id);
-                op.into_iter().for_each(|info| self.ops.write(&mut document.json, &info));
+                let is_profile = document.profile.is_some();
+                let written = op.map(|info| if is_profile { Profile::shown(&info) } else { info });
+                written.iter().for_each(|info| self.ops.write(&mut document.json, info));
                 if let Some(profile) = &mut document.profile {
-                    profile.write_range(&mut document.json, op.as_ref());
+                    profile.write_range(&mut document.json, self.trace.slice_name(slice), op.as_ref());
                     let functions = self.calls_around(slice).map(|call| shown(self.trace, call));
                     profile.write_stack(&mut document.json, functions);
                 }

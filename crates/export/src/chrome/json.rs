@@ -24,6 +24,18 @@ impl Json {
         self.bytes.clear();
     }
 
+    /// Where numbers of the innermost object, which has some, can be [put](Self::put_numbers) later.
+    pub(super) fn place(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Puts numbers where a place was.
+    pub(super) fn put_numbers(&mut self, place: usize, numbers: [(&'static str, i64); 2]) {
+        let mut text = Self { needs_comma: true, ..Self::default() };
+        numbers.into_iter().for_each(|(key, number)| text.int(key, number));
+        self.bytes.splice(place..place, text.bytes);
+    }
+
     /// Text as it is; what follows stands after no comma.
     pub(super) fn raw(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());

@@ -15,11 +15,18 @@ pub struct ProfileOptions {
     pub first_id: i64,
 }
 
+/// The scope of a backward node.
+const BACKWARD_SCOPE: u8 = 1;
+/// What the names of autograd's engine's own ranges begin with.
+const ENGINE: &str = "autograd::engine::evaluate_function: ";
+
 /// What a document has of it.
 pub(super) struct Profile {
     is_verbose: bool,
     pub(super) ids: Ids,
     next_row: i64,
+    /// Where the last row can be told the numbers of the backward node that follows it, when it is the engine's.
+    node_place: Option<usize>,
     /// Threads with calls so far, and the number of this one.
     threads: i64,
     thread: Option<i64>,
@@ -27,7 +34,7 @@ pub(super) struct Profile {
 
 impl Profile {
     pub(super) fn new(ProfileOptions { is_verbose, first_id }: ProfileOptions) -> Self {
-        Self { is_verbose, ids: Ids::new(first_id), next_row: 0, threads: 0, thread: None }
+        Self { is_verbose, ids: Ids::new(first_id), next_row: 0, node_place: None, threads: 0, thread: None }
     }
 
     /// Whether the functions around rows are written.
@@ -38,6 +45,7 @@ impl Profile {
     /// What follows lies on another thread.
     pub(super) fn begin_thread(&mut self) {
         self.thread = None;
+        self.forget_text();
     }
 
     /// Numbers a row.
@@ -47,14 +55,42 @@ impl Profile {
         self.next_row += 1;
     }
 
-    /// Numbers an operator or a label. Its handle is known to PyTorch alone, which writes 0 when nobody asked for one.
+    /// What is written of `info`: of what has no sequence number no thread of a forward op.
     #[inline]
-    pub(super) fn write_range(&mut self, json: &mut Json, op: Option<&OpInfo>) {
-        if op.is_some_and(|op| op.sequence_number.is_some() && op.forward_thread.is_none()) {
+    pub(super) fn shown(info: &OpInfo) -> OpInfo {
+        OpInfo { forward_thread: info.forward_thread.filter(|_| info.sequence_number.is_some()), ..*info }
+    }
+
+    /// Numbers an operator or a label. Its handle is known to PyTorch alone, which writes 0 when nobody asked for one.
+    /// Autograd's engine has the numbers of the node that it runs: what begins next on its thread.
+    #[inline]
+    pub(super) fn write_range(&mut self, json: &mut Json, name: &str, op: Option<&OpInfo>) {
+        if let Some(place) = self.node_place.take() {
+            let node = op.filter(|op| op.scope == BACKWARD_SCOPE);
+            let numbers = node.and_then(|op| Some((op.sequence_number?, op.forward_thread?)));
+            numbers.into_iter().for_each(|(number, thread)| {
+                json.put_numbers(place, [("Sequence number", number), ("Fwd thread id", thread as i64)]);
+            });
+        }
+        let number = op.and_then(|op| op.sequence_number);
+        if number.is_some() && op.is_some_and(|op| op.forward_thread.is_none()) {
             json.verbatim("Fwd thread id", "0");
+        }
+        if number.is_none() && op.is_some_and(|op| op.scope == 0) && name.starts_with(ENGINE) {
+            self.node_place = Some(json.place());
         }
         json.verbatim("Record function id", "0");
         self.write_number(json);
+    }
+
+    /// Whether the text so far may still change.
+    pub(super) fn is_open(&self) -> bool {
+        self.node_place.is_some()
+    }
+
+    /// The text so far does not change any more.
+    pub(super) fn forget_text(&mut self) {
+        self.node_place = None;
     }
 
     /// Numbers a call, and the thread that it is on.

@@ -23,6 +23,7 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
         if trace.tracks[track.index()].lane == 0 {
             document.profile.iter_mut().for_each(Profile::begin_thread);
         }
+        document.profile.iter_mut().for_each(Profile::forget_text);
         let mut heads = Heads::new(document.row(track));
         for slice in trace.tracks[track.index()].slice_ids() {
             let kind = trace.slices.kind(slice);

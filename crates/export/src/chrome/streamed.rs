@@ -97,8 +97,8 @@ impl StreamedRows for DocumentRows<'_> {
             profile.iter_mut().for_each(|profile| profile.write_call(json));
         } else {
             json.int("External id", id);
-            slice.op.iter().for_each(|info| self.ops.write(json, info));
-            profile.iter_mut().for_each(|profile| profile.write_range(json, slice.op.as_ref()));
+            slice.op.iter().for_each(|info| self.ops.write(json, &Profile::shown(info)));
+            profile.iter_mut().for_each(|profile| profile.write_range(json, slice.text, slice.op.as_ref()));
         }
         let functions = self.calls.iter().rev().map(|call| Cow::from(&call.name));
         profile.iter().for_each(|profile| profile.write_stack(json, functions.clone()));
