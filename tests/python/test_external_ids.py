@@ -84,6 +84,22 @@ def test_ids_of_a_trace_are_those_of_events(options, tmp_path):
         assert [event.id for event in prof.events()] == [event.id for event in events]
 
 
+def test_ids_of_calls_of_python_are_those_of_events(tmp_path):
+    for _ in range(2):
+        with profile(run=tmp_path / "run", with_stack=True) as prof:
+            step()
+        for all_threads in (False, True):
+            prof.export_chrome_trace(str(tmp_path / "trace.json"), all_threads=all_threads)
+            rows = [row["args"] | row for row in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+                    if row.get("cat") == "python_function"]
+            written = {row["Python id"]: (row["name"], row["Python parent id"]) for row in rows}
+            assert len(written) == len(rows) > 20
+            calls = [event for event in prof.events(all_threads=all_threads) if event.is_python_function]
+            for event in calls:
+                parent = event.python_parent_id if event.python_parent_id >= 0 else None
+                assert written[event.python_id] == (event.name, parent)
+
+
 def test_ids_of_steps_are_those_of_events(tmp_path):
     found = []
 

@@ -55,22 +55,18 @@ def open_at_the_ends(prof):
     return label
 
 
-NUMBERS = ("Python id", "Python parent id")
-
-
 def told(path):
-    """The rows by thread and time, with the numbers of rows numbered anew; and everything else."""
+    """The rows by thread and time, with their places in the document numbered anew; and everything else."""
     document = json.loads(path.read_text())
 
     def place(row):
-        args = {key: value for key, value in row.get("args", {}).items() if key not in (*NUMBERS, "Ev Idx")}
+        args = {key: value for key, value in row.get("args", {}).items() if key != "Ev Idx"}
         return str(row.get("tid")), row["ts"], -row.get("dur", 0), json.dumps({**row, "args": args})
 
     rows = sorted(document.pop("traceEvents"), key=place)
-    for keys in (NUMBERS, ("Ev Idx",)):
-        known = {None: None}
-        for args in (row.get("args", {}) for row in rows):
-            args.update((key, known.setdefault(args[key], len(known))) for key in keys if key in args)
+    numbered = [row["args"] for row in rows if "Ev Idx" in row.get("args", {})]
+    for number, args in enumerate(numbered):
+        args["Ev Idx"] = number
     return rows, {**document, "traceName": None}
 
 

@@ -169,14 +169,13 @@ impl<'a> Document<'a> {
         self.numbers.device[device.index()]
     }
 
-    /// What joins an op with what happened inside it.
-    fn id_of(&self, op: SliceId) -> i64 {
-        self.profile.as_ref().map_or_else(|| joining_id(op), |profile| profile.ids.of_slice(op))
+    /// What joins an op with what happened inside it, and a call of Python with those it made.
+    fn id_of(&self, slice: SliceId) -> i64 {
+        self.profile.as_ref().map_or_else(|| joining_id(slice), |profile| profile.ids.of_slice(slice))
     }
 }
 
-/// What joins an API call with the device work it enqueued, a call of Python with those it made, and where nothing else
-/// numbers them an op with what happened inside it.
+/// What joins an API call with the device work it enqueued, and where nothing else numbers them any other slices.
 fn joining_id(slice: SliceId) -> i64 {
     i64::from(slice.0) + 1
 }

@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stepscope_capture::inputs::{Signature, pack};
@@ -216,25 +215,17 @@ fn told(bytes: &[u8]) -> (Vec<Value>, Value) {
     };
     let said = |row: &Value| {
         let mut row = row.clone();
-        row["args"].as_object_mut().into_iter().for_each(|args| args.retain(|key, _| !NUMBERS.contains(&&key[..])));
+        row["args"].as_object_mut().into_iter().for_each(|args| args.retain(|key, _| key != PLACE));
         row.to_string()
     };
     rows.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| said(a).cmp(&said(b))));
-    for keys in [&NUMBERS[..2], &NUMBERS[2..]] {
-        let mut known: HashMap<i64, usize> = HashMap::new();
-        for args in rows.iter_mut().filter_map(|row| row["args"].as_object_mut()) {
-            for key in keys {
-                let Some(number) = args.get(*key).and_then(Value::as_i64) else { continue };
-                let next = known.len();
-                args[*key] = (*known.entry(number).or_insert(next)).into();
-            }
-        }
-    }
+    let numbered = rows.iter_mut().filter_map(|row| row["args"].get_mut(PLACE));
+    numbered.zip(0..).for_each(|(place, number)| *place = number.into());
     (rows, document)
 }
 
-/// What numbers rows, by their places in the document.
-const NUMBERS: [&str; 3] = ["Python id", "Python parent id", "Ev Idx"];
+/// What numbers rows by their places in the document.
+const PLACE: &str = "Ev Idx";
 
 /// How many cases were written while they were read, with at least one slice, and how many needed a trace.
 static STREAMED: AtomicU32 = AtomicU32::new(0);

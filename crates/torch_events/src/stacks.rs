@@ -82,6 +82,18 @@ impl<'a> Innermost<'a> {
     }
 }
 
+/// The number of each thread's first call. Calls are numbered by thread, as in a Chrome trace.
+fn first_calls(capture: &Capture, order: &[u32], recorded: &Recorded<'_>) -> Vec<u32> {
+    let mut calls = vec![0; capture.threads.len()];
+    let of_calls = order.iter().filter(|item| recorded.calls.is_listed(**item as usize));
+    of_calls.for_each(|item| calls[recorded.placed(*item).thread as usize] += 1);
+    let mut next = 1;
+    for count in &mut calls {
+        next += std::mem::replace(count, next);
+    }
+    calls
+}
+
 /// What is open on a thread: with what begins inside it, its stack and the number of the innermost call.
 #[derive(Clone, Copy)]
 struct Open {
@@ -151,7 +163,7 @@ impl Events {
         let is_left_out = |name: &String| LEFT_OUT.iter().any(|(a, b)| name.contains(a) && name.contains(b));
         let is_left_out: Vec<bool> = self.names.iter().map(is_left_out).collect();
         let mut threads = Threads::of(capture);
-        let mut next_call = 1;
+        let mut next_call = first_calls(capture, order, recorded);
         let mut stacks_of_operators =
             vec![NO_ROW; if recorded.reports.is_empty() { 0 } else { recorded.host_ranges() }];
         let mut of_item = |item: u32| {
@@ -170,8 +182,8 @@ impl Events {
             let mut around = Around { stack: inside.stack, call: 0, caller: inside.call };
             let mut open = Open { end_ns, ..inside };
             if recorded.calls.is_listed(item as usize) {
-                around.call = next_call;
-                next_call += 1;
+                around.call = next_call[thread];
+                next_call[thread] += 1;
                 open.call = around.call;
                 if !is_left_out[name as usize] {
                     open.stack = self.stacks.push(inside.stack, name);

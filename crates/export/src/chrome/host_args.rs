@@ -1,6 +1,6 @@
 //! What is known of a slice on the host: inputs, stack, sequence number, what it joins with.
 
-use super::ids::is_range;
+use super::ids::{is_call, is_range};
 use super::profile::{Profile, listed_module};
 use super::slices::{op_around, shown_name};
 use super::{Document, Json, joining_id};
@@ -88,7 +88,7 @@ impl<'a> HostArgs<'a> {
     }
 
     fn write_python(&self, document: &mut Document<'_>, slice: SliceId, kind: SliceKind) {
-        let (id, caller) = (joining_id(slice), self.caller(slice).map(joining_id));
+        let (id, caller) = (document.id_of(slice), self.caller(slice).map(|caller| document.id_of(caller)));
         let name = self.trace.slices.name[slice.index()];
         let module = (kind == SliceKind::Module).then(|| (name, self.trace.slice_name(slice)));
         write_call(&mut document.json, id, caller, module);
@@ -157,10 +157,6 @@ fn callers(trace: &Trace) -> BTreeMap<SliceId, SliceId> {
         }
     }
     callers
-}
-
-fn is_call(kind: SliceKind) -> bool {
-    matches!(kind, SliceKind::PythonFunction | SliceKind::Module)
 }
 
 /// Calls of Python refer to the call they were made in. A module is given by its name in the trace.

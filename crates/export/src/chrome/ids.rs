@@ -4,17 +4,18 @@ use std::cmp::Reverse;
 use stepscope_trace::{SliceId, SliceKind, Trace, Track};
 
 /// The numbers of a profile's operators, labels and steps, the same as its list of events has: by thread, then by start and
-/// the longest first.
+/// the longest first. Calls of Python have numbers of their own, from 1 on.
 pub(super) struct Ids {
     /// By slice, where there are slices; 0 for what has none.
     of_slices: Vec<i64>,
     next: i64,
+    next_call: i64,
 }
 
 impl Ids {
     /// Numbers from `first` on.
     pub(super) fn new(first: i64) -> Self {
-        Self { of_slices: Vec::new(), next: first }
+        Self { of_slices: Vec::new(), next: first, next_call: 1 }
     }
 
     /// Numbers the slices of `trace`.
@@ -22,15 +23,19 @@ impl Ids {
         self.of_slices = vec![0; trace.slices.len()];
         let mut rows = Vec::new();
         for lanes in trace.tracks.chunk_by(|_, next| next.lane > 0) {
-            rows.extend(lanes.iter().flat_map(Track::slice_ids).filter(|id| is_range(trace.slices.kind(*id))));
+            let is_numbered = |kind: SliceKind| is_range(kind) || is_call(kind);
+            rows.extend(lanes.iter().flat_map(Track::slice_ids).filter(|id| is_numbered(trace.slices.kind(*id))));
             if lanes.len() > 1 {
                 rows.sort_by_key(|id| (trace.slices.start_ns[id.index()], Reverse(trace.slices.dur_ns[id.index()])));
             }
-            rows.drain(..).for_each(|row| self.of_slices[row.index()] = self.take());
+            for row in rows.drain(..) {
+                let is_call = is_call(trace.slices.kind(row));
+                self.of_slices[row.index()] = if is_call { self.take_call() } else { self.take() };
+            }
         }
     }
 
-    /// The number of an operator, a label or a step.
+    /// The number of an operator, a label, a step or a call of Python.
     pub(super) fn of_slice(&self, slice: SliceId) -> i64 {
         self.of_slices[slice.index()]
     }
@@ -40,6 +45,12 @@ impl Ids {
     pub(super) fn take(&mut self) -> i64 {
         self.next += 1;
         self.next - 1
+    }
+
+    /// The same of a call of Python.
+    pub(super) fn take_call(&mut self) -> i64 {
+        self.next_call += 1;
+        self.next_call - 1
     }
 
     /// The first number that no slice has.
@@ -52,4 +63,8 @@ impl Ids {
 pub(super) fn is_range(kind: SliceKind) -> bool {
     use SliceKind::{Annotation, DataLoader, Op, Optimizer, Step};
     matches!(kind, Op | Annotation | Step | DataLoader | Optimizer)
+}
+
+pub(super) fn is_call(kind: SliceKind) -> bool {
+    matches!(kind, SliceKind::PythonFunction | SliceKind::Module)
 }

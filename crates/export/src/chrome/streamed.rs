@@ -3,6 +3,7 @@
 
 use super::heads::Heads;
 use super::host_args::{OpArgs, write_call};
+use super::ids::{Ids, is_call};
 use super::profile::{Profile, ProfileOptions};
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
 use super::slices::{category, shown_name, write_collective, write_words};
@@ -34,7 +35,7 @@ pub(crate) fn write_chrome_cut(
     let ops = OpArgs::new(trace);
     let heads = Heads::new((0, 0));
     let (calls, arrows) = (Vec::new(), Arrows::new(trace));
-    let mut rows = DocumentRows { document, ops, heads, last_call: 0, calls, arrows };
+    let mut rows = DocumentRows { document, ops, heads, calls, arrows };
     if !cut.give(&mut rows)? {
         return Ok(None);
     }
@@ -53,8 +54,6 @@ struct DocumentRows<'a> {
     document: Document<'a>,
     ops: OpArgs<'a>,
     heads: Heads,
-    /// The number of the call before, from 1 on.
-    last_call: i64,
     /// The calls that the next slice may lie in.
     calls: Vec<OpenCall>,
     arrows: Arrows<'a>,
@@ -80,18 +79,14 @@ impl StreamedRows for DocumentRows<'_> {
     fn slice(&mut self, slice: &StreamedSlice<'_>) -> io::Result<()> {
         let kind = slice.kind;
         let category = category(kind, slice.op.is_some());
-        let is_call = matches!(kind, SliceKind::PythonFunction | SliceKind::Module);
+        let is_call = is_call(kind);
         while self.calls.pop_if(|call| call.end_ns <= slice.start_ns).is_some() {}
         let caller = self.calls.last().map(|call| call.id);
         let Document { trace, json, profile, .. } = &mut self.document;
         let head = self.heads.of(slice.name, kind, category, || shown_name(kind, slice.text));
         json.open_slice(head, slice.start_ns, slice.dur_ns);
-        let id = if is_call {
-            self.last_call += 1;
-            self.last_call
-        } else {
-            profile.as_mut().map_or(0, |profile| profile.ids.take())
-        };
+        let next_id = if is_call { Ids::take_call } else { Ids::take };
+        let id = profile.as_mut().map_or(0, |profile| next_id(&mut profile.ids));
         if is_call {
             write_call(json, id, caller, (kind == SliceKind::Module).then_some((slice.name, slice.text)));
             profile.iter_mut().for_each(|profile| profile.write_call(json));
