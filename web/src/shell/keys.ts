@@ -39,7 +39,8 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
   {
     where: "Charts",
     keys: [
-      ["← →", "next and previous bar"],
+      ["← →", "next and previous bar, or value of a curve"],
+      ["Page Up, Page Down, Home, End", "farther, and to both ends of a curve or histogram"],
       ["Enter", "filter every page to it"],
     ],
   },
