@@ -134,7 +134,7 @@ test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be 
   expect(asked.at(-1)).toEqual([960, 1023, 400, 499]);
   // What the pointer is over says what it is.
   await page.getByRole("button", { name: last }).hover();
-  expect(await page.locator(".heat-map rect > title").textContent()).toBe(last);
+  await page.locator(".heat-map .pointed").filter({ hasText: last }).waitFor();
   await page.getByRole("button", { name: last }).click();
   await page.waitForURL(/#distributed$/);
   await page.unrouteAll({ behavior: "ignoreErrors" });

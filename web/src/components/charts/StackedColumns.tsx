@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Num } from "../../api/types";
 import { partLook } from "../../classes";
@@ -38,7 +39,7 @@ const WIDEST = 96;
 export function StackedColumns({ label, columns, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
-  const [pointed, setPointed] = useState<Column | null>(null);
+  const pointed = useSignal<string | null>(null);
   const most = Math.max(0, ...columns.map((column) => Number(column.total_ns)));
   const marks = ticks(most, 4);
   const top = marks[marks.length - 1] || 1;
@@ -46,6 +47,9 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
   const each = Math.min(Math.max(0, width - LEFT) / Math.max(1, columns.length), WIDEST);
   const every = labelEvery(columns.length, width - LEFT, 44);
 
+  const point = (column: Column) => {
+    pointed.value = wordsOf(column).replace(":", " ·").replaceAll("\n", ", ");
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     const at = Math.min(active, columns.length - 1);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: columns.length - 1 }[event.key];
@@ -85,9 +89,9 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
               onClick={() => onChoose(column)}
               onFocus={() => {
                 setActive(at);
-                setPointed(column);
+                point(column);
               }}
-              onPointerEnter={() => setPointed(column)}
+              onPointerEnter={() => point(column)}
             >
               <title>{wordsOf(column)}</title>
               <rect class="hit" x={x} y={0} width={each} height={HEIGHT} />
@@ -115,10 +119,7 @@ export function StackedColumns({ label, columns, onChoose }: Props) {
           );
         })}
       </svg>
-      <Pointed
-        words={pointed && wordsOf(pointed).replace(":", " ·").replaceAll("\n", ", ")}
-        hint="Point at a column to see its parts."
-      />
+      <Pointed words={pointed} hint="Point at a column to see its parts." />
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
@@ -32,7 +33,7 @@ interface Props {
 export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIcicle, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
-  const [pointed, setPointed] = useState<string | null>(null);
+  const pointed = useSignal<string | null>(null);
   const boxes = boxesOf(roots, column.name, 0.7 / Math.max(1, width));
   const levels = Math.max(0, ...boxes.map((box) => box.level + 1));
   const at = Math.min(active, boxes.length - 1);
@@ -75,9 +76,11 @@ export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIci
                 onClick={() => onChoose(box.module)}
                 onFocus={() => {
                   setActive(index);
-                  setPointed(said);
+                  pointed.value = said;
                 }}
-                onPointerEnter={() => setPointed(said)}
+                onPointerEnter={() => {
+                  pointed.value = said;
+                }}
               >
                 <title>{`${box.module.path}\n${column.label}: ${words}`}</title>
                 <rect class={classOf(box.module)} {...place} />

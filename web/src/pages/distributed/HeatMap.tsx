@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { Pointed } from "../../components/charts/Pointed";
 import { labelEvery } from "../../components/charts/scale";
@@ -27,7 +28,7 @@ interface Props {
 /** Steps of ranks as shaded boxes, of which one can be chosen with the mouse or with the arrow keys and Enter. */
 export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
-  const [pointed, setPointed] = useState<HeatCell | null>(null);
+  const pointed = useSignal<string | null>(null);
   const [active, setActive] = useState<readonly [rank: number, step: number]>([0, 0]);
   const each = Math.min(WIDEST, Math.max(0, width - LEFT) / Math.max(1, steps.length));
   const high = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(SHARED / Math.max(1, ranks.length))));
@@ -76,7 +77,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
   const onPoint = (event: Event) => {
     const [rank, step] = placeOf(event) ?? [-1, -1];
     const cell = heat.cells[rank]?.[step];
-    if (cell) setPointed(cell);
+    if (cell) pointed.value = wordsOf(cell);
   };
   const onFocusIn = (event: Event) => {
     const place = placeOf(event);
@@ -162,7 +163,7 @@ export function HeatMap({ label, heat, ranks, steps, isChosen, onChoose }: Props
           }),
         )}
       </svg>
-      <Pointed words={pointed && wordsOf(pointed)} hint="Point at a cell to read it." />
+      <Pointed words={pointed} hint="Point at a cell to read it." />
     </div>
   );
 }
