@@ -13,14 +13,19 @@ impl TraceBuilder {
     pub fn finish(mut self) -> Trace {
         let start_ns = self.shift_to_zero();
         self.order_devices();
-        let nested = nesting::nest(&self.tracks, &self.slices, &mut self.findings);
+        let rows = std::mem::take(&mut self.slices);
+        let nested = nesting::nest(&self.tracks, &rows, &mut self.findings);
+        // The same memory serves what comes.
+        drop(rows);
         let new_slice = |old: SliceId| nested.slice_of[old.index()];
         sort_samples(&mut self.counters);
         let mut slices = nested.slices;
-        slices.source_place = nesting::in_new_order(&self.source_places, &nested.slice_of);
+        slices.source_place = nesting::in_new_order(&std::mem::take(&mut self.source_places), &nested.slice_of);
         let (slice, info) = by_slice(self.op_slices, self.op_infos, new_slice);
         let (device_events, mut common) = self.device_events.into_parts();
-        let mut keyed_events = links::with_keys(device_events, &self.correlations);
+        let mut correlations = self.correlations;
+        let mut keyed_events = links::with_keys(device_events, &mut correlations);
+        correlations.iter_mut().for_each(|(_, slice)| *slice = new_slice(*slice));
         keyed_events.iter_mut().for_each(|(event, _)| event.slice = new_slice(event.slice));
         keyed_events.sort_by_key(|(event, _)| (slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
@@ -62,14 +67,13 @@ impl TraceBuilder {
             findings: self.findings,
             facts: self.facts,
         };
-        let correlations: Vec<_> = self.correlations.iter().map(|(key, id)| (*key, new_slice(*id))).collect();
         let waits = self.synchronizations.into_iter();
         let waits =
             waits.map(|(row, correlation)| (Synchronization { slice: new_slice(row.slice), ..row }, correlation));
         trace.synchronizations = links::link_synchronizations(&trace, waits.collect(), &correlations);
         let track_of = |track: TrackId| nested.track_of[track.index()];
         arrows::resolve(&mut trace, &self.arrows, FlowKind::ForwardBackward, track_of);
-        links::link_device_events(&mut trace, &mut keyed_events, &correlations, |trace| {
+        links::link_device_events(&mut trace, &mut keyed_events, correlations, |trace| {
             let mut links = arrows::resolve(trace, &self.arrows, FlowKind::Launch, track_of);
             links.extend(self.launch_links.iter().map(|(from, to)| (new_slice(*from), new_slice(*to))));
             links

@@ -8,13 +8,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Joins device events with their correlation ids; both name slices by the ids they had while rows were added.
 pub(super) fn with_keys(
     mut events: Vec<DeviceEventRow>,
-    correlations: &[(LaunchKey, SliceId)],
+    correlations: &mut [(LaunchKey, SliceId)],
 ) -> Vec<(DeviceEventRow, Option<LaunchKey>)> {
     // Sources give both in the order of slices, which makes sorting cheap.
     events.sort_by_key(|event| event.slice);
-    let mut keys: Vec<(LaunchKey, SliceId)> = correlations.to_vec();
-    keys.sort_by_key(|(_, slice)| *slice);
-    let mut keys = keys.into_iter().peekable();
+    correlations.sort_by_key(|(_, slice)| *slice);
+    let mut keys = correlations.iter().copied().peekable();
     let with_key = |event: DeviceEventRow| {
         let mut key = None;
         while let Some((found, slice)) = keys.next_if(|(_, slice)| *slice <= event.slice) {
@@ -30,7 +29,7 @@ pub(super) fn with_keys(
 pub(super) fn link_device_events(
     trace: &mut Trace,
     events: &mut [(DeviceEventRow, Option<LaunchKey>)],
-    correlations: &[(LaunchKey, SliceId)],
+    correlations: Vec<(LaunchKey, SliceId)>,
     more_links: impl FnOnce(&mut Trace) -> Vec<(SliceId, SliceId)>,
 ) {
     let calls = Calls::of(trace, correlations);
@@ -69,12 +68,12 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(trace: &mut Trace, correlations: &[(LaunchKey, SliceId)]) -> Self {
+    fn of(trace: &mut Trace, mut rows: Vec<(LaunchKey, SliceId)>) -> Self {
         let is_call = |slice: SliceId| {
             let kind = trace.slices.kind(slice);
             !kind.is_device_event() && kind != SliceKind::Synchronization
         };
-        let mut rows: Vec<_> = correlations.iter().copied().filter(|(_, slice)| is_call(*slice)).collect();
+        rows.retain(|(_, slice)| is_call(*slice));
         rows.sort_by_key(|(key, slice)| (*key, trace.slices.start_ns[slice.index()], *slice));
         for group in rows.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
             if group[1..].iter().any(|(_, id)| !is_inside(trace, *id, group[0].1)) {

@@ -71,9 +71,16 @@ fn sort_by_start(own: &mut [u32], rows: &[RawSlice]) {
         let row = &rows[*at as usize];
         (row.start_ns, Reverse(row.dur_ns), *at)
     };
-    if !own.is_sorted_by_key(key) {
-        own.sort_by_cached_key(key);
+    if own.is_sorted_by_key(key) {
+        return;
     }
+    // Sources write one sorted run behind another, which a stable sort merges.
+    let mut starts: Vec<(i64, u32)> = own.iter().map(|at| (rows[*at as usize].start_ns, *at)).collect();
+    starts.sort_by_key(|(start_ns, _)| *start_ns);
+    for same in starts.chunk_by_mut(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+        same.sort_unstable_by_key(|(_, at)| (Reverse(rows[*at as usize].dur_ns), *at));
+    }
+    own.iter_mut().zip(starts).for_each(|(place, (_, at))| *place = at);
 }
 
 /// Places of rows, in the order of the slices they became; none when no row has one.
