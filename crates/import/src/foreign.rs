@@ -22,7 +22,7 @@ const SEARCHED_BYTES: usize = 1 << 16;
 pub(crate) fn foreign(path: &Path, head: &[u8]) -> Option<Foreign> {
     let is = |found, hint| Some(Foreign { found, hint });
     let searched = &head[..head.len().min(SEARCHED_BYTES)];
-    let has = |text: &str| searched.windows(text.len()).any(|part| part == text.as_bytes());
+    let has = |text: &str| memchr::memmem::find(searched, text.as_bytes()).is_some();
     let first = searched.iter().find(|byte| !byte.is_ascii_whitespace());
     match () {
         () if head.starts_with(b"PAR1") => {
@@ -49,11 +49,11 @@ pub(crate) fn foreign(path: &Path, head: &[u8]) -> Option<Foreign> {
             "an execution trace of PyTorch, which has no times",
             "profile the same steps with PyTorch's profiler: prof.export_chrome_trace(\"trace.json.gz\")",
         ),
-        () if is_rocprof_csv(searched) => is("a CSV file of rocprof", RECORD),
-        () if is_binary(head) && has_ending(path, &[".nsys-rep", ".qdrep", ".qdstrm"]) => {
+        () if !matches!(first, Some(b'{' | b'[')) && is_rocprof_csv(searched) => is("a CSV file of rocprof", RECORD),
+        () if has_ending(path, &[".nsys-rep", ".qdrep", ".qdstrm"]) && is_binary(head) => {
             is("a report of Nsight Systems", RECORD)
         }
-        () if is_binary(head) && has_ending(path, &[".ncu-rep"]) => is("a report of Nsight Compute", RECORD),
+        () if has_ending(path, &[".ncu-rep"]) && is_binary(head) => is("a report of Nsight Compute", RECORD),
         () => None,
     }
 }
