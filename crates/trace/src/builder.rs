@@ -31,6 +31,21 @@ pub struct LaunchKey {
     pub correlation: i64,
 }
 
+/// How many rows to make room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Slices that have a place in their source.
+    pub slices: usize,
+    /// Facts about ops.
+    pub ops: usize,
+    /// Correlation ids of slices.
+    pub correlations: usize,
+    /// Allocations and frees.
+    pub memory: usize,
+    /// Device events.
+    pub device_events: usize,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct RawSlice {
     track: TrackId,
@@ -92,19 +107,16 @@ impl TraceBuilder {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Makes room for `times` as many rows as were added so far, so that columns need not move while they grow. A wrong
-    /// guess costs nothing: memory that is not used is not touched.
-    pub fn expect_more(&mut self, times: f64) {
-        fn make_room<T>(column: &mut Vec<T>, times: f64) {
-            column.reserve_exact((column.len() as f64 * times) as usize);
-        }
-        make_room(&mut self.slices, times);
-        make_room(&mut self.source_places, times);
-        make_room(&mut self.op_slices, times);
-        make_room(&mut self.op_infos, times);
-        make_room(&mut self.correlations, times);
-        make_room(&mut self.memory, times);
-        make_room(&mut self.device_events.rows, times);
+    /// Makes room for so many rows, so that columns need not move while they grow. A wrong guess costs nothing: memory
+    /// that is not used is not touched.
+    pub fn make_room(&mut self, room: &Room) {
+        self.slices.reserve_exact(room.slices);
+        self.source_places.reserve_exact(room.slices);
+        self.op_slices.reserve_exact(room.ops);
+        self.op_infos.reserve_exact(room.ops);
+        self.correlations.reserve_exact(room.correlations);
+        self.memory.reserve_exact(room.memory);
+        self.device_events.rows.reserve_exact(room.device_events);
     }
 
     /// Adds a process.

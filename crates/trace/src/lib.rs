@@ -24,7 +24,7 @@ mod synchronizations;
 mod tracks;
 mod window;
 
-pub use builder::{LaunchKey, TraceBuilder};
+pub use builder::{LaunchKey, Room, TraceBuilder};
 pub use collectives::Collective;
 pub use counters::Counter;
 pub use device_events::{CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents};

@@ -2,7 +2,8 @@
 
 use super::categories::Category;
 use super::tracks::{Row, Tracks};
-use stepscope_trace::{FindingCode, Findings, FlowKind, TraceBuilder};
+use rustc_hash::FxHashMap;
+use stepscope_trace::{FindingCode, Findings, FlowKind, TraceBuilder, TrackId};
 
 /// Ids from here on belong to edges of a device graph, not to launches.
 const FIRST_GRAPH_EDGE_ID: i64 = 1 << 40;
@@ -11,8 +12,9 @@ const FIRST_GRAPH_EDGE_ID: i64 = 1 << 40;
 #[derive(Clone, Copy, Debug)]
 struct End {
     id: i64,
-    row: Row,
     time_ns: i64,
+    /// Index into [`Arrows::rows`].
+    row: u32,
 }
 
 /// The two ends of one kind of arrows.
@@ -25,18 +27,27 @@ struct Ends {
 /// Ends of arrows met so far.
 #[derive(Debug, Default)]
 pub(super) struct Arrows {
+    /// Where they begin and end, each once.
+    rows: Vec<Row>,
+    row_ids: FxHashMap<Row, u32>,
     launches: Ends,
     forward_backward: Ends,
 }
 
 impl Arrows {
-    /// Makes room for `times` as many as were added so far.
-    pub(super) fn expect_more(&mut self, times: f64) {
-        for ends in [&mut self.launches, &mut self.forward_backward] {
-            for half in [&mut ends.starts, &mut ends.finishes] {
-                half.reserve_exact((half.len() as f64 * times) as usize);
-            }
+    /// Makes room for `ends` of arrows, most of which are of one kind.
+    pub(super) fn make_room(&mut self, ends: usize) {
+        for half in [&mut self.launches.starts, &mut self.launches.finishes] {
+            half.reserve_exact(ends / 2);
         }
+    }
+
+    /// The number of a row, for [`Arrows::add`].
+    pub(super) fn row(&mut self, row: Row) -> u32 {
+        *self.row_ids.entry(row).or_insert_with(|| {
+            self.rows.push(row);
+            self.rows.len() as u32 - 1
+        })
     }
 
     /// Adds one end. Other arrows than launches and forward→backward are left out, with a finding.
@@ -45,7 +56,7 @@ impl Arrows {
         is_start: bool,
         category: Category,
         id: Option<i64>,
-        (row, time_ns): (Row, i64),
+        (row, time_ns): (u32, i64),
         findings: &mut Findings,
     ) {
         let is_graph_edge = category == Category::LaunchFlow && id >= Some(FIRST_GRAPH_EDGE_ID);
@@ -66,18 +77,17 @@ impl Arrows {
     /// Gives whole arrows to the builder. Half a launch arrow carries nothing (the source draws one for each API call that
     /// enqueued no work, and a device event without its launch is a finding of its own); half of another is a finding.
     pub(super) fn finish(self, builder: &mut TraceBuilder, tracks: &Tracks) {
+        let threads: Vec<Option<TrackId>> = self.rows.iter().map(|row| tracks.known_thread(*row)).collect();
+        let streams: Vec<Option<TrackId>> = self.rows.iter().map(|row| tracks.known_stream(*row)).collect();
+        let begin = |start: &End| Some((threads[start.row as usize]?, start.time_ns));
         self.launches.join(|_, start, finish| {
-            let from = start.and_then(|start| Some((tracks.known_thread(start.row)?, start.time_ns)));
-            if let Some((from, to)) = from.zip(tracks.known_stream(finish.row)) {
+            if let Some((from, to)) = start.and_then(begin).zip(streams[finish.row as usize]) {
                 builder.add_arrow(FlowKind::Launch, from, (to, finish.time_ns));
             }
         });
-        self.forward_backward.join(|id, start, finish| {
-            let from = start.and_then(|start| Some((tracks.known_thread(start.row)?, start.time_ns)));
-            match from.zip(tracks.known_thread(finish.row)) {
-                Some((from, to)) => builder.add_arrow(FlowKind::ForwardBackward, from, (to, finish.time_ns)),
-                None => builder.findings.add(FindingCode::UnlinkedFlow, || format!("ForwardBackward arrow {id}")),
-            }
+        self.forward_backward.join(|id, start, finish| match start.and_then(begin).zip(threads[finish.row as usize]) {
+            Some((from, to)) => builder.add_arrow(FlowKind::ForwardBackward, from, (to, finish.time_ns)),
+            None => builder.findings.add(FindingCode::UnlinkedFlow, || format!("ForwardBackward arrow {id}")),
         });
     }
 }

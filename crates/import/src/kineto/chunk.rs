@@ -8,7 +8,6 @@ use super::entries::{
 };
 use super::event::{Event, InputTexts, Quantity, RowId};
 use super::keys::{Fraction, Integer, Size, Text};
-use super::row::Learned;
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
@@ -39,7 +38,6 @@ pub(super) struct Chunk {
     pub(super) findings: Findings,
     /// Number of events that carry a phase.
     pub(super) phase_count: u64,
-    pub(super) learned: Learned,
     row_ids: FxHashMap<(ChunkRowId, ChunkRowId), u32>,
     input_ids: FxHashMap<[u32; 4], u32>,
     /// What each of the known inputs is in [`Chunk::inputs`]; `u32::MAX` until it was asked for.
@@ -48,13 +46,6 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Nothing read yet; the chunk begins at `base`.
-    pub(super) fn new(base: u64) -> Self {
-        let mut chunk = Self::default();
-        chunk.begin(base);
-        chunk
-    }
-
     /// Forgets what was read, but keeps the memory; the chunk begins at `base`.
     pub(super) fn begin(&mut self, base: u64) {
         self.base = base;
@@ -79,8 +70,23 @@ impl Chunk {
         self.row_ids.clear();
         self.input_ids.clear();
         self.known_inputs.clear();
-        self.learned.inputs.clear();
         self.last_row = None;
+    }
+
+    /// Makes room for `times` as many events as were added so far, unless this is the memory of another chunk.
+    pub(super) fn expect_more(&mut self, times: u64) {
+        fn make_room<T>(rows: &mut Vec<T>, times: usize) {
+            if rows.capacity() < rows.len() * times {
+                rows.reserve_exact(rows.len() * times);
+            }
+        }
+        let times = times as usize;
+        make_room(&mut self.slices, times);
+        make_room(&mut self.calls, times);
+        make_room(&mut self.ops, times);
+        make_room(&mut self.device_rows, times);
+        make_room(&mut self.memory, times);
+        make_room(&mut self.arrows, times);
     }
 
     /// Adds the event that stands at `at_byte`.

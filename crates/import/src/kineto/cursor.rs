@@ -2,6 +2,7 @@
 
 use super::chunk::Chunk;
 use super::event::Event;
+use super::row::Learned;
 use crate::json::scanner::{Scanner, Stop};
 use crate::window::{Blocks, MAX_ITEM_BYTES, Window};
 use stepscope_trace::FindingCode;
@@ -154,8 +155,9 @@ impl<B: Blocks> Cursor<B> {
     }
 
     /// Reads the events that begin here and before `limit`.
-    pub(super) fn read_events(&mut self, chunk: &mut Chunk, limit: u64) -> Ended {
-        let mut reread_budget = REREAD_BYTES;
+    pub(super) fn read_events(&mut self, chunk: &mut Chunk, learned: &mut Learned, limit: u64) -> Ended {
+        learned.make_room();
+        let (mut reread_budget, mut is_begun) = (REREAD_BYTES, false);
         loop {
             let base = self.window.base();
             let mut scanner = Scanner::new_at(self.window.bytes(), self.at);
@@ -179,7 +181,7 @@ impl<B: Blocks> Cursor<B> {
                             return Ended::Limit(place);
                         }
                         let result = match byte {
-                            b'{' => event.read(&mut scanner, &mut chunk.learned).map(|()| chunk.add(&event, place)),
+                            b'{' => event.read(&mut scanner, learned).map(|()| chunk.add(&event, place)),
                             _ => scanner.skip_value().map(|_| unreadable(chunk, place)),
                         };
                         if let Err(stop) = result {
@@ -193,7 +195,11 @@ impl<B: Blocks> Cursor<B> {
             chunk.findings.add_count(FindingCode::RepairedNumber, missing_numbers);
             let (start, reached) = broken.unwrap_or((scanner.at(), scanner.at()));
             self.at = start;
+            let read = self.place() - chunk.base;
             if stop == Stop::End && self.bring_more(start) {
+                if !std::mem::replace(&mut is_begun, true) && read > 0 {
+                    chunk.expect_more(limit.saturating_sub(chunk.base) / read);
+                }
                 continue;
             }
             if broken.is_none() {

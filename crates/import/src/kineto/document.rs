@@ -4,6 +4,7 @@ use super::chunk::Chunk;
 use super::cursor::{Cursor, Ended, Trouble};
 use super::metadata::Metadata;
 use super::parallel::{processors, read_on_all_processors};
+use super::row::Learned;
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
@@ -93,15 +94,14 @@ impl<'a> Document<'a> {
 
     fn read_events_here(&mut self, from: u64) -> Result<(), Stop> {
         let mut len = self.shared.as_ref().and_then(SharedText::len);
-        let mut chunk = Chunk::new(self.cursor.place());
+        let (mut chunk, mut learned) = (Chunk::default(), Learned::default());
         loop {
             chunk.begin(self.cursor.place());
-            let ended = self.cursor.read_events(&mut chunk, chunk_limit(from, self.cursor.place()));
-            chunk = self.rows.add(chunk);
+            let ended = self.cursor.read_events(&mut chunk, &mut learned, chunk_limit(from, self.cursor.place()));
             if let Some(len) = len.take() {
-                let place = self.cursor.place();
-                self.rows.expect_more(place - from, len.saturating_sub(place));
+                self.rows.expect(&chunk, self.cursor.place() - from, len - from);
             }
+            chunk = self.rows.add(chunk);
             match ended {
                 Ended::Limit(_) => {}
                 Ended::List(_) => return Ok(()),

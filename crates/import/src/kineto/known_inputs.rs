@@ -65,6 +65,11 @@ impl Default for KnownInputs {
 }
 
 impl KnownInputs {
+    /// True when what is new has little room.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.bytes.len() > MAX_TOTAL_BYTES / 2
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();

@@ -10,15 +10,15 @@
 //! known once the chunk before has been read: it must end where this one began, or this one is read again from there. So
 //! the result is the same as reading from begin to end.
 
+use super::CHUNK_BYTES;
 use super::chunk::Chunk;
 use super::cursor::{Cursor, Ended, Trouble};
+use super::row::Learned;
 use super::rows::Rows;
-use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
 use crate::window::{Blocks, Window};
 use std::collections::BTreeMap;
-use std::sync::mpsc;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// White space between a comma and its event may be this long without the event being overlooked by a worker.
 const BEFORE_BYTES: u64 = 256;
@@ -28,7 +28,6 @@ const STREAM_WORKERS: u64 = 4;
 
 /// A chunk as a worker read it.
 struct Read {
-    index: u64,
     /// Where its first event begins; `None` when none does.
     start: Option<u64>,
     chunk: Chunk,
@@ -37,16 +36,53 @@ struct Read {
     trouble: Option<Trouble>,
 }
 
-/// Which chunk is next to read, and how many were added: workers stay close to each other, so that memory is bounded.
-struct Progress {
+/// What a worker keeps from chunk to chunk.
+#[derive(Default)]
+struct Reader {
+    /// Of its window.
+    memory: Vec<u8>,
+    learned: Learned,
+}
+
+/// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache stays
+/// there, and so does the memory for the next one.
+struct List<'a> {
+    text: &'a SharedText,
+    /// Where it begins, and how many chunks it has at most.
+    from: u64,
+    count: u64,
+    /// Workers stay close to each other, so that memory is bounded: this many chunks are read and not added.
+    ahead: u64,
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+}
+
+struct State<'a> {
+    /// Which chunk is next to read, and how many were added.
     next: u64,
     added: u64,
     is_over: bool,
+    /// Chunks that were read before their turn.
+    waiting: BTreeMap<u64, Read>,
+    /// Chunks that were added, for their memory.
+    spare: Vec<Chunk>,
+    /// What chunks are added to; `None` while somebody adds one.
+    adding: Option<Adding<'a>>,
+}
+
+struct Adding<'a> {
+    rows: &'a mut Rows,
+    /// Where the next event is, and why those before it ended.
+    place: u64,
+    ended: Ended,
+    trouble: Option<Trouble>,
 }
 
 /// How many this process may use.
 pub(super) fn processors() -> u64 {
-    std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+    // Asking reads files of the system.
+    static COUNT: OnceLock<u64> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u64))
 }
 
 /// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what the
@@ -58,127 +94,119 @@ pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Ro
         // Unpacking, by one thread, keeps no more readers busy.
         None => (processors.min(STREAM_WORKERS), u64::MAX),
     };
-    let progress = Mutex::new(Progress { next: 0, added: 0, is_over: false });
-    let changed = Condvar::new();
-    let (sender, receiver) = mpsc::channel();
-    // Chunks that were added, for their memory.
-    let (used_sender, used) = mpsc::channel();
-    let used = Mutex::new(used);
+    let adding = Some(Adding { rows, place: from, ended: Ended::Text, trouble: None });
+    let (waiting, spare) = (BTreeMap::new(), Vec::new());
+    let state = Mutex::new(State { next: 0, added: 0, is_over: count == 0, waiting, spare, adding });
+    let list = List { text, from, count, ahead: 2 * workers + 2, state, changed: Condvar::new() };
     std::thread::scope(|scope| {
-        for _ in 0..workers.min(count) {
-            let (sender, progress, changed, used) = (sender.clone(), &progress, &changed, &used);
-            scope.spawn(move || {
-                let mut memory = Vec::new();
-                while let Some(index) = take(progress, changed, count, 2 * workers + 2) {
-                    let chunk = lock(used).try_recv().unwrap_or_default();
-                    if sender.send(read_chunk(text, from, index, chunk, &mut memory)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting: BTreeMap<u64, Read> = BTreeMap::new();
-        let mut place = from;
-        let (mut ended, mut trouble) = (Ended::Text, None);
-        for index in 0..count {
-            let read = loop {
-                match waiting.remove(&index) {
-                    Some(read) => break read,
-                    None => match receiver.recv() {
-                        Ok(read) => drop(waiting.insert(read.index, read)),
-                        Err(_) => {
-                            break read_from(
-                                text,
-                                from,
-                                index,
-                                from + index * CHUNK_BYTES,
-                                Chunk::default(),
-                                &mut Vec::new(),
-                            );
-                        }
-                    },
-                }
-            };
-            let limit = from + (index + 1) * CHUNK_BYTES;
-            if place < limit {
-                let read = match read.start == Some(place) {
-                    true => read,
-                    false => read_from(text, from, index, place, read.chunk, &mut Vec::new()),
-                };
-                (ended, trouble) = (read.ended, read.trouble);
-                let _ = used_sender.send(rows.add(read.chunk));
-                if let (0, Some(len)) = (index, text.len()) {
-                    rows.expect_more(limit - from, len.saturating_sub(limit));
-                }
-                match ended {
-                    Ended::Limit(next) => place = next,
-                    Ended::List(_) | Ended::Text => break,
-                }
+        (1..workers.min(count)).for_each(|_| drop(scope.spawn(|| list.work())));
+        list.work();
+    });
+    match list.state.into_inner().unwrap_or_else(PoisonError::into_inner).adding {
+        Some(Adding { ended: ended @ Ended::List(_), .. }) => (ended, None),
+        adding => (Ended::Text, adding.and_then(|adding| adding.trouble)),
+    }
+}
+
+impl<'a> List<'a> {
+    /// Reads chunks, and adds those whose turn it is, until all are added.
+    fn work(&self) {
+        let mut reader = Reader::default();
+        let _end = EndForAll(self);
+        let mut state = self.lock();
+        while !state.is_over {
+            let turn = state.added;
+            let is_here = state.waiting.contains_key(&turn);
+            if let Some(mut adding) = state.adding.take_if(|_| is_here) {
+                let read = state.waiting.remove(&turn);
+                drop(state);
+                let chunk = read.map(|read| self.add(turn, read, &mut adding, &mut reader));
+                state = self.lock();
+                state.spare.extend(chunk);
+                state.added += 1;
+                state.is_over |= state.added == self.count || !matches!(adding.ended, Ended::Limit(_));
+                state.adding = Some(adding);
+                self.changed.notify_all();
+            } else if state.next < self.count.min(state.added + self.ahead) {
+                let index = state.next;
+                state.next += 1;
+                let chunk = state.spare.pop().unwrap_or_default();
+                drop(state);
+                let read = self.read_chunk(index, chunk, &mut reader);
+                state = self.lock();
+                state.waiting.insert(index, read);
+            } else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            text.forget_before(limit.min(place).saturating_sub(BEFORE_BYTES));
-            lock(&progress).added = index + 1;
-            changed.notify_all();
         }
-        lock(&progress).is_over = true;
-        changed.notify_all();
-        match ended {
-            Ended::List(_) => (ended, None),
-            Ended::Limit(_) | Ended::Text => (Ended::Text, trouble),
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a chunk ends.
+    fn limit(&self, index: u64) -> u64 {
+        self.from + (index + 1) * CHUNK_BYTES
+    }
+
+    /// Adds the chunk whose turn it is, unless an event before it reaches over all of it; gives it back for its memory.
+    fn add(&self, index: u64, mut read: Read, adding: &mut Adding<'_>, reader: &mut Reader) -> Chunk {
+        let limit = self.limit(index);
+        if adding.place < limit {
+            if read.start != Some(adding.place) {
+                read = self.read_from(index, adding.place, read.chunk, reader);
+            }
+            if let (0, Some(len)) = (index, self.text.len()) {
+                adding.rows.expect(&read.chunk, limit - self.from, len - self.from);
+            }
+            read.chunk = adding.rows.add(read.chunk);
+            (adding.ended, adding.trouble) = (read.ended, read.trouble);
+            if let Ended::Limit(next) = read.ended {
+                adding.place = next;
+            }
         }
-    })
-}
-
-/// The next chunk to read; waits while too many are read and not added yet.
-fn take(progress: &Mutex<Progress>, changed: &Condvar, count: u64, ahead: u64) -> Option<u64> {
-    let mut state = lock(progress);
-    while !state.is_over && state.next < count && state.next >= state.added + ahead {
-        state = changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.text.forget_before(limit.min(adding.place).saturating_sub(BEFORE_BYTES));
+        read.chunk
     }
-    if state.is_over || state.next >= count {
-        return None;
+
+    fn read_chunk(&self, index: u64, chunk: Chunk, reader: &mut Reader) -> Read {
+        let begin = self.from + index * CHUNK_BYTES;
+        if index == 0 {
+            return self.read_from(0, begin, chunk, reader);
+        }
+        // Before it may stand the comma that makes the first event an item of the list.
+        let place = begin - BEFORE_BYTES.min(begin);
+        let window = Window::in_memory_of(self.text.from(place), place, std::mem::take(&mut reader.memory));
+        let mut cursor = Cursor::new(window);
+        if cursor.peek_at(begin).is_none() || !cursor.go_to_event(self.limit(index)) {
+            return Read { start: None, chunk, ended: Ended::Text, trouble: None };
+        }
+        self.read_with(cursor, index, chunk, reader)
     }
-    state.next += 1;
-    Some(state.next - 1)
-}
 
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn read_chunk(text: &SharedText, from: u64, index: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
-    let begin = from + index * CHUNK_BYTES;
-    if index == 0 {
-        return read_from(text, from, 0, from, chunk, memory);
+    fn read_from(&self, index: u64, start: u64, chunk: Chunk, reader: &mut Reader) -> Read {
+        let window = Window::in_memory_of(self.text.from(start), start, std::mem::take(&mut reader.memory));
+        self.read_with(Cursor::new(window), index, chunk, reader)
     }
-    // Before it may stand the comma that makes the first event an item of the list.
-    let before = BEFORE_BYTES.min(begin);
-    let window = Window::in_memory_of(text.from(begin - before), begin - before, std::mem::take(memory));
-    let mut cursor = Cursor::new(window);
-    let limit = chunk_limit(from, begin);
-    if cursor.peek_at(begin).is_none() || !cursor.go_to_event(limit) {
-        return Read { index, start: None, chunk, ended: Ended::Text, trouble: None };
+
+    /// Reads the events from where `cursor` is.
+    fn read_with<B: Blocks>(&self, mut cursor: Cursor<B>, index: u64, mut chunk: Chunk, reader: &mut Reader) -> Read {
+        let start = cursor.place();
+        chunk.begin(start);
+        let ended = cursor.read_events(&mut chunk, &mut reader.learned, self.limit(index));
+        let trouble = cursor.trouble();
+        reader.memory = cursor.window.into_memory();
+        Read { start: Some(start), chunk, ended, trouble }
     }
-    let start = cursor.place();
-    read_with(cursor, index, start, limit, chunk, memory)
 }
 
-fn read_from(text: &SharedText, from: u64, index: u64, start: u64, chunk: Chunk, memory: &mut Vec<u8>) -> Read {
-    let window = Window::in_memory_of(text.from(start), start, std::mem::take(memory));
-    read_with(Cursor::new(window), index, start, from + (index + 1) * CHUNK_BYTES, chunk, memory)
-}
+/// When a worker ends, also by a panic, all do.
+struct EndForAll<'l, 'a>(&'l List<'a>);
 
-fn read_with<B: Blocks>(
-    mut cursor: Cursor<B>,
-    index: u64,
-    start: u64,
-    limit: u64,
-    mut chunk: Chunk,
-    memory: &mut Vec<u8>,
-) -> Read {
-    chunk.begin(start);
-    let ended = cursor.read_events(&mut chunk, limit);
-    let trouble = cursor.trouble();
-    *memory = cursor.window.into_memory();
-    Read { index, start: Some(start), chunk, ended, trouble }
+impl Drop for EndForAll<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
 }

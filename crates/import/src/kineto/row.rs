@@ -15,6 +15,15 @@ pub(super) struct Learned {
     pub(super) inputs: KnownInputs,
 }
 
+impl Learned {
+    /// Between two chunks, which number inputs apart: forgets them when there are many.
+    pub(super) fn make_room(&mut self) {
+        if self.inputs.is_nearly_full() {
+            self.inputs.clear();
+        }
+    }
+}
+
 impl<'a> Event<'a> {
     /// Reads the object that begins here.
     ///

@@ -18,8 +18,8 @@ use crate::labels::Label;
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    Counter, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, OpInfo, OpInputs, OpInputsId, SliceId, SliceKind,
-    Trace, TraceBuilder, TrackId, TrackKind,
+    Counter, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, OpInfo, OpInputs, OpInputsId, Room, SliceId,
+    SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
 /// Everything read so far.
@@ -115,12 +115,19 @@ impl Rows {
         chunk
     }
 
-    /// Makes room for the events of another `bytes`, after those of the first `read` bytes.
-    pub(super) fn expect_more(&mut self, read: u64, bytes: u64) {
+    /// Makes room for the events of `bytes`, of which those of `chunk` are the first `read`.
+    pub(super) fn expect(&mut self, chunk: &Chunk, read: u64, bytes: u64) {
         // A little more than what the begin of the text promises.
         let times = 1.05 * bytes as f64 / read.max(1) as f64;
-        self.builder.expect_more(times);
-        self.arrows.expect_more(times);
+        let all = |rows: usize| (rows as f64 * times) as usize;
+        self.builder.make_room(&Room {
+            slices: all(chunk.slices.len()),
+            ops: all(chunk.ops.len()),
+            correlations: all(chunk.calls.len() + chunk.device_rows.len()),
+            memory: all(chunk.memory.len()),
+            device_events: all(chunk.device_rows.len()),
+        });
+        self.arrows.make_room(all(chunk.arrows.len()));
     }
 
     /// Closes what is open, links, and builds the trace.

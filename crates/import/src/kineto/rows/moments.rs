@@ -22,8 +22,11 @@ impl Rows {
                 false => self.tracks.name_row(row, name),
             }
         }
+        let mut rows_of_arrows = vec![None; chunk.rows.len()];
         for arrow in &chunk.arrows {
-            let point = (translation.rows[arrow.row as usize], arrow.time_ns);
+            let at = arrow.row as usize;
+            let row = *rows_of_arrows[at].get_or_insert_with(|| self.arrows.row(translation.rows[at]));
+            let point = (row, arrow.time_ns);
             self.arrows.add(arrow.is_start, arrow.category, arrow.id, point, &mut self.builder.findings);
         }
         for event in &chunk.memory {
