@@ -11,7 +11,7 @@ import { RANKS, RUN, TRACE } from "./inputs";
 import { analyze, report, type View, view } from "./stepscope";
 
 const HOURS_US = 271_871 * 1e6;
-const LONG = "/home/somebody/anaconda3/envs/kineto/lib/python3.11/site-packages/package/of/many/folders/";
+const LONG = "/opt/anaconda3/envs/kineto/lib/python3.11/site-packages/package/of/many/folders/";
 
 /** Two operators that lie hours apart, with stacks of long paths, and the profiler's own slice around them. */
 function trace(): unknown {
