@@ -14,7 +14,8 @@
 //!
 //! # Units
 //! Nanoseconds; bytes; shares from 0 to 1. `gain_ratio` is the gain's share of the window, `window_ns`. `start_ns` and
-//! `slice` are a place in the timeline, most often the longest case; `start_ns` counts from the start of the trace.
+//! `slice` are a place in the timeline, most often the longest case: a moment, which counts from the start of the trace, and
+//! the name of what begins then or is open.
 //!
 //! # Source
 //! The analysis that `evidence` names, and what the recording says of the job. The rules and their thresholds are listed
@@ -124,7 +125,7 @@ impl GainEstimate {
 pub struct Place {
     /// When it begins.
     pub start_ns: i64,
-    /// What is there; `None` when nothing was recorded.
+    /// What begins then or is open; `None` when nothing was recorded.
     pub slice: Option<SliceId>,
 }
 

@@ -47,19 +47,27 @@ fn place_of(trace: &Trace, items: &Items, slice: SliceId) -> Option<usize> {
     same_start.clone().find(is_it).or_else(|| (0..items.len()).find(is_it))
 }
 
-/// The slice of a rank that begins at a moment and has a name, of several the outermost. A name that ends with `…`, as a link
-/// clips it, stands for all that begin so.
+/// The slice of a rank that begins at a moment and has a name, of several the outermost; where none begins, the innermost of
+/// that name that is open then, as advice names a pause and what the host is in. A name that ends with `…`, as a link clips
+/// it, stands for all that begin so.
 pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Option<SliceId> {
     let (whole, begin) = (trace.strings.find(name), name.strip_suffix('…').filter(|begin| !begin.is_empty()));
     let is_it = |id| Some(id) == whole || begin.is_some_and(|begin| trace.strings.get(id).starts_with(begin));
     let of_rank = |track: &&stepscope_trace::Track| trace.processes[track.process.index()].rank == rank;
-    trace.tracks.iter().filter(of_rank).find_map(|track| {
+    let places = trace.tracks.iter().filter(of_rank).map(|track| {
         let (from, to) = (track.slices.start as usize, track.slices.end as usize);
-        let starts = &trace.slices.start_ns[from..to];
-        let first = from + starts.partition_point(|start| *start < start_ns);
+        (from, from + trace.slices.start_ns[from..to].partition_point(|start| *start < start_ns), to)
+    });
+    let begins = |(_, first, to): (usize, usize, usize)| {
         let mut same_start = (first..to).take_while(|at| trace.slices.start_ns[*at] == start_ns);
         same_start.find(|at| is_it(trace.slices.name[*at])).map(SliceId::from_index)
-    })
+    };
+    let is_open = |(from, first, _): (usize, usize, usize)| {
+        let last = (first > from).then(|| SliceId::from_index(first - 1))?;
+        let is_open = |slice: &SliceId| trace.slices.span(*slice).end_ns > start_ns;
+        trace.slices.with_ancestors(last).filter(is_open).find(|slice| is_it(trace.slices.name[slice.index()]))
+    };
+    places.clone().find_map(begins).or_else(|| places.clone().find_map(is_open))
 }
 
 #[cfg(test)]
@@ -85,6 +93,9 @@ mod tests {
         assert_eq!(timeline.next_on_row(&trace, 9_999, a), None);
         assert_ne!(slice(1, 2_000, "b"), b);
         assert_eq!(named_slice(&trace, 0, 2_000, "a"), None);
+        // Nothing of this name begins there, but one is open.
+        assert_eq!(named_slice(&trace, 0, 1_500, "a"), Some(a));
+        assert_eq!([named_slice(&trace, 0, 4_999, "c"), named_slice(&trace, 1, 1_500, "a")], [None, None]);
         assert_eq!(named_slice(&trace, 0, 2_000, "unknown"), None);
         let long = stepscope_trace::drawn::drawn("rank 0 cpu 1 a");
         let named = |name: &str| named_slice(&long, 0, 0, name).map(SliceId::index);

@@ -24,7 +24,7 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = &pauses.long;
     pause.row(facts, device, THRESHOLD, || {
-        let inside = match pause.place().and_then(|place| place.slice) {
+        let inside = match pause.place(facts.trace).and_then(|place| place.slice) {
             Some(slice) => format!("most of it in {}", quoted(facts.trace.slice_name(slice))),
             None => "in which nothing was recorded of the host".into(),
         };
@@ -39,6 +39,8 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use crate::Selection;
+    use crate::advice::advice;
     use crate::advice::tests::{check, drawn_ms};
 
     #[test]
@@ -57,5 +59,18 @@ mod tests {
         );
         check(&drawn_ms(&drawing(12)), "host.launch_bound", &[]);
         check(&drawn_ms(&drawing(5)), "host.long_pauses", &[]);
+    }
+
+    #[test]
+    fn the_place_of_a_pause_is_where_the_host_begins_with_what_it_is_in() {
+        let (idle, tail) = (".".repeat(12), "D".repeat(50));
+        let drawing =
+            format!("rank 0 cpu 1 ..b{}\nrank 0 launch 1 C{idle}D\nrank 0 stream 7 .C{idle}{tail}", "a".repeat(10));
+        let trace = drawn_ms(&drawing);
+        let rows = advice(&trace, &Selection::default());
+        let place = rows.iter().find(|row| row.rule == "host.long_pauses").and_then(|row| row.place).expect("a pause");
+        let slice = place.slice.expect("what the host is in");
+        assert_eq!((trace.slice_name(slice), place.start_ns), ("a", 3_000_000));
+        assert_eq!(trace.slices.span(slice).start_ns, place.start_ns);
     }
 }

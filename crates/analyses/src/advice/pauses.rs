@@ -7,6 +7,7 @@ use crate::idle_causes::longest_host;
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::StringId;
 use stepscope_base::units::{format_ns, format_ratio};
+use stepscope_trace::Trace;
 
 /// A pause of the host this long is an event of its own and not the pace of the host.
 const LONG_NS: i64 = 10_000_000;
@@ -63,14 +64,17 @@ impl Pause {
             says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
             count: Some(self.count),
             gain: Some((self.total_ns, GainEstimate::Removal)),
-            place: self.place(),
+            place: self.place(facts.trace),
             ..row
         })
     }
 
-    /// Where the longest is.
-    pub(super) fn place(&self) -> Option<Place> {
-        self.longest.map(|part| Place { start_ns: part.span.start_ns, slice: part.host })
+    /// Where the longest is: from when on the host is in what it is in for most of it.
+    pub(super) fn place(&self, trace: &Trace) -> Option<Place> {
+        self.longest.map(|part| {
+            let host_ns = part.host.map_or(i64::MIN, |slice| trace.slices.start_ns[slice.index()]);
+            Place { start_ns: part.span.start_ns.max(host_ns), slice: part.host }
+        })
     }
 }
 

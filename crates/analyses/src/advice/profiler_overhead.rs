@@ -31,7 +31,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         priority: Priority::Medium,
         says: format!("{gpu} idles {idle} ({ratio}) of {window} because of the profiler: the job itself is faster."),
         count: Some(pause.count),
-        place: pause.place(),
+        place: pause.place(facts.trace),
         ..row
     })
 }

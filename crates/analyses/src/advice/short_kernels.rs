@@ -46,7 +46,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
         threshold_ratio: Some(THRESHOLD),
         count: Some(launches.short_events),
         gain: Some((pause.total_ns, GainEstimate::Removal)),
-        place: pause.place(),
+        place: pause.place(facts.trace),
         ..row
     })
 }

@@ -165,6 +165,12 @@ proptest! {
             if let (Some((gain_ns, _)), Some(window_ns)) = (row.gain, row.window_ns) {
                 prop_assert!((1..=window_ns).contains(&gain_ns), "{row:?}");
             }
+            // A link to the place leads to the slice.
+            let is_there = |place: &Place| place.slice.is_none_or(|slice| {
+                let span = trace.slices.span(slice);
+                (span.start_ns..span.end_ns.max(span.start_ns + 1)).contains(&place.start_ns)
+            });
+            prop_assert!(row.place.as_ref().is_none_or(is_there), "{row:?}");
             prop_assert!(!row.says.is_empty() && row.says.ends_with('.'), "{row:?}");
             prop_assert!(row.measured_ratio.is_none_or(|ratio| ratio >= 0.0), "{row:?}");
         }
