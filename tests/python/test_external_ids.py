@@ -85,13 +85,19 @@ def test_ids_of_a_trace_are_those_of_events(options, tmp_path):
 
 
 def test_ids_of_calls_of_python_are_those_of_events(tmp_path):
-    for _ in range(2):
-        with profile(run=tmp_path / "run", with_stack=True) as prof:
+    """Collections of Python's garbage have none, as there."""
+    for has_collections in (False, True):
+        config = wanted(record_python_gc_info=has_collections)
+        with profile(run=tmp_path / "run", with_stack=True, experimental_config=config) as prof:
             step()
         for all_threads in (False, True):
             prof.export_chrome_trace(str(tmp_path / "trace.json"), all_threads=all_threads)
             rows = [row["args"] | row for row in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
                     if row.get("cat") == "python_function"]
+            collections_of_garbage = [row for row in rows if row["name"] == "Python GC"]
+            assert bool(collections_of_garbage) == has_collections
+            assert all("Python id" not in row and "Ev Idx" in row for row in collections_of_garbage)
+            rows = [row for row in rows if row["name"] != "Python GC"]
             written = {row["Python id"]: (row["name"], row["Python parent id"]) for row in rows}
             assert len(written) == len(rows) > 20
             calls = [event for event in prof.events(all_threads=all_threads) if event.is_python_function]

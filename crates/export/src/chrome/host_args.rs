@@ -69,7 +69,11 @@ impl<'a> HostArgs<'a> {
                 op_around(document, slice).into_iter().for_each(|id| document.json.int("External id", id));
                 document.json.int("correlation", joining_id(slice));
             }
-            SliceKind::PythonFunction | SliceKind::Module => self.write_python(document, slice, kind),
+            kind if is_call(kind, self.trace.slice_name(slice)) => self.write_python(document, slice, kind),
+            SliceKind::PythonFunction => {
+                let Document { profile, json, .. } = document;
+                profile.iter_mut().for_each(|profile| profile.write_number(json));
+            }
             SliceKind::Io => self.io.of(slice).into_iter().for_each(|row| write_io(document, row)),
             _ => {}
         }
@@ -78,7 +82,8 @@ impl<'a> HostArgs<'a> {
     /// The call that a row lies in.
     fn caller(&self, slice: SliceId) -> Option<SliceId> {
         let slices = &self.trace.slices;
-        let around = || slices.with_ancestors(slice).skip(1).find(|id| is_call(slices.kind(*id)));
+        let around =
+            || slices.with_ancestors(slice).skip(1).find(|id| is_call(slices.kind(*id), self.trace.slice_name(*id)));
         self.callers.get(&slice).copied().or_else(around)
     }
 
@@ -151,7 +156,7 @@ fn callers(trace: &Trace) -> BTreeMap<SliceId, SliceId> {
             let span = trace.slices.span(row);
             while open.pop_if(|(end_ns, _)| *end_ns <= span.start_ns).is_some() {}
             callers.extend(open.last().map(|(_, caller)| (row, *caller)));
-            if is_call(trace.slices.kind(row)) {
+            if is_call(trace.slices.kind(row), trace.slice_name(row)) {
                 open.push((span.end_ns, row));
             }
         }

@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use stepscope_trace::{SliceId, SliceKind, Trace, Track};
 
+/// What the recorder calls a collection of Python's garbage.
+const COLLECTION: &str = "Python GC";
+
 /// The numbers of a profile's operators, labels and steps, the same as its list of events has: by thread, then by start and
 /// the longest first. Calls of Python have numbers of their own, from 1 on.
 pub(super) struct Ids {
@@ -23,14 +26,14 @@ impl Ids {
         self.of_slices = vec![0; trace.slices.len()];
         let mut rows = Vec::new();
         for lanes in trace.tracks.chunk_by(|_, next| next.lane > 0) {
-            let is_numbered = |kind: SliceKind| is_range(kind) || is_call(kind);
-            rows.extend(lanes.iter().flat_map(Track::slice_ids).filter(|id| is_numbered(trace.slices.kind(*id))));
+            let is_call = |id: SliceId| is_call(trace.slices.kind(id), trace.slice_name(id));
+            let is_numbered = |id: &SliceId| is_range(trace.slices.kind(*id)) || is_call(*id);
+            rows.extend(lanes.iter().flat_map(Track::slice_ids).filter(is_numbered));
             if lanes.len() > 1 {
                 rows.sort_by_key(|id| (trace.slices.start_ns[id.index()], Reverse(trace.slices.dur_ns[id.index()])));
             }
             for row in rows.drain(..) {
-                let is_call = is_call(trace.slices.kind(row));
-                self.of_slices[row.index()] = if is_call { self.take_call() } else { self.take() };
+                self.of_slices[row.index()] = if is_call(row) { self.take_call() } else { self.take() };
             }
         }
     }
@@ -65,6 +68,8 @@ pub(super) fn is_range(kind: SliceKind) -> bool {
     matches!(kind, Op | Annotation | Step | DataLoader | Optimizer)
 }
 
-pub(super) fn is_call(kind: SliceKind) -> bool {
-    matches!(kind, SliceKind::PythonFunction | SliceKind::Module)
+/// What is a call of Python. Collections of its garbage stand among calls, but nobody called them: they have no number.
+#[inline]
+pub(super) fn is_call(kind: SliceKind, name: &str) -> bool {
+    matches!(kind, SliceKind::PythonFunction | SliceKind::Module) && name != COLLECTION
 }

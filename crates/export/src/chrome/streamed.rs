@@ -3,7 +3,7 @@
 
 use super::heads::Heads;
 use super::host_args::{OpArgs, write_call};
-use super::ids::{Ids, is_call};
+use super::ids::{is_call, is_range};
 use super::profile::{Profile, ProfileOptions};
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
 use super::slices::{category, shown_name, write_collective, write_words};
@@ -79,17 +79,22 @@ impl StreamedRows for DocumentRows<'_> {
     fn slice(&mut self, slice: &StreamedSlice<'_>) -> io::Result<()> {
         let kind = slice.kind;
         let category = category(kind, slice.op.is_some());
-        let is_call = is_call(kind);
+        let (is_call, is_range) = (is_call(kind, slice.text), is_range(kind));
         while self.calls.pop_if(|call| call.end_ns <= slice.start_ns).is_some() {}
         let caller = self.calls.last().map(|call| call.id);
         let Document { trace, json, profile, .. } = &mut self.document;
         let head = self.heads.of(slice.name, kind, category, || shown_name(kind, slice.text));
         json.open_slice(head, slice.start_ns, slice.dur_ns);
-        let next_id = if is_call { Ids::take_call } else { Ids::take };
-        let id = profile.as_mut().map_or(0, |profile| next_id(&mut profile.ids));
+        let id = profile.as_mut().map_or(0, |profile| match () {
+            () if is_call => profile.ids.take_call(),
+            () if is_range => profile.ids.take(),
+            () => 0,
+        });
         if is_call {
             write_call(json, id, caller, (kind == SliceKind::Module).then_some((slice.name, slice.text)));
             profile.iter_mut().for_each(|profile| profile.write_call(json));
+        } else if !is_range {
+            profile.iter_mut().for_each(|profile| profile.write_number(json));
         } else {
             json.int("External id", id);
             slice.op.iter().for_each(|info| self.ops.write(json, &Profile::shown(info)));
