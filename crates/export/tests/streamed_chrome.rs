@@ -275,3 +275,15 @@ fn long_ranges_stand_where_they_began() {
     check(&[doing], false, true, &cut).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before);
 }
+
+/// The thread that called it first ran no backward pass, and is not shown.
+#[test]
+fn a_module_is_named_also_where_another_thread_called_it_first() {
+    let begin = || Does::Begin(0, 0, 0, 0, None);
+    let threads =
+        [vec![], vec![(0, Does::Call(7, 12, 0))], vec![(0, begin()), (0, begin()), (1, Does::Call(7, 12, 0))]];
+    let cut = Cut { spans: vec![Range { start: 0, end: 4_000 }], thread: Some(102), ..Cut::default() };
+    let before = STREAMED.load(Ordering::Relaxed);
+    check(&threads, false, false, &cut).unwrap();
+    assert!(STREAMED.load(Ordering::Relaxed) > before);
+}

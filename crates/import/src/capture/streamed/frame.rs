@@ -22,8 +22,8 @@ pub(super) struct Frame<'a> {
     first_op: Option<Event>,
     /// For whose operators the thread ran backward nodes.
     forwards: Vec<u64>,
-    /// The first call of each module, by its name.
-    modules: HashMap<u32, Option<Event>>,
+    /// The first call of each module on each thread, by thread and name: not every thread may be shown in the end.
+    modules: HashMap<(u32, u32), Option<Event>>,
     events: Vec<Event>,
     steps: Vec<StepRange>,
     marks: Vec<Mark>,
@@ -117,7 +117,7 @@ impl Ranges for Frame<'_> {
         match event.scope {
             USER_SCOPE if self.is_of_steps[event.name as usize] => self.events.push(*event),
             USER_SCOPE => {}
-            scope::MODULE => keep_first(self.modules.entry(event.name).or_default(), event),
+            scope::MODULE => keep_first(self.modules.entry((self.thread, event.name)).or_default(), event),
             of if scope::is_call(of) => {}
             _ => keep_first(&mut self.first_op, event),
         }
