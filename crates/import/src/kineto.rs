@@ -36,7 +36,7 @@ use stepscope_trace::{FindingCode, Trace, TraceBuilder};
 
 /// A list of events is read in parts of this size, each by one thread.
 #[cfg(not(any(test, fuzzing)))]
-const CHUNK_BYTES: u64 = 4 << 20;
+const CHUNK_BYTES: u64 = 2 << 20;
 /// Small enough that the texts of tests and of the fuzzer have several.
 #[cfg(any(test, fuzzing))]
 const CHUNK_BYTES: u64 = 1 << 10;

@@ -26,7 +26,7 @@ pub(super) struct Trouble {
 }
 
 /// Bytes that may be read a second time after broken places of one chunk, so that any text takes linear time.
-const REREAD_BYTES: usize = 8 * super::CHUNK_BYTES as usize;
+const REREAD_BYTES: usize = 16 * super::CHUNK_BYTES as usize;
 /// What is kept of a broken item that is too long, so that an event's begin is not cut in two.
 const KEPT_BYTES: usize = 1024;
 
