@@ -276,6 +276,22 @@ fn long_ranges_stand_where_they_began() {
     assert!(STREAMED.load(Ordering::Relaxed) > before);
 }
 
+/// What one of Stepscope's own functions calls ends before it, is not listed, and is not where the trace begins.
+#[test]
+fn a_trace_begins_with_what_is_listed() {
+    let (own, net) = (Does::Call(9, 10, 0), Does::Call(5, 12, 0));
+    let inside = [(0, own.clone()), (0, Does::End), (3, net.clone()), (2, Does::CallEnd)];
+    let after = [(2, Does::CallEnd), (3, net), (1, Does::Begin(0, 0, 0, 0, None)), (1, Does::End), (2, Does::CallEnd)];
+    let cut = Cut { spans: vec![Range { start: 0, end: 4_000 }], ..Cut::default() };
+    let before = STREAMED.load(Ordering::Relaxed);
+    check(&[[&inside[..], &after].concat()], false, false, &cut).unwrap();
+    check(&[inside.to_vec()], false, false, &cut).unwrap();
+    assert!(STREAMED.load(Ordering::Relaxed) > before);
+    // Which of the two is around the other nobody hears in time.
+    let together = [(0, Does::Call(5, 12, 0)), (0, own), (1, Does::CallEnd), (1, Does::CallEnd)];
+    check(&[together.to_vec()], false, false, &cut).unwrap();
+}
+
 /// The thread that called it first ran no backward pass, and is not shown.
 #[test]
 fn a_module_is_named_also_where_another_thread_called_it_first() {

@@ -28,19 +28,30 @@ impl ListedCalls {
     /// False for Stepscope's own functions and for what they call; true for all that is no call.
     #[inline]
     pub fn lists(&mut self, event: &Event) -> bool {
+        self.lists_when(event, event.start_ns..event.end_ns)
+    }
+
+    /// The same of an event that was cut, and ran at that time.
+    #[inline]
+    pub fn lists_when(&mut self, event: &Event, ran: Range<i64>) -> bool {
         if !scope::is_call(event.scope) {
             return true;
         }
         if event.thread != self.thread {
             (self.thread, self.own) = (event.thread, Range::default());
         }
-        let is_inside = self.own.contains(&event.start_ns);
-        if event.scope == scope::PYTHON_CALL && self.is_own[event.name as usize] {
-            let start_ns = if is_inside { self.own.start } else { event.start_ns };
-            self.own = start_ns..if is_inside { self.own.end.max(event.end_ns) } else { event.end_ns };
+        let is_inside = self.own.contains(&ran.start);
+        if self.is_own(event) {
+            self.own = if is_inside { self.own.start..self.own.end.max(ran.end) } else { ran };
             return false;
         }
         !is_inside
+    }
+
+    /// Whether it is one of Stepscope's own functions.
+    #[inline]
+    pub fn is_own(&self, event: &Event) -> bool {
+        event.scope == scope::PYTHON_CALL && self.is_own[event.name as usize]
     }
 }
 

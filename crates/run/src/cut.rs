@@ -65,9 +65,9 @@ impl Cut {
         // The order stays, since nothing that is kept began before a call that was open when a span began.
         let mut calls = ListedCalls::of(&capture.names);
         capture.events.retain_mut(|event| {
-            let span = exact.of_event(event).filter(|_| shown.has_event(event));
+            let span = exact.of_event(event).filter(|_| shown.has_event(event) && calls.lists(event));
             (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
-            span.is_some() && calls.lists(event)
+            span.is_some()
         });
         capture.steps.retain(|step| !self.hides.steps && shown.has_thread(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));

@@ -15,6 +15,7 @@
 mod ahead;
 mod frame;
 mod in_order;
+mod own_functions;
 
 use super::collectives::describe;
 use super::{
@@ -129,7 +130,7 @@ impl StreamedCut {
         cut.apply(&mut kept);
         // Another thread may have ended a step, and nobody knows for sure when the process was last seen.
         let is_unclear = kept.steps.iter().any(|step| step.is_unfinished) && kept.threads.len() > 1;
-        if is_unclear || (frame.has_unfinished() && capture.lived_until_ns() < exact.end_ns()) {
+        if is_unclear || frame.is_unclear() || (frame.has_unfinished() && capture.lived_until_ns() < exact.end_ns()) {
             return None;
         }
         Some(Self::new(raw, capture, (exact, shown), kept, surveys))
@@ -255,17 +256,17 @@ type Named<'a> = (StreamedSlice<'a>, Option<String>);
 impl<'a> ThreadRows<'a, '_> {
     /// Makes what is left. False when only a whole trace tells.
     fn finish(&mut self) -> bool {
-        while let Some(event) = self.in_order.pop_any() {
-            self.add(&event);
+        while let Some((event, ran)) = self.in_order.pop_any() {
+            self.add(&event, ran);
         }
         self.add_steps_before(None);
         !self.has_given_up && !self.in_order.has_given_up()
     }
 
-    /// Adds the next event of the thread.
+    /// Adds the next event of the thread, which ran at that time.
     #[inline]
-    fn add(&mut self, event: &Event) {
-        if !self.calls.lists(event) {
+    fn add(&mut self, event: &Event, ran: Range<i64>) {
+        if !self.calls.lists_when(event, ran) {
             return;
         }
         self.add_steps_before(Some(event));
@@ -337,8 +338,8 @@ impl Ranges for ThreadRows<'_, '_> {
         }
         let Some(span) = self.cut.exact.of_event(event) else { return };
         self.in_order.push(event, span);
-        if let Some(event) = self.in_order.pop() {
-            self.add(&event);
+        if let Some((event, ran)) = self.in_order.pop() {
+            self.add(&event, ran);
         }
     }
 

@@ -2,6 +2,7 @@
 //! list of threads depend on.
 
 use super::super::{USER_SCOPE, kind_of_label};
+use super::own_functions::OwnFunctions;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
@@ -17,13 +18,14 @@ pub(super) struct Frame<'a> {
     is_of_steps: Vec<bool>,
     calls: ListedCalls,
     thread: u32,
-    /// The first event of the thread in each span.
-    first: Vec<Option<Event>>,
+    own: OwnFunctions,
+    /// The first event of the thread in each span that is no call, and the first call.
+    first: Vec<[Option<Event>; 2]>,
     first_op: Option<Event>,
     /// For whose operators the thread ran backward nodes.
     forwards: Vec<u64>,
-    /// The first call of each module on each thread, by thread and name: not every thread may be shown in the end.
-    modules: HashMap<(u32, u32), Option<Event>>,
+    /// The first call of each module on the thread, by name.
+    modules: HashMap<u32, Option<Event>>,
     events: Vec<Event>,
     steps: Vec<StepRange>,
     marks: Vec<Mark>,
@@ -43,6 +45,7 @@ impl<'a> Frame<'a> {
             is_of_steps: capture.names.iter().map(is_of_steps).collect(),
             calls: ListedCalls::of(&capture.names),
             thread: 0,
+            own: OwnFunctions::default(),
             first: Vec::new(),
             first_op: None,
             forwards: Vec::new(),
@@ -61,10 +64,18 @@ impl<'a> Frame<'a> {
         self.has_unfinished
     }
 
+    /// True when only the whole list tells which calls are Stepscope's own.
+    pub(super) fn is_unclear(&self) -> bool {
+        self.own.is_unclear()
+    }
+
     /// What is heard from here on is of this thread.
     pub(super) fn begin_thread(&mut self, thread: u32) {
-        self.events.extend(self.first.drain(..).flatten());
+        self.events.extend(self.first.drain(..).flatten().flatten());
         self.events.extend(self.first_op.take());
+        // Not every thread may be shown in the end: each has its own.
+        self.events.extend(self.modules.drain().filter_map(|(_, event)| event));
+        self.own.begin_thread();
         self.thread = thread;
         self.forwards.clear();
     }
@@ -72,7 +83,6 @@ impl<'a> Frame<'a> {
     /// Puts what was picked where a capture has it.
     pub(super) fn finish_into(&mut self, capture: &mut Capture) {
         self.begin_thread(0);
-        self.events.extend(self.modules.values().flatten());
         let key = |event: &Event| (event.thread, event.start_ns, Reverse(event.end_ns));
         self.events.sort_by_key(key);
         // One may be the first op, and the first event at all.
@@ -106,19 +116,29 @@ impl Ranges for Frame<'_> {
             }
         }
         let is_shown = self.shown.has_event(event);
-        let span = self.exact.of_event(event).filter(|_| is_shown && self.calls.lists(event));
-        let Some((start_ns, _)) = span else { return };
+        let Some((start_ns, _)) = self.exact.of_event(event).filter(|_| is_shown) else { return };
+        let is_call = scope::is_call(event.scope);
+        if self.calls.is_own(event) {
+            self.own.add(event.start_ns..event.end_ns);
+            let calls = self.first.iter_mut().map(|[_, call]| call).chain(self.modules.values_mut());
+            let is_inside = |call: &Event| (event.start_ns..event.end_ns).contains(&call.start_ns);
+            calls.for_each(|call| *call = call.filter(|call| !is_inside(call)));
+            return;
+        }
+        if is_call && self.own.call(event.start_ns..event.end_ns) {
+            return;
+        }
         self.has_unfinished |= event.is_unfinished;
         let span = self.exact.span_of(start_ns).unwrap_or(0);
         if self.first.len() <= span {
-            self.first.resize(span + 1, None);
+            self.first.resize(span + 1, [None; 2]);
         }
-        keep_first(&mut self.first[span], event);
+        keep_first(&mut self.first[span][usize::from(is_call)], event);
         match event.scope {
             USER_SCOPE if self.is_of_steps[event.name as usize] => self.events.push(*event),
             USER_SCOPE => {}
-            scope::MODULE => keep_first(self.modules.entry((self.thread, event.name)).or_default(), event),
-            of if scope::is_call(of) => {}
+            scope::MODULE => keep_first(self.modules.entry(event.name).or_default(), event),
+            _ if is_call => {}
             _ => keep_first(&mut self.first_op, event),
         }
         if let Some(said) = event.collective

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::ops::Range;
 use stepscope_capture::Event;
 
 /// So many events may stand between an event's place and where it was recorded. Calls are recorded late, but before
@@ -40,17 +41,19 @@ impl InOrder {
         self.has_given_up |= self.last.is_some_and(|last| key < last);
     }
 
-    /// The next event, when nothing that is near can come before it.
+    /// The next event, of which that is left which is asked for, and when it ran; when nothing that is near can come before
+    /// it.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    pub(super) fn pop(&mut self) -> Option<(Event, Range<i64>)> {
         if self.waiting.len() > NEAR { self.pop_any() } else { None }
     }
 
     /// The next event, when nothing comes any more.
     #[inline]
-    pub(super) fn pop_any(&mut self) -> Option<Event> {
+    pub(super) fn pop_any(&mut self) -> Option<(Event, Range<i64>)> {
         let (key, event) = self.waiting.pop_front()?;
         self.last = Some(key);
-        Some(event)
+        let (_, _, start_ns, Reverse(end_ns)) = key;
+        Some((event, start_ns..end_ns))
     }
 }

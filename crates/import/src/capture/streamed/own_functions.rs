@@ -1,0 +1,45 @@
+//! Stepscope's own functions on a thread, heard as they end: before the functions around them, after those inside.
+
+use std::ops::Range;
+
+/// What calls are compared with, which are heard in the same way. Those that end before the own function around them are
+/// not known to be in it yet: who keeps them has to look at them again.
+#[derive(Default)]
+pub(super) struct OwnFunctions {
+    /// When one of them ran, apart from each other and by start.
+    ran: Vec<Range<i64>>,
+    is_unclear: bool,
+}
+
+impl OwnFunctions {
+    pub(super) fn begin_thread(&mut self) {
+        self.ran.clear();
+    }
+
+    /// One of them ran.
+    pub(super) fn add(&mut self, mut ran: Range<i64>) {
+        if ran.is_empty() {
+            return;
+        }
+        while let Some(last) = self.ran.pop_if(|last| last.end > ran.start) {
+            self.is_unclear |= last.start < ran.start && last.end < ran.end;
+            ran = last.start.min(ran.start)..last.end.max(ran.end);
+        }
+        self.ran.push(ran);
+    }
+
+    /// True for a call that begins while one of them runs.
+    #[inline]
+    pub(super) fn call(&mut self, ran: Range<i64>) -> bool {
+        let after = self.ran.partition_point(|own| own.start <= ran.start);
+        let Some(own) = self.ran[..after].last().filter(|own| ran.start < own.end) else { return false };
+        // Of two that begin together the longer one is around the other. What ends later is not in it, whenever it began.
+        self.is_unclear |= own.start == ran.start || own.end < ran.end;
+        true
+    }
+
+    /// True when only the whole list tells.
+    pub(super) fn is_unclear(&self) -> bool {
+        self.is_unclear
+    }
+}
