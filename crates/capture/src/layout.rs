@@ -212,6 +212,9 @@ impl Tag {
     }
 }
 
+/// What the samples are named that say the number which PyTorch gave to a range: each follows its range's begin.
+pub const RANGE_NUMBER: &str = "number of the range";
+
 /// Ids of inputs are smaller than this.
 pub const INPUTS_IDS: u32 = 1 << 24;
 /// Scopes of ranges beside the framework's own, which are below 10.

@@ -10,6 +10,7 @@ mod devices;
 mod memory;
 mod ops;
 mod processes;
+mod range_numbers;
 mod streamed;
 mod torch_session;
 mod trouble;
@@ -28,7 +29,7 @@ use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, State, StepRange};
 use stepscope_run::{Cut, ExactCut, Recovered, RunError};
-use stepscope_trace::{FindingCode, SliceKind, Trace, TraceBuilder, TrackId};
+use stepscope_trace::{FindingCode, SliceId, SliceKind, Trace, TraceBuilder, TrackId};
 pub use streamed::{Rows, StreamedCut, StreamedSlice};
 pub use torch_session::DEVICE_SESSION;
 
@@ -233,14 +234,19 @@ impl Placed<'_> {
         let names = intern_names(capture, builder);
         let of_ops = OfOps::of(capture, builder);
         let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };
-        for event in &capture.events {
+        let mut numbers = range_numbers::of(capture).into_iter().peekable();
+        for (at, event) in capture.events.iter().enumerate() {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
                     let name = modules.name(event, &mut builder.strings);
                     self.add_call(event, &tracks, SliceKind::Module, name, builder);
                 }
                 Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
-                None => self.add_event(event, &tracks, &names, &of_ops, builder),
+                None => {
+                    let slice = self.add_event(event, &tracks, &names, &of_ops, builder);
+                    let number = numbers.next_if(|(of, _)| *of == at);
+                    number.into_iter().for_each(|(_, number)| builder.add_range_number(slice, number));
+                }
             }
         }
         devices.learn(capture, rank, builder);
@@ -289,7 +295,7 @@ impl Placed<'_> {
         names: &[(StringId, SliceKind)],
         of_ops: &OfOps,
         builder: &mut TraceBuilder,
-    ) {
+    ) -> SliceId {
         let (name, label) = names[event.name as usize];
         let kind = kind_of_event(event, label, &self.capture.steps);
         let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
@@ -313,6 +319,7 @@ impl Placed<'_> {
         if let (SliceKind::Step, Label::Step(number)) = (kind, label_kind(builder.strings.get(name))) {
             builder.add_step_label(slice, number);
         }
+        slice
     }
 }
 

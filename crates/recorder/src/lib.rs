@@ -27,9 +27,9 @@ mod ring;
 mod session;
 
 pub use buffer::{
-    OpenOp, begin, begin_with_inputs, describe_collective, device_clock, device_counter, device_report, end,
-    outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread,
-    set_profiler_state, set_thread_words, thread_words,
+    OpenOp, begin, begin_with_inputs, counter, describe_collective, device_clock, device_report, end, outermost_call,
+    pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread, set_profiler_state,
+    set_thread_words, thread_words,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
@@ -57,4 +57,4 @@ pub use session::{
     Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_own_fact, set_window,
 };
 pub use stepscope_capture::inputs::Signature;
-pub use stepscope_capture::layout::scope;
+pub use stepscope_capture::layout::{RANGE_NUMBER, scope};

@@ -39,8 +39,8 @@ fn scenarios() {
                 write(DeviceRecord::Range(Range { start_ns: at, end_ns: 2_000_000, ..Range::default() }), &name);
             }
             write(overhead(3_000_000), &"é".repeat(LONG / 2));
-            recorder::device_counter("kernel 7", 1);
-            recorder::device_counter("a quantity that comes late", 2);
+            recorder::counter("kernel 7", 1);
+            recorder::counter("a quantity that comes late", 2);
             recorder::close();
         }
         "ring" => {

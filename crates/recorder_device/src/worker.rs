@@ -161,7 +161,7 @@ impl Loop {
             if let (Some(next), Some(period)) = (&mut next_sample, self.wanted.sample_period)
                 && Instant::now() >= *next
             {
-                self.profiler.sample(&mut recorder::device_counter);
+                self.profiler.sample(&mut recorder::counter);
                 *next = Instant::now() + period;
             }
             let next = next_sample.map_or(next_flush, |sample| sample.min(next_flush));

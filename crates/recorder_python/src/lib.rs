@@ -240,6 +240,12 @@ mod _recorder {
         torch::unhook();
     }
 
+    /// Records the numbers that PyTorch gives to ranges, as execution traces have them, or no longer.
+    #[pyfunction]
+    fn want_numbers(are_wanted: bool) {
+        torch::want_numbers(are_wanted);
+    }
+
     /// True while ops are recorded.
     #[pyfunction]
     fn is_hooked() -> bool {

@@ -66,11 +66,12 @@ impl Api {
         }
     }
 
-    /// Registers callbacks for every scope and thread; gives the handle that removes them.
+    /// Registers callbacks for every scope and thread; gives the handle that removes them. With `needs_ids` PyTorch numbers
+    /// ranges.
     ///
     /// # Safety
     /// The callbacks keep to their types' contracts and live for ever: PyTorch may call them after their removal.
-    pub(crate) unsafe fn add(&self, start: StartFn, end: EndFn, needs_inputs: bool) -> u64 {
+    pub(crate) unsafe fn add(&self, start: StartFn, end: EndFn, needs_inputs: bool, needs_ids: bool) -> u64 {
         let callback = Callback {
             start,
             end,
@@ -78,7 +79,7 @@ impl Api {
             scopes: [true; 10],
             needs_inputs,
             needs_outputs: false,
-            needs_ids: false,
+            needs_ids,
         };
         // SAFETY: the caller's promise.
         unsafe { (self.add_global_callback)(callback) }

@@ -4,6 +4,7 @@ use crate::api::{Api, StartFn};
 use crate::collectives;
 use crate::inputs::InputsReader;
 use crate::listeners;
+use crate::numbers;
 use crate::solve::{Layout, Refusal};
 use crate::state::attend_thread;
 use std::ffi::{c_char, c_void};
@@ -17,6 +18,8 @@ pub(crate) struct Hook {
     pub(crate) layout: Layout,
     /// The address that `overload_name()` gives for ranges without a schema; `None`: cannot be told.
     pub(crate) no_overload: Option<usize>,
+    /// Where the number is that PyTorch gives to ranges when somebody asks for it; `None`: cannot be told.
+    pub(crate) number: Option<usize>,
     /// Reads what ops are called with, once a probe of its own has proven where that is.
     pub(crate) inputs: Option<InputsReader>,
 }
@@ -53,13 +56,15 @@ pub fn hook(needs_inputs: bool) -> Result<(), Refusal> {
         HAS_INPUTS.store(needs_inputs, Ordering::Release);
         listeners::one_more_of_ours();
         // SAFETY: the callbacks keep to their contracts and live as long as the process.
-        HANDLE.store(unsafe { ready.api.add(start, on_end, needs_inputs) }, Ordering::Release);
+        HANDLE.store(unsafe { ready.api.add(start, on_end, needs_inputs, false) }, Ordering::Release);
+        numbers::switch(true);
     }
     Ok(())
 }
 
 /// Records no longer. Ops that are open now still record their end.
 pub fn unhook() {
+    numbers::switch(false);
     let handle = HANDLE.swap(0, Ordering::AcqRel);
     if let Some(ready) = Hook::ready().filter(|_| handle != 0) {
         // SAFETY: the handle that `add` gave.

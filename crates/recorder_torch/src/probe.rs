@@ -7,7 +7,7 @@
 use crate::api::Api;
 use crate::hook::Hook;
 use crate::peek::Peek;
-use crate::solve::{Expected, Layout, Refusal, SEEN_BYTES, Seen, solve};
+use crate::solve::{Expected, Found, Layout, Refusal, SEEN_BYTES, Seen, solve};
 use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +38,7 @@ pub fn probe_begin(folder: &Path) -> Result<(), Refusal> {
     *probe = Some(Probe { api, handle: 0, peek, tid: tid(), seen: Vec::new() });
     drop(probe);
     // SAFETY: both callbacks keep to their contracts and live as long as the process.
-    let handle = unsafe { api.add(see_start, see_end, true) };
+    let handle = unsafe { api.add(see_start, see_end, true, true) };
     if let Some(probe) = &mut *PROBE.lock().unwrap_or_else(PoisonError::into_inner) {
         probe.handle = handle;
     }
@@ -55,8 +55,8 @@ pub fn probe_end(op: &str, sequence_numbers: &[i64], range: &str, release: &str)
     // SAFETY: the handle that `add` gave.
     unsafe { (api.remove_callback)(handle) };
     let probe = PROBE.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(Refusal::NotProbed)?;
-    let (layout, no_overload) = solve(&probe.seen, &Expected { op, sequence_numbers, range, release })?;
-    Hook { api, layout, no_overload, inputs: None }.make_ready();
+    let Found { layout, no_overload, number } = solve(&probe.seen, &Expected { op, sequence_numbers, range, release })?;
+    Hook { api, layout, no_overload, number, inputs: None }.make_ready();
     Ok(layout)
 }
 

@@ -137,8 +137,18 @@ pub(crate) struct Expected<'a> {
     pub(crate) release: &'a str,
 }
 
-/// The one layout that explains everything seen; and the address that stands for "no overload name", when there is one.
-pub(crate) fn solve(seen: &[Seen], expected: &Expected) -> Result<(Layout, Option<usize>), Refusal> {
+/// What explains everything seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    pub(crate) layout: Layout,
+    /// The address that stands for "no overload name", when there is one.
+    pub(crate) no_overload: Option<usize>,
+    /// Where the number is that PyTorch gives to ranges when somebody asks for it, when that can be told.
+    pub(crate) number: Option<usize>,
+}
+
+/// The one layout that explains everything seen, and what else does.
+pub(crate) fn solve(seen: &[Seen], expected: &Expected) -> Result<Found, Refusal> {
     let named = |name: &str| seen.iter().filter(|seen| seen.name == name).collect::<Vec<_>>();
     let (ops, ranges) = (named(expected.op), named(expected.range));
     let is_node = |seen: &&Seen| seen.name.ends_with("Backward0") && !seen.name.starts_with("autograd::");
@@ -186,7 +196,7 @@ pub(crate) fn solve(seen: &[Seen], expected: &Expected) -> Result<(Layout, Optio
     if let Some(known) = known_layout(expected.release).filter(|known| *known != layout) {
         return Err(Refusal::UnexpectedLayout { release: expected.release.into(), found: layout, known });
     }
-    Ok((layout, no_overload(&ops, &ranges)))
+    Ok(Found { layout, no_overload: no_overload(&ops, &ranges), number: number(seen) })
 }
 
 fn words() -> impl Iterator<Item = usize> {
@@ -199,6 +209,15 @@ fn only(field: &'static str, candidates: impl Iterator<Item = usize>) -> Result<
         [offset] => Ok(offset),
         _ => Err(Refusal::Ambiguous { field, candidates }),
     }
+}
+
+/// Ranges are counted as they begin, those of other threads among them.
+fn number(seen: &[Seen]) -> Option<usize> {
+    let is_count = |word: u64| (1..1 << 40).contains(&word);
+    let counts = |at: &usize| {
+        seen.iter().all(|seen| is_count(seen.word(*at))) && seen.is_sorted_by(|a, b| a.word(*at) < b.word(*at))
+    };
+    only("number", words().filter(counts)).ok()
 }
 
 /// User ranges have no schema and share one empty overload name; ops never have that address.
@@ -238,13 +257,15 @@ mod tests {
         all
     }
 
-    fn check(seen: &[Seen], release: &str) -> Result<(Layout, Option<usize>), Refusal> {
+    const FOUND: Found = Found { layout: LAYOUT, no_overload: Some(16), number: None };
+
+    fn check(seen: &[Seen], release: &str) -> Result<Found, Refusal> {
         solve(seen, &Expected { op: "aten::exp", sequence_numbers: &NUMBERS, range: "__probe__", release })
     }
 
     #[test]
     fn one_explanation_is_used() {
-        assert_eq!(check(&run(), "9.9.0"), Ok((LAYOUT, Some(16))));
+        assert_eq!(check(&run(), "9.9.0"), Ok(FOUND));
     }
 
     #[test]
@@ -280,6 +301,21 @@ mod tests {
     fn overload_names_that_do_not_tell_ops_apart_are_not_used() {
         let mut all = run();
         all[0].overload_name = 16;
-        assert_eq!(check(&all, "9.9.0"), Ok((LAYOUT, None)));
+        assert_eq!(check(&all, "9.9.0"), Ok(Found { no_overload: None, ..FOUND }));
+    }
+
+    #[test]
+    fn numbers_are_where_alone_they_are_counted() {
+        let mut all = run();
+        let mut put = |places: &[usize], numbers: &[u64]| {
+            for (seen, number) in all.iter_mut().zip(numbers) {
+                places.iter().for_each(|at| seen.bytes[*at..at + 8].copy_from_slice(&number.to_le_bytes()));
+            }
+            check(&all, "9.9.0").map(|found| found.number)
+        };
+        assert_eq!(put(&[312], &[7, 8, 9, 12, 13, 14, 15]), Ok(Some(312)));
+        assert_eq!(put(&[312], &[7, 8, 9, 9, 13, 14, 15]), Ok(None), "one twice");
+        assert_eq!(put(&[312], &[0, 1, 2, 3, 4, 5, 6]), Ok(None), "nobody counts");
+        assert_eq!(put(&[312, 320], &[1, 2, 3, 4, 5, 6, 7]), Ok(None), "two places");
     }
 }

@@ -82,6 +82,7 @@ pub struct TraceBuilder {
     inputs: InputsTable,
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
+    range_numbers: Vec<(SliceId, i64)>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
     stacks: StackTable,
@@ -215,6 +216,11 @@ impl TraceBuilder {
     /// Adds what a slice says of a collective.
     pub fn add_collective(&mut self, collective: Collective) {
         self.collectives.push(collective);
+    }
+
+    /// Adds the number that PyTorch gave to a range.
+    pub fn add_range_number(&mut self, slice: SliceId, number: i64) {
+        self.range_numbers.push((slice, number));
     }
 
     /// Adds an allocation or a free; `op` is resolved by the builder.

@@ -75,6 +75,8 @@ pub struct Trace {
     pub synchronizations: Vec<Synchronization>,
     /// What ops and kernels say of collectives, ordered by slice.
     pub collectives: Vec<Collective>,
+    /// The numbers that PyTorch gave to ranges while an execution trace was recorded, ordered by slice.
+    pub range_numbers: Vec<(SliceId, i64)>,
     /// Allocations and frees, ordered by time.
     pub memory: Vec<MemoryEvent>,
     /// Allocations that failed, ordered by time: `bytes` were asked for, and there is no address.

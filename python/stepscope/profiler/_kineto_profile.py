@@ -53,6 +53,7 @@ class _KinetoProfile(Metadata, Results):
         self.with_modules = with_modules
         self.experimental_config = experimental_config
         self.execution_trace_observer = execution_trace_observer
+        self._are_numbers_wanted = False
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -142,6 +143,7 @@ class _KinetoProfile(Metadata, Results):
     def start_trace(self):
         """Record from now on."""
         if self.execution_trace_observer:
+            self._want_numbers(True)
             self.execution_trace_observer.start()
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
@@ -158,6 +160,7 @@ class _KinetoProfile(Metadata, Results):
         """Record no longer."""
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
+            self._want_numbers(False)
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before stopping trace")
         if self._window is None:
@@ -183,6 +186,12 @@ class _KinetoProfile(Metadata, Results):
         elif not self._window.is_on:
             self._part.record(self._cycle)
             self._window.resume()
+
+    def _want_numbers(self, are_wanted):
+        """Record the numbers that ranges have in execution traces, or no longer."""
+        if are_wanted != self._are_numbers_wanted:
+            self._are_numbers_wanted = are_wanted
+            _recorder.want_numbers(are_wanted)
 
     def _pause(self, end):
         if self._options.gpu != "off":

@@ -19,6 +19,7 @@ pub(super) struct HostArgs<'a> {
     /// The call around each row, of threads whose rows lie in several lanes.
     callers: BTreeMap<SliceId, SliceId>,
     io: BySlice<'a, IoEvent>,
+    numbers: BySlice<'a, (SliceId, i64)>,
     ops: OpArgs<'a>,
 }
 
@@ -39,7 +40,8 @@ struct SoundInputs {
 impl<'a> HostArgs<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         let io = BySlice::new(&trace.io, |row| row.slice);
-        Self { trace, next_op: 0, callers: callers(trace), io, ops: OpArgs::new(trace) }
+        let numbers = BySlice::new(&trace.range_numbers, |row| row.0);
+        Self { trace, next_op: 0, callers: callers(trace), io, numbers, ops: OpArgs::new(trace) }
     }
 
     /// What is known of `slice` as an op; slices come in ascending order.
@@ -60,7 +62,8 @@ impl<'a> HostArgs<'a> {
                 let written = op.map(|info| if is_profile { Profile::shown(&info) } else { info });
                 written.iter().for_each(|info| self.ops.write(&mut document.json, info));
                 if let Some(profile) = &mut document.profile {
-                    profile.write_range(&mut document.json, self.trace.slice_name(slice), op.as_ref());
+                    let number = self.numbers.of(slice).map_or(0, |row| row.1);
+                    profile.write_range(&mut document.json, self.trace.slice_name(slice), op.as_ref(), number);
                     let functions = self.calls_around(slice).map(|call| shown(self.trace, call));
                     profile.write_stack(&mut document.json, functions);
                 }

@@ -61,10 +61,10 @@ impl Profile {
         OpInfo { forward_thread: info.forward_thread.filter(|_| info.sequence_number.is_some()), ..*info }
     }
 
-    /// Numbers an operator or a label. Its handle is known to PyTorch alone, which writes 0 when nobody asked for one.
+    /// Numbers an operator or a label; `range_number` is PyTorch's own, 0 when nobody asked for one.
     /// Autograd's engine has the numbers of the node that it runs: what begins next on its thread.
     #[inline]
-    pub(super) fn write_range(&mut self, json: &mut Json, name: &str, op: Option<&OpInfo>) {
+    pub(super) fn write_range(&mut self, json: &mut Json, name: &str, op: Option<&OpInfo>, range_number: i64) {
         if let Some(place) = self.node_place.take() {
             let node = op.filter(|op| op.scope == BACKWARD_SCOPE);
             let numbers = node.and_then(|op| Some((op.sequence_number?, op.forward_thread?)));
@@ -79,7 +79,7 @@ impl Profile {
         if number.is_none() && op.is_some_and(|op| op.scope == 0) && name.starts_with(ENGINE) {
             self.node_place = Some(json.place());
         }
-        json.verbatim("Record function id", "0");
+        json.int("Record function id", range_number);
         self.write_number(json);
     }
 

@@ -98,7 +98,7 @@ impl StreamedRows for DocumentRows<'_> {
         } else {
             json.int("External id", id);
             slice.op.iter().for_each(|info| self.ops.write(json, &Profile::shown(info)));
-            profile.iter_mut().for_each(|profile| profile.write_range(json, slice.text, slice.op.as_ref()));
+            profile.iter_mut().for_each(|profile| profile.write_range(json, slice.text, slice.op.as_ref(), 0));
         }
         let functions = self.calls.iter().rev().map(|call| Cow::from(&call.name));
         profile.iter().for_each(|profile| profile.write_stack(json, functions.clone()));

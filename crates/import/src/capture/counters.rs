@@ -3,6 +3,8 @@
 use super::Placed;
 use super::devices::Devices;
 use std::collections::BTreeMap;
+use stepscope_capture::Sample;
+use stepscope_capture::layout::RANGE_NUMBER;
 use stepscope_trace::{Counter, ProcessId, TraceBuilder};
 
 /// Adds a counter for each quantity that was sampled.
@@ -14,7 +16,8 @@ pub(super) fn add_counters(
 ) {
     let Placed { capture, offset_ns, .. } = *placed;
     let mut samples: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
-    for sample in &capture.samples {
+    let is_quantity = |sample: &&Sample| capture.names[sample.name as usize] != RANGE_NUMBER;
+    for sample in capture.samples.iter().filter(is_quantity) {
         let (times, values) = samples.entry(sample.name).or_default();
         times.push(super::place_ns(sample.time_ns, offset_ns));
         values.push(sample.value as f64);

@@ -106,7 +106,9 @@ impl StreamedCut {
             return None;
         }
         let mut kept = capture.take_capture();
-        if kept.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
+        // Which number a range has is told by the ranges around it.
+        let is_numbered = super::range_numbers::is_any(&kept);
+        if is_numbered || kept.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
             return None;
         }
         let has_calls = !cut.hides.calls;

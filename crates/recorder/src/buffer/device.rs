@@ -84,7 +84,7 @@ fn repeat_moment(buffer: &mut ThreadBuffer) {
 }
 
 /// Writes a sampled quantity, whose name says the unit.
-pub fn device_counter(name: &str, value: i64) {
+pub fn counter(name: &str, value: i64) {
     with_buffer(|buffer| {
         // SAFETY: a text that lives during the call.
         match unsafe { buffer.name_id(Name::text(name)) } {

@@ -44,7 +44,7 @@ pub fn prove_tensors_begin() -> Result<(), Refusal> {
     let hook = Hook::ready().ok_or(Refusal::NotProbed)?;
     WATCHED_THREAD.store(tid(), Ordering::Release);
     // SAFETY: the callbacks keep to their contracts and live as long as the process.
-    WATCH_HANDLE.store(unsafe { hook.api.add(see_start, see_end, true) }, Ordering::Release);
+    WATCH_HANDLE.store(unsafe { hook.api.add(see_start, see_end, true, false) }, Ordering::Release);
     Ok(())
 }
 

@@ -85,7 +85,7 @@ pub fn inputs_probe_begin() -> Result<(), Refusal> {
     *PROBE.lock().unwrap_or_else(PoisonError::into_inner) =
         Some(Probe { hook, handle: 0, peek, tid: crate::probe::tid(), seen: Vec::new() });
     // SAFETY: both callbacks keep to their contracts and live as long as the process.
-    let handle = unsafe { hook.api.add(see_start, crate::probe::see_end, true) };
+    let handle = unsafe { hook.api.add(see_start, crate::probe::see_end, true, false) };
     if let Some(probe) = &mut *PROBE.lock().unwrap_or_else(PoisonError::into_inner) {
         probe.handle = handle;
     }

@@ -32,6 +32,9 @@ impl TraceBuilder {
         let mut collectives = self.collectives;
         collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
         collectives.sort_unstable_by_key(|row| row.slice);
+        let mut range_numbers = self.range_numbers;
+        range_numbers.iter_mut().for_each(|(slice, _)| *slice = new_slice(*slice));
+        range_numbers.sort_unstable();
         let mut io = self.io;
         io.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
         io.sort_unstable_by_key(|row| row.slice);
@@ -57,6 +60,7 @@ impl TraceBuilder {
             device_events: DeviceEvents::default(),
             synchronizations: Vec::new(),
             collectives,
+            range_numbers,
             memory: Vec::new(),
             out_of_memory: Vec::new(),
             stacks: self.stacks.rows,
