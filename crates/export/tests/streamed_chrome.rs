@@ -11,7 +11,7 @@ use stepscope_capture::layout::{
 use stepscope_engine::{Cut, Hidden, StreamedCut};
 use stepscope_export::{ProfileOptions, save_cut, save_window};
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "aten::mm",
     "forward",
     "Optimizer.step#SGD.step",
@@ -22,6 +22,7 @@ const NAMES: [&str; 10] = [
     "train.py(3): main",
     "name=allreduce",
     "stepscope/profiler/_profile.py(3): step",
+    "Python GC",
 ];
 const SEGMENT: usize = 4096;
 
@@ -49,7 +50,8 @@ enum Does {
 fn does() -> impl Strategy<Value = Does> {
     let op = (prop::sample::select(vec![0_u32, 1]), prop::sample::select(vec![0_u8, 0, 1]), 0_u64..4, 0_u64..3);
     let label = prop::sample::select(vec![1_u32, 1, 1, 2, 3, 4]);
-    let call = (prop::sample::select(vec![5_u32, 6, 7, 9]), prop::sample::select(vec![10_u8, 11, 12, 13]), 0_u64..3);
+    let call =
+        (prop::sample::select(vec![5_u32, 6, 7, 9, 10]), prop::sample::select(vec![10_u8, 11, 12, 13]), 0_u64..3);
     prop_oneof![
         1000 => (op, prop::option::of(0_i64..3))
             .prop_map(|((name, scope, number, forward), size)| Does::Begin(name, scope, number, forward, size)),
@@ -287,6 +289,11 @@ fn a_trace_begins_with_what_is_listed() {
     check(&[[&inside[..], &after].concat()], false, false, &cut).unwrap();
     check(&[inside.to_vec()], false, false, &cut).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before);
+    // Calls that were open when recording began all begin there.
+    let open = [(0, Does::Call(5, 12, 0)), (0, own.clone()), (3, Does::CallEnd), (4, Does::CallEnd)];
+    let before = STREAMED.load(Ordering::Relaxed);
+    check(&[open.to_vec()], false, false, &cut).unwrap();
+    assert!(STREAMED.load(Ordering::Relaxed) > before, "{open:?}");
     // Which of the two is around the other nobody hears in time.
     let together = [(0, Does::Call(5, 12, 0)), (0, own), (1, Does::CallEnd), (1, Does::CallEnd)];
     check(&[together.to_vec()], false, false, &cut).unwrap();

@@ -74,8 +74,11 @@ impl<'a> HostArgs<'a> {
             }
             kind if is_call(kind, self.trace.slice_name(slice)) => self.write_python(document, slice, kind),
             SliceKind::PythonFunction => {
-                let Document { profile, json, .. } = document;
-                profile.iter_mut().for_each(|profile| profile.write_number(json));
+                if let Some(profile) = &mut document.profile {
+                    profile.write_number(&mut document.json);
+                    let functions = self.calls_around(slice).map(|call| shown(self.trace, call));
+                    profile.write_stack(&mut document.json, functions);
+                }
             }
             SliceKind::Io => self.io.of(slice).into_iter().for_each(|row| write_io(document, row)),
             _ => {}

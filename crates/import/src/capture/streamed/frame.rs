@@ -119,10 +119,12 @@ impl Ranges for Frame<'_> {
         let Some((start_ns, _)) = self.exact.of_event(event).filter(|_| is_shown) else { return };
         let is_call = scope::is_call(event.scope);
         if self.calls.is_own(event) {
-            self.own.add(event.start_ns..event.end_ns);
+            let ran = event.start_ns..event.end_ns;
             let calls = self.first.iter_mut().map(|[_, call]| call).chain(self.modules.values_mut());
-            let is_inside = |call: &Event| (event.start_ns..event.end_ns).contains(&call.start_ns);
-            calls.for_each(|call| *call = call.filter(|call| !is_inside(call)));
+            for call in calls {
+                *call = call.filter(|call| !self.own.has(&ran, call.start_ns..call.end_ns));
+            }
+            self.own.add(ran);
             return;
         }
         if is_call && self.own.call(event.start_ns..event.end_ns) {

@@ -33,9 +33,20 @@ impl OwnFunctions {
     pub(super) fn call(&mut self, ran: Range<i64>) -> bool {
         let after = self.ran.partition_point(|own| own.start <= ran.start);
         let Some(own) = self.ran[..after].last().filter(|own| ran.start < own.end) else { return false };
-        // Of two that begin together the longer one is around the other. What ends later is not in it, whenever it began.
-        self.is_unclear |= own.start == ran.start || own.end < ran.end;
+        let is_together = own.start == ran.start;
+        // Calls that were open when recording began all begin there: what ends later is around.
+        if is_together && own.end < ran.end {
+            return false;
+        }
+        self.is_unclear |= is_together || own.end < ran.end;
         true
+    }
+
+    /// True when a call that was heard before is in one of them that ran at that time. Those that are open at the end are
+    /// heard from the outermost one on: of two that are as long as each other nobody knows which one is around.
+    pub(super) fn has(&mut self, ran: &Range<i64>, call: Range<i64>) -> bool {
+        self.is_unclear |= *ran == call;
+        ran.contains(&call.start)
     }
 
     /// True when only the whole list tells.
