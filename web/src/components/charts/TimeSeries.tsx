@@ -9,7 +9,7 @@ import { theme } from "../../state/theme";
 import { tickLabel } from "../../timeline/ruler";
 import { Value } from "../Value";
 import { sliderOf } from "./cursor";
-import { BYTE_STEPS, columnsOf, dragged, indexAt, type Stretch } from "./series";
+import { BYTE_STEPS, columnsOf, dragged, indexAt, NS_STEPS, type Stretch } from "./series";
 import { useWidth } from "./width";
 
 /** One line of a chart. */
@@ -87,19 +87,14 @@ export function TimeSeries(props: Props) {
     const values = series.map((line) => `${line.words} ${formatCell(unit, rows[at]?.[line.name])}`);
     return `at ${formatCell("ns", rows[at]?.[time])}: ${values.join(", ")}`;
   };
-  const slider = sliderOf(
-    rows.length,
-    label,
-    hovered === null || hovered > until_ns ? null : indexAt(rows, time, hovered),
-    wordsAt,
-    (at) => {
-      const time_ns = Number(rows[at]?.[time]);
-      setHovered(time_ns);
-      // Without telling it to itself: a pixel is a little earlier or later than the row.
-      plot.current?.setCursor({ left: plot.current.valToPos(time_ns, "x"), top: 0 }, false);
-    },
-  );
-  const row = hovered === null || hovered > until_ns ? undefined : rows[indexAt(rows, time, hovered)];
+  const shown = hovered === null || hovered > until_ns ? -1 : indexAt(rows, time, hovered);
+  const slider = sliderOf(rows.length, label, shown < 0 ? null : shown, wordsAt, (at) => {
+    const time_ns = Number(rows[at]?.[time]);
+    setHovered(time_ns);
+    // Without telling it to itself: a pixel is a little earlier or later than the row.
+    plot.current?.setCursor({ left: plot.current.valToPos(time_ns, "x"), top: 0 }, false);
+  });
+  const row = rows[shown];
   return (
     <div ref={box} class="time-series">
       <div ref={place} {...slider} />
@@ -144,6 +139,7 @@ function optionsOf(
         grid: { show: false },
         size: 28,
         space: 80,
+        incrs: NS_STEPS,
         values: (_, ns, __, ___, step) => ns.map((at) => tickLabel(at, step)),
       },
       {

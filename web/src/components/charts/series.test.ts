@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { columnsOf, dragged, indexAt } from "./series";
+import { tickLabel } from "../../timeline/ruler";
+import { columnsOf, dragged, indexAt, NS_STEPS } from "./series";
 
 const ROWS = [
   { time_ns: 10, a: 5, b: null },
@@ -36,4 +37,12 @@ test("a dragged stretch is whole, in order and inside", () => {
   expect(dragged(20.4, 10.6, within)).toEqual({ start_ns: 11, end_ns: 20 });
   expect(dragged(-50, 1e9, within)).toEqual(within);
   expect([dragged(5, 5, within), dragged(200, 300, within)]).toEqual([null, null]);
+});
+
+test("marks on an axis of time say where they are", () => {
+  const units: Record<string, number> = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, h: 3_600e9 };
+  for (const step of NS_STEPS.filter((step) => step < 3_600e9)) {
+    const [number = "", unit = ""] = tickLabel(7 * step, step).split(" ");
+    expect(Number(number.replaceAll(",", "")) * (units[unit] ?? 0)).toBeCloseTo(7 * step, 0);
+  }
 });

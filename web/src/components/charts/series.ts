@@ -45,5 +45,10 @@ export function dragged(from_ns: number, to_ns: number, within: Stretch): Stretc
   return end_ns > start_ns ? { start_ns, end_ns } : null;
 }
 
+/** Distances of marks on an axis of time: whole numbers of their unit. */
+export const NS_STEPS: number[] = Array.from({ length: 16 }, (_, at) =>
+  [1, 2, 5].map((step) => step * 10 ** at),
+).flat();
+
 /** Distances of marks on an axis of bytes: powers of two, so that they are round in KiB, MiB and GiB. */
 export const BYTE_STEPS: number[] = Array.from({ length: 53 }, (_, at) => 2 ** at);
