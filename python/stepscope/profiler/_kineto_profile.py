@@ -143,7 +143,6 @@ class _KinetoProfile(Metadata, Results):
     def start_trace(self):
         """Record from now on."""
         if self.execution_trace_observer:
-            self._want_numbers(True)
             self.execution_trace_observer.start()
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
@@ -151,6 +150,7 @@ class _KinetoProfile(Metadata, Results):
         # Nobody else may close between the two what the first has found open.
         with _demand.alone():
             self._open()
+            self._want_numbers(bool(self.execution_trace_observer))
             if self._window is None and not self._is_failed:
                 self._window = self.profiler.begin(self._part.record(self._cycle))
         self.profiler._stats.profiler_enable_call_duration_us = (time.perf_counter_ns() - begun) // 1000
@@ -160,7 +160,7 @@ class _KinetoProfile(Metadata, Results):
         """Record no longer."""
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
-            self._want_numbers(False)
+        self._want_numbers(False)
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before stopping trace")
         if self._window is None:
