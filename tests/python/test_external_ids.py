@@ -1,4 +1,4 @@
-"""``External id`` of a Chrome trace is ``external_id`` in ``events()``: whoever joins the two by it finds the same operator."""
+"""``External id`` of a Chrome trace is ``external_id`` in ``events()``: the two can be joined by it."""
 
 import collections
 import gc

@@ -6,8 +6,8 @@ use stepscope_capture::device::DeviceRecord;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event};
 
-/// The numbers of a capture's ranges, from 0 on: by thread, then by start and the longest first, so that whoever hears one
-/// thread after another can count them. What is not listed is counted, calls of Python are not.
+/// The numbers of a capture's ranges, from 0 on: by thread, then by start and the longest first, as a
+/// reader that takes one thread after another counts them. What is not listed is counted, calls of Python are not.
 pub(crate) struct Numbers {
     /// By event, and behind them by step; [`NO_ROW`] for what has none.
     of_items: Vec<u32>,

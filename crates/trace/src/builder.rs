@@ -108,7 +108,7 @@ impl TraceBuilder {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Makes room for so many rows, so that columns need not move while they grow. A wrong guess costs nothing: memory
+    /// Reserves memory for `room` rows, so that columns are not moved while they grow. A wrong guess costs nothing: memory
     /// that is not used is not touched.
     pub fn make_room(&mut self, room: &Room) {
         self.slices.reserve_exact(room.slices);

@@ -106,7 +106,7 @@ impl StreamedCut {
             return None;
         }
         let mut kept = capture.take_capture();
-        // Which number a range has is told by the ranges around it.
+        // A range's number is joined to it by the begins before and after it, which takes the whole list.
         let is_numbered = super::range_numbers::is_any(&kept);
         if is_numbered || kept.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
             return None;
