@@ -1,6 +1,7 @@
 """Proves, by running a few known ops, that PyTorch keeps the inputs of operators where the recorder reads them."""
 
 import os
+import sys
 
 from stepscope import _hook, _recorder
 from stepscope._say import say
@@ -24,6 +25,7 @@ def prove(torch):
     """Run the probe, until it has succeeded once."""
     if not _state["is_proven"]:
         _hook.unseen(torch, lambda: _probe(torch))
+        _recorder.read_arguments_of(list(_callers_of_functions(torch)), torch.Tensor)
         _state["is_proven"] = True
 
 
@@ -37,6 +39,15 @@ def _probe(torch):
             _recorder.probe_inputs_end(library, [_facts_of(tensor, what) for tensor, what in tensors])
         finally:
             _recorder.probe_inputs_cancel()
+
+
+def _callers_of_functions(torch):
+    """What calls functions of ``torch.autograd.Function``: the code, and the variable that holds their arguments."""
+    yield torch.autograd.Function.apply.__func__.__code__, "args"
+    transforms = sys.modules.get("torch._functorch.autograd_function")
+    transformed = getattr(transforms, "custom_function_call_grad", None)
+    if hasattr(transformed, "__code__"):
+        yield transformed.__code__, "operands"
 
 
 def _known_tensors(torch):
@@ -72,7 +83,9 @@ class _Wrapper:
     def of(cls, torch):
         if cls._class is None:
             # Never called: nobody runs an operator on such a tensor.
-            body = {"__torch_dispatch__": classmethod(lambda cls, function, types, args=(), kwargs=None: NotImplemented)}
+            body = {
+                "__torch_dispatch__": classmethod(lambda cls, function, types, args=(), kwargs=None: NotImplemented)
+            }
             cls._class = type("_StepscopeProbe", (torch.Tensor,), body)
         return cls._class
 

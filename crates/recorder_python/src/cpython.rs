@@ -2,6 +2,7 @@
 
 use pyo3::ffi::{self, PyObject, PyThreadState};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
 
 /// Called by the interpreter around calls: object, frame, what happened, what it happened to.
 pub(crate) type ProfileFunction = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int, *mut PyObject) -> c_int;
@@ -136,6 +137,19 @@ impl MethodDefinition {
         let definition = std::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the definition is as CPython lays it out, and lives for ever.
         unsafe { pyo3::ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), std::ptr::null_mut()) }
+    }
+}
+
+/// True when the calling thread holds the interpreter's lock; false where that cannot be told.
+pub(crate) fn has_lock() -> bool {
+    type Current = unsafe extern "C" fn() -> *mut PyThreadState;
+    static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
+    // SAFETY: the names fix the type, which did not change with the prefix in 3.13. Neither function needs the lock.
+    unsafe {
+        let find = || symbol(c"PyThreadState_GetUnchecked").or_else(|| symbol(c"_PyThreadState_UncheckedGet"));
+        let Some(current) = CURRENT.get_or_init(find) else { return false };
+        let own = ffi::PyGILState_GetThisThreadState();
+        !own.is_null() && current() == own
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod annotation;
+mod arguments;
 mod class;
 mod collections;
 mod cpython;
@@ -23,6 +24,8 @@ mod stacks;
 mod _recorder {
     #[pymodule_export]
     use super::annotation::make_annotate;
+    #[pymodule_export]
+    use super::arguments::read_arguments_of;
     #[pymodule_export]
     use super::collections::on_collection;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! The callbacks that record: called by PyTorch on every thread, around every op, node and range.
 
 use crate::api::{Api, StartFn};
+use crate::arguments;
 use crate::collectives;
 use crate::inputs::InputsReader;
 use crate::listeners;
@@ -124,9 +125,11 @@ unsafe fn start<const HAS_INPUTS: bool>(context: *mut *mut c_void, function: *co
         let name = || hook.name_of(function, text, &mut is_collective);
         let op = function as usize;
         if HAS_INPUTS {
+            // Asked for first: what Python does meanwhile may be recorded itself.
+            let arguments = if scope == scope::FUNCTION { arguments::of_function(text) } else { None };
             let inputs = |signature: &mut Signature| {
                 if let Some(reader) = &hook.inputs {
-                    reader.put(function, &hook.layout, signature);
+                    reader.put(function, &hook.layout, arguments.as_deref(), signature);
                 }
             };
             recorder::begin_with_inputs(text, name, scope, sequence_number, forward_thread, op, inputs);

@@ -5,6 +5,7 @@
 pub(crate) mod probe;
 pub(crate) mod solve;
 
+use crate::arguments::{self, Argument};
 use crate::solve::Layout;
 use solve::{InputsLayout, Kind, VALUE_BYTES};
 use std::ffi::c_void;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stepscope_recorder::Signature;
 
 /// torch.profiler shows no longer lists of scalars either.
-const MAX_SCALARS: usize = 30;
+pub const MAX_SCALARS: usize = 30;
 /// No tensor has more.
 const MAX_DIMS: usize = 4096;
 const MAX_KEYWORDS: usize = 64;
@@ -37,24 +38,49 @@ pub(crate) struct InputsReader {
 }
 
 impl InputsReader {
-    /// Puts the inputs of the range that begins into `signature`.
+    /// Puts the inputs of the range that begins into `signature`; of a function of Python those that its `arguments`
+    /// show.
     ///
     /// # Safety
     /// `function` is the live object of the probed class that PyTorch passes to a start callback.
     #[inline(always)]
-    pub(crate) unsafe fn put(&self, function: *const u8, layout: &Layout, signature: &mut Signature) {
+    pub(crate) unsafe fn put(
+        &self,
+        function: *const u8,
+        layout: &Layout,
+        arguments: Option<&[Argument]>,
+        signature: &mut Signature,
+    ) {
         // SAFETY: the probe proved where the inputs stand; they live during the callback.
         unsafe {
             let values = function.add(layout.inputs).cast::<*const u8>().read();
             let count = function.add(layout.inputs + 8).cast::<usize>().read();
-            for at in 0..count {
-                self.put_value(values.add(at * VALUE_BYTES), signature);
+            match arguments.filter(|arguments| arguments::are_tensors(arguments, count)) {
+                Some(arguments) => self.put_arguments(arguments, values, signature),
+                None => (0..count).for_each(|at| self.put_value(values.add(at * VALUE_BYTES), signature)),
             }
             if let Some(keywords) = self.layout.keywords {
                 let keywords = function.add(keywords);
                 if keywords.add(24).cast::<usize>().read() > 0 {
                     self.put_keywords(keywords, signature);
                 }
+            }
+        }
+    }
+
+    /// Puts arguments; the tensors among them are the `values`, in order.
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_arguments(&self, arguments: &[Argument], mut values: *const u8, signature: &mut Signature) {
+        for argument in arguments {
+            if *argument != Argument::Tensor {
+                arguments::put(argument, signature);
+                continue;
+            }
+            // SAFETY: there are as many values as tensors.
+            unsafe {
+                self.put_value(values, signature);
+                values = values.add(VALUE_BYTES);
             }
         }
     }

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod api;
+mod arguments;
 mod collectives;
 mod hook;
 mod inputs;
@@ -21,10 +22,12 @@ mod probe;
 mod solve;
 mod state;
 
+pub use arguments::{Argument, ReadArguments, set_argument_reader};
 pub use collectives::{
     InfoLayout, probe_collectives, prove_tensors_begin, prove_tensors_end, set_gloo_groups, set_labelled_group,
 };
 pub use hook::{are_inputs_recorded, hook, is_hooked, unhook};
+pub use inputs::MAX_SCALARS;
 pub use inputs::probe::{KnownTensor, inputs_probe_begin, inputs_probe_cancel, inputs_probe_end};
 pub use kineto::is_kineto_used;
 pub use listeners::{has_other_listeners, probe_listeners};

@@ -12,10 +12,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use stepscope_recorder::scope;
 
-/// PyTorch's scopes of ops, and of labels.
-const OP_SCOPE: u8 = 0;
-const LABEL_SCOPE: u8 = 7;
 /// Room for what PyTorch gives back, of which it takes 13 in the releases that are known.
 const WORDS: usize = 64;
 
@@ -73,7 +71,7 @@ pub fn probe_listeners(folder: &Path) -> Result<(), Refusal> {
 pub fn has_other_listeners() -> bool {
     Listeners::ready().is_some_and(|listeners| {
         // SAFETY: functions that were tried.
-        unsafe { listeners.count(LABEL_SCOPE) > OURS.load(Ordering::Relaxed) || listeners.is_tracing() }
+        unsafe { listeners.count(scope::LABEL) > OURS.load(Ordering::Relaxed) || listeners.is_tracing() }
     })
 }
 
@@ -169,19 +167,19 @@ impl Listeners {
         // SAFETY: functions that are found by their names; what is given is looked at as the count does it, and the
         // callbacks live as long as the process.
         unsafe {
-            let before = self.count(LABEL_SCOPE);
-            let for_ops = self.add(&[OP_SCOPE]);
-            let mut follows = self.count(LABEL_SCOPE) == before && !self.is_tracing();
+            let before = self.count(scope::LABEL);
+            let for_ops = self.add(&[scope::FUNCTION]);
+            let mut follows = self.count(scope::LABEL) == before && !self.is_tracing();
             let handles: Vec<u64> = (1..=MANY)
                 .map(|added| {
-                    let handle = self.add(&[OP_SCOPE, LABEL_SCOPE]);
-                    follows &= self.count(LABEL_SCOPE) == before + added;
+                    let handle = self.add(&[scope::FUNCTION, scope::LABEL]);
+                    follows &= self.count(scope::LABEL) == before + added;
                     handle
                 })
                 .collect();
             for (removed, handle) in (1..).zip(handles) {
                 (self.remove)(handle);
-                follows &= self.count(LABEL_SCOPE) == before + MANY - removed;
+                follows &= self.count(scope::LABEL) == before + MANY - removed;
             }
             (self.remove)(for_ops);
             follows
@@ -268,10 +266,10 @@ mod tests {
         assert!(FAKE.are_counted());
         // SAFETY: the fake does as PyTorch does.
         unsafe {
-            assert_eq!(FAKE.count(LABEL_SCOPE), 0);
-            FAKE.add(&[LABEL_SCOPE]);
+            assert_eq!(FAKE.count(scope::LABEL), 0);
+            FAKE.add(&[scope::LABEL]);
             assert!(FAKE.are_counted());
-            assert_eq!((FAKE.count(LABEL_SCOPE), FAKE.count(OP_SCOPE)), (1, 0));
+            assert_eq!((FAKE.count(scope::LABEL), FAKE.count(scope::FUNCTION)), (1, 0));
         }
     }
 
