@@ -71,12 +71,6 @@ export function Palette() {
           placeholder="Page, table, run, step, or a name"
           autofocus
           value={typed}
-          onKeyDown={(event) => {
-            // The browser would empty the field first.
-            if (event.key !== "Escape") return;
-            event.preventDefault();
-            close();
-          }}
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </form>

@@ -252,6 +252,9 @@ test("cells of the step map, parts of devices and boxes of modules say their val
   const box = page.locator("svg.flame [role=button]").first();
   await box.focus();
   expect(await pointed(page).textContent()).toBe(await box.getAttribute("aria-label"));
+  // Of another step it would be wrong.
+  await page.getByRole("combobox", { name: "Step", exact: true }).selectOption(String(step?.step));
+  await pointed(page).filter({ hasText: "Point at a box" }).waitFor();
   await goTo(page, `distributed?run=${OF_DEVICE}`);
   const bars = page.getByRole("region", { name: "Computation and communication", exact: true });
   await bars.locator(".device-bars rect").nth(1).hover();

@@ -1,4 +1,5 @@
-import type { ReadonlySignal } from "@preact/signals";
+import { type ReadonlySignal, type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { selection } from "../../state/place";
 
 interface Props {
   /** A signal where a chart has thousands of places: only this is drawn anew then. */
@@ -14,4 +15,14 @@ export function Pointed({ words, hint }: Props) {
       {said ?? hint}
     </p>
   );
+}
+
+/** The words of the place that is pointed at: of another rank, step or span they would be wrong, and are forgotten. */
+export function usePointed(): Signal<string | null> {
+  const pointed = useSignal<string | null>(null);
+  useSignalEffect(() => {
+    void selection.value;
+    pointed.value = null;
+  });
+  return pointed;
 }

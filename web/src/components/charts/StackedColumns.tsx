@@ -1,10 +1,9 @@
-import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Num } from "../../api/types";
 import { partLook } from "../../classes";
 import { formatNs } from "../../format/units";
 import { fillOf } from "./Patterns";
-import { Pointed } from "./Pointed";
+import { Pointed, usePointed } from "./Pointed";
 import { labelEvery, ticks } from "./scale";
 import { useWidth } from "./width";
 
@@ -39,7 +38,7 @@ const WIDEST = 96;
 export function StackedColumns({ label, columns, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
-  const pointed = useSignal<string | null>(null);
+  const pointed = usePointed();
   const most = Math.max(0, ...columns.map((column) => Number(column.total_ns)));
   const marks = ticks(most, 4);
   const top = marks[marks.length - 1] || 1;

@@ -1,8 +1,7 @@
-import { useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
 import { Figure } from "../../components/charts/Figure";
-import { Pointed } from "../../components/charts/Pointed";
+import { Pointed, usePointed } from "../../components/charts/Pointed";
 import { useWidth } from "../../components/charts/width";
 import { formatCell } from "../../format/cell";
 import { clipped } from "../../format/printable";
@@ -33,7 +32,7 @@ interface Props {
 export function Flame({ roots, column, title, classOf, textureOf, wordsOf, isIcicle, onChoose }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [active, setActive] = useState(0);
-  const pointed = useSignal<string | null>(null);
+  const pointed = usePointed();
   const boxes = boxesOf(roots, column.name, 0.7 / Math.max(1, width));
   const levels = Math.max(0, ...boxes.map((box) => box.level + 1));
   const at = Math.min(active, boxes.length - 1);

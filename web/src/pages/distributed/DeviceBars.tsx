@@ -1,10 +1,9 @@
-import { useState } from "preact/hooks";
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { partLook } from "../../classes";
 import { Legend } from "../../components/charts/Legend";
 import { fillOf } from "../../components/charts/Patterns";
-import { Pointed } from "../../components/charts/Pointed";
+import { Pointed, usePointed } from "../../components/charts/Pointed";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
@@ -21,7 +20,10 @@ const DRAWN = 64;
 
 /** What the devices of each rank do with their time: compute, communicate without computing, copy without either, idle. */
 export function DeviceBars() {
-  const [pointed, point] = useState<string | null>(null);
+  const pointed = usePointed();
+  const point = (words: string) => {
+    pointed.value = words;
+  };
   const query = [...selection.value, ["limit", DRAWN]] as const;
   const path = withQuery(runPath(runId.value, "analyses/temporal_breakdown"), query);
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);

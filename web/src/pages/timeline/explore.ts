@@ -67,6 +67,8 @@ export class Explore {
   private isVisit = false;
   /** The selection as the address has it, once it is shown. */
   private selected = "";
+  /** The hit that was found and is not selected yet: the next one is looked for from there. */
+  private coming: Slice | null = null;
 
   constructor(
     readonly info: TimelineInfo,
@@ -250,6 +252,7 @@ export class Explore {
     const { start_ns, rank, name } = details.slice;
     const selected = keyOf(details.slice);
     this.selected = selected;
+    this.coming = null;
     batch(() => {
       this.details.value = details;
       const known = this.address.peek().at;
@@ -392,11 +395,12 @@ export class Explore {
 
   nextHit(isForwards: boolean): void {
     const { search } = this.address.peek();
-    const slice = this.details.peek()?.slice;
+    const slice = this.coming ?? this.details.peek()?.slice;
     const view = this.timeline?.motion.goal ?? this.info.span;
     if (!search.trim()) return;
     this.alone.run("hit", async (signal) => {
       const hit = await this.search.next(search, isForwards, slice, view, this.info.span.end_ns, signal);
+      this.coming = hit;
       if (hit) await this.show(hit, signal, true);
     });
   }
