@@ -28,24 +28,26 @@ RECORDER = CHECKOUT / "python" / "stepscope" / "_recorder.abi3.so"
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Build both extension modules and pack them."""
-    build_recorder()
+    build_recorder(config_settings)
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Build both extension modules for a package that stays in the checkout."""
-    build_recorder()
+    build_recorder(config_settings)
     return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
-def build_recorder():
-    """Build the recorder's extension module and put it into the package folder."""
+def build_recorder(config_settings):
+    """Build the recorder's extension module, as maturin is told to build the other, and put it into the package folder."""
+    arguments = maturin.get_maturin_pep517_args(config_settings)
     command = [
         "cargo",
         "rustc",
         "--release",
         "--package=stepscope-recorder-python",
         "--message-format=json-render-diagnostics",
+        *(argument for argument in arguments if argument.startswith("--config=")),
         "--",
         "-Cstrip=symbols",
     ]

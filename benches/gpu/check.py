@@ -18,7 +18,7 @@ if __name__ == "__main__":
     # The folder of this file has modules that are not meant to stand before those of others.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from gpu import fixtures, report, runner, workloads  # noqa: E402
+from gpu import fixtures, report, runner, workloads
 
 
 def main(arguments=None):

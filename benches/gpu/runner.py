@@ -87,7 +87,18 @@ def _run_job(name, way, folder, names, options):
     }
     command = [sys.executable, str(CHECK), "--job", json.dumps(job)]
     if not names:
-        command = [sys.executable, "-m", "stepscope", "record", "--gpu", "native", "-o", str(folder / "run"), "--", *command]
+        command = [
+            sys.executable,
+            "-m",
+            "stepscope",
+            "record",
+            "--gpu",
+            "native",
+            "-o",
+            str(folder / "run"),
+            "--",
+            *command,
+        ]
     failed = _run_process(command, folder / "output.txt", options.variables)
     try:
         answer = json.loads((folder / "answer.json").read_text())

@@ -39,4 +39,6 @@ def _bytes(folder, pattern):
 
 def line(job, result):
     name = f"{job['workload']:<15} {job['configuration']:<7}"
-    return f"{name} {result['raw_bytes_per_op']:6.1f} bytes an op raw, {result['compacted_bytes_per_op']:5.1f} compacted"
+    return (
+        f"{name} {result['raw_bytes_per_op']:6.1f} bytes an op raw, {result['compacted_bytes_per_op']:5.1f} compacted"
+    )

@@ -20,7 +20,13 @@ def hot_loop(ops=20_000):
 def mlp_step():
     """A training step of three layers, so small that PyTorch's own overhead is most of it."""
     torch.manual_seed(0)
-    layers = [torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)]
+    layers = [
+        torch.nn.Linear(32, 64),
+        torch.nn.ReLU(),
+        torch.nn.Linear(64, 64),
+        torch.nn.ReLU(),
+        torch.nn.Linear(64, 1),
+    ]
     model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     inputs, wanted = torch.randn(16, 32), torch.randn(16, 1)

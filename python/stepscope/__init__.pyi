@@ -1,5 +1,7 @@
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, Callable, ContextManager, Iterable, Protocol, TypeVar, Union
+from typing import Any, Callable, Protocol, TypeVar
 
 from stepscope._run import Run as Run
 from stepscope._view import View
@@ -9,14 +11,14 @@ __version__: str
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-class _Annotation(ContextManager[Any], Protocol):
+class _Annotation(AbstractContextManager[Any], Protocol):
     def __call__(self, function: _Function) -> _Function: ...
 
 def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
-def open(path: Union[str, PathLike[str]]) -> Run: ...
+def open(path: str | PathLike[str]) -> Run: ...
 def view(
-    *paths: Union[str, PathLike[str]],
+    *paths: str | PathLike[str],
     port: int = ...,
     browser: bool = ...,
     allow_hosts: Iterable[str] = ...,

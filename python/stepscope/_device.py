@@ -208,7 +208,7 @@ def _end(is_given_up=False):
 
 
 def _refuse(reason):
-    reason = " ".join(reason.split()) or "for no reason that it gives"
+    reason = " ".join(reason.split()) or "no reason given"
     _recorder.set_fact("device_refused", reason)
     _tell(f"not recording the GPU of process {os.getpid()}: {reason}")
 

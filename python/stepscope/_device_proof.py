@@ -175,7 +175,9 @@ def _judge(lines, how, number):
             return _verdict(state, told[state])
     if number or "proven" not in told:
         return _verdict("refused", f"it ended the process (code {number}) while {stage}")
-    return _verdict("proven", f"{told.get('works')} pieces of work on {told.get('device')}, CUPTI {told.get('version')}")
+    return _verdict(
+        "proven", f"{told.get('works')} pieces of work on {told.get('device')}, CUPTI {told.get('version')}"
+    )
 
 
 def _verdict(state, why):

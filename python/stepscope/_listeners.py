@@ -4,7 +4,6 @@ import os
 
 from stepscope import _recorder
 
-
 _is_on = [False]
 
 

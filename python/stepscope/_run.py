@@ -22,7 +22,9 @@ class Run:
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
         self._trace = _engine.open(self._path)
 
-    def analyze(self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None):
+    def analyze(
+        self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None
+    ):
         """Run one analysis.
 
         Parameters
@@ -116,7 +118,7 @@ def _method(run, name):
     return analysis
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _documentation(name):
     """The headings of an analysis as sections of a docstring; the first sentence of its definition comes first."""
     sections = dict(_engine.reference(name))

@@ -1,5 +1,6 @@
+from collections.abc import Iterable
 from os import PathLike
-from typing import Iterable, Optional, Protocol, Union
+from typing import Protocol
 
 from stepscope._result import Result
 from stepscope._view import View
@@ -8,28 +9,28 @@ class _Analysis(Protocol):
     def __call__(
         self,
         *,
-        rank: Optional[int] = None,
-        step: Optional[int] = None,
-        start_ns: Optional[int] = None,
-        end_ns: Optional[int] = None,
-        group_by: Optional[str] = None,
-        compat: Optional[str] = None,
-        bucket_ms: Optional[float] = None,
+        rank: int | None = None,
+        step: int | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        group_by: str | None = None,
+        compat: str | None = None,
+        bucket_ms: float | None = None,
     ) -> Result: ...
 
 class Run:
-    def __init__(self, path: Union[str, PathLike[str]]) -> None: ...
+    def __init__(self, path: str | PathLike[str]) -> None: ...
     def analyze(
         self,
         name: str,
         *,
-        rank: Optional[int] = None,
-        step: Optional[int] = None,
-        start_ns: Optional[int] = None,
-        end_ns: Optional[int] = None,
-        group_by: Optional[str] = None,
-        compat: Optional[str] = None,
-        bucket_ms: Optional[float] = None,
+        rank: int | None = None,
+        step: int | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        group_by: str | None = None,
+        compat: str | None = None,
+        bucket_ms: float | None = None,
     ) -> Result: ...
     def view(
         self,

@@ -22,7 +22,8 @@ def start(torch, options):
     try:
         left_out = _recorder.start_stacks(options.stacks == "calls", prefixes, sys._current_frames())
     except RuntimeError as refusal:
-        return _refuse(f"Python's calls are not recorded: {refusal}")
+        _refuse(f"Python's calls are not recorded: {refusal}")
+        return
     finally:
         if was_enabled:
             gc.enable()

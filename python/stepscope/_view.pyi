@@ -1,6 +1,6 @@
+from collections.abc import Iterable
 from os import PathLike
 from types import TracebackType
-from typing import Iterable, Optional, Type, Union
 
 from stepscope._engine import Server
 
@@ -10,13 +10,13 @@ class View(str):
     def __enter__(self) -> View: ...
     def __exit__(
         self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None: ...
 
 def view(
-    paths: Iterable[Union[str, PathLike[str]]],
+    paths: Iterable[str | PathLike[str]],
     *,
     port: int,
     browser: bool,

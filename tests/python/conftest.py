@@ -11,6 +11,12 @@ import pytest
 import runs
 
 
+def pytest_collection_modifyitems(items):
+    """Files with slow tests come first: at the end, no processor waits for one of them."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def checkout():
     """The checkout's root folder."""

@@ -66,8 +66,15 @@ def runtime():
 
 def theirs(headers, records, folder):
     """Of each version of each structure its fields: (record, structure, name) to (offset, bytes), as a C compiler has them."""
-    texts = [headers / name for name in ("cupti_activity.h", "cupti_activity_deprecated.h") if (headers / name).exists()]
-    lines = ["#include <stdio.h>", "#include <stddef.h>", *(f"#include <{path.name}>" for path in texts), "int main(void) {"]
+    texts = [
+        headers / name for name in ("cupti_activity.h", "cupti_activity_deprecated.h") if (headers / name).exists()
+    ]
+    lines = [
+        "#include <stdio.h>",
+        "#include <stddef.h>",
+        *(f"#include <{path.name}>" for path in texts),
+        "int main(void) {",
+    ]
     text = "".join(path.read_text() for path in texts)
     for record, fields in records.items():
         for structure, body in _versions(text, *STRUCTURES[record]):

@@ -208,9 +208,7 @@ class Scenario:
     def overhead(self, name, start_ns, end_ns, thread):
         self.planted.overhead(name, start_ns, end_ns, thread)
         values = {"correlation_id": 0, "device_index": -1, "device_resource_id": 0, "flow_type": 2}
-        self.kineto.append(
-            KinetoEvent(name, start_ns, end_ns, self.host[0].thread, activity_type="overhead", **values)
-        )
+        self.kineto.append(KinetoEvent(name, start_ns, end_ns, self.host[0].thread, activity_type="overhead", **values))
 
     def annotate(self):
         for (label, stream), (start_ns, end_ns) in self.gpu.items():

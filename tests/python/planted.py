@@ -115,7 +115,12 @@ class PlantedSession:
         """Beside the capture at ``path``, and the fact that names it into the capture."""
         begun_ns = min(start_ns for _, start_ns, _, _ in self._rows) - 1000
         rows = [
-            {**row, "ts": round((start_ns - begun_ns) / 1000, 3), "dur": round((end_ns - start_ns) / 1000, 3), "args": args}
+            {
+                **row,
+                "ts": round((start_ns - begun_ns) / 1000, 3),
+                "dur": round((end_ns - start_ns) / 1000, 3),
+                "args": args,
+            }
             for row, start_ns, end_ns, args in self._rows
         ]
         file = Path(path).parent.parent / "device" / "told.json"

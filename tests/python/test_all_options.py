@@ -94,7 +94,9 @@ def test_sequence_numbers_and_forward_threads(recorded):
     theirs, ours = without_copies(theirs), without_copies(ours)
     assert numbers_by_name(ours) == numbers_by_name(theirs)
     joined = [event["name"] for event in theirs if event["forward_thread"]]
-    assert [event["name"] for event in ours if event["forward_thread"] and event["sequence_number"] is not None] == joined
+    assert [
+        event["name"] for event in ours if event["forward_thread"] and event["sequence_number"] is not None
+    ] == joined
     assert len(joined) > 50
 
 
@@ -144,7 +146,9 @@ class TestRun:
         listed, _ = events(recorded)
         operators = [event for event in listed if not event["is_user_annotation"]]
         calls = [(event["name"], [call for call in event["calls"] if not is_module(call)]) for event in operators]
-        modules = [(event["name"], [class_of(call) for call in event["calls"] if is_module(call)]) for event in operators]
+        modules = [
+            (event["name"], [class_of(call) for call in event["calls"] if is_module(call)]) for event in operators
+        ]
         stacks = with_stacks(recorded.rows[how])
         assert counted((row["name"], stack) for row, stack in stacks) == counted(calls)
         stacks = with_stacks(recorded.rows[how], of_modules=True)

@@ -65,7 +65,9 @@ def test_sizes_are_those_that_torch_profiler_shows_as_inputs(recorded, rank):
         for name, dims, *_ in slices(recorded.folder / f"torch-{rank}.json")
         if name.startswith("gloo:") and dims != "null"
     ]
-    works = [(row["name"], said["input_elements"]) for row, said in collectives(recorded, rank) if "input_elements" in said]
+    works = [
+        (row["name"], said["input_elements"]) for row, said in collectives(recorded, rank) if "input_elements" in said
+    ]
     assert Counter(works) == Counter(theirs)
     assert ("gloo:all_gather", 12) in works
 

@@ -32,7 +32,9 @@ def test_exceptions_signals_recursion_tasks_debuggers_and_many_functions(recorde
     (last,) = runs.named(rows, "aten::erfinv")
     calls = [row for row in rows if row["thread"] == last["thread"] and row["kind"] in ("python_call", "c_call")]
     around = [row["name"] for row in calls if row["start_ns"] <= last["start_ns"] and runs.contains(row, last)]
-    assert around == ["awkward.py(1): <module>", "<built-in method erfinv of type object>"], "every other call has ended"
+    assert around == ["awkward.py(1): <module>", "<built-in method erfinv of type object>"], (
+        "every other call has ended"
+    )
     assert {"capture.process_killed", "capture.dropped_records"}.isdisjoint(runs.findings(run))
 
 

@@ -163,7 +163,9 @@ def stacks(document):
     for row in rows:
         frames = row["args"].get("Call stack", "").split(";")
         # Of what was entered before, there the line that ran then.
-        frames = [re.sub(r" object at 0x.*", "", frame) for frame in frames if "/torch" in frame or "nn.Module" in frame]
+        frames = [
+            re.sub(r" object at 0x.*", "", frame) for frame in frames if "/torch" in frame or "nn.Module" in frame
+        ]
         shown.append((row["name"], frames))
     return shown
 

@@ -56,7 +56,14 @@ def emitter(tmp_path_factory):
         pytest.skip("no C++ compiler")
     library = tmp_path_factory.mktemp("emitter") / "emit.so"
     root = Path(torch.__file__).parent
-    flags = ["-std=c++20", "-DNDEBUG", "-shared", "-fPIC", f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include"]
+    flags = [
+        "-std=c++20",
+        "-DNDEBUG",
+        "-shared",
+        "-fPIC",
+        f"-I{root}/include",
+        f"-I{root}/include/torch/csrc/api/include",
+    ]
     source = runs.PROGRAMS / "emit_collectives.cpp"
     command = [compiler, *flags, source, "-o", library, f"-L{root}/lib", "-ltorch_cpu", "-lc10"]
     built = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -65,6 +72,7 @@ def emitter(tmp_path_factory):
     return library
 
 
+@pytest.mark.slow
 def test_announced_collectives_say_what_torch_profiler_says(emitter, tmp_path):
     text = f"""
         import ctypes, torch, torch.distributed as distributed
@@ -95,7 +103,9 @@ def test_announced_collectives_say_what_torch_profiler_says(emitter, tmp_path):
     assert [{key: args[key] for key in keys & set(args)} for args in exported] == [
         {key: args[key] for key in keys & set(args)} for args in theirs
     ]
-    distributed = [json.loads(path.read_text())["distributedInfo"] for path in (tmp_path / "ours.json", tmp_path / "trace.json")]
+    distributed = [
+        json.loads(path.read_text())["distributedInfo"] for path in (tmp_path / "ours.json", tmp_path / "trace.json")
+    ]
     assert distributed[0] == distributed[1]
 
 
@@ -125,11 +135,17 @@ def test_sizes_of_gloo_are_those_that_torch_profiler_shows(tmp_path):
     """
     run = tmp_path / "run"
     recorded = runs.record(run, runs.script(textwrap.dedent(text)))
-    ours = sorted(said(run, "label"), key=lambda row: (row["range"], row.get("input_elements", 0), row.get("dtype", "")))
+    ours = sorted(
+        said(run, "label"), key=lambda row: (row["range"], row.get("input_elements", 0), row.get("dtype", ""))
+    )
     theirs = [(event["name"], event["args"]) for event in events(tmp_path / "trace.json", "gloo:")]
     types = {"float": "Float", "long int": "Long", "c10::Half": "Half"}
     sizes = [
-        (name, sum(math.prod(dims) for dims in args.get("Input Dims", ())), types.get(args.get("Input type", [""])[0], ""))
+        (
+            name,
+            sum(math.prod(dims) for dims in args.get("Input Dims", ())),
+            types.get(args.get("Input type", [""])[0], ""),
+        )
         for name, args in theirs
     ]
     assert [(row["range"], row.get("input_elements", 0), row.get("dtype", "")) for row in ours] == sorted(sizes)
@@ -148,7 +164,9 @@ def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
         rows = [row for part in parts for row in runs.pyarrow.parquet.read_table(part, partitioning=None).to_pylist()]
         rows = [row for row in rows if row["name"].startswith(("c10d::", "gloo:"))]
         rows.sort(key=lambda row: row["start_ns"])
-        said = [(row["name"], json.loads(row["collective"])["group"], row["collective_sequence_number"]) for row in rows]
+        said = [
+            (row["name"], json.loads(row["collective"])["group"], row["collective_sequence_number"]) for row in rows
+        ]
         issued = [(group, number) for name, group, number in said if name.startswith("c10d::")]
         works = [(group, number) for name, group, number in said if name.startswith("gloo:")]
         # The program waits for each collective in the first part; in the second several are under way at once.
@@ -172,7 +190,7 @@ def test_many_groups_are_listed_as_far_as_a_fact_goes(count, has_ranks, monkeypa
     listed = json.loads(text)
     assert len(text) <= 8192 and [one["name"] for one in listed] == [str(number) for number in range(len(listed))]
     assert ("ranks" in listed[0]) == has_ranks == (not _collectives._state["refusals"])
-    assert len(listed) == count or count == 200 and len(listed) > 50
+    assert len(listed) == count or (count == 200 and len(listed) > 50)
 
 
 def test_a_job_without_groups_runs_no_op_of_ours(tmp_path):

@@ -88,6 +88,9 @@ def test_code_that_loses_half_of_its_step_labels_takes_as_much_a_step_as_before(
     [kernel], [operator] = told["kernels"]["results"], told["operators"]["results"]
     assert (kernel["a_count_per_step"], kernel["b_count_per_step"]) == (1.0, 1.0)
     assert (kernel["change_total_ratio"], operator["change_host_self_ratio"]) == (0.0, 0.0)
-    assert {row["name"]: row["b_run_count"] for row in told["outside_of_steps"]["results"]} == {"operators": 5, "kernels": 5}
+    assert {row["name"]: row["b_run_count"] for row in told["outside_of_steps"]["results"]} == {
+        "operators": 5,
+        "kernels": 5,
+    }
     codes = [finding["code"] for finding in told["steps"]["findings"]]
     assert "analysis.outside_of_steps" in codes

@@ -1,7 +1,6 @@
 """Counters of the process, and Python's garbage collections."""
 
 import json
-import sys
 
 import pytest
 import runs
@@ -76,4 +75,3 @@ def test_collections_with_their_generation(recorded):
     assert [row["value"] for row in collections] == [0, 2, 1]
     assert {(row["name"], row["sequence_number"]) for row in collections} == {("Python GC", None)}
     assert all(row["dur_ns"] > 0 and not row["is_unfinished"] for row in collections)
-

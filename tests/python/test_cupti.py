@@ -39,11 +39,18 @@ def test_details_of_kernels_copies_and_fills_are_recorded(recorded):
     _, _, _, rows = recorded
     details = {(row["kind"], row["stream"]): json.loads(row["device"]) for row in rows if row["stream"] is not None}
     assert details["kernel", 7] == {
-        "context": 1, "grid": [8, 2, 1], "block": [128, 1, 1], "registers": 40, "static_shared_bytes": 1024,
+        "context": 1,
+        "grid": [8, 2, 1],
+        "block": [128, 1, 1],
+        "registers": 40,
+        "static_shared_bytes": 1024,
         "dynamic_shared_bytes": 2048,
     }
     assert details["memcpy", 7] == {
-        "context": 1, "direction": "HtoD", "source": "Pageable", "destination": "Device",
+        "context": 1,
+        "direction": "HtoD",
+        "source": "Pageable",
+        "destination": "Device",
     }
     assert details["memset", 7] == {"context": 1, "memory": "Device"}
 
@@ -56,8 +63,12 @@ def test_calls_lie_where_they_were_made(recorded):
     # cudaGetDevice and calls of the driver that only ask are left out.
     found = [(labels.get(id(row)), row["name"]) for row in sorted(calls, key=lambda row: row["correlation"])]
     assert found == 3 * [
-        ("load", "cudaMemcpyAsync"), ("gemm", "cudaLaunchKernel"), ("other", "cudaLaunchKernel"),
-        (None, "cudaMemsetAsync"), (None, "cudaEventRecord"), (None, "cudaStreamSynchronize"),
+        ("load", "cudaMemcpyAsync"),
+        ("gemm", "cudaLaunchKernel"),
+        ("other", "cudaLaunchKernel"),
+        (None, "cudaMemsetAsync"),
+        (None, "cudaEventRecord"),
+        (None, "cudaStreamSynchronize"),
     ]
     assert {row["dur_ns"] for row in calls} <= {2_999, 3_000, 3_001}
 
@@ -96,14 +107,27 @@ def test_the_device_and_its_counters_are_in_the_run(recorded):
     _, run, _, rows = recorded
     (device,) = json.loads(runs.metadata(runs.parts(run)[0])["facts"]["devices"])
     assert device == {
-        "type": "cuda", "index": 0, "name": "Fake GPU 0", "memory_bytes": 80000000100, "sm_count": 132,
-        "compute_capability_major": 9, "compute_capability_minor": 0, "max_threads_per_sm": 2048, "warp_size": 32,
-        "registers_per_sm": 65536, "shared_bytes_per_sm": 233472, "driver_version": "13.1", "runtime_version": "13.0",
+        "type": "cuda",
+        "index": 0,
+        "name": "Fake GPU 0",
+        "memory_bytes": 80000000100,
+        "sm_count": 132,
+        "compute_capability_major": 9,
+        "compute_capability_minor": 0,
+        "max_threads_per_sm": 2048,
+        "warp_size": 32,
+        "registers_per_sm": 65536,
+        "shared_bytes_per_sm": 233472,
+        "driver_version": "13.1",
+        "runtime_version": "13.0",
     }
     counters = {row["name"]: row["value"] for row in rows if row["kind"] == "counter" and row["name"].startswith("GPU")}
     assert counters == {
-        "GPU 0 utilization (%)": 40, "GPU 0 memory used (bytes)": 1 << 30, "GPU 0 SM clock (MHz)": 1980,
-        "GPU 0 memory clock (MHz)": 2619, "GPU 0 power (mW)": 350000,
+        "GPU 0 utilization (%)": 40,
+        "GPU 0 memory used (bytes)": 1 << 30,
+        "GPU 0 SM clock (MHz)": 1980,
+        "GPU 0 memory clock (MHz)": 2619,
+        "GPU 0 power (mW)": 350000,
     }
 
 

@@ -2,12 +2,11 @@
 
 import json
 
+import fake_gpu
 import pytest
 import runs
 from gpu_programs import PRELUDE, execute, kernels
 from stand_in_device import DEVICE
-
-import fake_gpu
 
 BESIDE = """
 gpu.cupti.fake_other_begins()
@@ -19,7 +18,9 @@ assert plant(1) == [0]
 
 @pytest.mark.parametrize("cuda", ["13.0", "13.5"])
 def test_both_get_their_records_one_after_the_other(libraries, tmp_path, cuda):
-    text = BESIDE + """
+    text = (
+        BESIDE
+        + """
 why = refused()
 _recorder.open(run, {})
 found = fake_gpu.start(others_are_idle=True)
@@ -31,6 +32,7 @@ gpu.cupti.fake_other_begins()
 assert plant(7, first=2000) == [1] * 7
 print(json.dumps([why, found, gpu.cupti.fake_other_ends(), gpu.cupti.fake_subscribers(), gpu.cupti.fake_mixed()]))
 """
+    )
     why, found, theirs, subscribers, mixed = execute(libraries, tmp_path / "run", text, cuda)
     assert "listens to CUPTI already" in why and "begin to record before it does" in why
     assert found["interface"] == "v1, unsubscribed"
@@ -66,7 +68,9 @@ print(json.dumps(planted))
     assert len(found) == 6 and max(offsets) - min(offsets) < 1_000_000
 
 
-PROGRAM = DEVICE + """
+PROGRAM = (
+    DEVICE
+    + """
 from stepscope.profiler import profile
 %s
 torch.cuda.init()
@@ -75,6 +79,7 @@ with profile(run=run):
     results = plant(4)
 print(json.dumps(results))
 """
+)
 STOCK = """
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
     torch.ones(2)
@@ -95,7 +100,9 @@ def test_a_session_before_ours_is_known_of_and_said(libraries, tmp_path):
 def test_another_subscriber_is_left_alone(libraries, tmp_path, tool):
     """Without a session of PyTorch's it is somebody else; with a tool in the process nobody knows who it is."""
     # A library of the tool's name.
-    loads = f"import ctypes, shutil; ctypes.CDLL(shutil.copy(sys.argv[1] + '/libnvidia-ml.so.1', sys.argv[2] + '/{tool}'))"
+    loads = (
+        f"import ctypes, shutil; ctypes.CDLL(shutil.copy(sys.argv[1] + '/libnvidia-ml.so.1', sys.argv[2] + '/{tool}'))"
+    )
     text = (PRELUDE + PROGRAM) % ((STOCK + loads if tool else "") + BESIDE)
     environment = runs.environment(**fake_gpu.environment(libraries))
     result = runs.execute(*runs.script(text, libraries, tmp_path / "run"), env=environment)
@@ -119,11 +126,14 @@ print(said)
 
 
 def test_while_it_runs_ours_does_not_begin(libraries, tmp_path):
-    text = (PRELUDE + PROGRAM) % """
+    text = (
+        (PRELUDE + PROGRAM)
+        % """
 stock = torch.profiler.profile()
 stock.start()
 gpu.cupti.fake_other_begins()
 """
+    )
     environment = runs.environment(**fake_gpu.environment(libraries))
     result = runs.execute(*runs.script(text + "stock.stop()\n", libraries, tmp_path / "run"), env=environment)
     assert kernels(tmp_path / "run") == [] and json.loads(result.stdout.splitlines()[-1]) == [1] * 4

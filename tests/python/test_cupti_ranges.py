@@ -1,9 +1,8 @@
 """Ranges of NVTX, as a CUPTI of our own reports their ends; and names, however many there are."""
 
+import fake_gpu
 import runs
 from gpu_programs import PRELUDE, execute, kernels, lost
-
-import fake_gpu
 
 RANGES = """
 def marker(flags, number, name=None):
@@ -31,7 +30,9 @@ def unfinished(run):
 
 def test_a_range_that_is_open_at_the_end_is_marked(libraries, tmp_path):
     run = tmp_path / "run"
-    text = RANGES + """
+    text = (
+        RANGES
+        + """
 _recorder.device_flush()
 begin(3, "told and ended")
 _recorder.device_flush()
@@ -41,10 +42,13 @@ fake_gpu.stop()
 time.sleep(0.3)
 _recorder.close()
 """
+    )
     execute(libraries, run, text)
     found, count = ranges(run)
     assert count == 3 and {name: row["is_unfinished"] for name, row in found.items()} == {
-        "whole": False, "open": True, "told and ended": False,
+        "whole": False,
+        "open": True,
+        "told and ended": False,
     }
     # It reaches to where nobody listened any more, and not to the end of the process.
     closed = found["told and ended"]["start_ns"] + found["told and ended"]["dur_ns"]
@@ -55,7 +59,9 @@ _recorder.close()
 
 def test_a_range_that_is_open_when_the_process_is_killed_is_marked(libraries, tmp_path):
     run = tmp_path / "run"
-    text = RANGES + """
+    text = (
+        RANGES
+        + """
 plant(1)
 _recorder.device_flush()
 plant(1, first=7)
@@ -64,6 +70,7 @@ token = _recorder.begin_label("host")
 _recorder.end_label(token, "host")
 os.kill(os.getpid(), 9)
 """
+    )
     environment = runs.environment(**fake_gpu.environment(libraries))
     result = runs.run(*runs.script(PRELUDE + text, libraries, run), env=environment)
     assert result.returncode == -9, result.stderr
@@ -77,7 +84,9 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_range_that_began_before_recording_is_none(libraries, tmp_path):
-    text = RANGES + """
+    text = (
+        RANGES
+        + """
 fake_gpu.stop()
 fake_gpu.start(ranges=True)
 end(2)
@@ -86,6 +95,7 @@ end(5)
 fake_gpu.stop()
 _recorder.close()
 """
+    )
     execute(libraries, tmp_path / "run", text)
     found, count = ranges(tmp_path / "run")
     assert (count, found["open"]["is_unfinished"], found["second"]["is_unfinished"]) == (3, True, False)

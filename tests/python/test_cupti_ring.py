@@ -5,10 +5,9 @@ import json
 import fake_gpu
 import pytest
 import runs
+import stepscope as package
 from gpu_programs import PRELUDE, kernels, lost
 from stand_in_device import DEVICE
-
-import stepscope as package
 
 # Each step is an operator that launches a kernel. Before all of them a launch whose kernel runs at the end.
 PROGRAM = """
@@ -58,6 +57,7 @@ def recorded(libraries, tmp_path_factory):
     return run, window, {int(key): value for key, value in planted.items()}, number
 
 
+@pytest.mark.slow
 def test_what_the_window_has_lies_where_it_ran(recorded):
     run, window, planted, number = recorded
     for place in (run, window):

@@ -50,6 +50,7 @@ def collectives(run):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["recorded", "self_recorded"])
 def test_one_run_has_four_ranks_with_their_names_and_sizes(how, request):
     run = request.getfixturevalue(how)
@@ -76,7 +77,9 @@ def test_collectives_are_the_same_on_every_rank(how, steps, request):
     found = collectives(request.getfixturevalue(how))
     assert sorted(found) == list(range(RANKS))
     for kind in ("op", "label"):
-        of_kind = [[(row[1], row[2], {**row[3], "rank": None}) for row in found[rank] if row[0] == kind] for rank in found]
+        of_kind = [
+            [(row[1], row[2], {**row[3], "rank": None}) for row in found[rank] if row[0] == kind] for rank in found
+        ]
         assert all(rows == of_kind[0] for rows in of_kind)
     works = [row for row in found[0] if row[1] == "gloo:all_reduce" and row[3].get("dtype") == "Float"]
     # The gradients, which go in one bucket, and the program's own.
@@ -140,7 +143,7 @@ def test_a_job_with_a_killed_rank_has_all_ranks(tmp_path):
     run = tmp_path / "run"
     command = [runs.COMMAND, "record", "-o", run, "--", *LAUNCHER, "--max-restarts", 0, runs.PROGRAMS / "ddp.py", 10**6]
     with runs.started(*command, stderr=subprocess.DEVNULL) as job:
-        pids, steps = {}, {rank: 0 for rank in range(RANKS)}
+        pids, steps = {}, dict.fromkeys(range(RANKS), 0)
         for line in job.stdout:
             for kind, rank, number in re.findall(r"(pid|step) (\d+) (\d+)", line):
                 if kind == "pid":

@@ -75,7 +75,9 @@ def test_libraries_come_in_order(tmp_path, monkeypatch):
         class version:
             cuda = "13.0"
 
-    of_packages = [str(tmp_path / name) for name in ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")]
+    of_packages = [
+        str(tmp_path / name) for name in ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")
+    ]
     found = _device_libraries.libraries("cuda", Torch)
     assert [path for path in found if not path.startswith("/usr")] == [
         "/x/libcupti.so.13.0",

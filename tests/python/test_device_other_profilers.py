@@ -5,6 +5,7 @@ import pytest
 import runs
 from told_device import told
 
+
 def test_another_profiler_has_the_device_meanwhile(tmp_path):
     text = """
 torch.cuda.init()
@@ -38,7 +39,9 @@ def on_another_thread(function):
 
 
 def test_another_profiler_that_began_between_windows_keeps_the_device(tmp_path):
-    text = THEIRS + """
+    text = (
+        THEIRS
+        + """
 torch.cuda.init()
 with profile(run=run):
     told.append("window")
@@ -54,6 +57,7 @@ with profile(run=run + "-3"):
     prof.stop()
     told.append("ours")
 """
+    )
     first = ["start", "window", "wait", "stop"]
     assert told(tmp_path, text) == [*first, "window", "window", "start", "ours", "wait", "stop"]
     assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
@@ -63,7 +67,9 @@ with profile(run=run + "-3"):
 
 
 def test_another_profiler_keeps_the_device_until_it_ends(tmp_path):
-    text = THEIRS + """
+    text = (
+        THEIRS
+        + """
 from stepscope import _device
 
 def one_more():
@@ -86,12 +92,15 @@ with profile(run=run):
         on_another_thread(torch._C._autograd._disable_profiler)
     told.append("ours")
 """
+    )
     theirs = ["start", "stop", "failed", "failed", ["one more", True], "start", "ours"]
     assert told(tmp_path, text) == [*theirs, "wait", "stop"]
 
 
 def test_another_profiler_that_began_before_us_keeps_the_device(tmp_path):
-    text = THEIRS + """
+    text = (
+        THEIRS
+        + """
 torch.cuda.init()
 prof = theirs()
 prof.start()
@@ -101,11 +110,14 @@ with profile(run=run):
     told.append("ours")
 assert given[0]["others_are_idle"] is True, given
 """
+    )
     assert told(tmp_path, text) == ["theirs", "start", "ours", "wait", "stop"]
 
 
 def test_another_profiler_of_all_threads_may_be_ended_by_any(tmp_path):
-    text = THEIRS + """
+    text = (
+        THEIRS
+        + """
 torch.cuda.init()
 with profile(run=run):
     prof = theirs(experimental_config=torch.profiler._ExperimentalConfig(profile_all_threads=True))
@@ -114,16 +126,20 @@ with profile(run=run):
     on_another_thread(torch._C._autograd._disable_profiler)
     told.append("ours")
 """
+    )
     assert told(tmp_path, text) == ["start", "stop", "theirs", "start", "ours", "wait", "stop"]
 
 
 def test_a_device_that_is_first_used_while_another_profiler_runs(tmp_path):
-    text = THEIRS + """
+    text = (
+        THEIRS
+        + """
 with profile(run=run):
     with theirs():
         torch.cuda.init()
         told.append("theirs")
 """
+    )
     assert told(tmp_path, text) == ["theirs", "start", "wait", "stop"]
 
 
@@ -132,9 +148,13 @@ def test_another_profiler_in_a_process_without_a_device_is_no_finding(tmp_path):
     assert "capture.device_not_recorded" not in runs.findings(tmp_path / "run")
 
 
-@pytest.mark.parametrize("has_run, tool, are_idle", [(True, None, True), (True, "/opt/tool.so", False), (False, None, False)])
+@pytest.mark.parametrize(
+    "has_run, tool, are_idle", [(True, None, True), (True, "/opt/tool.so", False), (False, None, False)]
+)
 def test_torch_profiler_is_known_to_be_idle_when_it_ran_before_us(tmp_path, has_run, tool, are_idle):
-    text = THEIRS + f"""
+    text = (
+        THEIRS
+        + f"""
 import os
 tool = {tool!r}
 os.environ.pop("CUDA_INJECTION64_PATH", None)
@@ -148,4 +168,5 @@ with profile(run=run):
     pass
 assert given[0]["others_are_idle"] is {are_idle}, given
 """
+    )
     assert told(tmp_path, text) == ["start", "wait", "stop"]

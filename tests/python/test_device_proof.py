@@ -14,8 +14,8 @@ import pytest
 import runs
 from stand_in_device import DEVICE
 from stepscope import _device_proof
-from told_device import END, STAND_INS, told
 from test_device_session import FIXTURE, PROGRAM
+from told_device import END, STAND_INS, told
 
 # ``found(…)`` tries anew with these variables, whatever is known.
 PRELUDE = """
@@ -237,10 +237,32 @@ def test_without_a_cache_folder_another_is_taken_or_none(variables, tmp_path):
 
 
 def test_the_child_inherits_nothing_that_it_does_not_need(monkeypatch):
-    monkeypatch.setattr(os, "environ", dict.fromkeys(
-        ["PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "STEPSCOPE_CUPTI", "LD_PRELOAD",
-         "RANK", "WORLD_SIZE", "MASTER_ADDR", "NCCL_DEBUG", "OMPI_COMM_WORLD_RANK", "STEPSCOPE_RUN", "STEPSCOPE_OPTIONS",
-         "PYTHONPATH", "PYTHONSTARTUP", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"], "x"))
+    monkeypatch.setattr(
+        os,
+        "environ",
+        dict.fromkeys(
+            [
+                "PATH",
+                "LD_LIBRARY_PATH",
+                "CUDA_VISIBLE_DEVICES",
+                "NVIDIA_VISIBLE_DEVICES",
+                "STEPSCOPE_CUPTI",
+                "LD_PRELOAD",
+                "RANK",
+                "WORLD_SIZE",
+                "MASTER_ADDR",
+                "NCCL_DEBUG",
+                "OMPI_COMM_WORLD_RANK",
+                "STEPSCOPE_RUN",
+                "STEPSCOPE_OPTIONS",
+                "PYTHONPATH",
+                "PYTHONSTARTUP",
+                "CUDA_INJECTION64_PATH",
+                "NVTX_INJECTION64_PATH",
+            ],
+            "x",
+        ),
+    )
     kept = {"PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "STEPSCOPE_CUPTI"}
     assert set(_device_proof._environment()) == kept
 
@@ -300,7 +322,9 @@ with profile(run=run + "-2"):
 
 
 def test_what_is_proven_is_used(variables, tmp_path):
-    text = DEVICE + """
+    text = (
+        DEVICE
+        + """
 import time, fake_gpu, os
 gpu = fake_gpu.Gpu(os.path.dirname(os.environ["STEPSCOPE_CUPTI"]))
 torch.cuda.init()
@@ -308,6 +332,7 @@ gpu.use(0)
 now = time.monotonic_ns()
 assert gpu.put(fake_gpu.KERNEL, start=now, end=now + 50, stream=7, context=1, correlation=1, name="k") == 1
 """
+    )
     run = tmp_path / "run"
     result = runs.stepscope("record", "-o", run, "--", *runs.script(text), env=runs.environment(**variables))
     assert "GPU of process" not in result.stderr

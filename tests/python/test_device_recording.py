@@ -209,12 +209,17 @@ with profile(run=run, schedule=schedule(wait=0, warmup=1, active=1, repeat=2)) a
     assert example.endswith("no waits: CUPTI has none") and other.endswith("no events: nor these")
 
 
-@pytest.mark.parametrize("options, given, expected", [
-    (["--nvtx", "--gpu", "native"], None, "libcupti.so"), (["--nvtx"], "theirs.so", "theirs.so"), ([], None, None),
-    (["--nvtx", "--gpu", "off"], None, None),
-    # What is not proven is not loaded by a range, either.
-    (["--nvtx"], None, None),
-])
+@pytest.mark.parametrize(
+    "options, given, expected",
+    [
+        (["--nvtx", "--gpu", "native"], None, "libcupti.so"),
+        (["--nvtx"], "theirs.so", "theirs.so"),
+        ([], None, None),
+        (["--nvtx", "--gpu", "off"], None, None),
+        # What is not proven is not loaded by a range, either.
+        (["--nvtx"], None, None),
+    ],
+)
 def test_ranges_of_nvtx_are_told_to_cupti(tmp_path, options, given, expected):
     library = tmp_path / "libcupti.so"
     library.touch()

@@ -178,12 +178,15 @@ def test_a_file_that_is_lost_cut_or_damaged_is_a_finding(tmp_path, checkout, wha
 
 
 def test_a_session_for_each_window(tmp_path, checkout):
-    text = PROGRAM.replace("slow(torch.ones(1))\n", "") + """
+    text = (
+        PROGRAM.replace("slow(torch.ones(1))\n", "")
+        + """
 optimizer = torch.optim.SGD([torch.zeros(4, requires_grad=True)], lr=0.001)
 for step in range(8):
     torch.erfinv(torch.ones(1))
     optimizer.step()
 """
+    )
     options = ["--schedule", "wait=1,warmup=1,active=1,repeat=2"]
     told = record(tmp_path, checkout, text, "system", options=options)
     assert told.stdout.splitlines() == ["prepared stepscope gpu", "stopped"] * 2, told.stderr
@@ -193,7 +196,9 @@ for step in range(8):
 
 
 def test_a_forked_child_has_a_file_of_its_own(tmp_path, checkout):
-    text = PROGRAM + """
+    text = (
+        PROGRAM
+        + """
 def child():
     # A child may use a device that its parent has not used; here it is made to look so.
     from stepscope import _device
@@ -210,6 +215,7 @@ for _ in range(2):
     process.join()
     assert process.exitcode == 0
 """
+    )
     told = record(tmp_path, checkout, text, "system")
     assert told.stdout.splitlines().count("stopped") == 3, told.stderr
     files = list((tmp_path / "run" / "device").iterdir())
@@ -219,7 +225,9 @@ for _ in range(2):
 
 
 def test_a_forked_child_does_not_repeat_a_session_that_was_over_before(tmp_path, checkout):
-    text = PROGRAM.replace("slow(torch.ones(1))\n", "") + """
+    text = (
+        PROGRAM.replace("slow(torch.ones(1))\n", "")
+        + """
 import multiprocessing
 
 optimizer = torch.optim.SGD([torch.zeros(4, requires_grad=True)], lr=0.001)
@@ -232,6 +240,7 @@ for step in range(8):
         assert process.exitcode == 0
     optimizer.step()
 """
+    )
     record(tmp_path, checkout, text, "system", options=["--schedule", "wait=1,warmup=1,active=1,repeat=2"])
     (in_child,) = runs.named(runs.ops(tmp_path / "run"), "aten::digamma")
     (parts, in_parent) = runs.parts(tmp_path / "run"), runs.named(runs.ops(tmp_path / "run"), "aten::erfinv")
@@ -252,7 +261,9 @@ def test_a_part_has_the_rows_and_needs_the_file_no_longer(tmp_path, checkout):
     wanted = [row for row in chrome_rows(checkout / FIXTURE) if row.get("cat") == "kernel"]
     found = [(row["name"], row["dur_ns"], row["stream"]) for row in kernels_of(part)]
     assert sorted(found) == sorted((row["name"], row["dur"] * 1000, row["args"]["stream"]) for row in wanted)
-    told = {name: runs.analyze(name, tmp_path / "run")["results"] for name in ("kernels", "launch_statistics", "operators")}
+    told = {
+        name: runs.analyze(name, tmp_path / "run")["results"] for name in ("kernels", "launch_statistics", "operators")
+    }
     assert told["launch_statistics"]
     shutil.rmtree(tmp_path / "run" / "device")
     assert {name: runs.analyze(name, tmp_path / "run")["results"] for name in told} == told
@@ -344,13 +355,21 @@ def test_a_programs_own_lists_have_what_the_session_told(cycles, checkout):
         calls = [event for event in of_cycle["events"] if event[1] == "cuda_runtime"]
         place_ns = min(event[3] for event in calls) - 1000 * began_us
         theirs = event_list(kineto_events(of_cycle["events"], rows, slow, place_ns), "cuda")
-        wanted = [(event.name, round(event.time_range.start * 1000), round(event.time_range.end * 1000)) for event in theirs]
+        wanted = [
+            (event.name, round(event.time_range.start * 1000), round(event.time_range.end * 1000)) for event in theirs
+        ]
         # Files have whole microseconds, and their place is known to one.
         for (name, *span), expected in zip([(event[0], *event[3:5]) for event in of_cycle["events"]], wanted):
             assert name == expected[0] and span == pytest.approx(expected[1:], abs=1000), (name, expected)
         assert len(wanted) == len(of_cycle["events"])
         averages = [
-            (average.key, average.count, average.device_type.name, average.device_time_total, average.self_device_time_total)
+            (
+                average.key,
+                average.count,
+                average.device_type.name,
+                average.device_time_total,
+                average.self_device_time_total,
+            )
             for average in theirs.key_averages()
         ]
         assert [tuple(average) for average in of_cycle["averages"]] == averages
@@ -405,7 +424,9 @@ def test_a_session_that_fails_is_said_once(tmp_path, checkout):
 
 def test_without_a_driver_it_is_said(tmp_path):
     run = tmp_path / "run"
-    told = runs.stepscope("record", "--gpu", "torch", "-o", run, "--", *runs.script("import torch; torch.ones(2).exp()"))
+    told = runs.stepscope(
+        "record", "--gpu", "torch", "-o", run, "--", *runs.script("import torch; torch.ones(2).exp()")
+    )
     assert "not recording the GPU" in told.stderr and "there is no GPU driver here" in told.stderr
     (example,) = runs.findings(run)["capture.device_not_recorded"]["examples"]
     assert example.endswith("--gpu=torch: there is no GPU driver here")

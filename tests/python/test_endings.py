@@ -3,6 +3,7 @@
 import signal
 import sys
 
+import pytest
 import runs
 
 TORCH = "import os, signal, sys, threading, time, torch\nx = torch.zeros(4)\n"
@@ -117,6 +118,7 @@ assert process.exitcode == 0
     assert "capture.process_killed" not in runs.findings(run)
 
 
+@pytest.mark.slow
 def test_a_fork_while_other_threads_record(tmp_path):
     run = tmp_path / "run"
     text = """
@@ -210,7 +212,9 @@ def test_a_run_folder_with_a_strange_name(tmp_path):
 
 
 def test_a_program_that_uses_the_profiler_of_torch(tmp_path):
-    text = TORCH + """
+    text = (
+        TORCH
+        + """
 import torch.profiler
 torch.digamma(x)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
@@ -221,6 +225,7 @@ torch.digamma(x)
 prof.export_chrome_trace(sys.argv[1])
 print(sorted({average.key: average.count for average in prof.key_averages()}.items()))
 """
+    )
     run, trace = tmp_path / "run", tmp_path / "trace.json"
     recorded = runs.record(run, runs.script(text, trace))
     assert recorded.stdout == runs.execute(*runs.script(text, trace)).stdout

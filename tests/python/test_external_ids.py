@@ -92,8 +92,11 @@ def test_ids_of_calls_of_python_are_those_of_events(tmp_path):
             step()
         for all_threads in (False, True):
             prof.export_chrome_trace(str(tmp_path / "trace.json"), all_threads=all_threads)
-            rows = [row["args"] | row for row in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-                    if row.get("cat") == "python_function"]
+            rows = [
+                row["args"] | row
+                for row in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+                if row.get("cat") == "python_function"
+            ]
             collections_of_garbage = [row for row in rows if row["name"] == "Python GC"]
             assert bool(collections_of_garbage) == has_collections
             assert all("Python id" not in row and "Ev Idx" in row for row in collections_of_garbage)

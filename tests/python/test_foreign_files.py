@@ -50,7 +50,11 @@ def test_an_execution_trace_has_no_times(tmp_path):
 
 
 def test_databases_say_whose_they_are(tmp_path):
-    tables = {"CUPTI_ACTIVITY_KIND_KERNEL": "Nsight Systems", "rocpd_kernel_dispatch": "rocprof", "t": "an SQLite database"}
+    tables = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": "Nsight Systems",
+        "rocpd_kernel_dispatch": "rocprof",
+        "t": "an SQLite database",
+    }
     for table, tool in tables.items():
         path = tmp_path / f"{table}.json"
         with sqlite3.connect(path) as database:
@@ -67,7 +71,10 @@ def test_reports_that_are_no_text_are_known_by_their_ending_too(tmp_path):
 def test_rocprof_and_xla_are_refused_by_name(tmp_path):
     plane = b"\x08\x01\x12\x09/host:CPU\x1a\x02\x08\x01"
     files = {
-        "kernels.csv": (b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n"KERNEL_DISPATCH",1,1,"k"\n', "a CSV file of rocprof"),
+        "kernels.csv": (
+            b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n"KERNEL_DISPATCH",1,1,"k"\n',
+            "a CSV file of rocprof",
+        ),
         "results.json": (json.dumps({"rocprofiler-sdk-tool": [{"metadata": {}}]}).encode(), "JSON of rocprofv3"),
         "host.xplane.pb": (bytes([10, len(plane)]) + plane, "xplane.pb"),
     }
@@ -119,7 +126,15 @@ def test_record_runs_the_python_that_it_is_installed_in_where_the_other_has_no_t
     (tmp_path / "python").write_text("#!/bin/sh\necho other\n")
     (tmp_path / "python").chmod(0o755)
     environment = runs.environment(PATH=f"{tmp_path}:/usr/bin:/bin")
-    command = ["record", "-o", tmp_path / "run", "--", "python", "-c", "import sys, torch; torch.ones(2); print(sys.executable)"]
+    command = [
+        "record",
+        "-o",
+        tmp_path / "run",
+        "--",
+        "python",
+        "-c",
+        "import sys, torch; torch.ones(2); print(sys.executable)",
+    ]
     ended = runs.stepscope(*command, env=environment)
     folder = Path(sys.executable).parent
     assert Path(ended.stdout.strip()).parent == folder and f"running {folder}" in ended.stderr

@@ -73,7 +73,9 @@ def test_kernels_have_their_names_and_times(recorded):
     counts = {name: (row["count"], row["total_ns"]) for name, row in kernels.items()}
     expected = {"vecAdd(float const*, float const*, float*, int)": (10, 50_000), "gemm_kernel": (10, 70_000)}
     expected["alone"] = (1, 1000)
-    assert {name: count for name, (count, _) in counts.items()} == {name: count for name, (count, _) in expected.items()}
+    assert {name: count for name, (count, _) in counts.items()} == {
+        name: count for name, (count, _) in expected.items()
+    }
     for name, (count, total_ns) in expected.items():
         assert abs(counts[name][1] - total_ns) <= count, name
     # How a kernel was launched, neither vendor's profiler tells: not known, and not 0.

@@ -37,4 +37,6 @@ def test_a_range_ends_when_its_own_greenlet_ends_it(tmp_path):
         assert any(runs.contains(switch, row) and switch["start_ns"] <= row["start_ns"] for switch in outer)
     # Nothing stays open for what runs when all are done.
     (last,) = runs.named(rows, "aten::digamma")
-    assert not [row for row in rows if row is not last and row["start_ns"] < last["start_ns"] and runs.contains(row, last)]
+    assert not [
+        row for row in rows if row is not last and row["start_ns"] < last["start_ns"] and runs.contains(row, last)
+    ]

@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 
+import pytest
 import runs
 
 
@@ -13,6 +14,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_job_of_two_nodes_is_one_run(tmp_path):
     run, port = tmp_path / "run", free_port()
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes", 2, "--nproc-per-node", 2]
@@ -35,7 +37,7 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
     assert {row["rank"] for row in rows} == {0, 1, 2, 3}
     # The run is over: a third command would mix it with another job.
     told = runs.stepscope("record", "--join", "-o", run, "--", sys.executable, "-c", "pass", code=1)
-    assert "is over" in told.stderr
+    assert "has already finished" in told.stderr
 
 
 def test_the_folder_that_one_is_in_may_be_joined(tmp_path):
@@ -47,5 +49,5 @@ def test_the_folder_that_one_is_in_may_be_joined(tmp_path):
 def test_without_being_told_to_nobody_joins(tmp_path):
     run = tmp_path / "run"
     runs.record(run, runs.script("import torch; torch.ones(2)"))
-    assert "a run in this folder already" in runs.stepscope("record", "-o", run, "--", "true", code=1).stderr
+    assert "this folder already holds a run" in runs.stepscope("record", "-o", run, "--", "true", code=1).stderr
     assert "--output" in runs.stepscope("record", "--join", "--", "true", code=2).stderr

@@ -74,6 +74,7 @@ def check_counts(killed):
     assert len(runs.named(rows, "aten::erfinv")) - len(finished(rows, "aten::erfinv")) <= 1
 
 
+@pytest.mark.slow
 def test_every_op_until_the_kill_is_there(killed):
     for one in killed:
         check_counts(one)

@@ -35,6 +35,7 @@ def ranges_by_lane(run):
     return lanes
 
 
+@pytest.mark.slow
 def test_every_complete_record_is_read_back(killed):
     for run, counters, lanes in killed:
         for lane, counted in zip(LANES, counters):

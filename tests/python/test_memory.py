@@ -104,7 +104,7 @@ torch.ones(3)
     (finding,) = [row for row in runs.analyze("findings", run)["results"] if row["code"] == "trace.out_of_memory"]
     assert finding["count"] == 1
     assert f"the host of rank 0: 1, the first of {10**15} bytes at " in str(finding)
-    assert "memory was asked for and could not be had" in runs.stepscope("report", run).stdout
+    assert "allocations failed for lack of memory" in runs.stepscope("report", run).stdout
 
 
 THREADS = """

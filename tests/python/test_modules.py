@@ -74,6 +74,7 @@ print(call.__name__)
     assert {row["kind"] for row in runs.rows(run)} == {"op"}
 
 
+@pytest.mark.slow
 def test_compiled_models_are_traced_as_ever(tmp_path):
     """Dynamo sees no break in its graphs, with hooks on modules and without, also when it is loaded later."""
     text = """

@@ -285,7 +285,10 @@ def test_what_was_asked_for_stands_in_the_trace(tmp_path):
 
 def test_every_cycle_has_an_id(tmp_path):
     ids, given = [], iter(["A", "B", "C"])
-    options = {"schedule": schedule(wait=0, warmup=1, active=1), "on_trace_ready": lambda p: ids.append(p.get_trace_id())}
+    options = {
+        "schedule": schedule(wait=0, warmup=1, active=1),
+        "on_trace_ready": lambda p: ids.append(p.get_trace_id()),
+    }
     with profile(run=tmp_path / "a", **options) as prof:
         [prof.step() for _ in range(4)]
     assert len(set(ids)) == 2 and all(len(text) == 32 and int(text, 16) >= 0 for text in ids)

@@ -110,9 +110,7 @@ def test_what_differs_differs_in_its_value_alone(both):
 
     def positions(events):
         at = {id(event): place for place, event in enumerate(events)}
-        return [
-            (at.get(id(event.cpu_parent)), [at[id(child)] for child in event.cpu_children]) for event in events
-        ]
+        return [(at.get(id(event.cpu_parent)), [at[id(child)] for child in event.cpu_children]) for event in events]
 
     assert positions(ours) == positions(theirs)
 
@@ -127,11 +125,14 @@ def test_what_differs_differs_in_its_value_alone(both):
 def test_every_attribute_of_every_average_is_equal(both):
     times = {"cpu_time_total", "self_cpu_time_total"}
     for grouping in ((), (True,), (False, 0, True), (True, 0, True)):
-        theirs, ours, listed = (list(averages) for averages in (
-            both[0].key_averages(*grouping),
-            both[1].key_averages(*grouping),
-            both[1].events().key_averages(*grouping),
-        ))
+        theirs, ours, listed = (
+            list(averages)
+            for averages in (
+                both[0].key_averages(*grouping),
+                both[1].key_averages(*grouping),
+                both[1].events().key_averages(*grouping),
+            )
+        )
         assert [average.key for average in ours] == [average.key for average in theirs]
         assert [average.key for average in listed] == [average.key for average in theirs]
         for expected, one, other in zip(theirs, ours, listed):
@@ -186,7 +187,12 @@ def test_what_cannot_be_allocated_is_a_row(tmp_path):
 
     def rows(events):
         return [
-            (event.name, event.cpu_parent and event.cpu_parent.name, event.cpu_memory_usage, event.self_cpu_memory_usage)
+            (
+                event.name,
+                event.cpu_parent and event.cpu_parent.name,
+                event.cpu_memory_usage,
+                event.self_cpu_memory_usage,
+            )
             for event in events
         ]
 
@@ -222,7 +228,8 @@ def test_what_ends_on_another_thread_is_async(tmp_path):
     def rows(events):
         of = [event for event in events if not event.name.startswith("profiler::")]
         return [
-            (event.name, event.is_async, event.cpu_parent and event.cpu_parent.name, event.cpu_memory_usage) for event in of
+            (event.name, event.is_async, event.cpu_parent and event.cpu_parent.name, event.cpu_memory_usage)
+            for event in of
         ]
 
     theirs, ours = (rows(prof.events()) for prof in found)

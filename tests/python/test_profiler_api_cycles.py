@@ -65,7 +65,9 @@ def test_events_of_a_second_cycle_are_there_after_those_of_the_first(tmp_path):
 def test_events_of_all_cycles_are_kept_when_asked(tmp_path):
     counts = {}
     for keeps in (False, True):
-        with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=3), acc_events=keeps, run=tmp_path / str(keeps)) as prof:
+        with profile(
+            schedule=schedule(wait=0, warmup=1, active=1, repeat=3), acc_events=keeps, run=tmp_path / str(keeps)
+        ) as prof:
             for _ in range(6):
                 torch.erfinv(X)
                 prof.step()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.profiler
-from device_scenario import DEVICE_KINDS, Scenario, wanted, recorded, span_ns, told
+from device_scenario import DEVICE_KINDS, Scenario, recorded, span_ns, told, wanted
 from planted import CUDA, XPU, Planted, PlantedSession
 from stepscope.profiler import ProfilerActivity
 from torch.autograd import DeviceType
@@ -191,7 +191,11 @@ def test_annotating_by_hand_counts(scenario):
 # Kinds that are asked for, what is shown of devices then, and the kind of device whose times are shown.
 FILTERS = {
     "the host alone": ([ProfilerActivity.CPU], {"cuda_runtime"}, None),
-    "devices alone": ([ProfilerActivity.CUDA], {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "overhead"}, "cuda"),
+    "devices alone": (
+        [ProfilerActivity.CUDA],
+        {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "overhead"},
+        "cuda",
+    ),
     "kernels of devices": ([ProfilerActivity.CPU, {ProfilerActivity.CUDA: ["CONCURRENT_KERNEL"]}], None, "cuda"),
     "copies, no calls": (
         [{ProfilerActivity.CPU: ["CPU_OP"]}, {ProfilerActivity.CUDA: ["GPU_MEMCPY", "GPU_USER_ANNOTATION"]}],
@@ -236,7 +240,9 @@ def test_other_kinds_of_devices_have_their_names(tmp_path):
     window._kept = SimpleNamespace(path=lambda: path)
     planted, at_ns = Planted(XPU), window.spans[0][1]
     planted.call("urEnqueueKernelLaunch", at_ns - 3000, at_ns - 2000, threading.get_ident(), 5)
-    planted.call("zeCommandListAppendLaunchKernel", at_ns - 2900, at_ns - 2100, threading.get_ident(), 6, is_runtime=False)
+    planted.call(
+        "zeCommandListAppendLaunchKernel", at_ns - 2900, at_ns - 2100, threading.get_ident(), 6, is_runtime=False
+    )
     planted.kernel("gemm", at_ns - 1500, at_ns - 500, 5)
     planted.write(path)
     found = {event.name: (event.activity_type, event.device_type) for event in prof.events()}
@@ -277,4 +283,4 @@ def test_a_chrome_trace_has_what_is_shown(scenario, tmp_path):
     assert not any(row.get("cat") == "cuda_sync" for row in rows)
 
 
-assert (CUDA, XPU) == (int(DeviceType.CUDA), int(DeviceType.XPU))
+assert (int(DeviceType.CUDA), int(DeviceType.XPU)) == (CUDA, XPU)

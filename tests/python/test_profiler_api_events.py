@@ -177,7 +177,16 @@ def test_the_engine_averages_as_the_list_does(ours):
     quick, slow = ours.key_averages(), ours.events().key_averages()
     assert len(quick) > 20
     for one, other in zip(quick, slow):
-        for name in ("key", "count", "scope", "is_user_annotation", "node_id", "input_shapes", "stack", "overload_name"):
+        for name in (
+            "key",
+            "count",
+            "scope",
+            "is_user_annotation",
+            "node_id",
+            "input_shapes",
+            "stack",
+            "overload_name",
+        ):
             assert getattr(one, name) == getattr(other, name), name
         for name in ("cpu_time_total", "self_cpu_time_total", "cpu_time"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6)
@@ -254,7 +263,9 @@ def test_a_window_has_what_began_in_it(tmp_path):
     label.__exit__(None, None, None)
     (event,) = prof.events()
     assert event.name == "cut"
-    assert 0 <= event.time_range.start <= event.time_range.end <= prof._stats().profiling_window_duration_sec * 1e6 + 1e3
+    assert (
+        0 <= event.time_range.start <= event.time_range.end <= prof._stats().profiling_window_duration_sec * 1e6 + 1e3
+    )
 
 
 def test_steps_are_named_with_and_without_their_number(tmp_path):
@@ -272,7 +283,12 @@ def test_what_was_recorded_is_there_after_the_run_was_compacted(tmp_path):
         torch.erfinv(torch.ones(3))
     runs.stepscope("recover", prof.run)
     assert not (tmp_path / "run" / "raw").exists()
-    assert [average.key for average in prof.key_averages()] == ["aten::ones", "aten::empty", "aten::fill_", "aten::erfinv"]
+    assert [average.key for average in prof.key_averages()] == [
+        "aten::ones",
+        "aten::empty",
+        "aten::fill_",
+        "aten::erfinv",
+    ]
 
 
 @pytest.mark.parametrize("is_waited_for", [False, True], ids=["at once", "after it was compacted"])

@@ -142,8 +142,10 @@ def test_stacks_are_written_folded(tmp_path):
     theirs = torch.autograd.profiler_util.EventList(events)
     events.export_stacks(str(tmp_path / "ours"), "self_cpu_time_total")
     theirs.export_stacks(str(tmp_path / "theirs"), "self_cpu_time_total")
-    assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text() == (
-        "outer_x(2):_g;inner(1):_f 12\ninner(1):_f 10\n"
+    assert (
+        (tmp_path / "ours").read_text()
+        == (tmp_path / "theirs").read_text()
+        == ("outer_x(2):_g;inner(1):_f 12\ninner(1):_f 10\n")
     )
     for of in (events, theirs):
         with pytest.raises(ValueError, match="metric should be one of"):

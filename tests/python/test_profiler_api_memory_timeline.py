@@ -104,7 +104,9 @@ def test_categories_are_those_of_torch_where_they_can_be_told(theirs, ours, tmp_
         pairs[theirs_says, ours_says] += nbytes
 
     def share(category):
-        return pairs[category, category] / sum(nbytes for (theirs_says, _), nbytes in pairs.items() if theirs_says == category)
+        return pairs[category, category] / sum(
+            nbytes for (theirs_says, _), nbytes in pairs.items() if theirs_says == category
+        )
 
     # The loss and what it is computed from are activations there, and lie in no module.
     assert share("ACTIVATION") > 0.95 and share("TEMPORARY") > 0.9 and share("AUTOGRAD_DETAIL") == 1

@@ -157,7 +157,10 @@ def test_a_profiler_in_each_step_of_another(tmp_path):
 
 
 def test_two_that_overlap_each_have_their_own():
-    first, second = profile(record_shapes=True, run="first"), profile(profile_memory=True, with_stack=True, run="second")
+    first, second = (
+        profile(record_shapes=True, run="first"),
+        profile(profile_memory=True, with_stack=True, run="second"),
+    )
     first.start()
     torch.erfinv(X)
     with pytest.warns(UserWarning, match="records already: events go to its run .*first"):
@@ -169,7 +172,9 @@ def test_two_that_overlap_each_have_their_own():
     second.stop()
     assert names(first) == ["aten::erfinv", "aten::digamma"]
     assert names(second) == ["aten::digamma", "aten::lgamma"]
-    assert all(event.cpu_memory_usage == 64 and event.stack for event in second.events() if event.name.startswith("aten"))
+    assert all(
+        event.cpu_memory_usage == 64 and event.stack for event in second.events() if event.name.startswith("aten")
+    )
     assert [event.input_shapes for event in first.events()] == [[[4, 4]], [[4, 4]]]
     assert len(runs.ops("first")) == 3
 

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-import torch
-
 import stepscope.profiler
+import torch
 
 X = torch.randn(8, 8, requires_grad=True)
 HIDDEN = {"aten::is_leaf", "aten::output_nr", "aten::_version"}
@@ -60,9 +59,7 @@ def test_each_cycle_has_those_of_its_own(tmp_path):
         rows = rows_of(prof, tmp_path / "trace.json")
         seen.append({row["args"]["Record function id"]: row["name"] for row in rows})
 
-    with stepscope.profiler.profile(
-        execution_trace_observer=observer, schedule=schedule, on_trace_ready=keep
-    ) as prof:
+    with stepscope.profiler.profile(execution_trace_observer=observer, schedule=schedule, on_trace_ready=keep) as prof:
         for _ in range(6):
             work()
             prof.step()

@@ -45,7 +45,9 @@ def test_tables_have_the_rows_of_the_dict(result):
     assert isinstance(frame, pandas.DataFrame)
     assert dict(zip(frame["name"], frame["host_self_ns"])) == SELF_NS
     operators = result.to_arrow()
-    assert dict(duckdb.sql("SELECT name, host_self_ns FROM operators").fetchall()) == SELF_NS and operators.num_rows == 2
+    assert (
+        dict(duckdb.sql("SELECT name, host_self_ns FROM operators").fetchall()) == SELF_NS and operators.num_rows == 2
+    )
 
 
 def test_no_answer_is_null_and_an_empty_result_keeps_its_columns(tmp_path):

@@ -58,6 +58,7 @@ def test_a_short_program_loses_nothing(tmp_path):
     assert "capture.ring" not in runs.findings(prof.run)
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_a_run_of_its_own(tmp_path):
     with profile(ring=0.5, run=tmp_path / "run") as prof:
         torch.digamma(X)
@@ -135,6 +136,7 @@ def test_an_exception_that_ends_the_program_is_kept(recorded):
     assert steps(run)[0] > 60, "the ring has turned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_a_program_that_is_killed_leaves_its_ring(tmp_path, end):
     run = tmp_path / "run"
@@ -191,6 +193,7 @@ os.waitpid(pid, 0)
 """
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_process_keeps_the_windows_of_all(tmp_path):
     run = tmp_path / "run"
     record(run, "--ring", "1s", "--", *runs.script(RANKS))
@@ -199,6 +202,7 @@ def test_a_signal_to_one_process_keeps_the_windows_of_all(tmp_path):
     assert names["aten::erfinv"] != names["aten::digamma"]
 
 
+@pytest.mark.slow
 def test_a_signal_to_the_command_keeps_the_windows(tmp_path):
     run = tmp_path / "run"
     command = [runs.COMMAND, "record", "-o", run, "--ring", "1s", "--", *runs.program("endless.py", 6)]

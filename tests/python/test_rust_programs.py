@@ -1,6 +1,7 @@
 """A program in Rust that records itself, beside one in Python: one run, one report."""
 
 import json
+import os
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -34,8 +35,10 @@ else:
 
 @pytest.fixture(scope="module")
 def threads():
-    """The example program ``threads`` of the Rust crate."""
-    command = ["cargo", "build", "--release", "--package", "stepscope", "--example", "threads"]
+    """The example program ``threads`` of the Rust crate: in the folder of built examples that is named, or built here."""
+    if "STEPSCOPE_EXAMPLES" in os.environ:
+        return str(Path(os.environ["STEPSCOPE_EXAMPLES"]) / "threads")
+    command = ["cargo", "build", "--release", "--workspace", "--example", "threads"]
     built = subprocess.run(
         [*command, "--message-format=json", "--quiet"],
         cwd=Path(__file__).resolve().parents[2],
@@ -72,7 +75,11 @@ def test_both_are_in_one_run(how, threads, tmp_path):
     labels = Counter((row["thread_name"], row["name"]) for row in of_rust if row["kind"] == "label")
     for worker in range(WORKERS):
         assert labels[f"worker number {worker}", "work"] == STEPS
-        assert labels[f"worker number {worker}", "even piece"] == labels[f"worker number {worker}", "odd piece"] == 5 * STEPS
+        assert (
+            labels[f"worker number {worker}", "even piece"]
+            == labels[f"worker number {worker}", "odd piece"]
+            == 5 * STEPS
+        )
     assert not [row for row in of_rust if row["kind"] == "op"]
     of_python = runs.named(rows, "aten::erfinv")
     assert len(of_python) == 3 and not {row["pid"] for row in of_python} & {row["pid"] for row in of_rust}

@@ -291,7 +291,13 @@ def test_options_that_are_recorded_do_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         profile(activities=[ProfilerActivity.CPU], run=tmp_path / "run")
-        options = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True, "with_modules": True}
+        options = {
+            "record_shapes": True,
+            "profile_memory": True,
+            "with_stack": True,
+            "with_flops": True,
+            "with_modules": True,
+        }
         prof = profile(activities=[torch.profiler.ProfilerActivity.CPU], **options, run=tmp_path / "run")
         with prof:
             torch.erfinv(X)

@@ -27,7 +27,11 @@ def slices(trace):
         if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "user_annotation"):
             arguments = event["args"]
             keywords = {key: value for key, value in arguments.items() if key not in (*LISTS, *OTHERS)}
-            yield (event["name"], *(json.dumps(arguments.get(key)) for key in LISTS), json.dumps(keywords, sort_keys=True))
+            yield (
+                event["name"],
+                *(json.dumps(arguments.get(key)) for key in LISTS),
+                json.dumps(keywords, sort_keys=True),
+            )
 
 
 def ours(run):

@@ -4,10 +4,13 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 # What a type checker sees of the package: these modules have stubs, the others are read as they are.
 WITH_STUBS = ["stepscope", "stepscope._engine", "stepscope._result", "stepscope._run", "stepscope._view"]
 
 
+@pytest.mark.slow
 def test_stubs_agree_with_the_package(tmp_path):
     for module in WITH_STUBS:
         # The libraries that results go to need not be installed; modules without stubs are not looked at.

@@ -65,7 +65,9 @@ def test_steps_do_not_overlap(tmp_path):
             prof.step()
     prof.export_chrome_trace(tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
-    spans = sorted((row["ts"], row["ts"] + row["dur"]) for row in slices(trace) if row["name"].startswith("ProfilerStep"))
+    spans = sorted(
+        (row["ts"], row["ts"] + row["dur"]) for row in slices(trace) if row["name"].startswith("ProfilerStep")
+    )
     assert len(spans) == 5
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:]))
 
@@ -119,7 +121,9 @@ def test_switches_of_pytorchs_profiler_are_its_own(both, switch):
 
     def said(recorded):
         counts = Counter(row["cat"] for row in recorded[1]["traceEvents"] if row.get("ph") in ("s", "f"))
-        return counts["fwdbwd"], [row["args"]["Concrete Inputs"] for row in slices(recorded[1]) if row["name"] == "aten::ones"]
+        return counts["fwdbwd"], [
+            row["args"]["Concrete Inputs"] for row in slices(recorded[1]) if row["name"] == "aten::ones"
+        ]
 
     theirs, ours = map(said, both(backward, record_shapes=True))
     assert ours == theirs == (4, [["[2, 2]", "", "", "", "False"]])
@@ -320,7 +324,9 @@ def test_lists_and_averages_are_of_pytorchs_classes(tmp_path):
 
     with profile(run=tmp_path / "run") as prof:
         backward()
-    assert isinstance(prof.events(), profiler_util.EventList) and isinstance(prof.key_averages(), profiler_util.EventList)
+    assert isinstance(prof.events(), profiler_util.EventList) and isinstance(
+        prof.key_averages(), profiler_util.EventList
+    )
     assert isinstance(prof.events()[0], profiler_util.FunctionEvent)
     assert isinstance(prof.key_averages()[0], profiler_util.FunctionEventAvg)
     average = profiler_util.FunctionEventAvg()

@@ -28,6 +28,7 @@ import time
 from collections import Counter
 from decimal import Decimal
 
+import pytest
 import runs
 import torch
 import torch.profiler
@@ -82,7 +83,9 @@ def test_times_in_a_trace_are_those_in_the_run(both):
 
     _, (prof, trace) = both(work)
     kinds = ("op", "backward", "label")
-    of_run = Counter((row["name"], row["start_ns"], row["dur_ns"]) for row in runs.rows(prof.run) if row["kind"] in kinds)
+    of_run = Counter(
+        (row["name"], row["start_ns"], row["dur_ns"]) for row in runs.rows(prof.run) if row["kind"] in kinds
+    )
     of_trace = Counter((row["name"], start_unix_ns(trace, row), int(row["dur"] * 1000)) for row in slices(trace))
     assert of_trace == of_run and of_trace.total() > 10
 
@@ -209,6 +212,7 @@ def test_it_may_be_stopped_on_another_thread(tmp_path):
     assert {"aten::erfinv", "aten::digamma"} <= everything and "aten::sin" not in everything
 
 
+@pytest.mark.slow
 def test_beside_kinetos_daemon(tmp_path):
     """[test_kineto.py: test_kineto_profiler_with_environment_variable] It counts steps; ours records."""
     text = """

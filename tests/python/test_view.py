@@ -85,6 +85,7 @@ while not pathlib.Path(sys.argv[1]).exists():
 """
 
 
+@pytest.mark.slow
 def test_a_job_is_followed_while_it_runs(tmp_path):
     program, end, run = tmp_path / "job.py", tmp_path / "end", tmp_path / "run"
     program.write_text(JOB)

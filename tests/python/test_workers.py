@@ -77,17 +77,23 @@ def test_workers_follow_the_windows_of_the_training_process(tmp_path, options, e
 
 
 def test_workers_follow_a_schedule_of_the_program(tmp_path):
-    text = TRAIN.replace("loader = iter", """
+    text = (
+        TRAIN.replace(
+            "loader = iter",
+            """
 from stepscope.profiler import profile, schedule
 prof = profile(schedule=schedule(wait=20, warmup=0, active=10, repeat=2), run=sys.argv[1])
 prof.start()
-loader = iter""") + """
+loader = iter""",
+        )
+        + """
 for _ in range(90):
     steps(1)
     prof.step()
 prof.stop()
 steps(20)
 """
+    )
     runs.execute(*runs.script(text, tmp_path / "run"))
     workers, windows = workers_and_windows(tmp_path / "run")
     assert len(windows) == 2

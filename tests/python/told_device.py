@@ -5,7 +5,9 @@ import json
 import runs
 from stand_in_device import DEVICE
 
-STAND_INS = DEVICE + """
+STAND_INS = (
+    DEVICE
+    + """
 import json, threading, warnings
 from stepscope import _device_proof, _recorder
 from stepscope.profiler import ProfilerActivity, profile, schedule
@@ -29,6 +31,7 @@ _recorder.device_start = device_start
 _recorder.device_stop = lambda: told.append("stop")
 torch.cuda.synchronize = lambda device=None: told.append("wait")
 """
+)
 
 END = """
 print(json.dumps(told))

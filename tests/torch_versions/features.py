@@ -21,10 +21,10 @@ import torch.profiler
 from program import train
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-import runs  # noqa: E402
-from test_parity import none_below_0, numbers_by_name, without_copies  # noqa: E402
-from test_shapes import slices  # noqa: E402
-from test_stacks import class_of, with_stacks  # noqa: E402
+import runs
+from test_parity import none_below_0, numbers_by_name, without_copies
+from test_shapes import slices
+from test_stacks import class_of, with_stacks
 
 CPU = [torch.profiler.ProfilerActivity.CPU]
 
@@ -243,7 +243,21 @@ def table(folder):
 
 FEATURES = {
     each.__name__: each
-    for each in (ops, nesting, autograd, inputs, memory, flops, stacks, modules, calls, ring, table, collectives, compiled)
+    for each in (
+        ops,
+        nesting,
+        autograd,
+        inputs,
+        memory,
+        flops,
+        stacks,
+        modules,
+        calls,
+        ring,
+        table,
+        collectives,
+        compiled,
+    )
 }
 
 

@@ -17,7 +17,7 @@ import sys
 
 from stepscope import _recording
 from stepscope.profiler._exports import tensorboard_trace_handler
-from stepscope.profiler._kineto_profile import _KinetoProfile
+from stepscope.profiler._kineto_profile import _KinetoProfile as _KinetoProfile
 from stepscope.profiler._labels import record_function
 from stepscope.profiler._profile import profile
 from stepscope.profiler._schedule import sampled, schedule

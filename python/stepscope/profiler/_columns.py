@@ -11,7 +11,7 @@ _USER_SCOPE = 7
 class Interval:
     """A time range in microseconds."""
 
-    __slots__ = ("start", "end")
+    __slots__ = ("end", "start")
 
     def __init__(self, start, end):
         self.start = start
@@ -24,9 +24,7 @@ class Interval:
 
 def no_inputs():
     """What an operator is known to be called with when inputs are not recorded."""
-    names = (
-        "input_shapes concrete_inputs structured_input_shapes structured_input_strides input_dtypes stack"
-    ).split()
+    names = ("input_shapes concrete_inputs structured_input_shapes structured_input_strides input_dtypes stack").split()
     return {"kwinputs": {}, **{name: [] for name in names}}
 
 

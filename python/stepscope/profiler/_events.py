@@ -262,7 +262,7 @@ def _deprecated(old, new):
 
 
 for _kind in (FunctionEvent, FunctionEventAvg):
-    setattr(_kind, "cuda_time", _deprecated("cuda_time", "device_time"))
+    setattr(_kind, "cuda_time", _deprecated("cuda_time", "device_time"))  # noqa: B010  (mypy knows a method there)
 for _old in ("cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage"):
     setattr(FunctionEvent, _old, _deprecated(_old, _exports.device_free(_old)))
 

@@ -203,7 +203,11 @@ class _KinetoProfile(Metadata, Results):
         """Have a capture of this process to record into."""
         if self._is_failed:
             return
-        if not self._is_cpu_asked and self._devices_asked <= set(self._devices_missing) and not _recording.uses_devices():
+        if (
+            not self._is_cpu_asked
+            and self._devices_asked <= set(self._devices_missing)
+            and not _recording.uses_devices()
+        ):
             raise AssertionError("No activities specified for the profiler")
         try:
             is_new = self._part.open()

@@ -18,12 +18,13 @@ from stepscope.profiler import _run_folder
 class _Opened:
     """Who opened the capture of this process, if a profiler did, and what that changed."""
 
-    part = None
-    environment = None
-    pid = None
-    is_used = False
-    # Runs of captures that are closed for good, and were not compacted yet.
-    runs: list = []
+    def __init__(self):
+        self.part = None
+        self.environment = None
+        self.pid = None
+        self.is_used = False
+        # Runs of captures that are closed for good, and were not compacted yet.
+        self.runs = []
 
 
 _opened = _Opened()
@@ -62,7 +63,9 @@ class Part:
 
     def _abandon(self):
         if self._cycle is not None:
-            say(f"a profiler was collected while it recorded: its part of {self.run} ends; keep the object until stop()")
+            say(
+                f"a profiler was collected while it recorded: its part of {self.run} ends; keep the object until stop()"
+            )
         self._end()
 
     def open(self):

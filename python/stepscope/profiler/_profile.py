@@ -81,9 +81,7 @@ class profile(_KinetoProfile):
 
         activities = None if activities is None else list(activities)
         if use_cuda is not None:
-            warnings.warn(
-                "`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2
-            )
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
         are_any = activities is None or any(isinstance(item, (ProfilerActivity, dict)) and item for item in activities)
         if not are_any and not use_cuda:
             raise AssertionError("No valid profiler activities found")

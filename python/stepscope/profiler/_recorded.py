@@ -368,7 +368,8 @@ class Recorded:
 
         read = [events for events, _ in self._read(None)]
         if self._timeout_s is not None or not read:
-            return self.function_events.export_stacks(path, metric)
+            self.function_events.export_stacks(path, metric)
+            return
         is_of_devices = not _exports.is_host_metric(metric)
         if is_of_devices and self._asked_device is None:
             # As if there were no devices.

@@ -47,7 +47,9 @@ def main():
             for of in (torch.profiler, stepscope.profiler):
                 more = {"run": f"{folder}/run-{threads}"} if of is stepscope.profiler else {}
                 dist.barrier()
-                with of.profile(activities=[of.ProfilerActivity.CPU], experimental_config=config, **OPTIONS, **more) as prof:
+                with of.profile(
+                    activities=[of.ProfilerActivity.CPU], experimental_config=config, **OPTIONS, **more
+                ) as prof:
                     step(model, optimizer, of.record_function)
                 both.append(carried_work.told(prof, folder))
             elsewhere = sum(count for (_, is_own, *_), count in both[1]["events"].items() if not is_own)

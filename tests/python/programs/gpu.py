@@ -8,7 +8,6 @@ import time
 import fake_gpu
 import torch
 from fake_gpu import Gpu
-
 from stepscope import _recorder
 
 planted = []
@@ -27,26 +26,56 @@ def work(gpu, kind, call, name, **values):
     if kind is not None:
         text = {"name": name} if kind == fake_gpu.KERNEL else {}
         assert gpu.put(kind, start=begin, end=finish, context=1, correlation=correlation, **text, **values) == 1
-        planted.append({"kind": kind, "name": name, "start": begin, "end": finish, "correlation": correlation, **values})
+        planted.append(
+            {"kind": kind, "name": name, "start": begin, "end": finish, "correlation": correlation, **values}
+        )
     return correlation, start, end
 
 
 def step(gpu):
     with torch.profiler.record_function("load"):
-        work(gpu, fake_gpu.MEMCPY, fake_gpu.MEMCPY_ASYNC, None, direction=1, source=1, destination=3, bytes=4096,
-             stream=7)
+        work(
+            gpu,
+            fake_gpu.MEMCPY,
+            fake_gpu.MEMCPY_ASYNC,
+            None,
+            direction=1,
+            source=1,
+            destination=3,
+            bytes=4096,
+            stream=7,
+        )
     with torch.profiler.record_function("forward"):
         with torch.profiler.record_function("gemm"):
-            work(gpu, fake_gpu.KERNEL, fake_gpu.LAUNCH_KERNEL, "_Z6vecAddPKfS0_Pfi", stream=7, grid=(8, 2, 1),
-                 block=(128, 1, 1), registers=40, static=1024, dynamic=2048)
+            work(
+                gpu,
+                fake_gpu.KERNEL,
+                fake_gpu.LAUNCH_KERNEL,
+                "_Z6vecAddPKfS0_Pfi",
+                stream=7,
+                grid=(8, 2, 1),
+                block=(128, 1, 1),
+                registers=40,
+                static=1024,
+                dynamic=2048,
+            )
         with torch.profiler.record_function("other"):
             work(gpu, fake_gpu.KERNEL, fake_gpu.LAUNCH_KERNEL, "triton_poi_fused_add_0", stream=9)
     work(gpu, fake_gpu.MEMSET, fake_gpu.MEMSET_ASYNC, None, memory=3, bytes=64, stream=7)
     correlation, *_ = work(gpu, None, fake_gpu.EVENT_RECORD, None)
     gpu.put(fake_gpu.EVENT, correlation=correlation, context=1, stream=7, event=3, event_sync=12)
     correlation, start, end = work(gpu, None, fake_gpu.STREAM_SYNCHRONIZE, None)
-    gpu.put(fake_gpu.WAIT, what=3, start=start, end=end, correlation=correlation, context=1, stream=7,
-            event=fake_gpu.NONE, event_sync=fake_gpu.NONE)
+    gpu.put(
+        fake_gpu.WAIT,
+        what=3,
+        start=start,
+        end=end,
+        correlation=correlation,
+        context=1,
+        stream=7,
+        event=fake_gpu.NONE,
+        event_sync=fake_gpu.NONE,
+    )
     assert gpu.put(fake_gpu.RUNTIME, call=fake_gpu.GET_DEVICE, start=start, end=end, thread=fake_gpu.thread()) == 0
     assert gpu.put(fake_gpu.DRIVER, call=fake_gpu.CU_GET_INFO, start=start, end=end, thread=fake_gpu.thread()) == 0
     assert gpu.put(fake_gpu.GRAPH, start=start, end=end, graph=5) == 0

@@ -15,7 +15,6 @@ import time
 import warnings
 
 import torch
-
 from stepscope.profiler import profile, record_function
 
 THREADS, WORKERS, OPS_PER_BATCH = 4, 2, 20
