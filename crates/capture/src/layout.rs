@@ -222,6 +222,8 @@ pub const INPUTS_IDS: u32 = 1 << 24;
 /// Ranges of these scopes are *calls*. Each thread has a stack of them apart from that of its ops and labels, since a
 /// label begins inside the call that enters it and ends inside another one.
 pub mod scope {
+    /// An operator, or a function of Python.
+    pub const FUNCTION: u8 = 0;
     /// A label of the program.
     pub const LABEL: u8 = 7;
     /// A call of a Python function.

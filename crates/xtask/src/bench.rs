@@ -4,7 +4,7 @@
 mod peers;
 mod ui;
 
-use crate::checkout::{built, cargo, root, target};
+use crate::checkout::{build, built, root, target};
 use crate::child;
 use crate::python_env::PythonEnv;
 use std::process::Command;
@@ -24,13 +24,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 /// Runs `benches/NAME.py` in the development environment.
 fn script(name: &str, arguments: &[String]) -> Result<(), String> {
     let environment = PythonEnv::ready()?;
-    environment.install_stepscope()?;
+    environment.install_stepscope(&[])?;
     child::run(environment.command("python").arg(format!("benches/{name}.py")).args(arguments))
 }
 
 /// Opens traces of real jobs: those named in `arguments`.
 fn real(arguments: &[String]) -> Result<(), String> {
-    child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
+    build(&["stepscope-bench"])?;
     let mut command = Command::new(built("stepscope-bench"));
     command.current_dir(root()).args(["real", "--folder"]).arg(target().join("bench"));
     child::run(command.args(arguments))
@@ -39,7 +39,7 @@ fn real(arguments: &[String]) -> Result<(), String> {
 /// Runs ours and its peers on generated traces. `--no-peers` leaves the peers out; everything else is for
 /// `stepscope-bench compare`.
 fn compare(what: &str, arguments: &[String]) -> Result<(), String> {
-    child::run(cargo().args(["build", "--quiet", "--release", "--package", "stepscope-bench"]))?;
+    build(&["stepscope-bench"])?;
     let folder = target().join("bench");
     let mut command = Command::new(built("stepscope-bench"));
     command.current_dir(root()).args(["compare", what, "--folder"]).arg(&folder);

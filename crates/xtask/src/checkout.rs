@@ -26,6 +26,15 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Builds programs for release. Dependencies have the features of the whole workspace, as in the tests, so that they are
+/// compiled once.
+pub(crate) fn build(programs: &[&str]) -> Result<(), String> {
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--release", "--workspace"]);
+    programs.iter().for_each(|program| _ = command.args(["--bin", program]));
+    child::run(&mut command)
+}
+
 /// A file of the checkout.
 pub(crate) struct File {
     /// Path from the root, with `/`.

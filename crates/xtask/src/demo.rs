@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: what Stepscope does, from a clone, in one command.
 
-use crate::checkout::{cargo, root};
+use crate::checkout::{build, built, root};
 use crate::child;
 use crate::python_env::PythonEnv;
 use std::io::IsTerminal;
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 fn record_and_report(serves: bool) -> Result<(), String> {
     let environment =
         PythonEnv::ready().map_err(|error| format!("{error}\nhint: `cargo xtask demo --no-torch` needs no Python"))?;
-    environment.install_stepscope()?;
+    environment.install_stepscope(&[])?;
     remove_last_run()?;
     let mut record = environment.command("stepscope");
     child::run(record.args(["record", "-o", RUN, "--", "python", "examples/gpt/train.py"]))?;
@@ -37,9 +37,10 @@ fn record_and_report(serves: bool) -> Result<(), String> {
 }
 
 fn report_on_recorded(serves: bool) -> Result<(), String> {
+    build(&["stepscope"])?;
     let stepscope = || {
-        let mut command = cargo();
-        command.args(["run", "--release", "--quiet", "--package=stepscope-cli", "--"]);
+        let mut command = Command::new(built("stepscope"));
+        command.current_dir(root());
         command
     };
     child::run(stepscope().args(["report", RECORDED]))?;

@@ -25,7 +25,7 @@ fn python(chosen: Option<OsString>, arguments: &[String]) -> Result<Command, Str
     }
     let environment = PythonEnv::ready()?;
     if !arguments.iter().any(|argument| NEED_NOTHING.contains(&argument.as_str())) {
-        environment.install_stepscope()?;
+        environment.install_stepscope(&[])?;
     }
     Ok(environment.command("python"))
 }

@@ -48,12 +48,13 @@ impl PythonEnv {
         command
     }
 
-    /// Builds the wheel from the checkout and installs it.
-    pub(crate) fn install_stepscope(&self) -> Result<(), String> {
+    /// Builds the wheel from the checkout, with these arguments for cargo, and installs it.
+    pub(crate) fn install_stepscope(&self, arguments: &[String]) -> Result<(), String> {
         // A wheel of another version, left from earlier, would be as good a match.
         let _ = std::fs::remove_dir_all(root().join(WHEELS));
         let build = ["wheel", "--verbose", "--no-build-isolation", "--no-deps", "--wheel-dir", WHEELS, "."];
-        child::run(self.pip().args(build))?;
+        let arguments = format!("--config-settings=build-args={}", arguments.join(" "));
+        child::run(self.pip().args(build).arg(arguments))?;
         let install = ["install", "--no-index", "--no-deps", "--force-reinstall", "--find-links", WHEELS, "stepscope"];
         child::run(self.pip().args(install))
     }

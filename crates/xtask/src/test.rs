@@ -7,7 +7,7 @@ mod counts;
 mod summary;
 mod web;
 
-use crate::checkout::{cargo, root};
+use crate::checkout::{built, cargo, root};
 use crate::python_env::PythonEnv;
 use crate::{child, tidy};
 pub(crate) use counts::Counts;
@@ -60,8 +60,16 @@ fn run_suite(suite: &Suite, is_ci: bool) -> Row {
     Row { name: suite.name, state, counts, seconds: start.elapsed().as_secs_f64() }
 }
 
+/// Where Python code is.
+const PYTHON_FOLDERS: [&str; 4] = ["python", "tests", "benches", "examples"];
+
+/// The format of Rust and Python, and what a linter says of Python; clippy and biome have suites of their own.
 fn format() -> Result<Counts, String> {
-    Ok(single(child::run(cargo().args(["fmt", "--all", "--check"]))))
+    let rust = single(child::run(cargo().args(["fmt", "--all", "--check"])));
+    let environment = PythonEnv::ready()?;
+    let ruff =
+        |arguments: &[&str]| single(child::run(environment.command("ruff").args(arguments).args(PYTHON_FOLDERS)));
+    Ok(rust + ruff(&["format", "--check"]) + ruff(&["check"]))
 }
 
 fn clippy() -> Result<Counts, String> {
@@ -87,17 +95,19 @@ fn cargo_test() -> Result<Command, String> {
     cargo_checked("test")
 }
 
-/// A command of cargo on all crates. They are built like the wheel, so that dependencies are compiled once, but with the
-/// checks that a release leaves out: assertions and overflow, in our own crates.
+/// A command of cargo on all crates, built with [`checks`].
 fn cargo_checked(command: &str) -> Result<Command, String> {
     let mut cargo = cargo();
-    cargo.args([command, "--release", "--workspace"]);
-    for crate_name in crate_names()? {
-        for check in ["debug-assertions", "overflow-checks"] {
-            cargo.args(["--config", &format!("profile.release.package.{crate_name}.{check}=true")]);
-        }
-    }
+    cargo.args([command, "--release", "--workspace"]).args(checks()?);
     Ok(cargo)
+}
+
+/// What has cargo build our own crates for release with the checks that a release leaves out: assertions and overflow.
+/// Dependencies are compiled as for the demo, and most of our crates once for all suites.
+fn checks() -> Result<Vec<String>, String> {
+    let names = crate_names()?;
+    let check = |name: &String, check| format!("--config=profile.release.package.{name}.{check}=true");
+    Ok(names.iter().flat_map(|name| [check(name, "debug-assertions"), check(name, "overflow-checks")]).collect())
 }
 
 /// The names of the crates of the workspace, sorted.
@@ -116,10 +126,23 @@ fn crate_names() -> Result<Vec<String>, String> {
 
 fn python() -> Result<Counts, String> {
     let environment = PythonEnv::ready()?;
-    if let Err(message) = environment.install_stepscope() {
+    if let Err(message) = environment.install_stepscope(&checks()?) {
         return Ok(single(Err(message)));
     }
-    let (written, succeeded) =
-        child::run_and_read(environment.command("python").args(["-m", "pytest", "--color=no", "tests/python"]))?;
+    // As the Rust tests build it.
+    child::run(cargo_checked("build")?.args(["--example", "threads"]))?;
+    // On all processors, each file on one of them: what a file records is recorded once for its tests.
+    let pytest = [
+        "-m",
+        "pytest",
+        "--color=no",
+        "--numprocesses=auto",
+        "--dist=loadfile",
+        "--no-loadscope-reorder",
+        "--durations=25",
+        "tests/python",
+    ];
+    let mut command = environment.command("python");
+    let (written, succeeded) = child::run_and_read(command.args(pytest).env("STEPSCOPE_EXAMPLES", built("examples")))?;
     Ok(pytest_counts(&written).at_least_one_failure_unless(succeeded))
 }

@@ -167,6 +167,7 @@ fn value_of(input: &Input) -> String {
             format!("{}{sign}{}j", double(*real), double(imaginary.abs()))
         }
         Input::ScalarList(items) => {
+            let value_of = |item: &Input| if *item == Input::Other { "None".to_string() } else { value_of(item) };
             let items: Vec<String> = items.iter().map(value_of).collect();
             format!("[{}]", items.join(", "))
         }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench ui`: what looking at a large run costs, beside Perfetto's engine in the same browser.
 
 use super::peers;
-use crate::checkout::{built, cargo, root, target};
+use crate::checkout::{build, built, root, target};
 use crate::{child, chromium};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,15 +21,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let chromium = chromium::find()?;
     let web = root().join("web");
     child::run(Command::new("npm").current_dir(&web).args(["install", "--no-save", "--no-audit", "--no-fund"]))?;
-    child::run(cargo().args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "stepscope-bench",
-        "--package",
-        "stepscope-cli",
-    ]))?;
+    build(&["stepscope-bench", "stepscope"])?;
     let folder = target().join("bench");
     let large = trace(&folder, events.as_deref().unwrap_or(EVENTS))?;
     let small = trace(&folder, peer_events.as_deref().unwrap_or(PEER_EVENTS))?;
