@@ -58,7 +58,7 @@ pub(crate) struct AnalyzeArguments {
     /// Print Markdown
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     markdown: bool,
-    /// Write Parquet to FILE: one column a column, what it means in the file's metadata
+    /// Write Parquet to FILE; definitions of columns go into its metadata
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "markdown", "output"])]
     parquet: Option<PathBuf>,
     /// Write to FILE instead of the terminal

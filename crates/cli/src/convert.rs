@@ -44,7 +44,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     }
     let format = Format::of_path(output)?;
     if is_same_file(input, output) {
-        let failure = Failure::new("this would be written over what it is read from").at(output.display());
+        let failure = Failure::new("the output would overwrite the input").at(output.display());
         return Err(failure.hint("name another file with -o").code(2));
     }
     // Before the work, so that nobody waits for it in vain; it is looked at again when the work is done.

@@ -41,7 +41,7 @@ pub(crate) fn ask(python: &Path) -> Result<Answer, String> {
 /// The last line that `command` prints; else why there is none, in one line.
 pub(crate) fn last_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "it was not found".to_string(),
+        std::io::ErrorKind::NotFound => "not found".to_string(),
         kind => kind.to_string(),
     })?;
     let last = |bytes: &[u8]| {

@@ -46,8 +46,8 @@ fn every_format_is_written_whole_and_never_over_something_unasked() {
         assert!(output_of(folder, &["convert", &trace, "-o", out]).contains("slices"), "{out}");
         let again = call(folder, &["convert", &trace, "-o", out]);
         assert_eq!(again.code, 1, "{out}");
-        assert!(again.stderr.starts_with("error: there is something in this place already\n"), "{}", again.stderr);
-        assert!(again.stderr.contains(" hint: name another place, or replace it with --force"), "{}", again.stderr);
+        assert!(again.stderr.starts_with("error: the output exists already\n"), "{}", again.stderr);
+        assert!(again.stderr.contains(" hint: choose another path, or pass --force to replace it"), "{}", again.stderr);
         output_of(folder, &["convert", &trace, "-o", out, "--force"]);
     }
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 6);
@@ -70,8 +70,11 @@ fn mistakes_are_told_and_leave_everything_as_it_was() {
         );
         ended.stderr.lines().next().unwrap_or_default().to_string()
     };
-    assert_eq!(error(&["convert", "a.json", "-o", "a.csv"], 2), "error: this ending stands for no format");
-    let over = "error: this would be written over what it is read from";
+    assert_eq!(
+        error(&["convert", "a.json", "-o", "a.csv"], 2),
+        "error: unknown output format: unrecognised file extension"
+    );
+    let over = "error: the output would overwrite the input";
     assert_eq!(error(&["convert", "a.json", "-o", "./a.json", "--force"], 2), over);
     assert_eq!(error(&["convert", "no.json", "-o", "b.json"], 1), "error: no such file or folder");
     assert!(error(&["convert", "a.json", "-o", "no/b.json"], 1).starts_with("error: cannot write the result: no such"));

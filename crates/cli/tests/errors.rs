@@ -74,7 +74,7 @@ fn a_file_that_is_no_trace() {
     assert!(error("{\"a\": 1}").starts_with("error: expected a trace (JSON with traceEvents, or a list of events)"));
     assert_eq!(
         error("PK\u{3}\u{4} and more"),
-        "error: expected packed data, found damage in its first block (invalid Zip archive: Could not find EOCD)"
+        "error: expected compressed data, found damage in its first block (invalid Zip archive: Could not find EOCD)"
     );
 }
 
@@ -141,7 +141,7 @@ fn a_result_that_cannot_be_written() {
     let wanted = [
         "error: cannot write the result: no such file or directory",
         "   at: no/such/folder/a.csv",
-        " hint: make the folder that it is to lie in first",
+        " hint: create the parent folder first",
     ];
     assert_eq!(lines, wanted);
     assert_eq!(code, 1);

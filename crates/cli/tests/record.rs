@@ -134,7 +134,7 @@ fn a_folder_in_use_is_refused() {
     );
     assert_eq!(place.record(&["-o", "run", "--", "true"]).code, 0);
     let again = place.record(&["-o", "run", "--", "true"]);
-    assert!(again.code == 1 && again.stderr.starts_with("error: there is a run in this folder already"));
+    assert!(again.code == 1 && again.stderr.starts_with("error: this folder already holds a run"));
     std::fs::create_dir(place.path().join("empty")).unwrap();
     assert_eq!(place.record(&["-o", "empty", "--", "true"]).code, 0);
 }

@@ -14,19 +14,19 @@ pub enum ExportError {
         source: std::io::Error,
     },
     /// Something is there already.
-    #[error("there is something in this place already: {path}")]
+    #[error("the output exists already: {path}")]
     Exists {
         /// The file or folder.
         path: PathBuf,
     },
     /// A file for each rank in a format that has all ranks in one.
-    #[error("only Chrome JSON is written a file a rank: {path}")]
+    #[error("only Chrome JSON can be split by rank: {path}")]
     NotByRank {
         /// The name.
         path: PathBuf,
     },
     /// A name whose ending stands for no format.
-    #[error("this ending stands for no format: {path}")]
+    #[error("unknown output format: unrecognised file extension: {path}")]
     UnknownFormat {
         /// The name.
         path: PathBuf,
@@ -38,11 +38,11 @@ impl ExportError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Write { source, .. } => match source.kind() {
-                std::io::ErrorKind::NotFound => Some("make the folder that it is to lie in first"),
-                std::io::ErrorKind::StorageFull => Some("the disk is full: name a place on another one"),
+                std::io::ErrorKind::NotFound => Some("create the parent folder first"),
+                std::io::ErrorKind::StorageFull => Some("the disk is full: choose a path on another one"),
                 _ => None,
             },
-            Self::Exists { .. } => Some("name another place, or replace it with --force"),
+            Self::Exists { .. } => Some("choose another path, or pass --force to replace it"),
             Self::NotByRank { .. } => Some("name it *{rank}*.json or *{rank}*.json.gz, or leave out {rank}"),
             Self::UnknownFormat { .. } => Some(
                 "name it *.json or *.json.gz (Chrome), *.pftrace or *.pftrace.gz (Perfetto), *.parquet (slices), \

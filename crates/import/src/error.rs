@@ -20,7 +20,7 @@ pub enum ImportError {
         path: PathBuf,
     },
     /// Packed data of which nothing can be unpacked.
-    #[error("expected packed data, found damage in its first block ({message}): {path}")]
+    #[error("expected compressed data, found damage in its first block ({message}): {path}")]
     Damaged {
         /// The file.
         path: PathBuf,

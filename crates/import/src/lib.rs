@@ -140,7 +140,7 @@ mod tests {
         assert!(message(b"{\"a\": ").contains("found the end of the text before any event"));
         assert!(message(b"[1, 2]").contains("found a list without an event"));
         assert!(message(b"{\"a\" 1}").contains("expected JSON (':' after a key), found '1' at byte 5"));
-        assert!(message(b"\x1f\x8b\x08junk").contains("expected packed data"));
+        assert!(message(b"\x1f\x8b\x08junk").contains("expected compressed data"));
     }
 
     #[test]

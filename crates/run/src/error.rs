@@ -45,7 +45,7 @@ pub enum RunError {
         path: PathBuf,
     },
     /// A part cannot be read.
-    #[error("the part is damaged: {reason}: {}", path.display())]
+    #[error("the process file is damaged: {reason}: {}", path.display())]
     DamagedPart {
         /// What is wrong with it.
         reason: String,

@@ -113,11 +113,7 @@ impl Opened {
     /// # Errors
     /// When making them met a defect.
     pub(crate) async fn timeline(&self) -> Result<&Timeline, Failure> {
-        self.timeline
-            .wait()
-            .await
-            .as_ref()
-            .ok_or_else(|| Failure::of_server("the timeline met a defect of the program"))
+        self.timeline.wait().await.as_ref().ok_or_else(|| Failure::of_server("internal error in the timeline"))
     }
 
     /// The rows, when they are made.
@@ -135,7 +131,7 @@ impl Opened {
     /// # Errors
     /// As [`Opened::timeline`].
     pub(crate) async fn search(&self) -> Result<&SearchIndex, Failure> {
-        self.search.wait().await.as_ref().ok_or_else(|| Failure::of_server("the search met a defect of the program"))
+        self.search.wait().await.as_ref().ok_or_else(|| Failure::of_server("internal error in the search"))
     }
 }
 

@@ -101,7 +101,7 @@ async fn run<T: Send + 'static>(
         work()
     });
     working.await.map_err(|error| {
-        let failure = Failure::of_server("this request met a defect of the program, which goes on");
+        let failure = Failure::of_server("internal error: this request failed, the server continues");
         // Shutting down drops work, too; nobody reads the answer then.
         failure.hint(format!("please report it with the address and what the command wrote: {error}"))
     })

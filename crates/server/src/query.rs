@@ -95,7 +95,7 @@ impl Query {
 
 fn not_a_number(name: &str, text: &str) -> Failure {
     let short: String = text.chars().take(40).collect();
-    Failure::asked_wrongly(format!("{name} is {short:?}, which is no whole number that fits"))
+    Failure::asked_wrongly(format!("{name} is {short:?}: not an integer in range"))
 }
 
 #[cfg(test)]

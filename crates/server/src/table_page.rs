@@ -142,8 +142,8 @@ impl Condition {
             (Some(column), Some(op), Some(value)) => Ok(Self { column: column.into(), op, value: value.into() }),
             _ => {
                 let short: String = text.chars().take(80).collect();
-                let failure = Failure::asked_wrongly(format!("where is {short:?}, which is no condition"));
-                Err(failure.hint("it is COLUMN:OP:VALUE, with eq, ne, lt, le, gt, ge or has"))
+                let failure = Failure::asked_wrongly(format!("invalid `where`: {short:?}"));
+                Err(failure.hint("use COLUMN:OP:VALUE, with eq, ne, lt, le, gt, ge or has"))
             }
         }
     }
@@ -156,10 +156,10 @@ impl Condition {
         }
         let wrong = |wanted: &str| {
             let value: String = self.value.chars().take(80).collect();
-            Failure::asked_wrongly(format!("the column {} has {wanted}, and {value:?} is none", column.name))
+            Failure::asked_wrongly(format!("column {} takes {wanted}, not {value:?}", column.name))
         };
         if op == Op::Has && !matches!(column.values, Values::Text(_)) {
-            let failure = Failure::asked_wrongly(format!("the column {} is no text", column.name));
+            let failure = Failure::asked_wrongly(format!("column {} is not text", column.name));
             return Err(failure.hint("has is for texts; use eq, ne, lt, le, gt or ge"));
         }
         Ok(match &column.values {

@@ -83,9 +83,9 @@ finding_codes! {
     RepeatedEvent = "import.repeated_event", Info,
         "rows written more than once, as forked workers repeat what their parent had not yet written: counted once";
     AmbiguousFile = "import.ambiguous_file", Suspect,
-        "calls whose file is given by a hash that stands for several: the one named last was taken";
+        "calls whose file is given by a hash of several files: the one named last was taken";
     UnnamedFile = "import.unnamed_file", Suspect,
-        "calls whose file is given by a hash that nothing explains: their file is not known";
+        "calls whose file is given by a hash that is not listed: their file is not known";
     AggregatedEvents = "import.aggregated_events", Suspect,
         "events were added up while recording: they are counters and not slices";
     InferredRank = "import.inferred_rank", Info,
@@ -93,23 +93,23 @@ finding_codes! {
     RenumberedDevice = "import.renumbered_device", Info,
         "the only device that is described has another number than the only one that worked: taken for the same";
     UnknownDeviceWork = "import.unknown_device_work", Suspect,
-        "work of devices in a form that is not known: shown, but in no number of devices";
+        "device activity of an unknown category: shown, but counted in no number about devices";
     NoDeviceEvents = "import.no_device_events", Info,
         "no device events: device numbers are not available for this input";
     ForeignObject = "import.foreign_object", Info,
-        "a pickle asks for objects of classes, which are never made: left out, with what is in them";
+        "a pickle refers to objects of classes, which are never created: left out, with their contents";
     MemoryBeforeHistory = "import.memory_before_history", Info,
-        "blocks that are not in the history of memory were allocated before it: they stand at its start, when is not known";
+        "blocks that were allocated before the memory history began: placed at its start, since their time is not known";
     MemoryHistoryDropped = "import.memory_history_dropped", Suspect,
-        "the history of memory does not reach back to blocks that were allocated while it was recorded: its oldest entries were dropped (`max_entries`)";
+        "the memory history lacks allocations of blocks that were allocated while it was recorded: its oldest entries were dropped (`max_entries`)";
     MemoryContradicted = "import.memory_contradicted", Suspect,
-        "the history of memory does not lead to what the snapshot holds: corrected at its end";
+        "the memory history does not lead to the state in the snapshot: corrected at its end";
     MemoryWithoutTimes = "import.memory_without_times", Suspect,
-        "the history of memory has no times, as older releases of PyTorch wrote it: its entries are in order and stand 1 µs apart";
+        "the memory history has no times, as in older releases of PyTorch: its entries are in order and placed 1 µs apart";
     MemoryWithoutAddresses = "import.memory_without_addresses", Suspect,
         "allocations and frees have no addresses, as older releases of PyTorch wrote them: which free ends which allocation is not known";
     MemoryTimesUnordered = "import.memory_times_unordered", Info,
-        "entries of the history of memory have no time or one before that of the entry before them: they stand where that one does";
+        "entries of the memory history without a time, or out of order: placed at the time of the entry before them";
     StackCut = "import.stack_cut", Info,
         "call stacks are very long: cut, or left out where there are very many";
     ProcessKilled = "capture.process_killed", Suspect,
@@ -119,47 +119,47 @@ finding_codes! {
     DroppedRecords = "capture.dropped_records", Severe,
         "records were dropped while recording";
     DiskFull = "capture.disk_full", Severe,
-        "the disk was full while recording: recording stopped there, the program went on";
+        "the disk was full while recording: recording stopped, the program continued";
     DamagedSegment = "capture.damaged_segment", Severe,
-        "parts of a capture cannot be decoded: what stands before them was read";
+        "stretches of a capture cannot be decoded: the records before them were read";
     HookRefused = "capture.hook_refused", Severe,
         "the PyTorch hook could not be proven safe and was not used: no operators were recorded in these processes";
     CollectivesRefused = "capture.collectives_refused", Suspect,
-        "how PyTorch keeps what collectives carry could not be proven: their sizes or groups are not known";
+        "where PyTorch keeps the metadata of collectives could not be proven: sizes or groups are not known";
     ProcessRunning = "capture.process_running", Info,
         "processes of this run are still recording: this is what they have written so far";
     OptionNotRecorded = "capture.option_not_recorded", Info,
-        "options were asked for that this recorder does not record";
+        "options were requested that this recorder does not support";
     RingWindow = "capture.ring", Info,
-        "a flight recorder kept the last moments only: what ran before them was given up, with ranges that began there";
+        "only the last seconds of a flight recorder are here: earlier records, and ranges that began earlier, were evicted";
     KeptBecause = "capture.kept_because", Info,
-        "this is a window of a flight recorder that was kept while the job ran on: why, and by which process";
+        "this is a snapshot of a flight recorder, taken while the job kept running: why, and by which process";
     KeptWindows = "capture.kept_windows", Info,
-        "windows of the flight recorder were kept: each is a run of its own, in a folder below this one";
+        "snapshots of the flight recorder were taken: each is a run of its own, in a folder below this one";
     WindowsNotKept = "capture.windows_not_kept", Suspect,
-        "windows of the flight recorder were asked for and not kept: a run has at most 16, or the folder cannot be written";
+        "snapshots of the flight recorder were requested and not taken: a run has at most 16, or the folder cannot be written";
     ManifestMissing = "capture.manifest_missing", Info,
-        "run.json is missing or not whole: everything that was recorded is here, but for the command that recorded it";
+        "run.json is missing or damaged: everything that was recorded is here, except the command that recorded it";
     SampledSteps = "capture.sampled_steps", Info,
-        "only some steps were recorded, as was asked for: what lies between them counts neither as steps nor as idle";
+        "only some steps were recorded, as requested: the time between them counts neither as steps nor as idle";
     ProfilerStateRefused = "capture.profiler_state_refused", Suspect,
         "PyTorch's profiler state is not as expected and was not used: neither memory nor ranges of compiled code were recorded in these processes";
     MemoryNotRecorded = "capture.memory_not_recorded", Suspect,
-        "another profiler ran: PyTorch told it alone, and not this recorder, what memory its thread used meanwhile";
+        "another profiler ran: PyTorch reported the memory that its thread used to that profiler alone";
     MemoryTotalTooHigh = "capture.memory_total_too_high", Suspect,
-        "memory was recorded with interruptions: what was freed in between is still in PyTorch's count of allocated bytes";
+        "memory was recorded with interruptions: PyTorch's count of allocated bytes still includes what was freed in between";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
-        "what the device did could not be recorded: why, and in which process";
+        "device activity could not be recorded: why, and in which process";
     DeviceRemarks = "capture.device_remarks", Info,
-        "what devices do was recorded in part, or not in the usual way: what is to be known of it, and of which process";
+        "device activity was recorded in part, or not in the usual way: how, and in which process";
     DeviceReportsLost = "capture.device_reports_lost", Severe,
-        "reports of the device's profiler were lost for want of room: kernels, copies or calls are missing";
+        "activity records were dropped for lack of room: kernels, memcpy, memset or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,
-        "the process was killed, or its window kept, before its device's profiler handed over everything: from when on nothing is known of the device, which is neither work nor idle";
+        "the process was killed, or a snapshot taken, before the vendor's library delivered all activity records: from when on the device's activity is unknown, which is neither busy nor idle";
     OutOfMemory = "trace.out_of_memory", Suspect,
-        "memory was asked for and could not be had: on which device, how often, and when first";
+        "allocations failed for lack of memory: on which device, how often, and when first";
     RepeatedSlices = "trace.repeated_slices", Suspect,
-        "slices of one name and time stand twice on a thread or stream, as when a file is written twice: counted twice";
+        "slices of the same name and time appear twice on a thread or stream, as when a file is written twice: counted twice";
     DeviceEventBeforeLaunch = "trace.device_event_before_launch", Suspect,
         "device events start before the API call that launched them: the clocks of host and device disagree";
     WaitWithoutEvent = "trace.wait_without_event", Info,
@@ -169,7 +169,7 @@ finding_codes! {
     SyncDuringKernel = "trace.sync_during_kernel", Info,
         "waits for a stream were reported while a kernel of it was running";
     CollectiveWithoutMetadata = "trace.collective_without_metadata", Info,
-        "calls of collectives do not say what they carry: sizes and groups are not known";
+        "calls of collectives have no metadata: sizes and groups are not known";
     SharedBackwardNumber = "trace.shared_backward_number", Info,
         "several backward nodes share one sequence number: forward and backward may be joined wrongly";
     InferredSteps = "trace.inferred_steps", Info,
@@ -179,17 +179,17 @@ finding_codes! {
     IncompleteStep = "trace.incomplete_step", Info,
         "steps cut by the start or the end of recording: left out of averages";
     PartOfTrace = "trace.part", Info,
-        "only a window of the trace was asked for: links to what lies outside of it are gone";
+        "only a time window of the trace was requested: links that leave it are missing";
     UnknownDevice = "analysis.unknown_device", Info,
         "devices whose peak rates are not in the table of devices: no roofline time for what ran on them";
     SettingDiffers = "analysis.setting_differs", Suspect,
-        "the runs that are compared differ in what they ran on: what changed may come from that";
+        "the compared runs differ in hardware or software: changes may come from that";
     RunWithoutSteps = "analysis.run_without_steps", Suspect,
-        "one of the runs that are compared has no complete steps: it counts as one, so its rows are of all of it";
+        "one of the compared runs has no complete steps: the whole run counts as one";
     OutsideOfSteps = "analysis.outside_of_steps", Info,
-        "work belongs to no complete step: it is in no number per step, compare tells it as outside_of_steps";
+        "work belongs to no complete step: it is in no number per step, compare lists it as outside_of_steps";
     RuleNotJudged = "analysis.rule_not_judged", Info,
-        "rules of advice for which the input lacks the data: that they are silent says nothing";
+        "rules of advice whose data the input lacks: their silence means nothing";
 }
 
 /// One statement, with how often it applies and a few examples.

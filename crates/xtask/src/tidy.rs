@@ -11,8 +11,10 @@ mod links;
 mod machine_paths;
 mod names;
 mod promises;
+mod reachable;
 mod rust_code;
 mod unsafe_code;
+mod words;
 
 use crate::checkout::Checkout;
 use crate::test::Counts;
@@ -48,6 +50,8 @@ const RULES: &[Rule] = &[
     Rule { name: "every analysis says what it is and is tested", check: analyses::check },
     Rule { name: "dependencies come from the public registry", check: dependencies::check },
     Rule { name: "links lead somewhere", check: links::check },
+    Rule { name: "every page can be reached from README", check: reachable::check },
+    Rule { name: "pages and messages use the glossary's words", check: words::check },
     Rule { name: "no path of somebody's machine", check: machine_paths::check },
     Rule { name: "files are named for what they hold", check: names::check },
     Rule { name: "README's commands exist", check: promises::check },

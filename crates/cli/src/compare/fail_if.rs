@@ -64,7 +64,7 @@ impl Condition {
                 Ok(is_significant && is_beyond)
             }
             _ => {
-                let failure = Failure::new("--fail-if cannot be judged: both runs need two complete steps at least");
+                let failure = Failure::new("--fail-if cannot be evaluated: both runs need at least two complete steps");
                 Err(failure.at(&steps.run.name).hint("record more steps, or label them"))
             }
         }

@@ -13,7 +13,7 @@ pub(super) fn checks(python: &Path, package: Option<&Path>) -> Vec<Check> {
     let answer = match ask(python) {
         Ok(answer) => answer,
         Err(reason) => {
-            let says = format!("{} cannot be asked: {reason}", python.display());
+            let says = format!("cannot run {}: {reason}", python.display());
             return vec![Check::missing("Python", says).hint("name the Python of your job with --python")];
         }
     };
@@ -87,7 +87,7 @@ fn about_answer(name: &'static str, line: &str) -> Check {
     match (answer.is_usable, answer.reason) {
         (true, _) => Check::good(name, "proven on this PyTorch: operators can be recorded"),
         (false, Some(reason)) => Check::missing(name, format!("not available: {reason}")),
-        (false, None) => Check::missing(name, "not available, for no reason that it gives"),
+        (false, None) => Check::missing(name, "not available, no reason given"),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_python_that_is_not_there_is_said_so() {
         let checks = checks(Path::new("no-such-python"), None);
-        assert_eq!(checks[0].says, "no-such-python cannot be asked: it was not found");
+        assert_eq!(checks[0].says, "cannot run no-such-python: not found");
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl RunFolder {
                 }
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failure(error)),
                 Err(_) if begun.elapsed() > MAKING => {
-                    let failure = Failure::new("another command has not made the run").at(path.display());
+                    let failure =
+                        Failure::new("another command with --join has not created the run in time").at(path.display());
                     return Err(failure.hint(format!("if there is none, remove {}", marker.display())));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
@@ -85,7 +86,7 @@ impl RunFolder {
 
     fn joined(path: &Path) -> Result<Self, Failure> {
         if stepscope_run::is_over(path) {
-            return Err(Failure::new("the run in this folder is over")
+            return Err(Failure::new("this run has already finished")
                 .at(path.display())
                 .hint("name another folder with -o"));
         }
@@ -126,7 +127,7 @@ impl RunFolder {
 fn check_is_free(path: &Path) -> Result<(), Failure> {
     let hint = "name another folder with -o, or remove this one first";
     if stepscope_run::is_run_folder(path) {
-        return Err(Failure::new("there is a run in this folder already").at(path.display()).hint(hint));
+        return Err(Failure::new("this folder already holds a run").at(path.display()).hint(hint));
     }
     match std::fs::read_dir(path) {
         Ok(mut entries) => match entries.next() {

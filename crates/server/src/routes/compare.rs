@@ -28,7 +28,7 @@ pub(super) async fn compare(State(site): State<Arc<Site>>, RawQuery(raw): RawQue
     let (asking, format) = (Asking::of(&query)?, files::Format::of(&query)?);
     let what = Compared::from_name(query.needed_text("what")?).ok_or_else(|| {
         let words = Compared::ALL.map(Compared::as_str).join(", ");
-        Failure::asked_wrongly("there is no such thing to compare runs by").hint(format!("there are {words}"))
+        Failure::asked_wrongly("unknown `what`").hint(format!("use {words}"))
     })?;
     let of_rank = |name| Ok::<_, Failure>(Selection { rank: query.number(name)?, ..Selection::default() });
     let (of_a, of_b) = (of_rank("a_rank")?, of_rank("b_rank")?);

@@ -29,8 +29,8 @@ pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String
         "chrome" => (Format::Chrome { is_packed: false }, ".json", "application/json"),
         "perfetto" => (Format::Perfetto { is_packed: false }, ".pftrace", "application/octet-stream"),
         _ => {
-            let failure = Failure::asked_wrongly("there is no such format of traces");
-            return Err(failure.hint("there are chrome and perfetto"));
+            let failure = Failure::asked_wrongly("unknown trace format");
+            return Err(failure.hint("use chrome or perfetto"));
         }
     };
     let window = query.window()?;

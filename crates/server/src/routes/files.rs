@@ -26,8 +26,8 @@ impl Format {
             Some("parquet") => Some(Self::Parquet),
             Some("arrow") => Some(Self::Arrow),
             Some(_) => {
-                let failure = Failure::asked_wrongly("there is no such format of results");
-                return Err(failure.hint("there are json, csv, tsv, md, parquet and arrow"));
+                let failure = Failure::asked_wrongly("unknown result format");
+                return Err(failure.hint("use json, csv, tsv, md, parquet or arrow"));
             }
         })
     }

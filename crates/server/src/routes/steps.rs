@@ -16,7 +16,7 @@ pub(super) async fn steps(State(site): State<Arc<Site>>, Path(run): Path<String>
     let asked = query.selection()?;
     if asked.rank.is_none() && asked.step.is_none() {
         let failure = Failure::asked_wrongly("the parameters \"rank\" and \"step\" are missing");
-        return Err(failure.hint("name one of them: the steps of all ranks are too many for one answer"));
+        return Err(failure.hint("name one of them: the steps of all ranks do not fit into one answer"));
     }
     let (_, opened) = site.runs.opened(&run)?;
     let list = move || json_text(&asked.steps(&opened.trace).map(step).collect::<Vec<_>>());

@@ -78,9 +78,8 @@ async fn counters(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQue
 async fn sums(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
     let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "by", "limit"])?;
     let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
-    let by = SumBy::from_name(query.text("by").unwrap_or("name")).ok_or_else(|| {
-        Failure::asked_wrongly("there is no such thing to sum up by").hint("there are name, kind, track and class")
-    })?;
+    let by = SumBy::from_name(query.text("by").unwrap_or("name"))
+        .ok_or_else(|| Failure::asked_wrongly("unknown `by`").hint("use name, kind, track or class"))?;
     look_up(&site, &run, move |opened, timeline| Ok(timeline.sums(&opened.trace, &rows, window, by, limit))).await
 }
 

@@ -15,8 +15,15 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
     problems
 }
 
+/// The pages that `page` links to, from the root.
+pub(super) fn pages_linked(page: &File) -> Vec<String> {
+    let targets = prose(&page.text()).into_iter().flat_map(|(_, line)| targets(&line));
+    let paths = targets.filter_map(|target| resolve(&page.path, target.split('#').next()?));
+    paths.filter(|path| path.ends_with(".md")).collect()
+}
+
 /// The lines outside code blocks, numbered from zero, without code in backquotes.
-fn prose(text: &str) -> Vec<(usize, String)> {
+pub(super) fn prose(text: &str) -> Vec<(usize, String)> {
     let mut is_code = false;
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -42,7 +42,7 @@ pub(super) async fn slice(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
-    let none = || Failure::not_there("there is no such slice").hint("numbers of slices hold for one version of a run");
+    let none = || Failure::not_there("there is no such slice").hint("slice numbers are valid for one version of a run");
     let slice = SliceId(slice.parse().map_err(|_| none())?);
     let (_, opened) = site.runs.opened(&run)?;
     opened.timeline().await?;
