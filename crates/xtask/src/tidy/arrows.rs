@@ -1,4 +1,5 @@
-//! A crate depends on the crates that its row of ARCHITECTURE.md's table names, and on no other of ours.
+//! A crate depends on the crates that its row of ARCHITECTURE.md's table names, and on no other of ours; and what stands
+//! before the table, the diagram and what it leaves out, names every crate.
 
 use super::Problem;
 use crate::checkout::Checkout;
@@ -10,10 +11,12 @@ const PAGE: &str = "ARCHITECTURE.md";
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
-    let Some(allowed) = checkout.file(PAGE).map(|page| allowed(&page.text())).filter(|allowed| !allowed.is_empty())
-    else {
+    let page = checkout.file(PAGE).map(|page| page.text()).unwrap_or_default();
+    let allowed = allowed(&page);
+    if allowed.is_empty() {
         return vec![Problem::new(PAGE, "has no table with the columns `crate` and `depends on`")];
-    };
+    }
+    let drawn = drawn(&page);
     let actual = actual(checkout);
     let mut problems = Vec::new();
     for (name, targets) in &actual {
@@ -21,6 +24,9 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
             problems.push(Problem::new(format!("crates/{name}"), format!("has no row in {PAGE}")));
             continue;
         };
+        if !drawn.contains(name.as_str()) {
+            problems.push(Problem::new(format!("crates/{name}"), format!("is not in the diagram of {PAGE}")));
+        }
         let says = |target: &String| format!("depends on `{target}`, which {PAGE} does not allow");
         let place = format!("crates/{name}/Cargo.toml");
         problems.extend(targets.difference(allowed).map(|target| Problem::new(&place, says(target))));
@@ -38,6 +44,12 @@ fn allowed(page: &str) -> Arrows {
     let (name, targets) = (column("crate"), column("depends on"));
     let rows = rows.skip(1).map(cells).filter(|cells| cells.len() > name.max(targets));
     rows.map(|cells| (cells[name].clone(), names_in(&cells[targets]))).collect()
+}
+
+/// The words before the table.
+fn drawn(page: &str) -> BTreeSet<&str> {
+    let before = page.lines().take_while(|line| !is_header(line));
+    before.flat_map(|line| line.split(|letter: char| !letter.is_alphanumeric() && letter != '_')).collect()
 }
 
 fn is_header(line: &str) -> bool {
@@ -84,7 +96,7 @@ fn stepscope_dependencies(manifest: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    const TABLE: &str = "# Crates\n\n| crate | what | depends on |\n|---|---|---|\n| `base` | sets | – |\n\
+    const TABLE: &str = "`base`\nrecorder_torch ─▶ recorder\n\n| crate | what | depends on |\n|---|---|---|\n| `base` | sets | – |\n\
         | `recorder` | core | base |\n| `recorder_torch` | hook | recorder |\n\nText.\n";
 
     fn checked(recorder_torch: &str) -> Vec<String> {
@@ -130,6 +142,16 @@ mod tests {
                 "has a row for `recorder_torch`, which is no crate",
             ]
         );
+    }
+
+    #[test]
+    fn a_crate_that_is_not_drawn_is_a_problem() {
+        let page = TABLE.replace("recorder_torch ─▶", "recorder_torchx ─▶");
+        let manifests = ["base", "recorder", "recorder_torch"].map(|name| format!("crates/{name}/Cargo.toml"));
+        let mut files: Vec<(&str, &str)> = manifests.iter().map(|path| (path.as_str(), "")).collect();
+        files.push(("ARCHITECTURE.md", &page));
+        let problems = check(&Checkout::sample(&files));
+        assert_eq!(problems, [Problem::new("crates/recorder_torch", "is not in the diagram of ARCHITECTURE.md")]);
     }
 
     #[test]
