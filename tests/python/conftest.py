@@ -11,8 +11,15 @@ import pytest
 import runs
 
 
+# What starts programs: fixtures, and what modules with such functions are called.
+STARTS_PROGRAMS = {"stepscope", "python", "training", "libraries", "runs", "subprocess", "multiprocessing"}
+
+
 def pytest_collection_modifyitems(items):
-    """Files with slow tests come first: at the end, no processor waits for one of them."""
+    """Tests that start programs are marked. Files with slow tests come first: at the end, no processor waits for one."""
+    for item in items:
+        if STARTS_PROGRAMS & {*item.fixturenames, *vars(item.module)}:
+            item.add_marker("starts_programs")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -24,8 +24,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "test",
-        usage: "test [SUITE…]",
-        says: "run the tests: tidy, format, clippy, rust, web, python; all of them by default",
+        usage: "test [quick] [SUITE…]",
+        says: "run the tests: tidy, format, clippy, rust, web, python; quick: without browsers and recorded programs",
         run: test::run,
     },
     Command {

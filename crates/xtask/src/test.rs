@@ -33,15 +33,29 @@ const SUITES: &[Suite] = &[
     Suite { name: "python", run: python },
 ];
 
-/// Runs the suites named in `arguments`, all of them when there is none.
+/// What `quick` runs in place of [`SUITES`]: what starts no browser, and no program with PyTorch.
+const QUICK: &[Suite] = &[
+    Suite { name: "tidy", run: tidy::check_checkout },
+    Suite { name: "format", run: format },
+    Suite { name: "clippy", run: clippy },
+    Suite { name: "rust", run: units },
+    Suite { name: "web", run: web::run_without_browser },
+    Suite { name: "python", run: python_in_process },
+];
+
+/// Runs the suites named in `arguments`, all of them when there is none; `quick` stands for the quick part of each.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
-    if let Some(unknown) = arguments.iter().find(|name| SUITES.iter().all(|suite| suite.name != **name)) {
-        let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+    let (suites, names) = match arguments.split_first() {
+        Some((first, names)) if first == "quick" => (QUICK, names),
+        _ => (SUITES, arguments),
+    };
+    if let Some(unknown) = names.iter().find(|name| suites.iter().all(|suite| suite.name != **name)) {
+        let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
         return Err(format!("no suite is called {unknown:?}; there are: {}", names.join(", ")));
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
-    let is_wanted = |suite: &&Suite| arguments.is_empty() || arguments.iter().any(|name| name == suite.name);
-    let rows: Vec<Row> = SUITES.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
+    let is_wanted = |suite: &&Suite| names.is_empty() || names.iter().any(|name| name == suite.name);
+    let rows: Vec<Row> = suites.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
     print!("{}", summary::text(&rows));
     Ok(rows.iter().all(|row| row.counts.failed == 0))
 }
@@ -90,6 +104,12 @@ fn rust() -> Result<Counts, String> {
     Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
 }
 
+/// The tests inside of the crates.
+fn units() -> Result<Counts, String> {
+    let (written, succeeded) = child::run_and_read(cargo_test()?.args(["--no-fail-fast", "--lib", "--bins"]))?;
+    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+}
+
 /// `cargo test`, as everything that tests run is built.
 fn cargo_test() -> Result<Command, String> {
     cargo_checked("test")
@@ -125,6 +145,16 @@ fn crate_names() -> Result<Vec<String>, String> {
 }
 
 fn python() -> Result<Counts, String> {
+    pytest("")
+}
+
+/// The tests that start no program, and take no ten seconds.
+fn python_in_process() -> Result<Counts, String> {
+    pytest("not slow and not starts_programs")
+}
+
+/// Runs the tests with these marks, all without any.
+fn pytest(marks: &str) -> Result<Counts, String> {
     let environment = PythonEnv::ready()?;
     if let Err(message) = environment.install_stepscope(&checks()?) {
         return Ok(single(Err(message)));
@@ -132,7 +162,7 @@ fn python() -> Result<Counts, String> {
     // As the Rust tests build it.
     child::run(cargo_checked("build")?.args(["--example", "threads"]))?;
     // On all processors, each file on one of them: what a file records is recorded once for its tests.
-    let pytest = [
+    let arguments = [
         "-m",
         "pytest",
         "--color=no",
@@ -140,9 +170,12 @@ fn python() -> Result<Counts, String> {
         "--dist=loadfile",
         "--no-loadscope-reorder",
         "--durations=25",
+        "-m",
+        marks,
         "tests/python",
     ];
     let mut command = environment.command("python");
-    let (written, succeeded) = child::run_and_read(command.args(pytest).env("STEPSCOPE_EXAMPLES", built("examples")))?;
+    command.args(arguments).env("STEPSCOPE_EXAMPLES", built("examples"));
+    let (written, succeeded) = child::run_and_read(&mut command)?;
     Ok(pytest_counts(&written).at_least_one_failure_unless(succeeded))
 }

@@ -12,15 +12,19 @@ use std::process::Command;
 const STEPS: [&[&str]; 3] =
     [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["run", "build"]];
 
-/// Runs them; an error where there is no Node.
+/// Runs them, and the command in a browser; an error where there is no Node.
 pub(super) fn run() -> Result<Counts, String> {
+    Ok(run_without_browser()? + browser().unwrap_or_else(|message| single(Err(message))))
+}
+
+/// Runs them; an error where there is no Node.
+pub(super) fn run_without_browser() -> Result<Counts, String> {
     if child::read(npm().arg("--version")).is_none() {
         return Err("npm is missing\nhint: install Node 20.19 or later".into());
     }
     let step = |arguments: &&[&str]| single(child::run(npm().args(*arguments)));
     let steps = STEPS.iter().map(step).fold(Counts::default(), Add::add);
-    let logic = vitest(npm().arg("test"))?;
-    Ok(steps + logic + browser().unwrap_or_else(|message| single(Err(message))))
+    Ok(steps + vitest(npm().arg("test"))?)
 }
 
 /// The command with the pages that were just built, in a browser. That there is none is a failure, not a reason to leave
