@@ -22,9 +22,13 @@ pub(crate) struct Arguments {
     /// How long each is made, by repeating its rows
     #[arg(long, default_value = "290M", value_parser = quantity::parse)]
     repeated: u64,
-    /// How often each is opened; the run in the middle counts
+    /// How often each is opened, in each round; the run in the middle counts
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// How often each is measured on one processor and then on all, so that both meet the same hours of a machine; the
+    /// round in the middle counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
 /// Measures and prints; the last lines are medians.
@@ -42,12 +46,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         let stem = file.file_name().unwrap_or_default().to_string_lossy().replace(".gz", "");
         let plain = arguments.folder.join(&stem);
         std::fs::write(&plain, &text).map_err(failed)?;
-        as_is.add(&mut table, &stem, &plain, arguments.repeat)?;
+        as_is.add(&mut table, &stem, &plain, arguments)?;
         let repeated = arguments.folder.join(format!("repeated-{stem}"));
         let mut output = std::io::BufWriter::new(std::fs::File::create(&repeated).map_err(failed)?);
         repeat::write(&text, arguments.repeated, &mut output).map_err(failed)?;
         drop(output);
-        longer.add(&mut table, &format!("{stem}, repeated"), &repeated, arguments.repeat.min(3))?;
+        longer.add(&mut table, &format!("{stem}, repeated"), &repeated, arguments)?;
         std::fs::remove_file(&repeated).map_err(failed)?;
     }
     as_is.add_median(&mut table, "median, as they are");
@@ -67,27 +71,38 @@ fn text_of(file: &Path) -> Result<Vec<u8>, String> {
 struct Speeds(Vec<[f64; 3]>);
 
 impl Speeds {
-    fn add(&mut self, table: &mut TextTable, name: &str, file: &Path, repeat: u32) -> Result<(), String> {
-        let (one, all) = (measure_on(Some(0), file, repeat)?, measure_on(None, file, repeat)?);
-        let mb = one.text_bytes as f64 * 1e-6;
-        let cpu_s = |measured: &Measured| measured.opened.spent.cpu_s;
-        let row = [mb / cpu_s(&one), mb / cpu_s(&all), cpu_s(&all) / cpu_s(&one)];
+    fn add(&mut self, table: &mut TextTable, name: &str, file: &Path, arguments: &Arguments) -> Result<(), String> {
+        let mut mb = 0.0;
+        let mut rounds = Vec::new();
+        for _ in 0..arguments.rounds {
+            let [one, all] = [Some(0), None].map(|processor| measure_on(processor, file, arguments.repeat));
+            let (one, all) = (one?, all?);
+            mb = one.text_bytes as f64 * 1e-6;
+            rounds.push([one, all].map(|measured| measured.opened.spent.cpu_s));
+        }
+        let row = [
+            mb / middle(rounds.iter().map(|[one, _]| *one)),
+            mb / middle(rounds.iter().map(|[_, all]| *all)),
+            middle(rounds.iter().map(|[one, all]| all / one)),
+        ];
         table.add(cells(name, format!("{mb:.1}"), row));
         self.0.push(row);
         Ok(())
     }
 
-    fn add_median(mut self, table: &mut TextTable, name: &str) {
-        if self.0.is_empty() {
-            return;
+    fn add_median(&self, table: &mut TextTable, name: &str) {
+        if !self.0.is_empty() {
+            let row = std::array::from_fn(|column| middle(self.0.iter().map(|row| row[column])));
+            table.add(cells(name, String::new(), row));
         }
-        let row = std::array::from_fn(|column| {
-            self.0.sort_by(|a, b| a[column].total_cmp(&b[column]));
-            let (low, high) = (self.0[(self.0.len() - 1) / 2][column], self.0[self.0.len() / 2][column]);
-            (low + high) / 2.0
-        });
-        table.add(cells(name, String::new(), row));
     }
+}
+
+/// The median.
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
 }
 
 fn cells(name: &str, mb: String, [one, all, ratio]: [f64; 3]) -> Vec<String> {
