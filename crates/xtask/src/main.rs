@@ -25,7 +25,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         usage: "test [quick] [SUITE…]",
-        says: "run the tests: tidy, format, clippy, rust, web, python; quick: without browsers and recorded programs",
+        says: "run the tests: tidy, format, clippy, rust, web, browser, python; quick: what takes minutes",
         run: test::run,
     },
     Command {

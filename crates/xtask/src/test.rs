@@ -13,6 +13,7 @@ use crate::{child, tidy};
 pub(crate) use counts::Counts;
 use counts::{cargo_counts, pytest_counts};
 use std::process::Command;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 use summary::{Row, State};
 
@@ -27,11 +28,15 @@ const SUITES: &[Suite] = &[
     Suite { name: "tidy", run: tidy::check_checkout },
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
-    // What the rust tests build, the web tests use.
     Suite { name: "rust", run: rust },
+    // The command with the pages that are built here is what the next two test.
     Suite { name: "web", run: web::run },
+    Suite { name: BROWSER, run: web::run_browser },
     Suite { name: "python", run: python },
 ];
+
+/// It mostly waits, and runs beside the suites that follow.
+const BROWSER: &str = "browser";
 
 /// What `quick` runs in place of [`SUITES`]: what starts no browser, and no program with PyTorch.
 const QUICK: &[Suite] = &[
@@ -39,7 +44,7 @@ const QUICK: &[Suite] = &[
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: units },
-    Suite { name: "web", run: web::run_without_browser },
+    Suite { name: "web", run: web::run },
     Suite { name: "python", run: python_in_process },
 ];
 
@@ -55,9 +60,31 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     let is_wanted = |suite: &&Suite| names.is_empty() || names.iter().any(|name| name == suite.name);
-    let rows: Vec<Row> = suites.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
+    let rows = std::thread::scope(|scope| {
+        let start = |suite: &'static Suite| match suite.name {
+            BROWSER => Running::Beside(scope.spawn(move || run_suite(suite, is_ci))),
+            _ => Running::Over(run_suite(suite, is_ci)),
+        };
+        let running: Vec<Running<'_>> = suites.iter().filter(is_wanted).map(start).collect();
+        running.into_iter().map(Running::join).collect::<Vec<Row>>()
+    });
     print!("{}", summary::text(&rows));
     Ok(rows.iter().all(|row| row.counts.failed == 0))
+}
+
+/// A suite that was started.
+enum Running<'scope> {
+    Over(Row),
+    Beside(ScopedJoinHandle<'scope, Row>),
+}
+
+impl Running<'_> {
+    fn join(self) -> Row {
+        match self {
+            Self::Over(row) => row,
+            Self::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        }
+    }
 }
 
 fn run_suite(suite: &Suite, is_ci: bool) -> Row {
@@ -122,12 +149,27 @@ fn cargo_checked(command: &str) -> Result<Command, String> {
     Ok(cargo)
 }
 
-/// What has cargo build our own crates for release with the checks that a release leaves out: assertions and overflow.
-/// Dependencies are compiled as for the demo, and most of our crates once for all suites.
+/// Crates that run in a recorded process; tests run their code as it is released.
+const IN_A_JOB: [&str; 6] = [
+    "stepscope",
+    "stepscope-capture",
+    "stepscope-recorder",
+    "stepscope-recorder-device",
+    "stepscope-recorder-python",
+    "stepscope-recorder-torch",
+];
+
+/// What has cargo build our own crates with the checks that a release leaves out: assertions and overflow. The others than
+/// [`IN_A_JOB`] are optimised less, since compiling takes most of the time. Dependencies are compiled as for the demo, and
+/// most of our crates once for all suites.
 fn checks() -> Result<Vec<String>, String> {
-    let names = crate_names()?;
-    let check = |name: &String, check| format!("--config=profile.release.package.{name}.{check}=true");
-    Ok(names.iter().flat_map(|name| [check(name, "debug-assertions"), check(name, "overflow-checks")]).collect())
+    let setting = |name: &str, setting| format!("--config=profile.release.package.{name}.{setting}");
+    let settings = |name: &String| {
+        let less: &[&str] = if IN_A_JOB.contains(&name.as_str()) { &[] } else { &["opt-level=1", "debug=0"] };
+        let all = ["debug-assertions=true", "overflow-checks=true"].iter().chain(less);
+        all.map(|each| setting(name, each)).collect::<Vec<_>>()
+    };
+    Ok(crate_names()?.iter().flat_map(settings).collect())
 }
 
 /// The names of the crates of the workspace, sorted.

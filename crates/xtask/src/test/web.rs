@@ -1,4 +1,4 @@
-//! The web pages: types, style, tests, whether they can be built, and the built command in a browser.
+//! The web pages: types, style, tests, whether they can be built; and the built command in a browser.
 
 use super::counts::vitest_counts;
 use super::{Counts, cargo_checked, cargo_test, single};
@@ -12,13 +12,8 @@ use std::process::Command;
 const STEPS: [&[&str]; 3] =
     [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["run", "build"]];
 
-/// Runs them, and the command in a browser; an error where there is no Node.
-pub(super) fn run() -> Result<Counts, String> {
-    Ok(run_without_browser()? + browser().unwrap_or_else(|message| single(Err(message))))
-}
-
 /// Runs them; an error where there is no Node.
-pub(super) fn run_without_browser() -> Result<Counts, String> {
+pub(super) fn run() -> Result<Counts, String> {
     if child::read(npm().arg("--version")).is_none() {
         return Err("npm is missing\nhint: install Node 20.19 or later".into());
     }
@@ -27,9 +22,8 @@ pub(super) fn run_without_browser() -> Result<Counts, String> {
     Ok(steps + vitest(npm().arg("test"))?)
 }
 
-/// The command with the pages that were just built, in a browser. That there is none is a failure, not a reason to leave
-/// these tests out.
-fn browser() -> Result<Counts, String> {
+/// The command with its pages, in a browser.
+pub(super) fn run_browser() -> Result<Counts, String> {
     let chromium = chromium::find()?;
     // One test file of the command makes cargo build the command as the rust tests do, so that nothing is built twice.
     child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
