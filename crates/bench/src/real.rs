@@ -1,7 +1,7 @@
 //! `real FILE…`: opens traces that real jobs left, as they are and made longer, on one processor and on all: what reading
 //! costs on text that no generator of ours wrote.
 
-use crate::import::{Measured, measure_on};
+use crate::import::measure_on;
 use crate::text_table::TextTable;
 use crate::{quantity, repeat, trace_text};
 use std::io::Read;

@@ -97,7 +97,7 @@ pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Ro
     let adding = Some(Adding { rows, place: from, ended: Ended::Text, trouble: None });
     let (waiting, spare) = (BTreeMap::new(), Vec::new());
     let state = Mutex::new(State { next: 0, added: 0, is_over: count == 0, waiting, spare, adding });
-    let list = List { text, from, count, ahead: 2 * workers + 2, state, changed: Condvar::new() };
+    let list = List { text, from, count, ahead: workers + 1, state, changed: Condvar::new() };
     std::thread::scope(|scope| {
         (1..workers.min(count)).for_each(|_| drop(scope.spawn(|| list.work())));
         list.work();
