@@ -1,10 +1,14 @@
 """What collectives carry, and between whom: process groups are learnt as they are made."""
 
+from __future__ import annotations
+
+import dataclasses
 import functools
 import inspect
 import json
 import os
 import sys
+import types
 
 from stepscope import _recorder
 from stepscope._say import say
@@ -14,27 +18,41 @@ _MOST_RANKS = 64
 # What is longer is cut, and then is no JSON.
 _MOST_BYTES = 8 << 10
 
-_state: dict = {
-    "torch": None,
-    "is_on": False,
-    "is_watching": False,
-    "is_probed": False,
-    "refusals": [],
-    "is_told": False,
-    "ranks": [],
-    # The backends whose collectives are counted: they live for as long as these objects.
-    "counted": [],
-    "sees_ends": False,
-}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """What is known of process groups, and what of their collectives can be recorded."""
+
+    torch: types.ModuleType | None = None
+    """The torch module; None until collectives are described for the first time."""
+    is_on: bool = False
+    """Collectives are described now."""
+    is_watching: bool = False
+    """The functions of PyTorch that make and destroy groups have been wrapped, if this release has them."""
+    is_watching_ends: bool = False
+    """This release has functions that destroy groups, and they are wrapped."""
+    is_probed: bool = False
+    """:func:`_prove_records` has run."""
+    refusals: list[str] = dataclasses.field(default_factory=list)
+    """Why not everything about collectives is recorded."""
+    is_refusal_printed: bool = False
+    """Such a reason was printed."""
+    ranks_of_new_group: list[int] = dataclasses.field(default_factory=list)
+    """The ranks of the group that was made last."""
+    counted_backends: list[object] = dataclasses.field(default_factory=list)
+    """The backends whose collectives are counted: they live for as long as these objects."""
+
+
+_state = _State()
 
 
 def start(torch, options):
     """Describe collectives from now on."""
-    _state["is_on"], _state["torch"] = True, torch
+    _state.is_on, _state.torch = True, torch
     if not torch.distributed.is_available():
         return
-    if not _state["is_watching"]:
-        _state["is_watching"] = True
+    if not _state.is_watching:
+        _state.is_watching = True
         _watch_groups(torch.distributed.distributed_c10d)
         _watch_ends(torch.distributed.distributed_c10d)
     # Also what changed while nothing was recorded: how many collectives a group has had.
@@ -43,8 +61,8 @@ def start(torch, options):
 
 def stop():
     """Describe them no longer."""
-    _state["is_on"] = False
-    if _state["torch"] is not None:
+    _state.is_on = False
+    if _state.torch is not None:
         _count([])
 
 
@@ -57,10 +75,10 @@ def _watch_groups(distributed):
     @functools.wraps(make_group)
     def make_and_learn_group(*args, **kwargs):
         made = make_group(*args, **kwargs)
-        if _state["is_on"]:
+        if _state.is_on:
             try:
                 asked = inspect.signature(make_group).bind(*args, **kwargs).arguments
-                _state["ranks"] = list(asked.get("global_ranks_in_group") or ())
+                _state.ranks_of_new_group = list(asked.get("global_ranks_in_group") or ())
                 _learn_groups()
             except Exception as error:  # The program's groups matter more.
                 say(f"not describing the collectives of process {os.getpid()}: {error}")
@@ -81,7 +99,7 @@ def _watch_ends(distributed):
         def let_go_and_unregister(*args, _unregister=unregister, **kwargs):
             try:
                 # The group is no member of PyTorch's list any more: those that stay keep their counts.
-                if not (_state["is_on"] and _learn_groups()):
+                if not (_state.is_on and _learn_groups()):
                     _count([])
             except Exception as error:
                 _count([])
@@ -90,7 +108,7 @@ def _watch_ends(distributed):
 
         _recorder.hide(let_go_and_unregister.__code__)
         setattr(distributed, name, let_go_and_unregister)
-        _state["sees_ends"] = True
+        _state.is_watching_ends = True
 
 
 def _learn_groups():
@@ -100,7 +118,7 @@ def _learn_groups():
     groups = [(group, backend) for group, backend in groups if hasattr(group, "group_name")]
     if not groups:
         return False
-    _prove_records(_state["torch"])
+    _prove_records(_state.torch)
     _tell_refusals()
     facts = [_facts_of(distributed, group, backend) for group, backend in groups]
     _recorder.set_fact("process_groups", _as_fact(facts))
@@ -125,28 +143,28 @@ def _as_fact(groups):
     short = [{key: value for key, value in group.items() if key != "ranks"} for group in groups]
     while len(json.dumps(short, separators=(",", ":"))) > _MOST_BYTES:
         short.pop()
-    _state["refusals"].append(f"{len(groups)} groups are too many to list with their ranks; {len(short)} are listed")
+    _state.refusals.append(f"{len(groups)} groups are too many to list with their ranks; {len(short)} are listed")
     _tell_refusals()
     return json.dumps(short, separators=(",", ":"))
 
 
 def _count(groups):
     """Count the collectives of groups, by backend and description; False where they cannot be counted."""
-    if groups and (not _state["sees_ends"] or any(backend is None for backend, _ in groups)):
+    if groups and (not _state.is_watching_ends or any(backend is None for backend, _ in groups)):
         groups = []
     try:
-        is_set = _recorder.set_gloo_groups(_library(_state["torch"]), groups)
+        is_set = _recorder.set_gloo_groups(_library(_state.torch), groups)
     except RuntimeError:
         is_set, groups = True, []  # Not what we know as Gloo: what is certain without counting is said.
     # What another thread may still look at must live on.
-    kept = [] if is_set else _state["counted"]
-    _state["counted"] = kept + [backend for backend, _ in groups]
+    kept = [] if is_set else _state.counted_backends
+    _state.counted_backends = kept + [backend for backend, _ in groups]
     return is_set and bool(groups)
 
 
 def _cpu_backend(group):
     try:
-        return group._get_backend(_state["torch"].device("cpu"))
+        return group._get_backend(_state.torch.device("cpu"))
     except (AttributeError, RuntimeError):
         return None
 
@@ -173,7 +191,7 @@ def _ranks_of(distributed, group):
     if known:
         return sorted(known, key=known.get)
     # A group that is being made: PyTorch notes its ranks a moment later. The first one has all of them.
-    return _state["ranks"] or list(range(group.size()))
+    return _state.ranks_of_new_group or list(range(group.size()))
 
 
 def _description_of(distributed, group):
@@ -192,7 +210,7 @@ def _description_of(distributed, group):
 
 def _sequence_number(group):
     """How many collectives the group has had; None where the same ops may go to another backend, on a device."""
-    torch = _state["torch"]
+    torch = _state.torch
     if torch.accelerator.is_available() if hasattr(torch, "accelerator") else torch.cuda.is_available():
         return None
     try:
@@ -208,8 +226,8 @@ def prove_tensors(torch):
 
 def _prove_records(torch):
     """Prove, with the first process group, where PyTorch keeps what backends for devices announce."""
-    if not _state["is_probed"] and _recorder.is_hooked():
-        _state["is_probed"] = True
+    if not _state.is_probed and _recorder.is_hooked():
+        _state.is_probed = True
         _prove(lambda: _recorder.probe_collectives(_library(torch)))
 
 
@@ -218,15 +236,15 @@ def _prove(prove):
     try:
         prove()
     except RuntimeError as refusal:
-        _state["refusals"].append(str(refusal))
+        _state.refusals.append(str(refusal))
 
 
 def _tell_refusals():
-    if _state["refusals"]:
-        reason = "; ".join(_state["refusals"])
+    if _state.refusals:
+        reason = "; ".join(_state.refusals)
         _recorder.set_fact("collectives_refused", reason)
-        if not _state["is_told"]:
-            _state["is_told"] = True
+        if not _state.is_refusal_printed:
+            _state.is_refusal_printed = True
             say(f"not recording all about the collectives of process {os.getpid()}: {reason}")
 
 

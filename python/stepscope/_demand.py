@@ -23,7 +23,19 @@ class Wanted:
 
 _wants: dict = {}
 _abandoned: collections.deque = collections.deque()
-_state: dict = {"lock": threading.RLock(), "is_busy": False}
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """Whether a thread is changing what is wanted."""
+
+    lock: threading.RLock = dataclasses.field(default_factory=threading.RLock)
+    """Held by the thread that changes it."""
+    is_busy: bool = False
+    """The thread that holds the lock is in the middle of a change."""
+
+
+_state = _State()
 
 
 def add(who, wanted):
@@ -59,13 +71,13 @@ def together() -> Optional[Wanted]:
 @contextlib.contextmanager
 def alone():
     """Nobody else changes meanwhile what is wanted; what was abandoned meanwhile ends afterwards."""
-    with _state["lock"]:
+    with _state.lock:
         # A signal's handler may come in between; it must not wait for the thread that it interrupts.
-        was_busy, _state["is_busy"] = _state["is_busy"], True
+        was_busy, _state.is_busy = _state.is_busy, True
         try:
             yield
         finally:
-            _state["is_busy"] = was_busy
+            _state.is_busy = was_busy
     _end_abandoned()
 
 
@@ -76,10 +88,10 @@ def abandon(end):
 
 
 def _end_abandoned():
-    lock = _state["lock"]
-    while _abandoned and not _state["is_busy"] and lock.acquire(blocking=False):
+    lock = _state.lock
+    while _abandoned and not _state.is_busy and lock.acquire(blocking=False):
         try:
-            _state["is_busy"] = True
+            _state.is_busy = True
             while _abandoned:
                 end = _abandoned.popleft()
                 try:
@@ -87,13 +99,13 @@ def _end_abandoned():
                 except Exception:
                     pass  # There is nobody to tell: it runs wherever an object happens to be collected.
         finally:
-            _state["is_busy"] = False
+            _state.is_busy = False
             lock.release()
 
 
 def _forget_threads():
     """In a forked child: whoever held the lock is not here."""
-    _state.update(lock=threading.RLock(), is_busy=False)
+    _state.lock, _state.is_busy = threading.RLock(), False
 
 
 os.register_at_fork(after_in_child=_forget_threads)

@@ -3,8 +3,12 @@
 Nothing begins before the program itself has begun to use a device, and a process without one loads nothing.
 """
 
+from __future__ import annotations
+
+import dataclasses
 import os
 import threading
+import types
 
 from stepscope import (
     _device_libraries,
@@ -15,27 +19,37 @@ from stepscope import (
     _device_wait,
     _recorder,
 )
+from stepscope._options import Options
 from stepscope._say import say
 
-_NEW: dict = {
-    # "warmup", "on", or None while nothing is wanted.
-    "wanted": None,
-    # What records: "native", "torch", or None.
-    "by": None,
-    "kind": None,
-    # What was enqueued has been waited for.
-    "is_settled": False,
-}
-_state: dict = {
-    **_NEW,
-    "torch": None,
-    "options": None,
-    "watched": set(),
-    "told": set(),
-    # Why devices of a kind are not recorded by their own profiler, once that is known; empty: they are.
-    "doubts": {},
-    "is_fork_watched": False,
-}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """What is wanted of devices, and what records it."""
+
+    wanted: str | None = None
+    """``"warmup"``, ``"on"``, or None while nothing is wanted."""
+    torch: types.ModuleType | None = None
+    """The torch module; None until devices are wanted for the first time."""
+    options: Options | None = None
+    """The options with which devices were wanted last."""
+    recorded_by: str | None = None
+    """``"native"``: the device's own profiler; ``"torch"``: a session of ``torch.profiler``; None: nothing records."""
+    kind: str | None = None
+    """The kind of device that was recorded last."""
+    is_settled: bool = False
+    """What was enqueued has been waited for."""
+    watched_kinds: set[str] = dataclasses.field(default_factory=set)
+    """The kinds of devices whose first use calls :func:`_first_used`."""
+    doubts: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Why devices of a kind are not recorded by their own profiler, once that is known; empty: they are."""
+    printed: set[str] = dataclasses.field(default_factory=set)
+    """Lines that were printed: each is printed once."""
+    is_fork_watched: bool = False
+    """Forked children call :func:`_forget`."""
+
+
+_state = _State()
 # What another thread's first use of the device and a step of the training loop do must not mix.
 _lock = threading.RLock()
 
@@ -53,15 +67,15 @@ def warm_up(torch, options):
 def settle():
     """Wait for what devices still do, as ``torch.profiler`` does at the end of a window: it belongs to it."""
     with _lock:
-        if _state["by"] is not None and not _state["is_settled"]:
-            _state["is_settled"] = True
-            _synchronize(_state["torch"], _state["kind"])
+        if _state.recorded_by is not None and not _state.is_settled:
+            _state.is_settled = True
+            _synchronize(_state.torch, _state.kind)
 
 
 def stop():
     """Record devices no longer."""
     with _lock:
-        _state["wanted"] = None
+        _state.wanted = None
         _end()
         _device_others.end_gap()
 
@@ -69,10 +83,10 @@ def stop():
 def go_on():
     """Somebody's window has ended, and others' have not: what a session heard so far is written for its reader."""
     with _lock:
-        if _state["wanted"] != "on" or _state["by"] is None:
+        if _state.wanted != "on" or _state.recorded_by is None:
             return
-        _state["is_settled"] = False
-        if _state["by"] == "torch":
+        _state.is_settled = False
+        if _state.recorded_by == "torch":
             _end()
             _begin_if_in_use()
 
@@ -89,7 +103,7 @@ def give_way(function):
         return False
     with _lock:
         has_begun = _device_others.begin(function)
-        if has_begun and _state["wanted"] is not None and kinds_in_use(_state["torch"]):
+        if has_begun and _state.wanted is not None and kinds_in_use(_state.torch):
             _end(is_given_up=True)
             _device_others.begin_gap()
         return has_begun
@@ -102,7 +116,7 @@ def come_back(function, has_failed, has_begun, result):
     with _lock:
         if _device_others.end(function, has_failed, has_begun, result):
             _device_others.end_gap()
-            if _state["wanted"] is not None and _state["by"] is None:
+            if _state.wanted is not None and _state.recorded_by is None:
                 _begin_if_in_use()
 
 
@@ -116,17 +130,17 @@ def _want(what, torch, options):
         return
     with _lock:
         _watch_forks()
-        is_warm = _state["wanted"] == "warmup" and what == "on"
-        _state.update(wanted=what, torch=torch, options=options)
-        if is_warm and _state["by"] == "torch":
+        is_warm = _state.wanted == "warmup" and what == "on"
+        _state.wanted, _state.torch, _state.options = what, torch, options
+        if is_warm and _state.recorded_by == "torch":
             _device_session.begin()
-        if _state["by"] is None:
+        if _state.recorded_by is None:
             _begin_if_in_use()
 
 
 def _begin_if_in_use():
-    torch = _state["torch"]
-    if _state["options"].gpu == "torch" and not any(map(_device_libraries.has_driver, ("cuda", "rocm", "xpu"))):
+    torch = _state.torch
+    if _state.options.gpu == "torch" and not any(map(_device_libraries.has_driver, ("cuda", "rocm", "xpu"))):
         _refuse("--gpu=torch: there is no GPU driver here")
         return
     _watch_first_use(torch)
@@ -138,19 +152,19 @@ def _begin(kind):
     """The program uses devices of a kind and wants them recorded."""
     from stepscope import _other_profilers
 
-    _other_profilers.watch(_state["torch"])
+    _other_profilers.watch(_state.torch)
     if _device_others.have_devices():
         _device_others.begin_gap()
         return
-    doubt = _doubt(kind) if _state["options"].gpu == "auto" else ""
-    if doubt and _state["options"].ring:
+    doubt = _doubt(kind) if _state.options.gpu == "auto" else ""
+    if doubt and _state.options.ring:
         _refuse(f"{doubt}; PyTorch's profiler, which would be used instead, does not go with a ring")
         return
-    by_torch = bool(doubt) or _state["options"].gpu == "torch"
+    by_torch = bool(doubt) or _state.options.gpu == "torch"
     try:
         if by_torch:
-            _device_session.prepare(_state["torch"], kind, _state["options"])
-            if _state["wanted"] == "on":
+            _device_session.prepare(_state.torch, kind, _state.options)
+            if _state.wanted == "on":
                 _device_session.begin()
             _remark([f"{doubt}; torch.profiler records it instead"] if doubt else [])
         else:
@@ -160,25 +174,26 @@ def _begin(kind):
         _refuse(f"{doubt}; {error}" if doubt else str(error))
     else:
         _device_wait.prepare()
-        _state.update(by="torch" if by_torch else "native", kind=kind, is_settled=False)
+        _state.recorded_by = "torch" if by_torch else "native"
+        _state.kind, _state.is_settled = kind, False
 
 
 def _doubt(kind):
     """Why the device's own profiler is not used; empty when it has shown that it may be."""
-    torch = _state["torch"]
-    if kind not in _state["doubts"]:
+    torch = _state.torch
+    if kind not in _state.doubts:
         libraries = _device_libraries.libraries(kind, torch)
         device = _device_of_this_thread(_module(torch, kind)) or 0
         try:
             found = _device_proof.verdict(kind, libraries, torch.__version__, device)
         except Exception as error:
             found = _device_proof.Verdict("untried", f"it could not be tried: {error}")
-        _state["doubts"][kind] = "" if found.is_proven else f"the device's own profiler is not used: {found.why}"
-    return _state["doubts"][kind]
+        _state.doubts[kind] = "" if found.is_proven else f"the device's own profiler is not used: {found.why}"
+    return _state.doubts[kind]
 
 
 def _native_options(kind):
-    torch, options = _state["torch"], _state["options"]
+    torch, options = _state.torch, _state.options
     return {
         "kind": kind,
         "libraries": _device_libraries.libraries(kind, torch),
@@ -195,7 +210,7 @@ def _end(is_given_up=False):
             settle()
     except Exception:
         pass  # An error of the program's own work, which it hears of itself.
-    by, _state["by"] = _state["by"], None
+    by, _state.recorded_by = _state.recorded_by, None
     if by is None:
         return
     try:
@@ -222,8 +237,8 @@ def _remark(remarks):
 
 
 def _tell(line):
-    if line not in _state["told"] and len(_state["told"]) < 16:
-        _state["told"].add(line)
+    if line not in _state.printed and len(_state.printed) < 16:
+        _state.printed.add(line)
         say(line)
 
 
@@ -238,9 +253,9 @@ def _watch_first_use(torch):
     """Hear of it when the program begins to use a device, once a process; nothing here does so itself."""
     for kind, module in _modules(torch):
         calls = getattr(module, "_queued_calls", None)
-        if kind in _state["watched"] or module.is_initialized() or not isinstance(calls, list):
+        if kind in _state.watched_kinds or module.is_initialized() or not isinstance(calls, list):
             continue
-        _state["watched"].add(kind)
+        _state.watched_kinds.add(kind)
         # Not by `_lazy_call`: it waits for a lock that a thread may hold for seconds.
         calls.append((lambda kind=kind: _first_used(kind), []))
 
@@ -249,7 +264,7 @@ def _first_used(kind):
     """PyTorch initialises a kind of device, on this thread; whatever fails here must not fail there."""
     try:
         with _lock:
-            if _state["wanted"] is not None and _state["by"] is None:
+            if _state.wanted is not None and _state.recorded_by is None:
                 _begin(kind)
     except Exception as error:
         say(f"not recording the GPU of process {os.getpid()}: {error}")
@@ -282,15 +297,15 @@ def _is_capturing(module):
 
 def _watch_forks():
     """A forked child has no profiler of a device; it may begin to use a device of its own."""
-    if not _state["is_fork_watched"]:
-        _state["is_fork_watched"] = True
+    if not _state.is_fork_watched:
+        _state.is_fork_watched = True
         os.register_at_fork(after_in_child=_forget)
 
 
 def _forget():
     global _lock
     _lock = threading.RLock()
-    _state.update(_NEW, wanted=_state["wanted"])
+    _state.recorded_by, _state.kind, _state.is_settled = None, None, False
     _device_others.forget()
     _device_session.forget()
     _device_wait.forget()

@@ -4,6 +4,9 @@ PyTorch ties a session to a thread. So that the job's threads keep theirs, it li
 goes to a file beside the capture, which readers of the run merge by clock.
 """
 
+from __future__ import annotations
+
+import dataclasses
 import json
 import os
 import queue
@@ -16,9 +19,6 @@ from stepscope._say import say
 # How long the job waits for PyTorch to begin or end, and the end of a process for the file, in seconds.
 _PATIENCE = 30
 
-_NEW = {"thread": None, "tasks": None, "count": 0, "is_prepared": False}
-_state = dict(_NEW)
-
 
 class _Session:
     """What the thread has: the profiler object and what the file is to be called."""
@@ -26,6 +26,25 @@ class _Session:
     profiler = None
     device_type = 1
     clocks: tuple = ()
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """The thread that sessions live on, and how far the present one is."""
+
+    thread: threading.Thread | None = None
+    """The thread that sessions live on; None before the first session."""
+    tasks: queue.SimpleQueue | None = None
+    """Functions for the thread to call, each with an event to set afterwards."""
+    session: _Session | None = None
+    """The present session, or the last one."""
+    next_number: int = 0
+    """The number of the next file."""
+    is_prepared: bool = False
+    """A session has been prepared and has not ended."""
+
+
+_state = _State()
 
 
 def prepare(torch, kind, options):
@@ -41,14 +60,14 @@ def prepare(torch, kind, options):
     activity = getattr(torch.profiler.ProfilerActivity, "XPU" if kind == "xpu" else "CUDA", None)
     if activity is None or activity not in torch.profiler.supported_activities():
         raise RuntimeError(f"--gpu=torch: this PyTorch's profiler knows no {kind} devices")
-    if _state["thread"] is None:
+    if _state.thread is None:
         session = _Session()
-        _state["tasks"] = queue.SimpleQueue()
-        _state["thread"] = threading.Thread(target=_work, args=(_state["tasks"],), name="stepscope gpu", daemon=True)
-        _state["session"] = session
-        _state["thread"].start()
-    session = _state["session"]
-    _state["is_prepared"] = True
+        _state.tasks = queue.SimpleQueue()
+        _state.thread = threading.Thread(target=_work, args=(_state.tasks,), name="stepscope gpu", daemon=True)
+        _state.session = session
+        _state.thread.start()
+    session = _state.session
+    _state.is_prepared = True
     # As PyTorch numbers them; AMD's are its ``cuda``.
     session.device_type = 12 if kind == "xpu" else 1
     _ask(lambda: _prepare(session, torch, activity))
@@ -56,18 +75,18 @@ def prepare(torch, kind, options):
 
 def begin():
     """Listen from now on."""
-    session = _state.get("session")
-    if _state["is_prepared"]:
+    session = _state.session
+    if _state.is_prepared:
         _wait_for(_ask(lambda: _begin(session)))
 
 
 def end():
     """Listen no longer, and write what was heard; the file is complete when this returns, unless it takes long."""
-    if not _state["is_prepared"]:
+    if not _state.is_prepared:
         return
-    _state["is_prepared"] = False
-    session, number = _state["session"], _state["count"]
-    _state["count"] += 1
+    _state.is_prepared = False
+    session, number = _state.session, _state.next_number
+    _state.next_number += 1
     path = _path(number)
     if not _wait_for(_ask(lambda: _end(session, path))):
         say(f"PyTorch's profiler did not write in {_PATIENCE} s what it heard of the GPU")
@@ -75,13 +94,13 @@ def end():
 
 def is_own_thread():
     """True on the thread that the session lives on."""
-    return _state["thread"] is not None and threading.current_thread() is _state["thread"]
+    return _state.thread is not None and threading.current_thread() is _state.thread
 
 
 def forget():
     """In a forked child, which has none of this."""
-    _state.pop("session", None)
-    _state.update(_NEW)
+    global _state
+    _state = _State()
 
 
 def _path(number):
@@ -141,7 +160,7 @@ def _end(session, path):
 def _ask(task):
     """Have the thread do something; gives what is set when it is done."""
     done = threading.Event()
-    _state["tasks"].put((task, done))
+    _state.tasks.put((task, done))
     return done
 
 

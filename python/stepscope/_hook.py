@@ -13,8 +13,8 @@ _RANGE = "__stepscope_probe__"
 
 # Ops that take longer wait for something that the program holds.
 _PATIENCE_S = 10
-# The process in which a probe runs.
-_probing = {"pid": 0}
+# The process in which a probe runs; 0: no process.
+_probing_pid = 0
 
 
 class HookRefused(Exception):
@@ -29,18 +29,20 @@ def unseen(torch, find_out):
     HookRefused
         It could not be called now, or took too long. It may be tried again.
     """
+    global _probing_pid
     if getattr(torch.__spec__, "_initializing", False):
         # Nothing of the program is there yet, and another thread would wait for what this one imports.
         return find_out()
-    if _probing["pid"] == os.getpid():
+    if _probing_pid == os.getpid():
         raise HookRefused("what was tried earlier has not ended yet")
-    _probing["pid"] = os.getpid()
+    _probing_pid = os.getpid()
 
     def run():
+        global _probing_pid
         try:
             return find_out()
         finally:
-            _probing["pid"] = 0
+            _probing_pid = 0
 
     try:
         return _recorder.call_on_new_thread(run, _PATIENCE_S)

@@ -4,20 +4,22 @@ import os
 
 from stepscope import _recorder
 
-_is_on = [False]
+# Labels are passed on now.
+_is_on = False
 
 
 def pass_labels_on():
     """Pass labels on from now on, where it is certain how to see that somebody listens. PyTorch is loaded."""
+    global _is_on
     import torch
 
-    if _is_on[0]:
+    if _is_on:
         return
     try:
         _recorder.probe_listeners(os.path.join(os.path.dirname(torch.__file__), "lib"))
     except RuntimeError:
         return  # Labels are ours alone, until it is tried again.
-    _is_on[0] = True
+    _is_on = True
     _recorder.pass_labels_on(_enter, _exit)
 
 

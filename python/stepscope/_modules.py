@@ -1,37 +1,52 @@
 """Records the calls of ``nn.Module``, each with the module's path in the model that it was first called in."""
 
+from __future__ import annotations
+
+import dataclasses
 import weakref
+from collections.abc import Callable
 
 from stepscope import _recorder
 
 # A model that calls new modules that are not part of it is not searched for each of them.
 _MAX_SEARCHES_IN_VAIN = 16
 
-_state = {"original": None, "ours": None}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """The two functions that are ``nn.Module.__call__`` in turn."""
+
+    original_call: Callable | None = None
+    """The function that was wrapped last."""
+    own_call: Callable | None = None
+    """Our wrapper of it; None while modules are not recorded."""
+
+
+_state = _State()
 
 
 def start(torch, options):
     """Wrap ``nn.Module.__call__``, when the options want it."""
     module = torch.nn.Module
-    if not options.modules or _state["ours"] is not None:
+    if not options.modules or _state.own_call is not None:
         return
-    _state["original"] = module.__call__
-    _state["ours"] = _wrap(module.__call__, torch.compiler.is_dynamo_compiling)
-    module.__call__ = _state["ours"]
-    _tell_dynamo(_state["original"], _state["ours"])
+    _state.original_call = module.__call__
+    _state.own_call = _wrap(module.__call__, torch.compiler.is_dynamo_compiling)
+    module.__call__ = _state.own_call
+    _tell_dynamo(_state.original_call, _state.own_call)
 
 
 def stop():
     """Put back what was there, unless somebody else has wrapped it meanwhile."""
     import torch
 
-    original, ours = _state["original"], _state["ours"]
+    original, ours = _state.original_call, _state.own_call
     if ours is not None and torch.nn.Module.__dict__["__call__"] is ours:
         torch.nn.Module.__call__ = original
         _tell_dynamo(ours, original)
     if ours is not None and hasattr(original, "__code__"):
         _recorder.show(original.__code__)
-    _state["ours"] = None
+    _state.own_call = None
 
 
 def _wrap(original, is_compiling):

@@ -4,9 +4,13 @@ A thread of PyTorch has room for one profiler state. Ours gives way while anothe
 has stopped.
 """
 
+from __future__ import annotations
+
+import dataclasses
 import functools
 import os
 import sys
+import types
 
 from stepscope import _device, _device_others, _recorder
 from stepscope._say import say
@@ -22,29 +26,41 @@ _FUNCTIONS = (
 )
 _MODULES = ("torch._C._autograd", "torch.autograd", "torch.autograd.profiler", "torch.autograd.profiler_legacy")
 
-_state = {
-    "has_made_room": False,
-    "has_memory": False,
-    "is_memory_missed": False,
-    "is_recording": False,
-    "is_other_enabled": False,
-    "torch": None,
-}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """Whether other profilers run, and what Stepscope records meanwhile."""
+
+    torch: types.ModuleType | None = None
+    """The torch module whose functions are wrapped; None: they are not."""
+    is_watching: bool = False
+    """The functions that start and stop profilers are wrapped."""
+    is_recording: bool = False
+    """Stepscope records operators."""
+    has_memory: bool = False
+    """Stepscope records memory."""
+    is_memory_missed: bool = False
+    """The metadata says that another profiler received allocations instead."""
+    is_other_enabled: bool = False
+    """Another profiler has set PyTorch's flag that a profiler runs."""
+
+
+_state = _State()
 
 
 def make_room(torch, has_memory):
     """Let other profilers have the place that ours has on each thread."""
-    _state["has_memory"] = has_memory
-    _state["is_memory_missed"] = False
+    _state.has_memory = has_memory
+    _state.is_memory_missed = False
     watch(torch)
 
 
 def watch(torch):
     """Be told when another profiler starts or stops, from now on."""
-    if _state["has_made_room"]:
+    if _state.is_watching:
         return
-    _state["has_made_room"] = True
-    _state["torch"] = torch
+    _state.is_watching = True
+    _state.torch = torch
     modules = [sys.modules[name] for name in _MODULES if name in sys.modules]
     for name in _FUNCTIONS:
         original = getattr(torch._C._autograd, name, None)
@@ -59,17 +75,17 @@ def watch(torch):
 
 def claim_enabled(torch, is_recording):
     """Say to compiled code that a profiler runs: only then does it set its ranges."""
-    _state["is_recording"] = is_recording
-    set_enabled = getattr((torch or _state["torch"]).autograd.profiler, "_set_is_profiler_enabled", None)
+    _state.is_recording = is_recording
+    set_enabled = getattr((torch or _state.torch).autograd.profiler, "_set_is_profiler_enabled", None)
     if set_enabled is not None:
-        set_enabled(_state["is_other_enabled"])
+        set_enabled(_state.is_other_enabled)
 
 
 def note_missing_memory():
     """Write down when another profiler hears of the calling thread's memory instead of us."""
-    is_wanted = _state["is_recording"] and _state["has_memory"] and not _state["is_memory_missed"]
+    is_wanted = _state.is_recording and _state.has_memory and not _state.is_memory_missed
     if is_wanted and not _recorder.is_attending():
-        _state["is_memory_missed"] = True
+        _state.is_memory_missed = True
         _recorder.set_fact("memory_not_recorded", "another profiler ran on a thread of it")
 
 
@@ -78,13 +94,13 @@ def _wrap_claim(profiler):
     set_enabled = getattr(profiler, "_set_is_profiler_enabled", None)
     if set_enabled is None:
         return
-    _state["is_other_enabled"] = bool(getattr(profiler, "_is_profiler_enabled", False))
-    _device_others.note_unseen(_state["is_other_enabled"])
+    _state.is_other_enabled = bool(getattr(profiler, "_is_profiler_enabled", False))
+    _device_others.note_unseen(_state.is_other_enabled)
 
     @functools.wraps(set_enabled)
     def set_enabled_beside_us(enable):
-        _state["is_other_enabled"] = enable
-        set_enabled(enable or _state["is_recording"])
+        _state.is_other_enabled = enable
+        set_enabled(enable or _state.is_recording)
 
     profiler._set_is_profiler_enabled = set_enabled_beside_us
 

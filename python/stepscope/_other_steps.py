@@ -5,15 +5,17 @@ import sys
 
 from stepscope import _recorder, _recording, _steps
 
-_state = {"is_watching": False}
+# The methods that mark and end steps are wrapped.
+_is_watching = False
 
 
 def watch():
     """Wrap, once a process, what marks and ends the steps of such objects."""
+    global _is_watching
     profiler = getattr(sys.modules.get("torch.profiler.profiler"), "profile", None)
-    if profiler is None or _state["is_watching"]:
+    if profiler is None or _is_watching:
         return
-    _state["is_watching"] = True
+    _is_watching = True
     profiler.step = _counting(profiler.step)
     profiler.stop = _leaving(profiler.stop)
 

@@ -1,8 +1,12 @@
 """Opens and closes the capture of this process, and hooks PyTorch: shared by ``stepscope record`` and the API."""
 
+from __future__ import annotations
+
 import atexit
+import dataclasses
 import os
 import threading
+import types
 
 from stepscope import (
     _collections,
@@ -25,19 +29,38 @@ from stepscope._hook import HookRefused, probe, unseen
 from stepscope._options import Options
 from stepscope._say import say
 
-_state = {
-    "torch": None,
-    "run": None,
-    "capture": None,
-    "options": Options(),
-    "is_prepared": False,
-    "on": None,
-    "tells_children": False,
-    "refusal": None,
-    "is_proven": False,
-    "is_refusal_told": False,
-    "knows_rank": False,
-}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """The capture of this process, and what is recorded into it now."""
+
+    torch: types.ModuleType | None = None
+    """The torch module that the capture was opened with."""
+    run: str | None = None
+    """The run folder of the last capture."""
+    capture: str | None = None
+    """The file of the last capture."""
+    options: Options = dataclasses.field(default_factory=Options)
+    """The options of the last capture."""
+    is_prepared: bool = False
+    """This process has been prepared, which happens once: see :func:`_prepare_process`."""
+    wanted: _demand.Wanted | None = None
+    """What is recorded now; None: nothing."""
+    tells_children: bool = False
+    """Forked processes record only while this one does."""
+    is_hook_proven: bool = False
+    """The probe of the hook has succeeded."""
+    hook_refusal: HookRefused | None = None
+    """Why the last probe of the hook failed; None if it succeeded, or has not run."""
+    is_refusal_printed: bool = False
+    """A reason why operators are not recorded was printed."""
+    is_rank_known: bool = False
+    """The rank is known from torch.distributed."""
+    fork_watcher: _Watcher | None = None
+    """The object that the callback after a fork is registered for: the registry does not keep it alive."""
+
+
+_state = _State()
 
 # What is recorded beside operators, each a module with start(torch, options) and stop(); see ARCHITECTURE.md.
 _FEATURES = (_profiler_state, _collectives, _stacks, _modules, _collections, _counters, _device)
@@ -49,49 +72,49 @@ def open_capture(run, torch, options, tells_children=False):
     With ``tells_children`` those that it forks record when it does, and not all the time.
     """
     path, is_new = _recorder.open(os.fspath(run), _facts.facts_of_process(torch), int(options.ring * 1e9))
-    _state["torch"], _state["capture"] = torch, os.fspath(path)
+    _state.torch, _state.capture = torch, os.fspath(path)
     if is_new:
-        _state.update(run=os.fspath(run), options=options, tells_children=tells_children)
+        _state.run, _state.options, _state.tells_children = os.fspath(run), options, tells_children
         tell_children(0)
         prove_hook(torch)
         _listeners.pass_labels_on()
         _steps.begin()
         _device.begin_capture(torch, options)
         _ring.start(options)
-    if is_new and not _state["is_prepared"]:
-        _state["is_prepared"] = True
+    if is_new and not _state.is_prepared:
+        _state.is_prepared = True
         _prepare_process(torch)
     return is_new
 
 
 def torch():
     """The torch module that the capture was opened with."""
-    return _state["torch"]
+    return _state.torch
 
 
 def run():
     """The run folder that this process's capture was opened in at last."""
-    return _state["run"]
+    return _state.run
 
 
 def capture():
     """The file that this process's capture was opened at last."""
-    return _state["capture"]
+    return _state.capture
 
 
 def options():
     """What the capture was opened with."""
-    return _state["options"]
+    return _state.options
 
 
 def is_wanted():
     """True while anybody wants anything recorded, be it of devices alone."""
-    return _state["on"] is not None
+    return _state.wanted is not None
 
 
 def is_on():
     """True while anybody wants operators and labels recorded: ``stepscope record``, a schedule, a profiler object."""
-    return _state["on"] is not None and _state["on"].has_host
+    return _state.wanted is not None and _state.wanted.has_host
 
 
 def want(who, options, has_host=True):
@@ -112,13 +135,13 @@ def leave(who):
 
 def tell_children(cycle):
     """Tell forked processes whether to record now, where they do as this one does."""
-    if _state["tells_children"]:
+    if _state.tells_children:
         _recorder.tell_children(is_on(), cycle)
 
 
 def follow_parent():
     """In a forked process that is to record when its parent does: nobody else here wants anything."""
-    wanted = _state["on"]
+    wanted = _state.wanted
     _demand.clear()
     if wanted is not None:
         _demand.add("parent", wanted)
@@ -126,8 +149,8 @@ def follow_parent():
 
 def _switch():
     """Record what is wanted now, and nothing else. What goes on stays as it is."""
-    before, wanted = _state["on"], _demand.together()
-    _state["on"] = wanted
+    before, wanted = _state.wanted, _demand.together()
+    _state.wanted = wanted
     if wanted == before:
         return
     was_host, is_host = before is not None and before.has_host, is_on()
@@ -139,10 +162,10 @@ def _switch():
     if was_host and (not is_host or before.options.shapes != wanted.options.shapes):
         _recorder.unhook()
     if is_host:
-        _hook_operators(_state["torch"], wanted.options)
+        _hook_operators(_state.torch, wanted.options)
     for feature in _features(wanted):
         try:
-            feature.start(_state["torch"], wanted.options)
+            feature.start(_state.torch, wanted.options)
         except Exception as error:
             say(f"not recording all of process {os.getpid()}: {feature.__name__}: {error}")
 
@@ -170,10 +193,10 @@ def _try_to_stop(feature):
 def _hook_operators(torch, options):
     """Record PyTorch's ops from now on. When the hook cannot be proven safe: say so once, and record the rest."""
     prove_hook(torch)
-    if _state["refusal"] is None:
+    if _state.hook_refusal is None:
         _recorder.hook(options.shapes and _shapes.are_proven(torch))
     else:
-        _recorder.set_fact("hook_refused", str(_state["refusal"]))
+        _recorder.set_fact("hook_refused", str(_state.hook_refusal))
     # Only now: a label that is passed on is recorded by the hook where there is one.
     _recorder.set_labels(True)
 
@@ -183,7 +206,7 @@ def warm_up(options):
     if is_wanted():
         return
     try:
-        _device.warm_up(_state["torch"], options)
+        _device.warm_up(_state.torch, options)
     except Exception as error:
         say(f"not recording all of process {os.getpid()}: _device: {error}")
 
@@ -208,8 +231,8 @@ def prove_hook(torch):
     try:
         _prove(torch)
     except HookRefused as refusal:
-        if not _state["is_refusal_told"]:
-            _state["is_refusal_told"] = True
+        if not _state.is_refusal_printed:
+            _state.is_refusal_printed = True
             say(f"not recording operators of process {os.getpid()}: {refusal}")
             say("the program runs on; `stepscope doctor` says what can be recorded here")
 
@@ -224,9 +247,9 @@ def prove_early(torch):
 
 
 def _prove(torch):
-    if _state["is_proven"]:
+    if _state.is_hook_proven:
         return
-    _state["refusal"] = HookRefused("the probe was interrupted")
+    _state.hook_refusal = HookRefused("the probe was interrupted")
 
     def find_out():
         probe(torch)
@@ -235,9 +258,9 @@ def _prove(torch):
     try:
         unseen(torch, find_out)
     except Exception as error:
-        _state["refusal"] = error if isinstance(error, HookRefused) else HookRefused(str(error))
-        raise _state["refusal"] from error
-    _state["is_proven"], _state["refusal"] = True, None
+        _state.hook_refusal = error if isinstance(error, HookRefused) else HookRefused(str(error))
+        raise _state.hook_refusal from error
+    _state.is_hook_proven, _state.hook_refusal = True, None
 
 
 def close_capture():
@@ -276,8 +299,8 @@ def _watch_children():
 
     # This may be such a child already: one that imported PyTorch after the fork.
     close_at_end()
-    _state["fork_watcher"] = _Watcher()
-    util.register_after_fork(_state["fork_watcher"], after_fork)
+    _state.fork_watcher = _Watcher()
+    util.register_after_fork(_state.fork_watcher, after_fork)
 
 
 class _Watcher:
@@ -307,13 +330,13 @@ def _mark_steps():
 
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    is_compiling = _state["torch"].compiler.is_compiling
+    is_compiling = _state.torch.compiler.is_compiling
     steps = {"primary": lambda: None, "others": 0}
 
     def after_step(optimizer, _args, _kwargs):
         if is_compiling() or not _recorder.is_open():
             return
-        if not _state["knows_rank"]:
+        if not _state.is_rank_known:
             _learn_rank()
         if steps["primary"]() is None or steps["others"] > 100:
             steps["primary"] = weakref.ref(optimizer)
@@ -337,7 +360,7 @@ def _learn_rank():
     facts = _facts.rank_facts_of_torch()
     for key, value in facts.items():
         _recorder.set_fact(key, value)
-    _state["knows_rank"] = bool(facts)
+    _state.is_rank_known = bool(facts)
 
 
 def _name_workers():

@@ -1,9 +1,13 @@
 """The flight recorder: when what is in the ring is kept."""
 
+from __future__ import annotations
+
 import collections
+import dataclasses
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 from stepscope import _recorder, _steps
 
@@ -11,7 +15,20 @@ from stepscope import _recorder, _steps
 _STEPS = 50
 _FEWEST_STEPS = 10
 
-_state = {"is_on": False, "hook": None, "before": None}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """Whether the flight recorder runs, and the hook for exceptions that end the program."""
+
+    is_on: bool = False
+    """The flight recorder runs."""
+    own_hook: Callable | None = None
+    """Our ``sys.excepthook``; None while it is not set. The hook of another tool may have replaced it and call it."""
+    previous_hook: Callable | None = None
+    """The ``sys.excepthook`` before ours, which calls it."""
+
+
+_state = _State()
 
 
 def seconds_of(ring):
@@ -41,10 +58,10 @@ def start(options):
     if not options.ring:
         return
     _recorder.keep_on_signal(signal.SIGUSR2)
-    _state["is_on"] = True
+    _state.is_on = True
     # Another tool may have put its own hook over ours: that one calls ours.
-    if _state["hook"] is None:
-        _state["before"], _state["hook"] = sys.excepthook, _keep_and_go_on
+    if _state.own_hook is None:
+        _state.previous_hook, _state.own_hook = sys.excepthook, _keep_and_go_on
         sys.excepthook = _keep_and_go_on
     if options.slow_step:
         _steps.listen(_SlowSteps(options.slow_step, options.ring))
@@ -52,15 +69,15 @@ def start(options):
 
 def stop():
     """Keep nothing any more."""
-    _state["is_on"] = False
-    if sys.excepthook is _state["hook"]:
-        sys.excepthook = _state["before"]
-        _state["hook"] = None
+    _state.is_on = False
+    if sys.excepthook is _state.own_hook:
+        sys.excepthook = _state.previous_hook
+        _state.own_hook = None
 
 
 def keep_on(exception):
     """Keep what is in the ring when ``exception`` is one that tells of trouble."""
-    if _state["is_on"] and isinstance(exception, Exception):
+    if _state.is_on and isinstance(exception, Exception):
         keep(f"exception {type(exception).__name__}")
 
 
@@ -69,7 +86,7 @@ def _keep_and_go_on(kind, exception, traceback):
         keep_on(exception)
     except Exception:
         pass  # The program's own error is what must be seen.
-    (_state["before"] or sys.__excepthook__)(kind, exception, traceback)
+    (_state.previous_hook or sys.__excepthook__)(kind, exception, traceback)
 
 
 class _SlowSteps:

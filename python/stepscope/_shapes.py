@@ -1,12 +1,24 @@
 """Proves, by running a few known ops, that PyTorch keeps the inputs of operators where the recorder reads them."""
 
+import dataclasses
 import os
 import sys
 
 from stepscope import _hook, _recorder
 from stepscope._say import say
 
-_state = {"is_proven": False, "is_told": False}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """Whether inputs of operators can be recorded."""
+
+    is_proven: bool = False
+    """The probe has succeeded."""
+    is_refusal_printed: bool = False
+    """A reason why inputs are not recorded was printed."""
+
+
+_state = _State()
 
 
 def are_proven(torch):
@@ -14,19 +26,19 @@ def are_proven(torch):
     try:
         prove(torch)
     except Exception as error:
-        if not _state["is_told"]:
-            _state["is_told"] = True
+        if not _state.is_refusal_printed:
+            _state.is_refusal_printed = True
             say(f"not recording shapes in process {os.getpid()}: {error}")
         _recorder.set_fact("inputs_refused", str(error))
-    return _state["is_proven"]
+    return _state.is_proven
 
 
 def prove(torch):
     """Run the probe, until it has succeeded once."""
-    if not _state["is_proven"]:
+    if not _state.is_proven:
         _hook.unseen(torch, lambda: _probe(torch))
         _recorder.read_arguments_of(list(_callers_of_functions(torch)), torch.Tensor)
-        _state["is_proven"] = True
+        _state.is_proven = True
 
 
 def _probe(torch):

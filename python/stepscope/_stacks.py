@@ -1,5 +1,6 @@
 """Records Python's calls: around each operator, or every one of them."""
 
+import dataclasses
 import gc
 import os
 import site
@@ -8,12 +9,23 @@ import sys
 from stepscope import _recorder
 from stepscope._say import say
 
-_state = {"is_on": False, "has_said": False}
+
+@dataclasses.dataclass(eq=False, repr=False)
+class _State:
+    """Whether calls are recorded."""
+
+    is_on: bool = False
+    """Calls are recorded now."""
+    is_refusal_printed: bool = False
+    """A reason why calls are not recorded was printed."""
+
+
+_state = _State()
 
 
 def start(torch, options):
     """Follow the calls of all threads, when the options want it."""
-    if not options.stacks or _state["is_on"]:
+    if not options.stacks or _state.is_on:
         return
     prefixes = path_prefixes(torch)
     was_enabled = gc.isenabled()
@@ -27,22 +39,22 @@ def start(torch, options):
     finally:
         if was_enabled:
             gc.enable()
-    _state["is_on"] = True
+    _state.is_on = True
     if left_out:
         _refuse(f"Python's calls of {left_out} thread(s) are not recorded: another profiler follows them")
 
 
 def stop():
     """Follow calls no longer."""
-    if _state["is_on"]:
-        _state["is_on"] = False
+    if _state.is_on:
+        _state.is_on = False
         _recorder.stop_stacks()
 
 
 def _refuse(reason):
     _recorder.set_fact("stacks_refused", reason)
-    if not _state["has_said"]:
-        _state["has_said"] = True
+    if not _state.is_refusal_printed:
+        _state.is_refusal_printed = True
         say(reason)
 
 

@@ -2,12 +2,14 @@
 
 from stepscope import _recorder
 
-_state = {"is_worker": False}
+# This process is a worker of a DataLoader.
+_is_worker = False
 
 
 def begin():
     """This process is a worker: what is recorded from its beginning is a window, too."""
-    _state["is_worker"] = True
+    global _is_worker
+    _is_worker = True
     window = _recorder.window_of_parent()
     if window is not None:
         _recording().follow_parent()
@@ -17,7 +19,7 @@ def begin():
 
 def is_recorded():
     """Whether the next batch is recorded, once the worker does as its parent; elsewhere all are."""
-    window = _recorder.window_of_parent() if _state["is_worker"] else None
+    window = _recorder.window_of_parent() if _is_worker else None
     if window is None:
         return True
     is_on, cycle = window

@@ -183,13 +183,13 @@ def test_works_of_several_groups_say_which_one_and_their_number(tmp_path):
 def test_many_groups_are_listed_as_far_as_a_fact_goes(count, has_ranks, monkeypatch):
     from stepscope import _collectives
 
-    monkeypatch.setitem(_collectives._state, "refusals", [])
-    monkeypatch.setitem(_collectives._state, "is_told", True)
+    monkeypatch.setattr(_collectives._state, "refusals", [])
+    monkeypatch.setattr(_collectives._state, "is_refusal_printed", True)
     group = {"description": "dp", "backend_config": "cpu:gloo", "size": 64, "ranks": list(range(64))}
     text = _collectives._as_fact([{"name": str(number), **group} for number in range(count)])
     listed = json.loads(text)
     assert len(text) <= 8192 and [one["name"] for one in listed] == [str(number) for number in range(len(listed))]
-    assert ("ranks" in listed[0]) == has_ranks == (not _collectives._state["refusals"])
+    assert ("ranks" in listed[0]) == has_ranks == (not _collectives._state.refusals)
     assert len(listed) == count or (count == 200 and len(listed) > 50)
 
 

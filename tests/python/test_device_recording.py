@@ -237,11 +237,11 @@ with profile(run=run):
     child = os.fork()
     if child == 0:
         from stepscope import _device
-        assert _device._state["by"] is None
+        assert _device._state.recorded_by is None
         torch.ones(3).exp()
         # A child may use a device that its parent has not used; here it is made to look so.
         torch.cuda._initialized = False
-        _device._state["watched"].clear()
+        _device._state.watched_kinds.clear()
         _device._watch_first_use(torch)
         torch.cuda.init()
         print(json.dumps(["child", *told]), flush=True)

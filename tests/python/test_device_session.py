@@ -203,7 +203,7 @@ def child():
     # A child may use a device that its parent has not used; here it is made to look so.
     from stepscope import _device
     torch.cuda._initialized = False
-    _device._state["watched"].clear()
+    _device._state.watched_kinds.clear()
     _device._watch_first_use(torch)
     first(torch.ones(1))
     slow(torch.ones(1))

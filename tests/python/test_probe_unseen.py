@@ -204,7 +204,7 @@ _hook._PATIENCE_S, _hook._run_known_ops = 0.01, lambda torch: gate.wait()
 found.append(names(2))
 found.append(names(3))
 gate.set()
-while _hook._probing["pid"]:
+while _hook._probing_pid:
     pass
 _hook._PATIENCE_S, _hook._run_known_ops = 10, known_ops
 found.append(names(4))
