@@ -31,7 +31,7 @@ pub(crate) async fn asset(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
     let path = if path.is_empty() { INDEX } else { path };
     let Some(asset) = ASSETS.iter().find(|asset| asset.path == path) else {
-        return Failure::not_there("there is no such page").into_response();
+        return Failure::not_found("there is no such page").into_response();
     };
     let cache = if path.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let about = [

@@ -10,34 +10,34 @@ use stepscope_engine::EngineError;
 pub(crate) struct Failure {
     status: StatusCode,
     what: String,
-    place: Option<String>,
+    location: Option<String>,
     hint: Option<String>,
 }
 
 impl Failure {
     /// A failure with this status; `what` is one line in lower case.
     pub(crate) fn new(status: StatusCode, what: impl Into<String>) -> Self {
-        Self { status, what: what.into(), place: None, hint: None }
+        Self { status, what: what.into(), location: None, hint: None }
     }
 
-    /// The request is not as it should be.
-    pub(crate) fn asked_wrongly(what: impl Into<String>) -> Self {
+    /// The request is invalid.
+    pub(crate) fn bad_request(what: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, what)
     }
 
-    /// What was asked for is not there.
-    pub(crate) fn not_there(what: impl Into<String>) -> Self {
+    /// What the request names does not exist.
+    pub(crate) fn not_found(what: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, what)
     }
 
     /// The server itself failed.
-    pub(crate) fn of_server(what: impl Into<String>) -> Self {
+    pub(crate) fn internal(what: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, what)
     }
 
     /// Says where.
-    pub(crate) fn at(self, place: impl ToString) -> Self {
-        Self { place: Some(place.to_string()), ..self }
+    pub(crate) fn at(self, location: impl ToString) -> Self {
+        Self { location: Some(location.to_string()), ..self }
     }
 
     /// Says what to do.
@@ -64,13 +64,13 @@ impl From<EngineError> for Failure {
             }
             _ => StatusCode::BAD_REQUEST,
         };
-        Self { status, what: error.to_string(), place: error.place(), hint: error.hint() }
+        Self { status, what: error.to_string(), location: error.place(), hint: error.hint() }
     }
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let body = json!({ "error": { "what": self.what, "where": self.place, "hint": self.hint } });
+        let body = json!({ "error": { "what": self.what, "where": self.location, "hint": self.hint } });
         let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
         (self.status, headers, body.to_string()).into_response()
     }

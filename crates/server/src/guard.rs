@@ -1,8 +1,8 @@
 //! Who is let in. Another site that a browser is on must not read a trace: it knows no token, and neither its name nor
 //! that of a host that it has pointed here (DNS rebinding) is one of ours.
 
+use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::site::Site;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -16,17 +16,17 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
 /// Lets a request through, or says why not; every answer gets the headers that keep a browser careful.
-pub(crate) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    let mut response = match check(&site, &request) {
+pub(crate) async fn guard(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+    let mut response = match check(&state, &request) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),
     };
-    add_headers(response.headers_mut(), site.allows_frames);
+    add_headers(response.headers_mut(), state.allows_frames);
     response
 }
 
-fn check(site: &Site, request: &Request<Body>) -> Result<(), Failure> {
-    check_hosts(request.headers(), request.uri(), &site.allowed_hosts)?;
+fn check(state: &AppState, request: &Request<Body>) -> Result<(), Failure> {
+    check_hosts(request.headers(), request.uri(), &state.allowed_hosts)?;
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         let what = format!("{} changes things, which nothing here does", request.method());
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, what).hint("all requests are GET"));
@@ -35,8 +35,8 @@ fn check(site: &Site, request: &Request<Body>) -> Result<(), Failure> {
 }
 
 /// Lets a request through that knows the token.
-pub(crate) async fn check_token(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    if has_token(&site, &request) {
+pub(crate) async fn check_token(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+    if has_token(&state, &request) {
         return next.run(request).await;
     }
     let failure = Failure::new(StatusCode::UNAUTHORIZED, "the token is missing or not the one of this server");
@@ -84,14 +84,14 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-fn has_token(site: &Site, request: &Request<Body>) -> bool {
+fn has_token(state: &AppState, request: &Request<Body>) -> bool {
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = header.and_then(|value| value.strip_prefix("Bearer "));
     if let Some(offered) = bearer {
-        return site.token.is(offered);
+        return state.token.is(offered);
     }
     let query = request.uri().query().unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes()).any(|(name, value)| name == "token" && site.token.is(&value))
+    form_urlencoded::parse(query.as_bytes()).any(|(name, value)| name == "token" && state.token.is(&value))
 }
 
 fn add_headers(headers: &mut HeaderMap, allows_frames: bool) {

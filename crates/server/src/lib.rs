@@ -4,14 +4,15 @@
 //! Runs are read in the background; requests work on what was read last and never wait for a reading, nor a quick one
 //! for a long one. Nothing that a request says changes anything.
 
+mod app_state;
 mod assets;
+mod cache;
 mod discover;
 mod editor;
 mod failure;
 mod fingerprint;
 mod guard;
-mod kept;
-mod opened;
+mod loaded_run;
 mod options;
 mod pool;
 mod query;
@@ -19,7 +20,6 @@ mod routes;
 mod run;
 mod runs;
 mod serve;
-mod site;
 mod source_files;
 mod table_page;
 mod token;

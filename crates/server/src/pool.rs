@@ -16,7 +16,7 @@ pub(crate) struct Pool {
     long: Arc<Semaphore>,
     sent: Arc<Semaphore>,
     text: Arc<Semaphore>,
-    long_begun: Arc<AtomicU64>,
+    long_started: Arc<AtomicU64>,
 }
 
 /// Files that are written at once while they are sent.
@@ -32,7 +32,7 @@ impl Pool {
             long: of(processors / 2),
             sent: of(SENT),
             text: of(processors / 2),
-            long_begun: Arc::default(),
+            long_started: Arc::default(),
         }
     }
 
@@ -55,17 +55,17 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let begun = self.long_begun.clone();
+        let started = self.long_started.clone();
         run(&self.long, move || {
-            begun.fetch_add(1, Ordering::Relaxed);
+            started.fetch_add(1, Ordering::Relaxed);
             work()
         })
         .await
     }
 
     /// How much long work was begun so far.
-    pub(crate) fn long_begun(&self) -> u64 {
-        self.long_begun.load(Ordering::Relaxed)
+    pub(crate) fn long_started(&self) -> u64 {
+        self.long_started.load(Ordering::Relaxed)
     }
 
     /// Looks something up in a file that a run was read from.
@@ -101,7 +101,7 @@ async fn run<T: Send + 'static>(
         work()
     });
     working.await.map_err(|error| {
-        let failure = Failure::of_server("internal error: this request failed, the server continues");
+        let failure = Failure::internal("internal error: this request failed, the server continues");
         // Shutting down drops work, too; nobody reads the answer then.
         failure.hint(format!("please report it with the address and what the command wrote: {error}"))
     })

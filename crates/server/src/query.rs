@@ -33,7 +33,7 @@ impl Query {
                 [] => "it takes none".to_string(),
                 known => format!("it takes {}", known.join(", ")),
             };
-            return Err(Failure::asked_wrongly(format!("there is no parameter {name:?}")).hint(hint));
+            return Err(Failure::bad_request(format!("there is no parameter {name:?}")).hint(hint));
         }
         Ok(Self(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect()))
     }
@@ -45,7 +45,7 @@ impl Query {
 
     /// A parameter that must be there.
     pub(crate) fn needed_text(&self, name: &str) -> Result<&str, Failure> {
-        self.text(name).ok_or_else(|| Failure::asked_wrongly(format!("the parameter {name:?} is missing")))
+        self.text(name).ok_or_else(|| Failure::bad_request(format!("the parameter {name:?} is missing")))
     }
 
     /// Every text of a parameter.
@@ -71,7 +71,7 @@ impl Query {
         let count = text.split(',').count();
         if count > at_most {
             let what = format!("{name:?} has {count} numbers, but {at_most} are the most");
-            return Err(Failure::asked_wrongly(what));
+            return Err(Failure::bad_request(what));
         }
         text.split(',').map(|number| number.parse().map_err(|_| not_a_number(name, number))).collect()
     }
@@ -83,7 +83,7 @@ impl Query {
 
     /// The window, which must be there.
     pub(crate) fn needed_window(&self) -> Result<Span, Failure> {
-        self.window()?.ok_or_else(|| Failure::asked_wrongly("the parameters \"start_ns\" and \"end_ns\" are missing"))
+        self.window()?.ok_or_else(|| Failure::bad_request("the parameters \"start_ns\" and \"end_ns\" are missing"))
     }
 
     /// What part of a run is asked for: rank, step, window.
@@ -95,7 +95,7 @@ impl Query {
 
 fn not_a_number(name: &str, text: &str) -> Failure {
     let short: String = text.chars().take(40).collect();
-    Failure::asked_wrongly(format!("{name} is {short:?}: not an integer in range"))
+    Failure::bad_request(format!("{name} is {short:?}: not an integer in range"))
 }
 
 #[cfg(test)]
@@ -128,7 +128,7 @@ mod tests {
         for raw in ["start_ns=6&end_ns=5", "start_ns=1e3&end_ns=9", "start_ns=1&end_ns=99999999999999999999"] {
             assert!(window(raw).is_err(), "{raw}");
         }
-        let told = format!("{:?}", window("start_ns=6&end_ns=5").unwrap_err());
-        assert!(told.contains("the window ends before it begins") && told.contains("earlier moment"), "{told}");
+        let error = format!("{:?}", window("start_ns=6&end_ns=5").unwrap_err());
+        assert!(error.contains("the window ends before it begins") && error.contains("earlier moment"), "{error}");
     }
 }

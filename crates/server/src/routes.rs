@@ -12,10 +12,10 @@ mod source;
 mod steps;
 mod timeline;
 
+use crate::app_state::AppState;
 use crate::assets;
 use crate::failure::Failure;
 use crate::guard::{check_token, guard};
-use crate::site::Site;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -35,7 +35,7 @@ type Answer = Result<Response, Failure>;
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Everything that is served.
-pub(crate) fn router(site: Arc<Site>) -> Router {
+pub(crate) fn router(state: Arc<AppState>) -> Router {
     let api = Router::new()
         .route("/about", get(about::about))
         .route("/analyses", get(analyses::catalogue))
@@ -51,16 +51,16 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route("/runs/{run}/steps", get(steps::steps))
         .merge(timeline::routes())
         .fallback(async || {
-            Failure::not_there("there is nothing of this name").hint("docs/http-api.md lists what there is")
+            Failure::not_found("there is nothing of this name").hint("docs/http-api.md lists what there is")
         })
-        .layer(from_fn_with_state(site.clone(), check_token))
+        .layer(from_fn_with_state(state.clone(), check_token))
         .layer(from_fn(timed));
     Router::new()
         .nest("/api", api)
         .fallback(assets::asset)
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
-        .layer(from_fn_with_state(site.clone(), guard))
-        .with_state(site)
+        .layer(from_fn_with_state(state.clone(), guard))
+        .with_state(state)
 }
 
 /// Says how long the answer took until it began to be sent; browsers show that beside the request.

@@ -3,7 +3,7 @@
 use crate::discover::{key_of, name_of};
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
-use crate::opened::Opened;
+use crate::loaded_run::LoadedRun;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -29,24 +29,24 @@ pub(crate) struct Run {
 
 #[derive(Default)]
 struct State {
-    opened: Option<Arc<Opened>>,
+    loaded: Option<Arc<LoadedRun>>,
     phase: Phase,
     error: Option<EngineError>,
     fingerprint: Fingerprint,
     /// True when nothing was there at the last look, and what is shown is what was read before.
     is_gone: bool,
-    /// When somebody last asked for it, counted over all runs.
-    asked: u64,
+    /// The number of the last request for it, counted over all runs.
+    last_request: u64,
     read_again_at: Option<Instant>,
 }
 
 #[derive(Default)]
 enum Phase {
-    /// Nobody asked for it yet.
+    /// No request yet.
     #[default]
     Waiting,
-    /// Somebody did.
-    Wanted,
+    /// A request waits for it.
+    Requested,
     Reading(Progress),
     Read,
 }
@@ -75,37 +75,37 @@ impl Run {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last reading. `asked` is when, counted over all runs.
+    /// The last reading. `request` is the number of the request, counted over all runs.
     ///
     /// # Errors
     /// When there is none: it is being read (and is, from now on, if nobody asked before), or could not be.
-    pub(crate) fn opened(&self, asked: u64) -> Result<Arc<Opened>, Failure> {
+    pub(crate) fn loaded(&self, request: u64) -> Result<Arc<LoadedRun>, Failure> {
         let mut state = self.state();
-        state.asked = asked;
-        if let Some(opened) = &state.opened {
-            return Ok(opened.clone());
+        state.last_request = request;
+        if let Some(loaded) = &state.loaded {
+            return Ok(loaded.clone());
         }
         if let Some(error) = state.error.clone() {
             return Err(Failure::from(error).with_status(StatusCode::NOT_FOUND));
         }
         if matches!(state.phase, Phase::Waiting) {
-            state.phase = Phase::Wanted;
+            state.phase = Phase::Requested;
         }
         let failure = Failure::new(StatusCode::CONFLICT, "this run is still being read").at(self.path.display());
         Err(failure.hint("ask again in a moment; api/runs says how far it is"))
     }
 
-    /// Asks for it to be read.
-    pub(crate) fn want(&self) {
+    /// Requests that it be read.
+    pub(crate) fn request(&self) {
         let mut state = self.state();
         if matches!(state.phase, Phase::Waiting) {
-            state.phase = Phase::Wanted;
+            state.phase = Phase::Requested;
         }
     }
 
-    /// True when somebody waits for it.
-    pub(crate) fn is_wanted(&self) -> bool {
-        matches!(self.state().phase, Phase::Wanted)
+    /// True when a request waits for it.
+    pub(crate) fn is_requested(&self) -> bool {
+        matches!(self.state().phase, Phase::Requested)
     }
 
     /// True when it was read and looks different now, or is still being recorded, and enough time has passed.
@@ -115,7 +115,7 @@ impl Run {
             if !matches!(state.phase, Phase::Read) || state.read_again_at.is_some_and(|at| Instant::now() < at) {
                 return false;
             }
-            (state.fingerprint.clone(), state.opened.as_ref().is_some_and(|opened| is_live(&opened.trace)))
+            (state.fingerprint.clone(), state.loaded.as_ref().is_some_and(|loaded| is_live(&loaded.trace)))
         };
         let now = Fingerprint::of(&self.path);
         self.state().is_gone = now.is_empty();
@@ -130,7 +130,7 @@ impl Run {
 
     /// Takes over what was read. What was there before stays when nothing is new, or nothing could be read. `version`
     /// gives the new version's number, above that of the last. Gives what is new.
-    pub(crate) fn finish(&self, reading: Reading, version: impl FnOnce(u64) -> u64) -> Option<Arc<Opened>> {
+    pub(crate) fn finish(&self, reading: Reading, version: impl FnOnce(u64) -> u64) -> Option<Arc<LoadedRun>> {
         let mut state = self.state();
         state.phase = Phase::Read;
         state.fingerprint = reading.fingerprint;
@@ -138,11 +138,11 @@ impl Run {
         match reading.trace {
             Ok(trace) => {
                 state.error = None;
-                let last = state.opened.as_ref();
+                let last = state.loaded.as_ref();
                 if last.is_none_or(|last| is_new(&last.trace, &trace)) {
                     let version = version(last.map_or(0, |last| last.version));
-                    state.opened = Some(Arc::new(Opened::new(version, trace)));
-                    return state.opened.clone();
+                    state.loaded = Some(Arc::new(LoadedRun::new(version, trace)));
+                    return state.loaded.clone();
                 }
             }
             Err(error) => state.error = Some(error),
@@ -150,25 +150,25 @@ impl Run {
         None
     }
 
-    /// About how much memory it takes, and when somebody last asked for it.
+    /// About how much memory it takes, and the number of the last request for it.
     pub(crate) fn weight(&self) -> (usize, u64) {
         let state = self.state();
-        (state.opened.as_ref().map_or(0, |opened| bytes_of(&opened.trace)), state.asked)
+        (state.loaded.as_ref().map_or(0, |loaded| bytes_of(&loaded.trace)), state.last_request)
     }
 
     /// Lets go of what was read, until somebody asks again.
     pub(crate) fn unload(&self) {
         let mut state = self.state();
         if matches!(state.phase, Phase::Read) {
-            (state.opened, state.phase, state.read_again_at) = (None, Phase::Waiting, None);
+            (state.loaded, state.phase, state.read_again_at) = (None, Phase::Waiting, None);
         }
     }
 
     /// The run in the list of runs.
     pub(crate) fn row(&self) -> Value {
         let state = self.state();
-        let opened = state.opened.as_ref();
-        let word = match (&state.phase, opened, &state.error) {
+        let loaded = state.loaded.as_ref();
+        let word = match (&state.phase, loaded, &state.error) {
             (_, Some(_), _) => "ready",
             (Phase::Read, None, Some(_)) => "failed",
             (Phase::Waiting, ..) => "waiting",
@@ -189,9 +189,9 @@ impl Run {
             "error": error.map(|error| json!({
                 "what": error.to_string(), "where": error.place(), "hint": error.hint(),
             })),
-            "version": opened.map(|opened| opened.version),
+            "version": loaded.map(|loaded| loaded.version),
             "is_gone": state.is_gone,
-            "is_live": opened.is_some_and(|opened| is_live(&opened.trace)),
+            "is_live": loaded.is_some_and(|loaded| is_live(&loaded.trace)),
         })
     }
 }

@@ -4,7 +4,7 @@
 use crate::discover;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
-use crate::opened::Opened;
+use crate::loaded_run::LoadedRun;
 use crate::run::{Reading, Run};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -18,17 +18,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stepscope_engine::{EngineError, Progress, open_run_with_progress};
 use tokio::sync::watch;
 
-/// How often the list of runs is looked at for what to tell.
+/// How often the list of runs is compared with the last one that was published.
 const TICK: Duration = Duration::from_millis(200);
 /// Traces that are kept in memory, when several were named: those asked for last, as many as fit, and one in any case.
 const MAX_TRACES_BYTES: usize = 8 << 30;
 
-/// The runs, and what is told of them.
+/// The runs, and the list of them that is published.
 pub(crate) struct Runs {
     runs: Mutex<Vec<Arc<Run>>>,
     inputs: Vec<PathBuf>,
-    /// Counts requests, to know which run was asked for last.
-    asked: AtomicU64,
+    /// Counts requests, to know which run was requested last.
+    request_count: AtomicU64,
     list: watch::Sender<Arc<str>>,
     wake: Mutex<Sender<()>>,
     watch_every: Option<Duration>,
@@ -47,24 +47,24 @@ impl Runs {
         let runs = Arc::new(Self {
             runs: Mutex::default(),
             inputs,
-            asked: AtomicU64::new(0),
+            request_count: AtomicU64::new(0),
             list,
             wake: Mutex::new(wake),
             watch_every,
             reread_after,
         });
-        runs.look_for_new();
+        runs.discover_new();
         let all = runs.all();
         // What was named by itself is wanted; of a folder, what somebody asks for.
         let is_named = |run: &&Arc<Run>| runs.inputs.contains(&run.path) || all.len() == 1;
-        all.iter().filter(is_named).for_each(|run| run.want());
-        runs.tell();
+        all.iter().filter(is_named).for_each(|run| run.request());
+        runs.publish();
         let watched = Arc::downgrade(&runs);
         thread::Builder::new().name("stepscope runs".into()).spawn(move || {
             let mut last_look = Instant::now();
             while wait(&woken) {
                 let Some(runs) = watched.upgrade() else { return };
-                runs.turn(&mut last_look);
+                runs.poll(&mut last_look);
             }
         })?;
         Ok(runs)
@@ -78,7 +78,7 @@ impl Runs {
     ///
     /// # Errors
     /// When there is no such run, or it is not read yet: then it will be.
-    pub(crate) fn opened(&self, id: &str) -> Result<(Arc<Run>, Arc<Opened>), Failure> {
+    pub(crate) fn loaded(&self, id: &str) -> Result<(Arc<Run>, Arc<LoadedRun>), Failure> {
         let all = self.all();
         let found = match id.parse::<usize>() {
             Ok(number) => all.get(number),
@@ -89,26 +89,26 @@ impl Runs {
                 0 => "there are none".to_string(),
                 count => format!("runs are numbered from 0 to {}; api/runs lists them with their keys", count - 1),
             };
-            Failure::not_there("there is no such run").hint(hint)
+            Failure::not_found("there is no such run").hint(hint)
         };
         let run = found.ok_or_else(unknown)?;
-        let opened = run.opened(self.asked.fetch_add(1, Ordering::Relaxed) + 1);
-        if opened.is_err() && run.is_wanted() {
+        let loaded = run.loaded(self.request_count.fetch_add(1, Ordering::Relaxed) + 1);
+        if loaded.is_err() && run.is_requested() {
             let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody is there to wake while the server ends.
             let _ = wake.send(());
         }
-        Ok((run.clone(), opened?))
+        Ok((run.clone(), loaded?))
     }
 
     /// The list of runs as JSON, and whatever it becomes.
     pub(crate) fn list(&self) -> watch::Receiver<Arc<str>> {
-        self.tell();
+        self.publish();
         self.list.subscribe()
     }
 
-    /// Tells the list when it has changed.
-    fn tell(&self) {
+    /// Publishes the list when it has changed.
+    fn publish(&self) {
         let rows = Value::Array(self.all().iter().map(|run| run.row()).collect()).to_string();
         self.list.send_if_modified(|list| {
             let has_changed = **list != *rows;
@@ -120,22 +120,22 @@ impl Runs {
     }
 
     /// One look at everything; at most one run is being read at a time.
-    fn turn(self: &Arc<Self>, last_look: &mut Instant) {
+    fn poll(self: &Arc<Self>, last_look: &mut Instant) {
         if self.watch_every.is_some_and(|every| last_look.elapsed() >= every) {
-            self.look_for_new();
+            self.discover_new();
             *last_look = Instant::now();
             if let Some(due) = self.all().into_iter().find(|run| run.is_due()) {
                 self.read(&due);
             }
         }
-        while let Some(wanted) = self.all().into_iter().find(|run| run.is_wanted()) {
-            self.read(&wanted);
+        while let Some(requested) = self.all().into_iter().find(|run| run.is_requested()) {
+            self.read(&requested);
         }
-        self.tell();
+        self.publish();
     }
 
     /// Adds what appeared in folders.
-    fn look_for_new(&self) {
+    fn discover_new(&self) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known: HashSet<PathBuf> = runs.iter().map(|run| run.path.clone()).collect();
         let is_first = runs.is_empty();
@@ -148,11 +148,11 @@ impl Runs {
         }
     }
 
-    /// Reads a run, and tells meanwhile how far it is.
+    /// Reads a run, and publishes its progress meanwhile.
     fn read(self: &Arc<Self>, run: &Arc<Run>) {
         let progress = Progress::default();
         run.begin(progress.clone());
-        self.tell();
+        self.publish();
         let begun = Instant::now();
         let fingerprint = Fingerprint::of(&run.path);
         let trace = thread::scope(|scope| {
@@ -161,15 +161,15 @@ impl Runs {
                 scope.spawn(|| catch_unwind(AssertUnwindSafe(|| open_run_with_progress(&[&run.path], &progress))));
             while !reading.is_finished() {
                 thread::sleep(TICK.min(begun.elapsed() / 4 + Duration::from_millis(1)));
-                self.tell();
+                self.publish();
             }
             reading.join().and_then(|read| read).unwrap_or_else(|_| Err(defect(run)))
         });
         let pause = self.reread_after;
         let new = run.finish(Reading { trace, fingerprint, took: begun.elapsed(), pause }, next_version);
         self.unload_old(run);
-        self.tell();
-        new.iter().for_each(|opened| opened.prepare());
+        self.publish();
+        new.iter().for_each(|loaded| loaded.prepare());
     }
 
     /// Lets go of traces that nobody asked for lately, where all together are too large. `last` stays.
@@ -179,11 +179,11 @@ impl Runs {
             .into_iter()
             .filter(|run| !Arc::ptr_eq(run, last))
             .map(|run| {
-                let (bytes, asked) = run.weight();
-                (asked, bytes, run)
+                let (bytes, last_request) = run.weight();
+                (last_request, bytes, run)
             })
             .collect();
-        runs.sort_by_key(|(asked, ..)| *asked);
+        runs.sort_by_key(|(last_request, ..)| *last_request);
         let mut total = last.weight().0 + runs.iter().map(|(_, bytes, _)| bytes).sum::<usize>();
         for (_, bytes, run) in runs.into_iter().filter(|(_, bytes, _)| *bytes > 0) {
             if total <= MAX_TRACES_BYTES {

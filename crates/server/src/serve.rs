@@ -1,11 +1,11 @@
 //! Starting and ending a server.
 
-use crate::kept::Kept;
+use crate::app_state::{AppState, MAX_COMPARISON_BYTES};
+use crate::cache::Cache;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::routes;
 use crate::runs::Runs;
-use crate::site::{MAX_COMPARED_BYTES, Site};
 use crate::token::Token;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -67,7 +67,7 @@ pub struct Running {
 impl Running {
     /// How many analyses, reports and other work that may take long were begun so far.
     pub fn long_work_begun(&self) -> u64 {
-        self.pool.long_begun()
+        self.pool.long_started()
     }
 
     /// Ends it; who is still connected is cut off.
@@ -105,22 +105,22 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
     let state_folder = options.state_folder.filter(|_| options.address.port() != 0);
     let token = match (options.token, state_folder) {
         (Some(token), _) => Ok(Token::given(token)),
-        (None, Some(folder)) => Token::kept(&folder, address.port()),
+        (None, Some(folder)) => Token::load_or_create(&folder, address.port()),
         (None, None) => Token::random(),
     };
     let token = token.map_err(|error| start(io::Error::other(error.to_string())))?;
     let roots = options.source_roots.unwrap_or_else(|| std::env::current_dir().into_iter().collect());
-    let site = Arc::new(Site {
+    let state = Arc::new(AppState {
         runs: Runs::start(options.inputs, options.watch_every, options.reread_after).map_err(start)?,
         pool: Pool::new(),
-        compared: Kept::new(MAX_COMPARED_BYTES),
+        comparisons: Cache::new(MAX_COMPARISON_BYTES),
         token,
         allowed_hosts: options.allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
         allows_frames: options.allows_frames,
         source_roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
         editor: options.editor,
     });
-    let (token, pool) = (site.token.as_str().to_string(), site.pool.clone());
+    let (token, pool) = (state.token.as_str().to_string(), state.pool.clone());
     let mut builder = Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).thread_name("stepscope http").enable_io().enable_time().build();
     let runtime = runtime.map_err(start)?;
@@ -128,7 +128,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).map_err(listen)?
     };
-    let router = routes::router(site);
+    let router = routes::router(state);
     runtime.spawn(async move {
         // It ends with the runtime.
         let _ = axum::serve(listener, router).await;

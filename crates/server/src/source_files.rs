@@ -57,7 +57,7 @@ impl SourceFiles {
         roots: &[PathBuf],
     ) -> Result<Option<Excerpt>, Failure> {
         if !self.0.contains(name) {
-            let failure = Failure::not_there("no stack of this run names this file").at(name);
+            let failure = Failure::not_found("no stack of this run names this file").at(name);
             return Err(failure.hint("only files that appear in stacks are shown, by the names that they have there"));
         }
         let Some(path) = roots.iter().find_map(|root| below(root, name)) else { return Ok(None) };

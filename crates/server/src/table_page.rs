@@ -17,9 +17,9 @@ const MAX_LIMIT: usize = 10_000;
 /// Conditions of one request.
 const MAX_CONDITIONS: usize = 32;
 
-/// Rows that are asked for.
+/// Which rows a request wants: sorted, searched, filtered, and of those one page.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct PageQuery {
     /// The column, and whether its order is turned.
     sort: Option<(String, bool)>,
     /// In lower case.
@@ -60,7 +60,7 @@ pub(crate) struct Page {
     total_sums: usize,
 }
 
-impl Asking {
+impl PageQuery {
     /// What `query` asks for.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Asking {
     pub(crate) fn of(query: &Query) -> Result<Self, Failure> {
         let conditions = query.texts("where").map(Condition::parse).collect::<Result<Vec<_>, _>>()?;
         if conditions.len() > MAX_CONDITIONS {
-            return Err(Failure::asked_wrongly(format!("more than {MAX_CONDITIONS} conditions")));
+            return Err(Failure::bad_request(format!("more than {MAX_CONDITIONS} conditions")));
         }
         let sort = query.text("sort").map(|text| match text.strip_prefix('-') {
             Some(name) => (name.to_string(), true),
@@ -142,7 +142,7 @@ impl Condition {
             (Some(column), Some(op), Some(value)) => Ok(Self { column: column.into(), op, value: value.into() }),
             _ => {
                 let short: String = text.chars().take(80).collect();
-                let failure = Failure::asked_wrongly(format!("invalid `where`: {short:?}"));
+                let failure = Failure::bad_request(format!("invalid `where`: {short:?}"));
                 Err(failure.hint("use COLUMN:OP:VALUE, with eq, ne, lt, le, gt, ge or has"))
             }
         }
@@ -154,12 +154,12 @@ impl Condition {
         if self.value.is_empty() && matches!(op, Op::Eq | Op::Ne) {
             return Ok(Box::new(move |row| has_answer(&column.values, row) == (op == Op::Ne)));
         }
-        let wrong = |wanted: &str| {
+        let wrong = |expected: &str| {
             let value: String = self.value.chars().take(80).collect();
-            Failure::asked_wrongly(format!("column {} takes {wanted}, not {value:?}", column.name))
+            Failure::bad_request(format!("column {} takes {expected}, not {value:?}", column.name))
         };
         if op == Op::Has && !matches!(column.values, Values::Text(_)) {
-            let failure = Failure::asked_wrongly(format!("column {} is not text", column.name));
+            let failure = Failure::bad_request(format!("column {} is not text", column.name));
             return Err(failure.hint("has is for texts; use eq, ne, lt, le, gt or ge"));
         }
         Ok(match &column.values {

@@ -42,7 +42,7 @@ impl Token {
     ///
     /// # Errors
     /// When the system has no random bytes. A folder that cannot be written is none: the next server then has another.
-    pub(crate) fn kept(folder: &Path, port: u16) -> Result<Self, getrandom::Error> {
+    pub(crate) fn load_or_create(folder: &Path, port: u16) -> Result<Self, getrandom::Error> {
         let path = folder.join(format!("{port}.token"));
         let token = match read(&path) {
             Some(known) => Self(known),
@@ -125,13 +125,13 @@ mod tests {
     fn the_next_server_on_a_port_has_the_token_of_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("state/view");
-        let kept = |port| Token::kept(&folder, port).unwrap().0;
+        let kept = |port| Token::load_or_create(&folder, port).unwrap().0;
         let first = kept(8000);
         assert_eq!(kept(8000), first);
         assert_ne!(kept(8001), first);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
         // A folder that cannot be written still gives a token.
-        assert_eq!(Token::kept(&folder.join("8000.token"), 1).unwrap().0.len(), LENGTH);
+        assert_eq!(Token::load_or_create(&folder.join("8000.token"), 1).unwrap().0.len(), LENGTH);
     }
 
     #[cfg(unix)]
@@ -140,7 +140,7 @@ mod tests {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("1.token");
-        let kept = || Token::kept(folder.path(), 1).unwrap().0;
+        let kept = || Token::load_or_create(folder.path(), 1).unwrap().0;
         let first = kept();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,10 +1,10 @@
 //! The catalogue of analyses, and their results: a page of rows as JSON, or all of them as a file.
 
 use super::{Answer, file, files, json, json_text};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
-use crate::site::Site;
-use crate::table_page::{Asking, PARAMETERS, Page, columns};
+use crate::table_page::{PARAMETERS, Page, PageQuery, columns};
 use axum::extract::{Path, RawQuery, State};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -44,33 +44,33 @@ pub(super) async fn catalogue() -> Answer {
 
 /// `api/runs/RUN/analyses/NAME`.
 pub(super) async fn analysis(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     Path((run, name)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
     let query = Query::parse(raw.as_deref(), &[OF_PART.as_slice(), &PARAMETERS].concat())?;
     let analysis = engine::find_analysis(&name)?;
     let part = part(&query, analysis)?;
-    let asking = Asking::of(&query)?;
+    let page_query = PageQuery::of(&query)?;
     let format = files::Format::of(&query)?;
-    let (run, opened) = site.runs.opened(&run)?;
-    let result = opened.analyze(&site.pool, analysis, part).await?;
-    deliver(&site, result, asking, format, &format!("{}.{}", run.name(), analysis.name)).await
+    let (run, loaded) = state.runs.loaded(&run)?;
+    let result = loaded.analyze(&state.pool, analysis, part).await?;
+    deliver(&state, result, page_query, format, &format!("{}.{}", run.name(), analysis.name)).await
 }
 
 /// A page of a result, or all rows that match as a file for which `name` is a name.
 pub(super) async fn deliver(
-    site: &Site,
+    state: &AppState,
     result: Arc<Envelope>,
-    asking: Asking,
+    page_query: PageQuery,
     format: Option<files::Format>,
     name: &str,
 ) -> Answer {
     let Some(format) = format else {
-        return site.pool.quick(move || page(&result, &asking)).await?.map(json);
+        return state.pool.quick(move || page(&result, &page_query)).await?.map(json);
     };
-    let written = move || format.write(&with_rows(&result, asking.all(&result.results, result.analysis)?));
-    let bytes = site.pool.quick(written).await??;
+    let written = move || format.write(&with_rows(&result, page_query.all(&result.results, result.analysis)?));
+    let bytes = state.pool.quick(written).await??;
     Ok(file(name, format.ending(), format.kind(), bytes))
 }
 
@@ -81,8 +81,8 @@ fn part(query: &Query, analysis: &Analysis) -> Result<Selection, Failure> {
     Ok(engine::with_options(analysis, query.selection()?, &texts)?)
 }
 
-fn page(result: &Envelope, asking: &Asking) -> Result<String, Failure> {
-    let (rows, page) = asking.page(&result.results, result.analysis)?;
+fn page(result: &Envelope, page_query: &PageQuery) -> Result<String, Failure> {
+    let (rows, page) = page_query.page(&result.results, result.analysis)?;
     Ok(json_text(&PagedEnvelope { envelope: with_rows(result, rows), columns: &columns(&result.results), page }))
 }
 

@@ -2,11 +2,11 @@
 
 use super::analyses::deliver;
 use super::{Answer, files};
+use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::opened::bytes_of;
+use crate::loaded_run::bytes_of;
 use crate::query::Query;
-use crate::site::Site;
-use crate::table_page::{Asking, PARAMETERS};
+use crate::table_page::{PARAMETERS, PageQuery};
 use axum::extract::{RawQuery, State};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ pub(crate) struct Pair {
 }
 
 /// `api/compare`.
-pub(super) async fn compare(State(site): State<Arc<Site>>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn compare(State(state): State<Arc<AppState>>, RawQuery(raw): RawQuery) -> Answer {
     let query = Query::parse(raw.as_deref(), &[OF_RUNS.as_slice(), &PARAMETERS].concat())?;
-    let (asking, format) = (Asking::of(&query)?, files::Format::of(&query)?);
+    let (page_query, format) = (PageQuery::of(&query)?, files::Format::of(&query)?);
     let what = Compared::from_name(query.needed_text("what")?).ok_or_else(|| {
         let words = Compared::ALL.map(Compared::as_str).join(", ");
-        Failure::asked_wrongly("unknown `what`").hint(format!("use {words}"))
+        Failure::bad_request("unknown `what`").hint(format!("use {words}"))
     })?;
     let of_rank = |name| Ok::<_, Failure>(Selection { rank: query.number(name)?, ..Selection::default() });
     let (of_a, of_b) = (of_rank("a_rank")?, of_rank("b_rank")?);
-    let (a_run, a) = site.runs.opened(query.needed_text("a")?)?;
-    let (b_run, b) = site.runs.opened(query.needed_text("b")?)?;
+    let (a_run, a) = state.runs.loaded(query.needed_text("a")?)?;
+    let (b_run, b) = state.runs.loaded(query.needed_text("b")?)?;
     let pair = Pair { a: (a_run.path.clone(), a.version, of_a), b: (b_run.path.clone(), b.version, of_b), what };
     let compare = move || engine::compare((&a.trace, &of_a), (&b.trace, &of_b), what);
-    let computed = async { Ok::<_, Failure>(site.pool.long(compare).await??) };
-    let result = site.compared.get(pair, bytes_of, computed).await?;
+    let computed = async { Ok::<_, Failure>(state.pool.long(compare).await??) };
+    let result = state.comparisons.get(pair, bytes_of, computed).await?;
     let name = format!("{}.{}.{}", a_run.name(), b_run.name(), what.as_str());
-    deliver(&site, result, asking, format, &name).await
+    deliver(&state, result, page_query, format, &name).await
 }

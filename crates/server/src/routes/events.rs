@@ -1,7 +1,7 @@
 //! The list of runs as it changes, for pages that follow a run.
 
+use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::site::Site;
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// `api/events`.
 pub(super) async fn events(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
-    let mut list = site.runs.list();
+    let mut list = state.runs.list();
     list.mark_changed();
     let events = unfold(list, async |mut list| {
         list.changed().await.ok()?;

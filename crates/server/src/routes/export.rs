@@ -1,9 +1,9 @@
 //! A trace, or what lies in a window, as a file for other programs. It is sent while it is written.
 
 use super::{Answer, file};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
-use crate::site::Site;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use futures_util::stream::{StreamExt, unfold};
@@ -23,24 +23,28 @@ const PIECE_BYTES: usize = 1 << 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `api/runs/RUN/export`.
-pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn export(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let query = Query::parse(raw.as_deref(), &["format", "start_ns", "end_ns"])?;
     let (format, ending, kind) = match query.needed_text("format")? {
         "chrome" => (Format::Chrome { is_packed: false }, ".json", "application/json"),
         "perfetto" => (Format::Perfetto { is_packed: false }, ".pftrace", "application/octet-stream"),
         _ => {
-            let failure = Failure::asked_wrongly("unknown trace format");
+            let failure = Failure::bad_request("unknown trace format");
             return Err(failure.hint("use chrome or perfetto"));
         }
     };
     let window = query.window()?;
-    let (run, opened) = site.runs.opened(&run)?;
+    let (run, loaded) = state.runs.loaded(&run)?;
     let (pieces, waiting) = channel(WAITING);
     let (broken, runtime) = (pieces.clone(), Handle::current());
-    let pool = site.pool.clone();
+    let pool = state.pool.clone();
     let write = move || {
-        let part = window.map(|window| Arc::new(opened.trace.part(window)));
-        let trace = part.unwrap_or_else(|| opened.trace.clone());
+        let part = window.map(|window| Arc::new(loaded.trace.part(window)));
+        let trace = part.unwrap_or_else(|| loaded.trace.clone());
         let mut out = Pieces { pieces, runtime, gathered: Vec::new() };
         if let Err(error) = write_trace(&trace, format, &mut out).and_then(|()| out.flush()) {
             // The client then sees that the answer breaks off. When it went away itself, nobody is told.
@@ -54,7 +58,7 @@ pub(super) async fn export(State(site): State<Arc<Site>>, Path(run): Path<String
         }
     });
     let body = unfold(waiting, async |mut waiting| waiting.recv().await.map(|piece| (piece, waiting)));
-    // Whoever packs the answer asks once more after its end.
+    // The layer that compresses the answer polls once more after its end.
     Ok(file(run.name(), ending, kind, Body::from_stream(body.fuse())))
 }
 

@@ -26,7 +26,7 @@ impl Format {
             Some("parquet") => Some(Self::Parquet),
             Some("arrow") => Some(Self::Arrow),
             Some(_) => {
-                let failure = Failure::asked_wrongly("unknown result format");
+                let failure = Failure::bad_request("unknown result format");
                 return Err(failure.hint("use json, csv, tsv, md, parquet or arrow"));
             }
         })
@@ -62,7 +62,7 @@ impl Format {
             Self::Parquet => write_result(result, &mut bytes),
             Self::Arrow => write_arrow(result, &mut bytes),
         };
-        written.map_err(|error| Failure::of_server(format!("the file cannot be written: {error}")))?;
+        written.map_err(|error| Failure::internal(format!("the file cannot be written: {error}")))?;
         Ok(bytes)
     }
 }

@@ -1,9 +1,9 @@
 //! The report of a run, as data and as a page that needs no server.
 
 use super::{Answer, file, json};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
-use crate::site::Site;
 use axum::extract::{Path, RawQuery, State};
 use std::sync::Arc;
 use stepscope_engine::{self as engine, report::report as sum_up};
@@ -12,10 +12,14 @@ use stepscope_export::report_html;
 const OF_PART: [&str; 4] = ["rank", "step", "start_ns", "end_ns"];
 
 /// `api/runs/RUN/report`.
-pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn report(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let selection = Query::parse(raw.as_deref(), &OF_PART)?.selection()?;
-    let (run, opened) = site.runs.opened(&run)?;
-    let read = opened.clone();
+    let (run, loaded) = state.runs.loaded(&run)?;
+    let read = loaded.clone();
     let computed = async {
         let sum_up = move || sum_up(&read.trace, &selection, &run.path.display().to_string());
         // All steps of many ranks are not for one answer: `steps` has those of a rank.
@@ -25,22 +29,26 @@ pub(super) async fn report(State(site): State<Arc<Site>>, Path(run): Path<String
                 report.to_json()
             })
         };
-        site.pool.long(brief).await?.map_err(Failure::from)
+        state.pool.long(brief).await?.map_err(Failure::from)
     };
-    let text = opened.reports.get(selection, String::len, computed).await?;
+    let text = loaded.reports.get(selection, String::len, computed).await?;
     Ok(json(text.to_string()))
 }
 
 /// `api/runs/RUN/report.html`.
-pub(super) async fn page(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn page(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let selection = Query::parse(raw.as_deref(), &OF_PART)?.selection()?;
-    let (run, opened) = site.runs.opened(&run)?;
+    let (run, loaded) = state.runs.loaded(&run)?;
     let name = run.name().to_string();
     let write = move || {
         let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
-        let report = sum_up(&opened.trace, &selection, &run.path.display().to_string())?;
-        Ok(report_html(&report, &engine::analyze_all(&opened.trace, &names, &selection)?))
+        let report = sum_up(&loaded.trace, &selection, &run.path.display().to_string())?;
+        Ok(report_html(&report, &engine::analyze_all(&loaded.trace, &names, &selection)?))
     };
-    let page: Result<String, Failure> = site.pool.long(write).await?;
+    let page: Result<String, Failure> = state.pool.long(write).await?;
     Ok(file(&name, ".html", "text/html; charset=utf-8", page?))
 }

@@ -1,8 +1,8 @@
 //! The list of runs, and what one of them is.
 
 use super::{Answer, json, json_text, steps};
-use crate::opened::Opened;
-use crate::site::Site;
+use crate::app_state::AppState;
+use crate::loaded_run::LoadedRun;
 use crate::source_files::SourceFiles;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -15,25 +15,25 @@ use stepscope_engine::{RunIdentity, Trace};
 use stepscope_trace::{DeviceEventClass, Process, SliceKind};
 
 /// `api/runs`.
-pub(super) async fn list(State(site): State<Arc<Site>>) -> Answer {
-    let list = site.runs.list().borrow().to_string();
+pub(super) async fn list(State(state): State<Arc<AppState>>) -> Answer {
+    let list = state.runs.list().borrow().to_string();
     Ok(json(list))
 }
 
 /// `api/runs/RUN`. Asking for it makes reading begin: that it is not read yet is no error here.
-pub(super) async fn run(State(site): State<Arc<Site>>, Path(id): Path<String>) -> Answer {
-    let (run, opened) = match site.runs.opened(&id) {
+pub(super) async fn run(State(state): State<Arc<AppState>>, Path(id): Path<String>) -> Answer {
+    let (run, loaded) = match state.runs.loaded(&id) {
         Err(failure) if failure.status() == StatusCode::CONFLICT => {
             return Ok(failure.with_status(StatusCode::ACCEPTED).into_response());
         }
         found => found?,
     };
-    let text = site.pool.quick(move || json_text(&facts(run.id, &opened))).await?;
+    let text = state.pool.quick(move || json_text(&run_json(run.id, &loaded))).await?;
     Ok(json(text))
 }
 
-fn facts(id: usize, opened: &Opened) -> Value {
-    let trace = &*opened.trace;
+fn run_json(id: usize, loaded: &LoadedRun) -> Value {
+    let trace = &*loaded.trace;
     let devices = trace.devices.iter().map(|device| {
         json!({
             "rank": device.rank,
@@ -44,7 +44,7 @@ fn facts(id: usize, opened: &Opened) -> Value {
     });
     json!({
         "id": id,
-        "version": opened.version,
+        "version": loaded.version,
         "run": RunIdentity::of(trace),
         "span": trace.span().map(|span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns })),
         "start_unix_ns": trace.start_unix_ns,
@@ -62,7 +62,7 @@ fn facts(id: usize, opened: &Opened) -> Value {
             "flows": trace.flows.len(),
             "findings": trace.findings.iter().count(),
         },
-        "has": has(opened),
+        "has": available_data(loaded),
     })
 }
 
@@ -80,8 +80,8 @@ fn ranks(trace: &Trace) -> Vec<Value> {
 }
 
 /// Which pages have something to show.
-fn has(opened: &Opened) -> Value {
-    let trace = &*opened.trace;
+fn available_data(loaded: &LoadedRun) -> Value {
+    let trace = &*loaded.trace;
     let is_there = |kind: SliceKind| trace.slices.kind.contains(&kind);
     let is_named = |id: StringId| !trace.strings.get(id).is_empty();
     let communicates = || trace.device_events.iter().any(|event| event.class == DeviceEventClass::Communication);
@@ -92,7 +92,7 @@ fn has(opened: &Opened) -> Value {
         "stacks": trace.ops.info.iter().any(|info| is_named(info.stack)),
         "modules": is_there(SliceKind::Module),
         "python": is_there(SliceKind::PythonFunction),
-        "source": !opened.source_files.get_or_init(|| SourceFiles::of(trace)).is_empty(),
+        "source": !loaded.source_files.get_or_init(|| SourceFiles::of(trace)).is_empty(),
         "io": !trace.io.is_empty(),
         "collectives": !trace.collectives.is_empty() || communicates(),
         "counters": trace.counters.iter().any(|counter| !counter.time_ns.is_empty()),

@@ -1,8 +1,8 @@
 //! Lines of source files that stacks name.
 
 use super::{Answer, json, json_text};
+use crate::app_state::AppState;
 use crate::query::Query;
-use crate::site::Site;
 use crate::source_files::SourceFiles;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
@@ -14,16 +14,20 @@ const AROUND: usize = 20;
 const HINT: &str = "Source not found. Start `stepscope view` with --source FOLDER to show it.";
 
 /// `api/runs/RUN/source`.
-pub(super) async fn source(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn source(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let query = Query::parse(raw.as_deref(), &["file", "line", "around"])?;
     let name = query.needed_text("file")?.to_string();
     let line = query.number("line")?.unwrap_or(1);
     let around = query.number("around")?.unwrap_or(AROUND);
-    let (_, opened) = site.runs.opened(&run)?;
-    let pool = site.pool.clone();
+    let (_, loaded) = state.runs.loaded(&run)?;
+    let pool = state.pool.clone();
     let read = move || {
-        let files = opened.source_files.get_or_init(|| SourceFiles::of(&opened.trace));
-        let Some(excerpt) = files.read(&name, line, around, &site.source_roots)? else {
+        let files = loaded.source_files.get_or_init(|| SourceFiles::of(&loaded.trace));
+        let Some(excerpt) = files.read(&name, line, around, &state.source_roots)? else {
             // That the sources lie elsewhere is nothing wrong.
             return Ok(json_text(&json!({ "file": name, "lines": null, "hint": HINT })));
         };
@@ -32,7 +36,7 @@ pub(super) async fn source(State(site): State<Arc<Site>>, Path(run): Path<String
             "first_line": excerpt.first_line,
             "lines": excerpt.lines,
             "editor_path": excerpt.path.display().to_string(),
-            "editor_url": site.editor.as_ref().map(|editor| editor.url(&excerpt.path, line)),
+            "editor_url": state.editor.as_ref().map(|editor| editor.url(&excerpt.path, line)),
         })))
     };
     pool.quick(read).await?.map(json)

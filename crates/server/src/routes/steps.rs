@@ -2,25 +2,29 @@
 //! at once nobody is told: 1,024 ranks with 500 steps each have half a million.
 
 use super::{Answer, json, json_text};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
-use crate::site::Site;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stepscope_trace::Step;
 
 /// `api/runs/RUN/steps`.
-pub(super) async fn steps(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn steps(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let query = Query::parse(raw.as_deref(), &["rank", "step"])?;
-    let asked = query.selection()?;
-    if asked.rank.is_none() && asked.step.is_none() {
-        let failure = Failure::asked_wrongly("the parameters \"rank\" and \"step\" are missing");
+    let selection = query.selection()?;
+    if selection.rank.is_none() && selection.step.is_none() {
+        let failure = Failure::bad_request("the parameters \"rank\" and \"step\" are missing");
         return Err(failure.hint("name one of them: the steps of all ranks do not fit into one answer"));
     }
-    let (_, opened) = site.runs.opened(&run)?;
-    let list = move || json_text(&asked.steps(&opened.trace).map(step).collect::<Vec<_>>());
-    Ok(json(site.pool.quick(list).await?))
+    let (_, loaded) = state.runs.loaded(&run)?;
+    let list = move || json_text(&selection.steps(&loaded.trace).map(step).collect::<Vec<_>>());
+    Ok(json(state.pool.quick(list).await?))
 }
 
 /// How many there are, the first rank that has any, and the numbers that are there on any rank.
@@ -73,8 +77,8 @@ mod tests {
     fn check(numbers: &[i64], expected: &[[i64; 2]]) {
         assert_eq!(ranges(numbers.iter().copied()), expected, "{numbers:?}");
         let distinct: BTreeSet<i64> = numbers.iter().copied().collect();
-        let said: Vec<i64> = expected.iter().flat_map(|[first, last]| *first..=*last).collect();
-        assert_eq!(said, distinct.into_iter().collect::<Vec<_>>());
+        let found: Vec<i64> = expected.iter().flat_map(|[first, last]| *first..=*last).collect();
+        assert_eq!(found, distinct.into_iter().collect::<Vec<_>>());
     }
 
     #[test]

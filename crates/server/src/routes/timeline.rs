@@ -6,10 +6,10 @@ mod slices;
 mod tiles;
 
 use super::{Answer, json, json_text};
+use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::opened::Opened;
+use crate::loaded_run::LoadedRun;
 use crate::query::Query;
-use crate::site::Site;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::routing::get;
@@ -28,7 +28,7 @@ const MAX_LIMIT: usize = 10_000;
 const POINTS: usize = 1_000;
 
 /// What the timeline asks.
-pub(super) fn routes() -> Router<Arc<Site>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/runs/{run}/timeline", get(timeline))
         .route("/runs/{run}/tiles", get(tiles::tiles))
@@ -42,45 +42,45 @@ pub(super) fn routes() -> Router<Arc<Site>> {
 
 /// What `look` finds in a run's timeline, as JSON.
 async fn look_up<T: Serialize>(
-    site: &Site,
+    state: &AppState,
     run: &str,
-    look: impl FnOnce(&Opened, &Timeline) -> Result<T, Failure> + Send + 'static,
+    look: impl FnOnce(&LoadedRun, &Timeline) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
-    let (_, opened) = site.runs.opened(run)?;
-    opened.timeline().await?;
+    let (_, loaded) = state.runs.loaded(run)?;
+    loaded.timeline().await?;
     let found = move || {
-        let timeline = opened.made_timeline().ok_or_else(|| Failure::of_server("the timeline is gone"))?;
-        look(&opened, timeline).map(|found| json_text(&found))
+        let timeline = loaded.timeline_if_ready().ok_or_else(|| Failure::internal("the timeline is gone"))?;
+        look(&loaded, timeline).map(|found| json_text(&found))
     };
-    site.pool.quick(found).await?.map(json)
+    state.pool.quick(found).await?.map(json)
 }
 
 /// `api/runs/RUN/timeline`.
-async fn timeline(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+async fn timeline(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
     let span = |span: Span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns });
-    let look = move |opened: &Opened, timeline: &Timeline| {
+    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
         let (whole, focus, groups) = (span(timeline.span()), span(timeline.focus()), timeline.groups());
-        Ok(json!({ "version": opened.version, "span": whole, "focus": focus, "groups": groups }))
+        Ok(json!({ "version": loaded.version, "span": whole, "focus": focus, "groups": groups }))
     };
-    look_up(&site, &run, look).await
+    look_up(&state, &run, look).await
 }
 
 /// `api/runs/RUN/counters`.
-async fn counters(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+async fn counters(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
     let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "points"])?;
     let (rows, window) = (rows(&query)?, query.needed_window()?);
     let points = query.number("points")?.unwrap_or(POINTS).min(MAX_POINTS);
-    look_up(&site, &run, move |opened, timeline| Ok(timeline.counters(&opened.trace, &rows, window, points))).await
+    look_up(&state, &run, move |loaded, timeline| Ok(timeline.counters(&loaded.trace, &rows, window, points))).await
 }
 
 /// `api/runs/RUN/sums`.
-async fn sums(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+async fn sums(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
     let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "by", "limit"])?;
     let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
     let by = SumBy::from_name(query.text("by").unwrap_or("name"))
-        .ok_or_else(|| Failure::asked_wrongly("unknown `by`").hint("use name, kind, track or class"))?;
-    look_up(&site, &run, move |opened, timeline| Ok(timeline.sums(&opened.trace, &rows, window, by, limit))).await
+        .ok_or_else(|| Failure::bad_request("unknown `by`").hint("use name, kind, track or class"))?;
+    look_up(&state, &run, move |loaded, timeline| Ok(timeline.sums(&loaded.trace, &rows, window, by, limit))).await
 }
 
 /// The rows that a request names.

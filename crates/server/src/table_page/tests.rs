@@ -9,12 +9,12 @@ fn table() -> Table {
         .flag("tensor_cores", [Some(true), Some(false), None, Some(true)])
 }
 
-fn asking(raw: &str) -> Result<Asking, Failure> {
-    Asking::of(&Query::parse(Some(raw), &PARAMETERS)?)
+fn page_query(raw: &str) -> Result<PageQuery, Failure> {
+    PageQuery::of(&Query::parse(Some(raw), &PARAMETERS)?)
 }
 
 fn rows(raw: &str) -> Vec<usize> {
-    asking(raw).and_then(|asking| asking.matching(&table(), "t")).unwrap()
+    page_query(raw).and_then(|page_query| page_query.matching(&table(), "t")).unwrap()
 }
 
 #[test]
@@ -49,42 +49,42 @@ fn conditions_hold_for_rows_with_an_answer() {
 
 #[test]
 fn a_page_says_where_it_stands() {
-    let (page, told) = asking("where=total_ns:ge:0&offset=1&limit=1").unwrap().page(&table(), "t").unwrap();
+    let (page, counts) = page_query("where=total_ns:ge:0&offset=1&limit=1").unwrap().page(&table(), "t").unwrap();
     let all = Page { offset: 1, rows: 1, matching: 3, total: 4, matching_sums: 0, total_sums: 0 };
-    assert_eq!((page.len(), told), (1, all));
-    let (_, told) = asking("offset=99&limit=99999999").unwrap().page(&table(), "t").unwrap();
-    assert_eq!(told, Page { offset: 99, rows: 0, matching: 4, ..all });
+    assert_eq!((page.len(), counts), (1, all));
+    let (_, counts) = page_query("offset=99&limit=99999999").unwrap().page(&table(), "t").unwrap();
+    assert_eq!(counts, Page { offset: 99, rows: 0, matching: 4, ..all });
 }
 
 #[test]
 fn rows_that_stand_for_others_are_counted_by_themselves() {
-    let told = |raw: &str| {
+    let counts = |raw: &str| {
         let (steps, rows) = ([Some(1), Some(2), None], ["one", "one", "mean"]);
         let table = Table::default().int("step", Unit::Count, steps).text("row", rows.map(Some));
-        let (_, page) = asking(raw).unwrap().page(&table, "t").unwrap();
+        let (_, page) = page_query(raw).unwrap().page(&table, "t").unwrap();
         [page.matching, page.matching_sums, page.total, page.total_sums]
     };
-    assert_eq!(told("limit=1"), [3, 1, 3, 1]);
-    assert_eq!(told("where=step:gt:1"), [1, 0, 3, 1]);
-    assert_eq!(told("where=row:eq:mean"), [1, 1, 3, 1]);
+    assert_eq!(counts("limit=1"), [3, 1, 3, 1]);
+    assert_eq!(counts("where=step:gt:1"), [1, 0, 3, 1]);
+    assert_eq!(counts("where=row:eq:mean"), [1, 1, 3, 1]);
 }
 
 #[test]
 fn words_of_the_pages_find_what_results_call_otherwise() {
     let table = Table::default().text("cause", [Some("host_sync"), Some("host sync"), Some("hosts")]);
-    let found = |raw: &str| asking(raw).unwrap().matching(&table, "t").unwrap();
+    let found = |raw: &str| page_query(raw).unwrap().matching(&table, "t").unwrap();
     assert_eq!([found("search=host+sync"), found("search=host_sync")], [vec![0, 1], vec![0]]);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
     for raw in ["where=total_ns", "where=total_ns:about:5", "where=:::", "limit=-1", "limit=x", "offset=1.5"] {
-        assert!(asking(raw).is_err(), "{raw}");
+        assert!(page_query(raw).is_err(), "{raw}");
     }
     for raw in
         ["sort=xyz", "where=xyz:eq:1", "where=total_ns:eq:many", "where=total_ns:has:1", "where=tensor_cores:eq:maybe"]
     {
-        assert!(asking(raw).unwrap().page(&table(), "t").is_err(), "{raw}");
+        assert!(page_query(raw).unwrap().page(&table(), "t").is_err(), "{raw}");
     }
 }
 
@@ -102,8 +102,8 @@ proptest! {
                 raw.append_pair(name, &number.to_string());
             }
         }
-        if let Ok((page, told)) = asking(&raw.finish()).and_then(|asking| asking.page(&table(), "t")) {
-            prop_assert!(page.len() == told.rows && told.rows <= told.matching && told.matching <= told.total);
+        if let Ok((page, counts)) = page_query(&raw.finish()).and_then(|page_query| page_query.page(&table(), "t")) {
+            prop_assert!(page.len() == counts.rows && counts.rows <= counts.matching && counts.matching <= counts.total);
         }
     }
 }

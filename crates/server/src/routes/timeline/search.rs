@@ -1,10 +1,10 @@
 //! Search among the names of all slices.
 
 use super::{limit, look_up};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
 use crate::routes::Answer;
-use crate::site::Site;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
 use std::sync::Arc;
@@ -12,19 +12,27 @@ use stepscope_timeline::SearchPlace;
 use stepscope_trace::SliceId;
 
 /// `api/runs/RUN/search`.
-pub(super) async fn search(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn search(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let query = Query::parse(raw.as_deref(), &["q", "limit"])?;
     let (text, limit) = (query.needed_text("q")?.to_string(), limit(&query)?);
-    site.runs.opened(&run)?.1.search().await?;
-    let look = move |opened: &crate::opened::Opened, timeline: &stepscope_timeline::Timeline| {
-        let index = opened.made_search().ok_or_else(|| Failure::of_server("the search is gone"))?;
-        Ok(timeline.search(&opened.trace, index, &text, limit))
+    state.runs.loaded(&run)?.1.search().await?;
+    let look = move |loaded: &crate::loaded_run::LoadedRun, timeline: &stepscope_timeline::Timeline| {
+        let index = loaded.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
+        Ok(timeline.search(&loaded.trace, index, &text, limit))
     };
-    look_up(&site, &run, look).await
+    look_up(&state, &run, look).await
 }
 
 /// `api/runs/RUN/search/next`.
-pub(super) async fn next(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn next(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let query = Query::parse(raw.as_deref(), &["q", "after_ns", "before_ns", "slice"])?;
     let text = query.needed_text("q")?.to_string();
     let slice = query.number("slice")?.map(SliceId);
@@ -33,14 +41,14 @@ pub(super) async fn next(State(site): State<Arc<Site>>, Path(run): Path<String>,
         (Some(at_ns), None, None) => SearchPlace::From(at_ns),
         (None, Some(_), Some(slice)) => SearchPlace::BeforeSlice(slice),
         (None, Some(at_ns), None) => SearchPlace::Before(at_ns),
-        _ => return Err(Failure::asked_wrongly("one of after_ns and before_ns says where to go on")),
+        _ => return Err(Failure::bad_request("one of after_ns and before_ns says where to go on")),
     };
-    site.runs.opened(&run)?.1.search().await?;
-    let look = move |opened: &crate::opened::Opened, timeline: &stepscope_timeline::Timeline| {
-        let index = opened.made_search().ok_or_else(|| Failure::of_server("the search is gone"))?;
-        let found = index.next(&opened.trace, &text, place);
-        let hit = found.slice.map(|slice| timeline.brief(&opened.trace, slice));
+    state.runs.loaded(&run)?.1.search().await?;
+    let look = move |loaded: &crate::loaded_run::LoadedRun, timeline: &stepscope_timeline::Timeline| {
+        let index = loaded.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
+        let found = index.next(&loaded.trace, &text, place);
+        let hit = found.slice.map(|slice| timeline.brief(&loaded.trace, slice));
         Ok(json!({ "hit": hit, "position": found.position, "slices": found.slices }))
     };
-    look_up(&site, &run, look).await
+    look_up(&state, &run, look).await
 }

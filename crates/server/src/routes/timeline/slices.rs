@@ -1,11 +1,11 @@
 //! Single slices, and lists of them.
 
 use super::{limit, look_up, rows};
+use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::opened::Opened;
+use crate::loaded_run::LoadedRun;
 use crate::query::Query;
 use crate::routes::{Answer, json, json_text};
-use crate::site::Site;
 use axum::extract::{Path, RawQuery, State};
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Everything {
 }
 
 /// Which slice is asked for.
-enum Wanted {
+enum Requested {
     At { row: RowId, at_ns: i64 },
     After { row: RowId, slice: SliceId },
     Before { row: RowId, slice: SliceId },
@@ -37,72 +37,76 @@ enum Wanted {
 
 /// `api/runs/RUN/slices/ID`.
 pub(super) async fn slice(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     Path((run, slice)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
-    let none = || Failure::not_there("there is no such slice").hint("slice numbers are valid for one version of a run");
+    let none = || Failure::not_found("there is no such slice").hint("slice numbers are valid for one version of a run");
     let slice = SliceId(slice.parse().map_err(|_| none())?);
-    let (_, opened) = site.runs.opened(&run)?;
-    opened.timeline().await?;
+    let (_, loaded) = state.runs.loaded(&run)?;
+    loaded.timeline().await?;
     let found = {
-        let opened = opened.clone();
-        site.pool.quick(move || details(opened.made_timeline()?, &opened.trace, slice)).await?
+        let loaded = loaded.clone();
+        state.pool.quick(move || details(loaded.timeline_if_ready()?, &loaded.trace, slice)).await?
     };
     let details = found.ok_or_else(none)?;
     // Unpacking may take a while: what is quick does not wait for it.
-    let text = site.pool.text(move || text_of(&opened, slice)).await?;
+    let text = state.pool.text(move || text_of(&loaded, slice)).await?;
     Ok(json(json_text(&Everything { details, source_text: text })))
 }
 
 /// The event that a slice was read from, where it can be had soon.
-fn text_of(opened: &Opened, slice: SliceId) -> Option<String> {
-    let size = std::fs::metadata(opened.trace.sources.first()?).ok()?.len();
+fn text_of(loaded: &LoadedRun, slice: SliceId) -> Option<String> {
+    let size = std::fs::metadata(loaded.trace.sources.first()?).ok()?.len();
     if size > MAX_SOURCE_BYTES {
         return None;
     }
-    let mut text = source_text(&opened.trace, slice).ok()??;
+    let mut text = source_text(&loaded.trace, slice).ok()??;
     let end = (0..=MAX_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at))?;
     text.truncate(end);
     Some(text)
 }
 
 /// `api/runs/RUN/slices`: one slice, or those in a window.
-pub(super) async fn slices(State(site): State<Arc<Site>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
+pub(super) async fn slices(
+    State(state): State<Arc<AppState>>,
+    Path(run): Path<String>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let known = ["row", "at_ns", "after", "before", "rank", "start_ns", "name", "rows", "end_ns", "limit"];
     let query = Query::parse(raw.as_deref(), &known)?;
     if query.text("rows").is_some() {
         let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
-        return look_up(&site, &run, move |opened, timeline| Ok(timeline.list(&opened.trace, &rows, window, limit)))
+        return look_up(&state, &run, move |loaded, timeline| Ok(timeline.list(&loaded.trace, &rows, window, limit)))
             .await;
     }
-    let wanted = wanted(&query)?;
-    let look = move |opened: &Opened, timeline: &Timeline| {
-        let trace = &*opened.trace;
-        let found = match wanted {
-            Wanted::At { row, at_ns } => timeline.slice_at(trace, row, at_ns),
-            Wanted::After { row, slice } => timeline.next_on_row(trace, row, slice),
-            Wanted::Before { row, slice } => timeline.previous_on_row(trace, row, slice),
-            Wanted::Named { rank, start_ns, name } => named_slice(trace, rank, start_ns, &name),
+    let requested = requested(&query)?;
+    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
+        let trace = &*loaded.trace;
+        let found = match requested {
+            Requested::At { row, at_ns } => timeline.slice_at(trace, row, at_ns),
+            Requested::After { row, slice } => timeline.next_on_row(trace, row, slice),
+            Requested::Before { row, slice } => timeline.previous_on_row(trace, row, slice),
+            Requested::Named { rank, start_ns, name } => named_slice(trace, rank, start_ns, &name),
         };
         Ok(found.map(|slice| timeline.brief(trace, slice)))
     };
-    look_up(&site, &run, look).await
+    look_up(&state, &run, look).await
 }
 
-fn wanted(query: &Query) -> Result<Wanted, Failure> {
+fn requested(query: &Query) -> Result<Requested, Failure> {
     if let Some(name) = query.text("name") {
         let (rank, start_ns) = (query.needed_number("rank")?, query.needed_number("start_ns")?);
-        return Ok(Wanted::Named { rank, start_ns, name: name.to_string() });
+        return Ok(Requested::Named { rank, start_ns, name: name.to_string() });
     }
     let row = query.needed_number("row")?;
     if let Some(at_ns) = query.number("at_ns")? {
-        return Ok(Wanted::At { row, at_ns });
+        return Ok(Requested::At { row, at_ns });
     }
     match (query.number("after")?, query.number("before")?) {
-        (Some(slice), _) => Ok(Wanted::After { row, slice: SliceId(slice) }),
-        (None, Some(slice)) => Ok(Wanted::Before { row, slice: SliceId(slice) }),
-        (None, None) => Err(Failure::asked_wrongly("one of at_ns, after and before says which slice of the row")),
+        (Some(slice), _) => Ok(Requested::After { row, slice: SliceId(slice) }),
+        (None, Some(slice)) => Ok(Requested::Before { row, slice: SliceId(slice) }),
+        (None, None) => Err(Failure::bad_request("one of at_ns, after and before says which slice of the row")),
     }
 }

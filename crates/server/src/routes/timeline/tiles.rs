@@ -1,10 +1,10 @@
 //! Tiles. What one version answers never changes, so that a browser may keep it.
 
 use super::{MAX_ROWS, rows};
+use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
 use crate::routes::Answer;
-use crate::site::Site;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
@@ -17,7 +17,7 @@ const CACHE: &str = "private, max-age=86400, immutable";
 
 /// `api/runs/RUN/tiles`.
 pub(super) async fn tiles(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
@@ -27,10 +27,10 @@ pub(super) async fn tiles(
     let rows = rows(&query)?;
     let (level, first) = (query.needed_number("level")?, query.needed_number("first")?);
     let count = query.number("count")?.unwrap_or(1);
-    let (_, opened) = site.runs.opened(&run)?;
-    if opened.version != version {
-        let failure = Failure::not_there(format!("version {version} of this run is not kept any more"));
-        return Err(failure.hint(format!("it was read again: its version is {}", opened.version)));
+    let (_, loaded) = state.runs.loaded(&run)?;
+    if loaded.version != version {
+        let failure = Failure::not_found(format!("version {version} of this run is not kept any more"));
+        return Err(failure.hint(format!("it was read again: its version is {}", loaded.version)));
     }
     let etag = format!("\"{version}-{}\"", tag(&rows, level, first, count));
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -38,13 +38,13 @@ pub(super) async fn tiles(
     if known.split(',').any(|known| known.trim().trim_start_matches("W/") == etag) {
         return Ok((StatusCode::NOT_MODIFIED, about).into_response());
     }
-    opened.timeline().await?;
+    loaded.timeline().await?;
     let cut = move || {
-        let timeline = opened.made_timeline().ok_or_else(|| Failure::of_server("the timeline is gone"))?;
-        let tiles = timeline.tiles(&opened.trace, &rows, level, first, count);
-        tiles.map(|tiles| tiles.to_bytes()).map_err(|error| Failure::asked_wrongly(error.to_string()))
+        let timeline = loaded.timeline_if_ready().ok_or_else(|| Failure::internal("the timeline is gone"))?;
+        let tiles = timeline.tiles(&loaded.trace, &rows, level, first, count);
+        tiles.map(|tiles| tiles.to_bytes()).map_err(|error| Failure::bad_request(error.to_string()))
     };
-    let bytes = site.pool.quick(cut).await??;
+    let bytes = state.pool.quick(cut).await??;
     Ok((about, [(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 

@@ -1,8 +1,8 @@
 //! One reading of a run: the trace as it then was, and what was computed of it. It never changes; a later reading is
 //! another.
 
+use crate::cache::Cache;
 use crate::failure::Failure;
-use crate::kept::Kept;
 use crate::pool::Pool;
 use crate::source_files::SourceFiles;
 use self_cell::self_cell;
@@ -22,7 +22,7 @@ const MAX_PARTS: usize = 4;
 
 self_cell! {
     /// A part of a trace with what its analyses share.
-    struct SharedPart {
+    struct SharedContext {
         owner: (Arc<Trace>, Selection),
         #[covariant]
         dependent: Asked,
@@ -30,7 +30,7 @@ self_cell! {
 }
 
 /// A run as it was read once.
-pub(crate) struct Opened {
+pub(crate) struct LoadedRun {
     /// Grows from reading to reading.
     pub(crate) version: u64,
     /// What was read.
@@ -38,23 +38,23 @@ pub(crate) struct Opened {
     /// Which files its stacks name.
     pub(crate) source_files: OnceLock<SourceFiles>,
     /// Reports as JSON, by rank and step.
-    pub(crate) reports: Kept<Selection, String>,
+    pub(crate) reports: Cache<Selection, String>,
     timeline: SetOnce<Option<Timeline>>,
     search: SetOnce<Option<SearchIndex>>,
-    results: Kept<(&'static str, Selection), Envelope>,
-    parts: Mutex<Vec<(Selection, Arc<SharedPart>)>>,
+    results: Cache<(&'static str, Selection), Envelope>,
+    parts: Mutex<Vec<(Selection, Arc<SharedContext>)>>,
 }
 
-impl Opened {
+impl LoadedRun {
     pub(crate) fn new(version: u64, trace: Trace) -> Self {
         Self {
             version,
             trace: Arc::new(trace),
             source_files: OnceLock::new(),
-            reports: Kept::new(MAX_REPORT_BYTES),
+            reports: Cache::new(MAX_REPORT_BYTES),
             timeline: SetOnce::new(),
             search: SetOnce::new(),
-            results: Kept::new(MAX_RESULT_BYTES),
+            results: Cache::new(MAX_RESULT_BYTES),
             parts: Mutex::default(),
         }
     }
@@ -70,16 +70,16 @@ impl Opened {
         selection: Selection,
     ) -> Result<Arc<Envelope>, Failure> {
         engine::check_selection(&self.trace, &selection)?;
-        let opened = self.clone();
+        let loaded = self.clone();
         let computed = async {
-            pool.long(move || engine::analyze_asked(opened.shared(selection).borrow_dependent(), analysis)).await
+            pool.long(move || engine::analyze_asked(loaded.shared(selection).borrow_dependent(), analysis)).await
         };
         self.results.get((analysis.name, selection), bytes_of, computed).await
     }
 
     /// What analyses of a part share.
-    fn shared(&self, selection: Selection) -> Arc<SharedPart> {
-        let find = |parts: &mut Vec<(Selection, Arc<SharedPart>)>| {
+    fn shared(&self, selection: Selection) -> Arc<SharedContext> {
+        let find = |parts: &mut Vec<(Selection, Arc<SharedContext>)>| {
             let at = parts.iter().position(|(known, _)| *known == selection)?;
             let found = parts.remove(at);
             parts.push(found.clone());
@@ -91,7 +91,7 @@ impl Opened {
         }
         // Nothing is computed yet.
         let owner = (self.trace.clone(), selection);
-        let shared = Arc::new(SharedPart::new(owner, |(trace, selection)| Asked::new(trace, selection)));
+        let shared = Arc::new(SharedContext::new(owner, |(trace, selection)| Asked::new(trace, selection)));
         parts.push((selection, shared.clone()));
         if parts.len() > MAX_PARTS {
             parts.remove(0);
@@ -99,39 +99,39 @@ impl Opened {
         shared
     }
 
-    /// Makes what the timeline is asked for, in the thread that read the trace: requests wait for it and hold nobody up.
+    /// Builds what requests of the timeline need, in the thread that read the trace. Requests only wait for it.
     pub(crate) fn prepare(&self) {
-        // A defect must leave nobody waiting.
+        // A defect must leave no request waiting.
         let timeline = catch_unwind(AssertUnwindSafe(|| Timeline::of(&self.trace))).ok();
         let _ = self.timeline.set(timeline);
         let search = catch_unwind(AssertUnwindSafe(|| SearchIndex::of(&self.trace))).ok();
         let _ = self.search.set(search);
     }
 
-    /// The rows of the timeline, once they are made.
+    /// The rows of the timeline, once they are built.
     ///
     /// # Errors
-    /// When making them met a defect.
+    /// When building them met a defect.
     pub(crate) async fn timeline(&self) -> Result<&Timeline, Failure> {
-        self.timeline.wait().await.as_ref().ok_or_else(|| Failure::of_server("internal error in the timeline"))
+        self.timeline.wait().await.as_ref().ok_or_else(|| Failure::internal("internal error in the timeline"))
     }
 
-    /// The rows, when they are made.
-    pub(crate) fn made_timeline(&self) -> Option<&Timeline> {
+    /// The rows of the timeline, if they are built already.
+    pub(crate) fn timeline_if_ready(&self) -> Option<&Timeline> {
         self.timeline.get()?.as_ref()
     }
 
-    /// What names are looked up in, when it is made.
-    pub(crate) fn made_search(&self) -> Option<&SearchIndex> {
+    /// The index of names, if it is built already.
+    pub(crate) fn search_if_ready(&self) -> Option<&SearchIndex> {
         self.search.get()?.as_ref()
     }
 
-    /// What names are looked up in, once it is made.
+    /// The index of names, once it is built.
     ///
     /// # Errors
-    /// As [`Opened::timeline`].
+    /// As [`LoadedRun::timeline`].
     pub(crate) async fn search(&self) -> Result<&SearchIndex, Failure> {
-        self.search.wait().await.as_ref().ok_or_else(|| Failure::of_server("internal error in the search"))
+        self.search.wait().await.as_ref().ok_or_else(|| Failure::internal("internal error in the search"))
     }
 }
 

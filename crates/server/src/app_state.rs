@@ -1,7 +1,7 @@
 //! What all requests share.
 
+use crate::cache::Cache;
 use crate::editor::Editor;
-use crate::kept::Kept;
 use crate::pool::Pool;
 use crate::routes::compare::Pair;
 use crate::runs::Runs;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use stepscope_engine::Envelope;
 
 /// Bytes of comparisons that are kept.
-pub(crate) const MAX_COMPARED_BYTES: usize = 128 << 20;
+pub(crate) const MAX_COMPARISON_BYTES: usize = 128 << 20;
 
 /// A server's state.
-pub(crate) struct Site {
+pub(crate) struct AppState {
     pub(crate) runs: Arc<Runs>,
     pub(crate) pool: Pool,
     /// Runs side by side: a page asks for each several times, ordered and cut differently.
-    pub(crate) compared: Kept<Pair, Envelope>,
+    pub(crate) comparisons: Cache<Pair, Envelope>,
     pub(crate) token: Token,
     /// In lower case.
     pub(crate) allowed_hosts: Vec<String>,

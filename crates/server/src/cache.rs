@@ -1,15 +1,15 @@
-//! Results that were computed, kept while they fit: those asked for last stay. Who asks for one that is being computed
-//! waits for it.
+//! A cache of results, least recently used out first. A request for a result that is being computed waits for it
+//! (single flight).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// Entries that are kept at most, however small.
+/// The most entries, however small.
 const MAX_ENTRIES: usize = 256;
 
-/// Values by key.
-pub(crate) struct Kept<K, V> {
-    /// Those asked for last stand at the end.
+/// A cache: values by key.
+pub(crate) struct Cache<K, V> {
+    /// The most recently used ones are at the end.
     entries: Mutex<Vec<Entry<K, V>>>,
     max_bytes: usize,
 }
@@ -21,8 +21,8 @@ struct Entry<K, V> {
     bytes: usize,
 }
 
-impl<K: PartialEq + Clone, V> Kept<K, V> {
-    /// Keeps values of so many bytes together.
+impl<K: PartialEq + Clone, V> Cache<K, V> {
+    /// A cache for values of `max_bytes` together.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self { entries: Mutex::new(Vec::new()), max_bytes }
     }
@@ -47,9 +47,9 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
             })
             .await;
         match &found {
-            Ok(value) if is_new => self.weigh(&cell, bytes(value)),
+            Ok(value) if is_new => self.record_size(&cell, bytes(value)),
             Ok(_) => {}
-            Err(_) => self.forget(&cell),
+            Err(_) => self.remove(&cell),
         }
         found.cloned()
     }
@@ -68,8 +68,8 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
         cell
     }
 
-    /// Notes how large a value is, and lets go of the oldest until all fit.
-    fn weigh(&self, cell: &Arc<OnceCell<Arc<V>>>, bytes: usize) {
+    /// Notes how large a value is, and evicts the least recently used ones until all fit.
+    fn record_size(&self, cell: &Arc<OnceCell<Arc<V>>>, bytes: usize) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.value, cell)) {
             entry.bytes = bytes;
@@ -81,7 +81,7 @@ impl<K: PartialEq + Clone, V> Kept<K, V> {
         }
     }
 
-    fn forget(&self, cell: &Arc<OnceCell<Arc<V>>>) {
+    fn remove(&self, cell: &Arc<OnceCell<Arc<V>>>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| !Arc::ptr_eq(&entry.value, cell) || entry.value.initialized());
     }
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn what_was_computed_is_not_computed_again_while_it_fits() {
         Builder::new_current_thread().build().unwrap().block_on(async {
-            let kept = Kept::<u32, u32>::new(100);
+            let cache = Cache::<u32, u32>::new(100);
             let mut computed = Vec::new();
             for key in [1, 2, 1, 3, 1, 2] {
-                let value = kept
+                let value = cache
                     .get(key, |_| 40, async {
                         computed.push(key);
                         Ok::<_, ()>(key * 10)
@@ -114,42 +114,43 @@ mod tests {
     #[test]
     fn what_is_too_large_is_given_and_not_kept() {
         Builder::new_current_thread().build().unwrap().block_on(async {
-            let kept = Kept::<u32, u32>::new(100);
-            assert_eq!(kept.get(1, |_| 101, async { Ok::<_, ()>(5) }).await, Ok(Arc::new(5)));
-            assert!(kept.entries.lock().unwrap().is_empty());
+            let cache = Cache::<u32, u32>::new(100);
+            assert_eq!(cache.get(1, |_| 101, async { Ok::<_, ()>(5) }).await, Ok(Arc::new(5)));
+            assert!(cache.entries.lock().unwrap().is_empty());
         });
     }
 
     #[test]
     fn a_failure_is_not_kept() {
         Builder::new_current_thread().build().unwrap().block_on(async {
-            let kept = Kept::<u32, u32>::new(100);
-            assert_eq!(kept.get(1, |_| 1, async { Err("no") }).await, Err("no"));
-            assert_eq!(kept.get(1, |_| 1, async { Ok::<_, &str>(5) }).await, Ok(Arc::new(5)));
+            let cache = Cache::<u32, u32>::new(100);
+            assert_eq!(cache.get(1, |_| 1, async { Err("no") }).await, Err("no"));
+            assert_eq!(cache.get(1, |_| 1, async { Ok::<_, &str>(5) }).await, Ok(Arc::new(5)));
         });
     }
 
     #[test]
     fn who_asks_meanwhile_waits_for_the_same_answer() {
         Builder::new_current_thread().build().unwrap().block_on(async {
-            let kept = Arc::new(Kept::<u32, u32>::new(100));
-            let asked: Vec<_> = (0..5_u32)
+            let cache = Arc::new(Cache::<u32, u32>::new(100));
+            let requests: Vec<_> = (0..5_u32)
                 .map(|number| {
-                    let kept = kept.clone();
+                    let cache = cache.clone();
                     tokio::spawn(async move {
-                        kept.get(1, |_| 1, async {
-                            tokio::task::yield_now().await;
-                            Ok::<_, ()>(number)
-                        })
-                        .await
+                        cache
+                            .get(1, |_| 1, async {
+                                tokio::task::yield_now().await;
+                                Ok::<_, ()>(number)
+                            })
+                            .await
                     })
                 })
                 .collect();
             // The first goes away while it computes.
             tokio::task::yield_now().await;
-            asked[0].abort();
-            for asked in asked.into_iter().skip(1) {
-                assert_eq!(asked.await.unwrap(), Ok(Arc::new(1)));
+            requests[0].abort();
+            for request in requests.into_iter().skip(1) {
+                assert_eq!(request.await.unwrap(), Ok(Arc::new(1)));
             }
         });
     }
