@@ -4,7 +4,7 @@ use crate::quantity;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use stepscope_capture::device::{Api, Call, DeviceRecord, Work, WorkKind, encode};
+use stepscope_capture::device::{ActivityRecord, Api, Call, DeviceWork, WorkKind, encode};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded, scope,
 };
@@ -91,7 +91,7 @@ impl<W: Write> Captured<W> {
         self.put(MAIN, 1, tag, &std::iter::once(word).chain(text).collect::<Vec<u64>>())
     }
 
-    fn report(&mut self, record: DeviceRecord) -> io::Result<()> {
+    fn activity(&mut self, record: ActivityRecord) -> io::Result<()> {
         self.put(WRITER, record.span().unwrap_or_default().1 as u64, Tag::Device, encode(&record, CUDA).as_slice())
     }
 
@@ -171,7 +171,7 @@ fn launch(captured: &mut Captured<impl Write>, kernel: u64, depth: u64) -> io::R
     let (correlation, start_ns) = (kernel as u32 + 1, (at + 1_000) as i64);
     let (api, name) = (Api::Runtime, Some(LAUNCH));
     let call = Call { api, name, start_ns, end_ns: start_ns + 1_500, thread: HANDLE, correlation, status: 0 };
-    captured.report(DeviceRecord::Call(call))?;
+    captured.activity(ActivityRecord::Call(call))?;
     let kind = WorkKind::Kernel {
         name: Some(OPERATORS + (kernel * 11) as u32 % KERNELS),
         grid: [kernel as u32 % 97 + 1, 1, 1],
@@ -183,8 +183,9 @@ fn launch(captured: &mut Captured<impl Write>, kernel: u64, depth: u64) -> io::R
     let start_ns = start_ns + LATER_NS as i64;
     let stream = 7 + (kernel % 3) as u32;
     let end_ns = start_ns + 2_000 + (kernel % 1_000) as i64;
-    let work = Work { kind, start_ns, end_ns, device: 0, context: 1, stream, correlation, graph: 0, graph_node: 0 };
-    captured.report(DeviceRecord::Work(work))
+    let work =
+        DeviceWork { kind, start_ns, end_ns, device: 0, context: 1, stream, correlation, graph: 0, graph_node: 0 };
+    captured.activity(ActivityRecord::Work(work))
 }
 
 #[cfg(test)]

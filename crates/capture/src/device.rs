@@ -1,8 +1,9 @@
-//! What a device's own profiler reports: work on the device, calls that enqueue it, waits. As records, and once decoded.
+//! What a device's own profiler reports: work on the device, calls that enqueue it, waits. As records, and once
+//! decoded.
 //!
 //! A record of [`Tag::Device`](crate::layout::Tag::Device) begins with a word that holds its kind in bits 0–7, the type
-//! of device, as PyTorch numbers them, in bits 8–15, and in the upper half how many words follow. Whoever does not know a
-//! kind passes over it. Times stand in it as the device's profiler has them: nanoseconds of a clock of its own, which
+//! of device, as PyTorch numbers them, in bits 8–15, and in the upper half how many words follow. Whoever does not know
+//! a kind passes over it. Times stand in it as the device's profiler has them: nanoseconds of a clock of its own, which
 //! records of [`Tag::DeviceClock`](crate::layout::Tag::DeviceClock) tie to the capture's.
 
 /// Words of the longest record, its first one and the one that says its kind included.
@@ -10,38 +11,39 @@ pub const LONGEST: usize = 16;
 /// In place of the id of a name: there is none.
 const NO_NAME: u32 = u32::MAX;
 
-/// A report, and whose.
+/// An activity record, and the kind of device that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceReport {
+pub struct DeviceActivity {
     /// PyTorch's number of the kind of device: 1 CUDA, 6 HIP, 12 XPU … Once a capture is read, HIP is CUDA, as it is to
     /// PyTorch.
     pub device_type: u8,
-    /// What is reported. Once a capture is read its times are those of the monotonic clock, and its threads are ordinals.
-    pub record: DeviceRecord,
+    /// What it says. Once a capture is read its times are those of the monotonic clock, and its threads are
+    /// ordinals.
+    pub record: ActivityRecord,
 }
 
-/// One report of a device's profiler.
+/// What an activity record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DeviceRecord {
-    /// A kernel, a copy, a fill, or a whole graph ran on the device.
-    Work(Work),
+pub enum ActivityRecord {
+    /// A kernel, a memcpy, a memset, or a whole graph ran on the device.
+    Work(DeviceWork),
     /// A call of the runtime or of the driver.
     Call(Call),
     /// The host or a stream waited.
-    Wait(Wait),
+    Synchronization(Synchronization),
     /// An event was recorded into a stream.
     EventRecorded(EventRecorded),
     /// The device's profiler itself took time.
     Overhead(Overhead),
     /// A range that the program marked for the device's tools (NVTX).
     Range(Range),
-    /// So many reports were lost since the one before: there was no room for them.
-    Lost(u64),
+    /// So many activity records were dropped since the one before: there was no room for them.
+    Dropped(u64),
 }
 
 /// Something ran on the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Work {
+pub struct DeviceWork {
     /// What ran.
     pub kind: WorkKind,
     /// Start, ns.
@@ -80,8 +82,8 @@ pub enum WorkKind {
         /// And that the launch asked for.
         dynamic_shared_bytes: u32,
     },
-    /// A copy.
-    Copy {
+    /// A memcpy.
+    Memcpy {
         /// Bytes.
         bytes: u64,
         /// Where from and where to.
@@ -90,14 +92,14 @@ pub enum WorkKind {
         source: MemoryKind,
         /// What kind of memory it writes.
         destination: MemoryKind,
-        /// The devices of both sides of a copy between devices.
+        /// The devices of both sides of a memcpy between devices.
         devices: Option<(u32, u32)>,
     },
-    /// A fill.
-    Fill {
+    /// A memset.
+    Memset {
         /// Bytes.
         bytes: u64,
-        /// What kind of memory it fills.
+        /// What kind of memory it sets.
         memory: MemoryKind,
     },
     /// All of a graph, where its nodes are not told.
@@ -135,9 +137,9 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// Where a copy goes, in CUPTI's numbers.
+    /// Where a memcpy goes, in CUPTI's numbers.
     Direction {
-        /// Not told.
+        /// Not known.
         #[default]
         Unknown = 0 "unknown";
         /// Host to device.
@@ -166,7 +168,7 @@ numbered! {
 numbered! {
     /// A kind of memory, in CUPTI's numbers.
     MemoryKind {
-        /// Not told.
+        /// Not known.
         #[default]
         Unknown = 0 "Unknown";
         /// Host memory that may be paged out.
@@ -199,8 +201,8 @@ numbered! {
 
 numbered! {
     /// Who waits for what, in CUPTI's numbers and Kineto's names.
-    WaitKind {
-        /// Not told.
+    SynchronizationKind {
+        /// Not known.
         #[default]
         Unknown = 0 "Unknown";
         /// The host for an event.
@@ -235,9 +237,9 @@ pub struct Call {
 
 /// The host or a stream waited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wait {
+pub struct Synchronization {
     /// Who for what.
-    pub kind: WaitKind,
+    pub kind: SynchronizationKind,
     /// Start, ns.
     pub start_ns: i64,
     /// End, ns.
@@ -289,8 +291,8 @@ pub struct Range {
     pub name: Option<u32>,
     /// Start, ns.
     pub start_ns: i64,
-    /// End, ns. While it is open 0, and then a report of the same range may follow that has an end. Once a capture is
-    /// read there is one report of a range, and this the last known moment where none is told.
+    /// End, ns. While it is open 0, and then an activity record of the same range may follow that has an end. Once a
+    /// capture is read there is one activity record of a range, and this the last known moment where none is told.
     pub end_ns: i64,
     /// The thread where it began: see [`Handle`].
     pub thread: u32,
@@ -300,8 +302,9 @@ pub struct Range {
     pub is_unfinished: bool,
 }
 
-/// How device profilers name a thread of the host: the lower half of what `pthread_self` gives, or the system's number of
-/// the thread ([`names_threads_by_tid`]). 0 is none. Once a capture is read, the thread's ordinal stands in its place.
+/// How device profilers name a thread of the host: the lower half of what `pthread_self` gives, or the system's number
+/// of the thread ([`names_threads_by_tid`]). 0 is none. Once a capture is read, the thread's ordinal stands in its
+/// place.
 pub type Handle = u32;
 
 /// CUDA, to PyTorch.
@@ -321,16 +324,16 @@ pub fn as_pytorch_says(device_type: u8) -> u8 {
     if device_type == HIP { CUDA } else { device_type }
 }
 
-impl DeviceRecord {
+impl ActivityRecord {
     /// Start and end, ns; `None` for what has no time of its own.
     pub fn span(&self) -> Option<(i64, i64)> {
         match self {
             Self::Work(work) => Some((work.start_ns, work.end_ns)),
             Self::Call(call) => Some((call.start_ns, call.end_ns)),
-            Self::Wait(wait) => Some((wait.start_ns, wait.end_ns)),
+            Self::Synchronization(wait) => Some((wait.start_ns, wait.end_ns)),
             Self::Overhead(overhead) => Some((overhead.start_ns, overhead.end_ns)),
             Self::Range(range) => Some((range.start_ns, range.end_ns)),
-            Self::EventRecorded(_) | Self::Lost(_) => None,
+            Self::EventRecorded(_) | Self::Dropped(_) => None,
         }
     }
 
@@ -339,10 +342,10 @@ impl DeviceRecord {
         match self {
             Self::Work(work) => Some((&mut work.start_ns, &mut work.end_ns)),
             Self::Call(call) => Some((&mut call.start_ns, &mut call.end_ns)),
-            Self::Wait(wait) => Some((&mut wait.start_ns, &mut wait.end_ns)),
+            Self::Synchronization(wait) => Some((&mut wait.start_ns, &mut wait.end_ns)),
             Self::Overhead(overhead) => Some((&mut overhead.start_ns, &mut overhead.end_ns)),
             Self::Range(range) => Some((&mut range.start_ns, &mut range.end_ns)),
-            Self::EventRecorded(_) | Self::Lost(_) => None,
+            Self::EventRecorded(_) | Self::Dropped(_) => None,
         }
     }
 
@@ -369,7 +372,7 @@ impl DeviceRecord {
     /// The id of the name in it, to be changed; `None` for what has none.
     pub fn name_mut(&mut self) -> Option<&mut Option<u32>> {
         match self {
-            Self::Work(Work { kind: WorkKind::Kernel { name, .. }, .. })
+            Self::Work(DeviceWork { kind: WorkKind::Kernel { name, .. }, .. })
             | Self::Call(Call { name, .. })
             | Self::Overhead(Overhead { name, .. })
             | Self::Range(Range { name, .. }) => Some(name),
@@ -381,5 +384,5 @@ impl DeviceRecord {
 mod compact;
 mod words;
 
-pub use compact::{CompactReport, CompactReports};
+pub use compact::{CompactActivities, CompactActivity};
 pub use words::{Words, decode, encode, lengths};

@@ -25,7 +25,7 @@ pub use decode::{
     CollectiveOf, Event, Listener, Mark, ProfilerState, Ranges, Sample, StepRange, StreamedCapture, ThreadSurvey,
     Window,
 };
-pub use device::DeviceReport;
+pub use device::DeviceActivity;
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
 pub use file::{CaptureFile, NewCapture};

@@ -5,7 +5,7 @@ use crate::decode::Scanned;
 use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
 use crate::ring::{RingWindow, read_bytes};
 use crate::{
-    CaptureError, DeviceReport, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
+    CaptureError, DeviceActivity, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
     StepRange, Window,
 };
 use std::path::Path;
@@ -61,7 +61,7 @@ pub struct Capture {
     /// Sampled quantities, by time.
     pub samples: Vec<Sample>,
     /// What devices' profilers reported, by start; what has no time of its own comes first.
-    pub device: Vec<DeviceReport>,
+    pub device: Vec<DeviceActivity>,
     /// Under which profiler state each thread ran what it did, by (thread, time).
     pub profiler_states: Vec<ProfilerState>,
     /// When recording was switched, by time.

@@ -2,10 +2,10 @@
 
 use crate::sound;
 use std::path::Path;
-use stepscope_capture::{Capture, DeviceReport, Event, Thread};
+use stepscope_capture::{Capture, DeviceActivity, Event, Thread};
 
-/// A capture is refused, or what is read of it is in range, becomes a Parquet part that holds the same, and a run folder
-/// with it opens.
+/// A capture is refused, or what is read of it is in range, becomes a Parquet part that holds the same, and a run
+/// folder with it opens.
 ///
 /// # Panics
 /// When that is not so.
@@ -34,17 +34,17 @@ pub(crate) fn check(capture: &Capture) {
     for step in &capture.steps {
         assert!((step.thread as usize) < capture.threads.len() && step.end_ns >= step.start_ns, "a sound step");
     }
-    for report in &capture.device {
-        let thread = report.record.thread();
+    for activity in &capture.device {
+        let thread = activity.record.thread();
         assert!(thread.is_none_or(|thread| (thread as usize) < capture.threads.len()), "a thread that is there");
-        assert!(report.record.span().is_none_or(|(start_ns, end_ns)| end_ns >= start_ns), "no negative duration");
-        assert!(name_of(capture, report).is_none_or(|name| (name as usize) < capture.names.len()), "a name");
+        assert!(activity.record.span().is_none_or(|(start_ns, end_ns)| end_ns >= start_ns), "no negative duration");
+        assert!(name_of(capture, activity).is_none_or(|name| (name as usize) < capture.names.len()), "a name");
     }
     assert!(capture.optimizer_steps.iter().all(|mark| (mark.thread as usize) < capture.threads.len()));
 }
 
-fn name_of(capture: &Capture, report: &DeviceReport) -> Option<u32> {
-    let mut record = report.record;
+fn name_of(capture: &Capture, activity: &DeviceActivity) -> Option<u32> {
+    let mut record = activity.record;
     let id = *record.name_mut()?;
     // A part says a name that is nothing, and none, in one way.
     id.filter(|id| capture.names.get(*id as usize).is_none_or(|name| !name.is_empty()))
@@ -57,7 +57,7 @@ fn check_as_part(capture: &Capture, path: &Path) {
     assert_eq!(told(capture), told(&part), "the part holds the same");
     assert_eq!(capture.ring, part.ring);
     let threads = |of: &Capture| {
-        // How device profilers name a thread matters no more once their reports are read.
+        // How device profilers name a thread matters no more once their activity records are read.
         of.threads.iter().map(|thread| Thread { handle: 0, ..thread.clone() }).collect::<Vec<_>>()
     };
     assert_eq!((&capture.facts, threads(capture), capture.dropped), (&part.facts, threads(&part), part.dropped));
@@ -85,16 +85,16 @@ fn told(capture: &Capture) -> Vec<String> {
     let mut lines: Vec<String> = capture.events.iter().map(event).collect();
     lines.extend(capture.steps.iter().map(|step| format!("step {} {}", step.number, placed(step.start_ns))));
     lines.extend(capture.optimizer_steps.iter().map(|mark| format!("mark {} {:?}", placed(mark.time_ns), mark.number)));
-    lines.extend(capture.device.iter().map(|report| {
-        let mut record = report.record;
-        let name = name_of(capture, report).map(|id| &capture.names[id as usize]);
+    lines.extend(capture.device.iter().map(|activity| {
+        let mut record = activity.record;
+        let name = name_of(capture, activity).map(|id| &capture.names[id as usize]);
         record.name_mut().into_iter().for_each(|id| *id = None);
         if let Some((start_ns, end_ns)) = record.span_mut() {
             let dur_ns = end_ns.saturating_sub(*start_ns);
             *start_ns = placed(*start_ns);
             *end_ns = start_ns.saturating_add(dur_ns);
         }
-        format!("{} {name:?} {record:?}", report.device_type)
+        format!("{} {name:?} {record:?}", activity.device_type)
     }));
     lines.sort_unstable();
     lines

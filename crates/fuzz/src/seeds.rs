@@ -6,8 +6,8 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
-    encode,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
+    SynchronizationKind, WorkKind, encode,
 };
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word,
@@ -144,11 +144,11 @@ fn small_capture() -> Vec<u8> {
         vec![first_word(37, Tag::OutOfMemory), 1 << 40, 0, 0, 0xff00],
         vec![first_word(38, Tag::DeviceClock), 1_000_038],
     ];
-    let reports = device_reports().into_iter().map(|record| {
+    let activities = device_activities().into_iter().map(|record| {
         let words = encode(&record, 1);
         [&[first_word(39, Tag::Device)], words.as_slice()].concat()
     });
-    let records: Vec<Vec<u64>> = records.into_iter().chain(reports).collect();
+    let records: Vec<Vec<u64>> = records.into_iter().chain(activities).collect();
     let ends = [vec![first_word(40, Tag::DeviceClock), 2_000_040], vec![u64::from(Tag::Pad as u8)]];
     let head = [u64::from(SEGMENT_MAGIC) << 32, 0];
     assert_eq!(size_of_val(&head), SEGMENT_HEADER_BYTES);
@@ -159,8 +159,8 @@ fn small_capture() -> Vec<u8> {
     bytes
 }
 
-/// One report of each kind, of a device's clock that says 1,000,038 when the capture's says 38.
-fn device_reports() -> Vec<DeviceRecord> {
+/// One activity record of each kind, of a device's clock that says 1,000,038 when the capture's says 38.
+fn device_activities() -> Vec<ActivityRecord> {
     let (start_ns, end_ns) = (1_000_020, 1_000_030);
     let kernel = WorkKind::Kernel {
         name: Some(0),
@@ -171,31 +171,37 @@ fn device_reports() -> Vec<DeviceRecord> {
         dynamic_shared_bytes: 1 << 14,
     };
     let (direction, memory) = (Direction::PeerToPeer, MemoryKind::Device);
-    let copy = WorkKind::Copy { bytes: 64, direction, source: memory, destination: memory, devices: Some((0, 300)) };
+    let copy = WorkKind::Memcpy { bytes: 64, direction, source: memory, destination: memory, devices: Some((0, 300)) };
     let work = |kind: WorkKind, device: u32| {
         let (context, stream, correlation) = (device + 1, 7, 5);
         let (graph, graph_node) = (3, 1 << 40);
-        let work = Work { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node };
-        DeviceRecord::Work(work)
+        let work = DeviceWork { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node };
+        ActivityRecord::Work(work)
     };
     let call = Call { api: Api::Runtime, name: Some(1), start_ns, end_ns, thread: 6, correlation: 5, status: 700 };
-    let waits = Wait { kind: WaitKind::StreamWaitEvent, start_ns, end_ns, context: 1, ..Wait::default() };
-    let wait = Wait { stream: Some(7), correlation: 8, event: 2, event_sync: 4, ..waits };
+    let waits = Synchronization {
+        kind: SynchronizationKind::StreamWaitEvent,
+        start_ns,
+        end_ns,
+        context: 1,
+        ..Synchronization::default()
+    };
+    let wait = Synchronization { stream: Some(7), correlation: 8, event: 2, event_sync: 4, ..waits };
     let recorded = EventRecorded { event: 2, event_sync: 4, context: 1, stream: 9, correlation: 6 };
     vec![
         work(kernel, 0),
         work(copy, 300),
-        work(WorkKind::Fill { bytes: 4, memory }, 0),
+        work(WorkKind::Memset { bytes: 4, memory }, 0),
         work(WorkKind::Graph, 0),
-        DeviceRecord::Call(call),
-        DeviceRecord::Call(Call { api: Api::Driver, thread: 0, ..call }),
-        DeviceRecord::EventRecorded(recorded),
-        DeviceRecord::Wait(wait),
-        DeviceRecord::Wait(waits),
-        DeviceRecord::Overhead(Overhead { name: Some(1), start_ns, end_ns, thread: 6 }),
-        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6, id: 3, is_unfinished: true }),
-        DeviceRecord::Range(Range { name: Some(1), start_ns, end_ns, thread: 6, id: 3, is_unfinished: true }),
-        DeviceRecord::Lost(12),
+        ActivityRecord::Call(call),
+        ActivityRecord::Call(Call { api: Api::Driver, thread: 0, ..call }),
+        ActivityRecord::EventRecorded(recorded),
+        ActivityRecord::Synchronization(wait),
+        ActivityRecord::Synchronization(waits),
+        ActivityRecord::Overhead(Overhead { name: Some(1), start_ns, end_ns, thread: 6 }),
+        ActivityRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6, id: 3, is_unfinished: true }),
+        ActivityRecord::Range(Range { name: Some(1), start_ns, end_ns, thread: 6, id: 3, is_unfinished: true }),
+        ActivityRecord::Dropped(12),
     ]
 }
 

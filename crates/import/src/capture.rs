@@ -263,7 +263,7 @@ impl Placed<'_> {
         for mark in &capture.optimizer_steps {
             builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
         }
-        self.add_device_reports((process, rank), &tracks, devices, builder);
+        self.add_device_activities((process, rank), &tracks, devices, builder);
         self.add_memory(rank, &tracks, devices, builder);
     }
 

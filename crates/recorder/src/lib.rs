@@ -27,7 +27,7 @@ mod ring;
 mod session;
 
 pub use buffer::{
-    OpenOp, begin, begin_with_inputs, counter, describe_collective, device_clock, device_report, end, outermost_call,
+    OpenOp, begin, begin_with_inputs, counter, describe_collective, device_activity, device_clock, end, outermost_call,
     pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread, set_profiler_state,
     set_thread_words, thread_words,
 };
@@ -44,8 +44,8 @@ pub use labels::{
 pub use lock::{ForkGuard, ForkLock};
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
-/// A report, and whose.
-pub use stepscope_capture::DeviceReport;
+/// An activity record, and the kind of device that it is about.
+pub use stepscope_capture::DeviceActivity;
 /// Numbers of profiler states.
 pub use stepscope_capture::ProfilerState;
 /// How a collective is described.

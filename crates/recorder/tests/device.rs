@@ -1,12 +1,12 @@
-//! Reports of a device's profiler, written by the real core and read back.
+//! Activity records of a device's profiler, written by the real core and read back.
 #![cfg(target_os = "linux")]
 
 mod scenario;
 
 use scenario::{captures, run};
 use std::time::{Duration, Instant};
-use stepscope_capture::device::{DeviceRecord, Overhead, Range};
-use stepscope_capture::{Capture, DeviceReport, State};
+use stepscope_capture::device::{ActivityRecord, Overhead, Range};
+use stepscope_capture::{Capture, DeviceActivity, State};
 use stepscope_recorder as recorder;
 
 /// More names than the table has room for.
@@ -16,13 +16,13 @@ const WINDOW: Duration = Duration::from_millis(200);
 /// Longer than a name that is kept whole.
 const LONG: usize = 5_000;
 
-fn write(record: DeviceRecord, name: &str) {
-    recorder::device_report(&DeviceReport { device_type: 1, record }, Some(name));
+fn write(record: ActivityRecord, name: &str) {
+    recorder::device_activity(&DeviceActivity { device_type: 1, record }, Some(name));
 }
 
-/// A report that begins at `at_ns`, so that those that are read stand in the order of these.
-fn overhead(at_ns: i64) -> DeviceRecord {
-    DeviceRecord::Overhead(Overhead { start_ns: at_ns, end_ns: at_ns, ..Overhead::default() })
+/// An activity record that begins at `at_ns`, so that those that are read stand in the order of these.
+fn overhead(at_ns: i64) -> ActivityRecord {
+    ActivityRecord::Overhead(Overhead { start_ns: at_ns, end_ns: at_ns, ..Overhead::default() })
 }
 
 /// Not a test of its own: what the processes started by `run` do.
@@ -36,7 +36,7 @@ fn scenarios() {
             for at in 0..NAMES as i64 {
                 let name = format!("kernel {at}");
                 write(overhead(1_000_000 + at), &name);
-                write(DeviceRecord::Range(Range { start_ns: at, end_ns: 2_000_000, ..Range::default() }), &name);
+                write(ActivityRecord::Range(Range { start_ns: at, end_ns: 2_000_000, ..Range::default() }), &name);
             }
             write(overhead(3_000_000), &"é".repeat(LONG / 2));
             recorder::counter("kernel 7", 1);
@@ -68,8 +68,8 @@ fn scenarios() {
 
 /// Names of overheads in order, of which all are there.
 fn overheads(capture: &Capture) -> Vec<&str> {
-    let name = |report: &DeviceReport| match report.record {
-        DeviceRecord::Overhead(overhead) => overhead.name.map(|id| capture.names[id as usize].as_str()),
+    let name = |activity: &DeviceActivity| match activity.record {
+        ActivityRecord::Overhead(overhead) => overhead.name.map(|id| capture.names[id as usize].as_str()),
         _ => None,
     };
     capture.device.iter().filter_map(name).collect()
@@ -87,8 +87,8 @@ fn names_that_have_no_room_in_the_table_are_not_lost() {
         assert_eq!(*name, format!("kernel {at}"));
     }
     assert_eq!(found[NAMES..], [&"é".repeat(2048)]);
-    let ranges = capture.device.iter().filter_map(|report| match report.record {
-        DeviceRecord::Range(range) => Some(range.name.map(|id| capture.names[id as usize].clone())),
+    let ranges = capture.device.iter().filter_map(|activity| match activity.record {
+        ActivityRecord::Range(range) => Some(range.name.map(|id| capture.names[id as usize].clone())),
         _ => None,
     });
     let mut ranges: Vec<_> = ranges.collect();
@@ -111,8 +111,9 @@ fn a_ring_that_gave_up_the_readings_of_the_clock_still_knows_it() {
     assert!(capture.last_ns - since_ns < 4 * WINDOW.as_nanos() as i64);
     let found = overheads(capture);
     assert!(found.len() > 1_000 && found.iter().all(|name| *name == "later"), "{} reports", found.len());
-    // Of a wrong clock the reports would lie anywhere; they lie where they were made, between which the writer slept.
-    let times: Vec<i64> = capture.device.iter().filter_map(|report| Some(report.record.span()?.0)).collect();
+    // Of a wrong clock the activity records would lie anywhere; they lie where they were made, between which the writer
+    // slept.
+    let times: Vec<i64> = capture.device.iter().filter_map(|activity| Some(activity.record.span()?.0)).collect();
     assert!(times[0] >= since_ns && times[0] < since_ns + 50_000_000, "{} after the window began", times[0] - since_ns);
     assert!(times[times.len() - 1] <= capture.last_ns + 1_000_000);
     assert!(capture.facts.contains(&("devices".into(), "[{}]".into())));

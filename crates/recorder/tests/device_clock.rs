@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::time::{SystemTime, UNIX_EPOCH};
-use stepscope_capture::device::{DeviceRecord, Work, WorkKind};
+use stepscope_capture::device::{ActivityRecord, DeviceWork, WorkKind};
 use stepscope_recorder as recorder;
 
 fn unix_ns() -> i64 {
@@ -21,9 +21,13 @@ fn a_reading_that_fails_says_nothing_of_the_clock() {
     });
     recorder::device_clock(|| None);
     let at_ns = unix_ns();
-    let record =
-        DeviceRecord::Work(Work { kind: WorkKind::Graph, start_ns: at_ns, end_ns: at_ns + 50, ..Work::default() });
-    recorder::device_report(&stepscope_capture::DeviceReport { device_type: 1, record }, None);
+    let record = ActivityRecord::Work(DeviceWork {
+        kind: WorkKind::Graph,
+        start_ns: at_ns,
+        end_ns: at_ns + 50,
+        ..DeviceWork::default()
+    });
+    recorder::device_activity(&stepscope_capture::DeviceActivity { device_type: 1, record }, None);
     recorder::close();
     let capture = stepscope_capture::read(&capture).unwrap();
     assert!(capture.damaged.is_empty(), "{:?}", capture.damaged);

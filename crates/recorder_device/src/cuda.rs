@@ -129,8 +129,8 @@ impl DeviceProfiler for Cuda {
         }
     }
 
-    fn take_lost(&mut self) -> u64 {
-        self.listening.as_mut().map_or(0, |listening| listening.reader.take_lost() + listening.cupti.dropped())
+    fn take_dropped(&mut self) -> u64 {
+        self.listening.as_mut().map_or(0, |listening| listening.reader.take_dropped() + listening.cupti.dropped())
     }
 
     fn clock_ns(&self) -> Option<i64> {

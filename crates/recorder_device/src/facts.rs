@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub struct DeviceFacts {
     /// `cuda`, `hip`, `xpu`.
     pub kind: &'static str,
-    /// Its number in this process, as reports have it.
+    /// Its number in this process, as activity records have it.
     pub index: u32,
     /// Its name.
     pub name: Option<String>,

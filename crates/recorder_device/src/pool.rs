@@ -34,7 +34,7 @@ mod state {
 struct Slot {
     state: AtomicU32,
     base: AtomicPtr<u8>,
-    /// Of a full one: the bytes that hold reports, when it became full, and in which session it was taken.
+    /// Of a full one: the bytes that hold activity records, when it became full, and in which session it was taken.
     len: AtomicUsize,
     ticket: AtomicU64,
     session: AtomicU32,
@@ -68,7 +68,7 @@ pub struct Pool {
 /// A full buffer. Once dropped it can be taken again.
 pub struct Full<'a> {
     slot: &'a Slot,
-    /// False of one that was taken in a session before: nobody asks for its reports any more.
+    /// False of one that was taken in a session before: nobody asks for its activity records any more.
     pub is_current: bool,
 }
 
@@ -78,7 +78,7 @@ impl Full<'_> {
         self.slot.base.load(Relaxed)
     }
 
-    /// How many of its bytes hold reports.
+    /// How many of its bytes hold activity records.
     pub fn len(&self) -> usize {
         self.slot.len.load(Relaxed)
     }
@@ -90,8 +90,8 @@ impl Full<'_> {
 
     /// What it holds.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the slot is ours until this is dropped, and its memory is `BUFFER_BYTES` long, of which `len` (bounded
-        // by that in `put`) were written by the vendor before it put the buffer back.
+        // SAFETY: the slot is ours until this is dropped, and its memory is `BUFFER_BYTES` long, of which `len`
+        // (bounded by that in `put`) were written by the vendor before it put the buffer back.
         unsafe { std::slice::from_raw_parts(self.base(), self.len()) }
     }
 }
@@ -171,8 +171,8 @@ impl Pool {
         NonNull::new(slot.base.load(Relaxed))
     }
 
-    /// Puts a buffer back of which `len` bytes hold reports. For callbacks, on any thread. False for one that is not of
-    /// this pool, or not taken.
+    /// Puts a buffer back of which `len` bytes hold activity records. For callbacks, on any thread. False for one that
+    /// is not of this pool, or not taken.
     pub fn put(&self, base: *mut u8, len: usize) -> bool {
         if base.is_null() || forked::is_forked() {
             return false;

@@ -4,13 +4,14 @@ use crate::DeviceFacts;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use stepscope_recorder::device::DeviceRecord;
+use stepscope_recorder::device::ActivityRecord;
 
-/// Takes one report: what it says, and the text of its name where it has one (whose id in the record is then ignored).
-pub type Write<'a> = &'a mut dyn FnMut(DeviceRecord, Option<&str>);
+/// Takes one activity record: what it says, and the text of its name where it has one (whose id in the record is then
+/// ignored).
+pub type Write<'a> = &'a mut dyn FnMut(ActivityRecord, Option<&str>);
 
-/// A vendor's profiler. All of it is called on the thread `stepscope gpu` alone, one call at a time; a call that hangs is
-/// left alone with its thread after a while, so nothing may be shared with the job's threads but a `Pool`.
+/// A vendor's profiler. All of it is called on the thread `stepscope gpu` alone, one call at a time; a call that hangs
+/// is left alone with its thread after a while, so nothing may be shared with the job's threads but a `Pool`.
 pub trait DeviceProfiler: Send {
     /// PyTorch's number of the kind of device: 1 CUDA, 6 HIP, 12 XPU.
     fn device_type(&self) -> u8;
@@ -33,10 +34,10 @@ pub trait DeviceProfiler: Send {
     /// Writes what was handed over since the last time, in the vendor's own time ([`Self::clock_ns`]).
     fn write(&mut self, write: Write<'_>);
 
-    /// How many reports were lost since the last time: there was no room, or they could not be read.
-    fn take_lost(&mut self) -> u64;
+    /// How many activity records were dropped since the last time: there was no room, or they could not be read.
+    fn take_dropped(&mut self) -> u64;
 
-    /// The vendor's clock, that its reports' times are of; `None` when it cannot be read.
+    /// The vendor's clock, that its activity records' times are of; `None` when it cannot be read.
     fn clock_ns(&self) -> Option<i64>;
 
     /// The devices that the process uses; empty as long as it has not begun to use any. Must not begin to.
@@ -58,14 +59,14 @@ pub struct Wanted {
     pub libraries: Vec<PathBuf>,
     /// The most memory that buffers may take.
     pub buffer_limit_bytes: usize,
-    /// How often reports are fetched.
+    /// How often activity records are fetched.
     pub flush_period: Duration,
     /// How often quantities are sampled; `None`: not at all.
     pub sample_period: Option<Duration>,
     /// Calls of the runtime and of the driver.
     pub has_calls: bool,
     /// Waits, and events that are recorded into streams.
-    pub has_waits: bool,
+    pub has_synchronizations: bool,
     /// The nodes of graphs that are launched; else each launch is one piece of work, which costs less.
     pub has_graph_nodes: bool,
     /// Ranges that the program marks for the vendor's tools (NVTX).
@@ -83,7 +84,7 @@ impl Default for Wanted {
             flush_period: Duration::from_secs(1),
             sample_period: Some(Duration::from_millis(200)),
             has_calls: true,
-            has_waits: true,
+            has_synchronizations: true,
             has_graph_nodes: true,
             has_ranges: false,
             others_are_idle: false,

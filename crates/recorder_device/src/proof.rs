@@ -1,5 +1,6 @@
-//! Shows that a device's profiler tells what happened: work that is known runs while it listens, twice, and what it reports
-//! must be that. In a process of its own, which may crash or hang instead: nothing here is for somebody's training.
+//! Shows that a device's profiler tells what happened: work that is known runs while it listens, twice, and what it
+//! reports must be that. In a process of its own, which may crash or hang instead: nothing here is for somebody's
+//! training.
 
 mod child;
 mod process;
@@ -11,7 +12,7 @@ pub use process::{End, run_limited};
 use crate::{DeviceFacts, DeviceProfiler, Found, Refusal, Wanted, Write, cuda, session};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stepscope_recorder::device::{Call, DeviceRecord, Direction, Work};
+use stepscope_recorder::device::{ActivityRecord, Call, DeviceWork, Direction};
 
 /// A profiler is started and stopped by a schedule, again and again.
 const SESSIONS: usize = 2;
@@ -48,8 +49,8 @@ pub(crate) struct Launched {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
     Kernel { grid: [u32; 3], block: [u32; 3], is_of_graph: bool },
-    Copy { direction: Direction, bytes: u64 },
-    Fill { bytes: u64 },
+    Memcpy { direction: Direction, bytes: u64 },
+    Memset { bytes: u64 },
 }
 
 /// What a trial came to.
@@ -76,8 +77,8 @@ pub struct Tried {
     pub works: usize,
 }
 
-/// Tries the profiler of a `kind` of devices. `stage` hears what is about to be done, so that whoever watches knows where
-/// a library crashes.
+/// Tries the profiler of a `kind` of devices. `stage` hears what is about to be done, so that whoever watches knows
+/// where a library crashes.
 pub fn prove(kind: &str, wanted: &Wanted, device: u32, stage: &mut dyn FnMut(&str)) -> Verdict {
     if kind != "cuda" {
         return Verdict::Untried(format!("nothing is known that would try out {kind}"));
@@ -132,9 +133,9 @@ fn try_out(
 /// What a profiler reported.
 #[derive(Default, Debug)]
 struct Heard {
-    works: Vec<(Work, String)>,
+    works: Vec<(DeviceWork, String)>,
     calls: Vec<(Call, String)>,
-    lost: u64,
+    dropped: u64,
     moments: Vec<Moment>,
 }
 
@@ -147,7 +148,7 @@ struct Moment {
     took_ns: i64,
 }
 
-/// A profiler as it is, whose reports are noted down.
+/// A profiler as it is, whose activity records are noted down.
 struct Overheard {
     profiler: Box<dyn DeviceProfiler>,
     heard: Arc<Mutex<Heard>>,
@@ -194,18 +195,18 @@ impl DeviceProfiler for Overheard {
         self.profiler.write(&mut |record, name| {
             let text = || name.unwrap_or_default().to_string();
             match record {
-                DeviceRecord::Work(work) => lock(heard).works.push((work, text())),
-                DeviceRecord::Call(call) => lock(heard).calls.push((call, text())),
+                ActivityRecord::Work(work) => lock(heard).works.push((work, text())),
+                ActivityRecord::Call(call) => lock(heard).calls.push((call, text())),
                 _ => {}
             }
             write(record, name);
         });
     }
 
-    fn take_lost(&mut self) -> u64 {
-        let lost = self.profiler.take_lost();
-        lock(&self.heard).lost += lost;
-        lost
+    fn take_dropped(&mut self) -> u64 {
+        let dropped = self.profiler.take_dropped();
+        lock(&self.heard).dropped += dropped;
+        dropped
     }
 
     fn clock_ns(&self) -> Option<i64> {

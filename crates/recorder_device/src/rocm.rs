@@ -40,7 +40,7 @@ const NOT_VERIFIED: &str = "recording of AMD GPUs is not verified on hardware";
 #[derive(Default)]
 pub(crate) struct Rocm {
     listens: Option<Listens>,
-    lost: u64,
+    dropped: u64,
 }
 
 struct Listens {
@@ -97,7 +97,7 @@ impl DeviceProfiler for Rocm {
     fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
         let (path, roctracer) = open(&wanted.libraries, false)?;
         POOL.open(wanted.buffer_limit_bytes);
-        library::take_lost();
+        library::take_dropped();
         // SAFETY: always succeeds.
         let own_thread = unsafe { libc::gettid() } as u32;
         let decoder = Decoder::new(roctracer, own_thread);
@@ -130,13 +130,13 @@ impl DeviceProfiler for Rocm {
                 continue;
             }
             for (fields, name) in records::written(full.bytes()) {
-                self.lost += u64::from(!listens.decoder.decode(fields, name, write));
+                self.dropped += u64::from(!listens.decoder.decode(fields, name, write));
             }
         }
     }
 
-    fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost) + library::take_lost()
+    fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped) + library::take_dropped()
     }
 
     fn clock_ns(&self) -> Option<i64> {

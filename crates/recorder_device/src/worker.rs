@@ -1,4 +1,5 @@
-//! The thread `stepscope gpu`: everything that a vendor's library is asked to do, and every report that is written.
+//! The thread `stepscope gpu`: everything that a vendor's library is asked to do, and every activity record that is
+//! written.
 
 use crate::bell::Bell;
 use crate::{DeviceFacts, DeviceProfiler, Found, Refusal, Wanted};
@@ -6,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use stepscope_recorder as recorder;
-use stepscope_recorder::DeviceReport;
-use stepscope_recorder::device::DeviceRecord;
+use stepscope_recorder::DeviceActivity;
+use stepscope_recorder::device::ActivityRecord;
 
 /// What the thread is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,15 +181,15 @@ impl Loop {
 
     fn write(&mut self) {
         let (worker, device_type) = (&self.worker, self.profiler.device_type());
-        let mut write = |record: DeviceRecord, name: Option<&str>| {
+        let mut write = |record: ActivityRecord, name: Option<&str>| {
             if !worker.is_given_up() {
-                recorder::device_report(&DeviceReport { device_type, record }, name);
+                recorder::device_activity(&DeviceActivity { device_type, record }, name);
             }
         };
         self.profiler.write(&mut write);
-        match self.profiler.take_lost() {
+        match self.profiler.take_dropped() {
             0 => {}
-            lost => write(DeviceRecord::Lost(lost), None),
+            dropped => write(ActivityRecord::Dropped(dropped), None),
         }
     }
 

@@ -30,7 +30,7 @@ const FORKS: &str = "a process that is forked while Intel's PTI listens may hang
 #[derive(Default)]
 pub(crate) struct Xpu {
     listens: Option<Listens>,
-    lost: u64,
+    dropped: u64,
 }
 
 struct Listens {
@@ -95,7 +95,7 @@ impl DeviceProfiler for Xpu {
         let found = found(path, &pti, &gpus, refused);
         let uuids: Vec<_> = gpus.iter().map(|gpu| gpu.uuid).collect();
         let decoder = Decoder::new(pti, &uuids);
-        library::take_lost();
+        library::take_dropped();
         self.listens = Some(Listens { pti, sizes, decoder, enabled, gpus });
         Ok(found)
     }
@@ -116,13 +116,13 @@ impl DeviceProfiler for Xpu {
             }
             for record in listens.sizes.split(full.bytes()) {
                 let is_read = record.is_ok_and(|(kind, fields)| listens.decoder.decode(kind, fields, write));
-                self.lost += u64::from(!is_read);
+                self.dropped += u64::from(!is_read);
             }
         }
     }
 
-    fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost) + library::take_lost()
+    fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped) + library::take_dropped()
     }
 
     fn clock_ns(&self) -> Option<i64> {
@@ -180,7 +180,7 @@ fn enable(pti: &Pti, sizes: &Sizes, wanted: &Wanted) -> Result<(Vec<u32>, Vec<St
         (view::FILL, "fills", true),
         (view::RUNTIME_API, "calls of SYCL", wanted.has_calls),
         (view::DRIVER_API, "calls of Level Zero", wanted.has_calls),
-        (view::SYNCHRONIZATION, "waits", wanted.has_waits),
+        (view::SYNCHRONIZATION, "waits", wanted.has_synchronizations),
         (view::OVERHEAD, "overhead", true),
     ];
     let (mut enabled, mut refused) = (Vec::new(), Vec::new());

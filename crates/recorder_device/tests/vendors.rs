@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use stepscope_capture::Capture;
-use stepscope_capture::device::{Api, Call, DeviceRecord, Direction, MemoryKind, WaitKind, Work, WorkKind};
+use stepscope_capture::device::{
+    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, SynchronizationKind, WorkKind,
+};
 use stepscope_recorder as recorder;
 use stepscope_recorder_device as device;
 
@@ -149,14 +151,14 @@ fn rocm_work() {
     others();
 }
 
-fn works(capture: &Capture) -> Vec<&Work> {
-    let work = |report: &'_ stepscope_capture::DeviceReport| matches!(report.record, DeviceRecord::Work(_));
+fn works(capture: &Capture) -> Vec<&DeviceWork> {
+    let work = |activity: &'_ stepscope_capture::DeviceActivity| matches!(activity.record, ActivityRecord::Work(_));
     capture
         .device
         .iter()
-        .filter(|report| work(report))
-        .map(|report| match &report.record {
-            DeviceRecord::Work(work) => work,
+        .filter(|activity| work(activity))
+        .map(|activity| match &activity.record {
+            ActivityRecord::Work(work) => work,
             _ => unreachable!(),
         })
         .collect()
@@ -166,15 +168,19 @@ fn calls(capture: &Capture) -> Vec<&Call> {
     capture
         .device
         .iter()
-        .filter_map(|report| match &report.record {
-            DeviceRecord::Call(call) => Some(call),
+        .filter_map(|activity| match &activity.record {
+            ActivityRecord::Call(call) => Some(call),
             _ => None,
         })
         .collect()
 }
 
-fn lost(capture: &Capture) -> u64 {
-    capture.device.iter().map(|report| if let DeviceRecord::Lost(count) = report.record { count } else { 0 }).sum()
+fn dropped(capture: &Capture) -> u64 {
+    capture
+        .device
+        .iter()
+        .map(|activity| if let ActivityRecord::Dropped(count) = activity.record { count } else { 0 })
+        .sum()
 }
 
 fn name(capture: &Capture, id: Option<u32>) -> &str {
@@ -186,16 +192,16 @@ fn name(capture: &Capture, id: Option<u32>) -> &str {
 fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, broken: u64) -> (Capture, String) {
     for _ in 0..20 {
         let (capture, told) = run(scenario, variables);
-        let is_kernel = |work: &&Work| matches!(work.kind, WorkKind::Kernel { .. });
+        let is_kernel = |work: &&DeviceWork| matches!(work.kind, WorkKind::Kernel { .. });
         let kernels = works(&capture).into_iter().filter(is_kernel).count() as u64;
         let launches = calls(&capture).into_iter().filter(|call| name(&capture, call.name) == launch).count() as u64;
-        let lost = lost(&capture);
+        let dropped = dropped(&capture);
         let expected = 2 * KERNELS * THREADS + broken;
         assert!(
-            kernels + launches + lost >= expected,
-            "{kernels} + {launches} + {lost}: not all that is missing is counted"
+            kernels + launches + dropped >= expected,
+            "{kernels} + {launches} + {dropped}: not all that is missing is counted"
         );
-        if lost == broken {
+        if dropped == broken {
             return (capture, told);
         }
     }
@@ -248,11 +254,11 @@ fn kernels_of_xpu_come_back_exact_from_each_release() {
         let (capture, told) = run_without_loss("xpu work", variables, "urEnqueueKernelLaunch", 1);
         assert!(told.contains(version) && told.contains("not verified on hardware"), "{told}");
         check_kernels(&capture, "urEnqueueKernelLaunch", 2);
-        assert!(capture.device.iter().all(|report| report.device_type == 12));
+        assert!(capture.device.iter().all(|activity| activity.device_type == 12));
         // Each launch is a call of SYCL and one of the driver in it; copies are one of SYCL.
         let of = |api: Api| calls(&capture).iter().filter(|call| call.api == api).count() as u64;
         assert_eq!((of(Api::Runtime), of(Api::Driver)), (KERNELS * THREADS + 2, KERNELS * THREADS));
-        assert_eq!(lost(&capture), 1, "the one without times");
+        assert_eq!(dropped(&capture), 1, "the one without times");
         assert_eq!(capture.dropped, 0);
         let facts = fact(&capture, "devices");
         assert!(facts.contains(r#"{"type":"xpu","index":0,"name":"Intel(R) Data Center GPU Max 1550","#), "{facts}");
@@ -269,7 +275,7 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
     let (capture, _) = run_without_loss("xpu work", &[], "urEnqueueKernelLaunch", 1);
     let others: Vec<_> =
         works(&capture).into_iter().filter(|work| !matches!(work.kind, WorkKind::Kernel { .. })).collect();
-    let copy = |bytes, direction, source, destination, devices| WorkKind::Copy {
+    let copy = |bytes, direction, source, destination, devices| WorkKind::Memcpy {
         bytes,
         direction,
         source,
@@ -280,7 +286,7 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
         copy(1 << 20, Direction::HostToDevice, MemoryKind::Pageable, MemoryKind::Device, None),
         copy(1 << 10, Direction::DeviceToHost, MemoryKind::Device, MemoryKind::Pinned, None),
         copy(4096, Direction::PeerToPeer, MemoryKind::Device, MemoryKind::Device, Some((0, 1))),
-        WorkKind::Fill { bytes: 512, memory: MemoryKind::Device },
+        WorkKind::Memset { bytes: 512, memory: MemoryKind::Device },
     ];
     let mut kinds: Vec<_> = others.iter().map(|work| work.kind).collect();
     kinds.sort_by_key(|kind| expected.iter().position(|known| known == kind));
@@ -291,19 +297,19 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
     let waits: Vec<_> = capture
         .device
         .iter()
-        .filter_map(|report| match report.record {
-            DeviceRecord::Wait(wait) => Some(wait),
+        .filter_map(|activity| match activity.record {
+            ActivityRecord::Synchronization(wait) => Some(wait),
             _ => None,
         })
         .collect();
     let [wait] = &waits[..] else { panic!("{waits:?}") };
-    assert_eq!((wait.kind, wait.stream), (WaitKind::Stream, Some(fill.stream)));
+    assert_eq!((wait.kind, wait.stream), (SynchronizationKind::Stream, Some(fill.stream)));
     assert!((wait.end_ns - wait.start_ns - 3000).abs() <= 1);
     let overheads: Vec<_> = capture
         .device
         .iter()
-        .filter_map(|report| match report.record {
-            DeviceRecord::Overhead(overhead) => Some(name(&capture, overhead.name)),
+        .filter_map(|activity| match activity.record {
+            ActivityRecord::Overhead(overhead) => Some(name(&capture, overhead.name)),
             _ => None,
         })
         .collect();
@@ -356,7 +362,7 @@ fn pti_is_not_touched_where_the_driver_does_not_start() {
 #[test]
 fn nothing_is_recorded_between_two_recordings() {
     let (capture, _) = run("xpu twice", &[]);
-    assert_eq!((works(&capture).len(), lost(&capture)), (2, 0));
+    assert_eq!((works(&capture).len(), dropped(&capture)), (2, 0));
 }
 
 #[test]
@@ -365,17 +371,22 @@ fn kernels_of_rocm_come_back_exact() {
     assert!(told.contains("not verified on hardware"), "{told}");
     check_kernels(&capture, "hipLaunchKernel", 1);
     // PyTorch calls these devices CUDA.
-    assert!(capture.device.iter().all(|report| report.device_type == 1));
+    assert!(capture.device.iter().all(|activity| activity.device_type == 1));
     let mut kinds: Vec<_> = works(&capture).into_iter().map(|work| work.kind).collect();
     kinds.retain(|kind| !matches!(kind, WorkKind::Kernel { .. }));
-    let copy =
-        |bytes, direction, source, destination| WorkKind::Copy { bytes, direction, source, destination, devices: None };
+    let copy = |bytes, direction, source, destination| WorkKind::Memcpy {
+        bytes,
+        direction,
+        source,
+        destination,
+        devices: None,
+    };
     assert_eq!(
         kinds,
         [
             copy(1 << 20, Direction::HostToDevice, MemoryKind::Unknown, MemoryKind::Device),
             copy(1 << 10, Direction::DeviceToHost, MemoryKind::Device, MemoryKind::Unknown),
-            WorkKind::Fill { bytes: 77, memory: MemoryKind::Device },
+            WorkKind::Memset { bytes: 77, memory: MemoryKind::Device },
         ]
     );
     let mut named: BTreeMap<&str, u64> = BTreeMap::new();
@@ -383,7 +394,7 @@ fn kernels_of_rocm_come_back_exact() {
     // `hipGetDevice`, before each launch and when the device is asked for its properties, is left out.
     let expected = [("hipLaunchKernel", KERNELS * THREADS), ("hipMemcpyAsync", 3), ("hipStreamSynchronize", 2)];
     assert_eq!(named.into_iter().collect::<Vec<_>>(), expected);
-    assert_eq!((lost(&capture), capture.dropped), (2, 0), "those without times");
+    assert_eq!((dropped(&capture), capture.dropped), (2, 0), "those without times");
     let facts = fact(&capture, "devices");
     assert!(
         facts.starts_with(r#"[{"type":"hip","index":0,"name":"AMD Instinct MI250X","driver_version":"6.2.41133","#),

@@ -118,7 +118,7 @@ fn wanted(options: &Bound<'_, PyDict>) -> PyResult<device::Wanted> {
         flush_period: milliseconds("flush_period_ms", default.flush_period)?,
         sample_period: (!sample_period.is_zero()).then_some(sample_period),
         has_calls: option(options, "calls")?.unwrap_or(default.has_calls),
-        has_waits: option(options, "waits")?.unwrap_or(default.has_waits),
+        has_synchronizations: option(options, "waits")?.unwrap_or(default.has_synchronizations),
         has_graph_nodes: option(options, "graph_nodes")?.unwrap_or(default.has_graph_nodes),
         has_ranges: option(options, "ranges")?.unwrap_or(default.has_ranges),
         others_are_idle: option(options, "others_are_idle")?.unwrap_or(default.others_are_idle),

@@ -10,9 +10,9 @@ use crate::compact::{parts_of, stem};
 use crate::{ListedCalls, RunError, read_part};
 use std::ops::Range;
 use std::path::Path;
-use stepscope_capture::device::DeviceRecord;
+use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, DeviceReport, Event, State, Window};
+use stepscope_capture::{Capture, CaptureError, DeviceActivity, Event, State, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -74,9 +74,9 @@ impl Cut {
         capture.optimizer_steps.retain(|mark| shown.has_thread(mark.thread) && contains(mark.time_ns));
         capture.memory.retain(|event| shown.has(event.thread, event.time_ns) && contains(event.time_ns));
         // Calls stay: they say who launched what is shown.
-        let is_hidden = |record: &DeviceRecord| self.hides.device.hides(record);
-        capture.device.retain(|DeviceReport { record, .. }| {
-            let is_call = matches!(record, DeviceRecord::Call(_));
+        let is_hidden = |record: &ActivityRecord| self.hides.device.hides(record);
+        capture.device.retain(|DeviceActivity { record, .. }| {
+            let is_call = matches!(record, ActivityRecord::Call(_));
             (is_call || !is_hidden(record)) && record.span().is_none_or(|(start_ns, _)| contains(start_ns))
         });
         capture.samples.retain(|sample| contains(sample.time_ns));
@@ -87,8 +87,8 @@ impl Cut {
 
     /// Removes the calls of a device's runtime and driver that are not asked for. [`apply`](Self::apply) leaves them in.
     pub fn hide_device_calls(&self, capture: &mut Capture) {
-        capture.device.retain(|report| {
-            !matches!(report.record, DeviceRecord::Call(_)) || !self.hides.device.hides(&report.record)
+        capture.device.retain(|activity| {
+            !matches!(activity.record, ActivityRecord::Call(_)) || !self.hides.device.hides(&activity.record)
         });
     }
 

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{
-    Capture, CollectiveOf, DeviceReport, Event, Mark, MemoryEvent, Sample, State, StepRange, Thread,
+    Capture, CollectiveOf, DeviceActivity, Event, Mark, MemoryEvent, Sample, State, StepRange, Thread,
 };
 
 /// The key of a part's metadata.
@@ -101,7 +101,7 @@ struct Row<'a> {
     forward_thread: Option<u64>,
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
-    device: Option<&'a DeviceReport>,
+    device: Option<&'a DeviceActivity>,
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
     value: Option<i64>,
@@ -216,16 +216,16 @@ enum Recorded<'a> {
     OptimizerStep(&'a Mark),
     Memory(&'a MemoryEvent),
     Sample(&'a Sample),
-    Device(&'a DeviceReport),
+    Device(&'a DeviceActivity),
 }
 
 impl Recorded<'_> {
     /// Thread, start, and duration. What has no time of its own stands where the recording begins.
     fn place(&self, capture: &Capture) -> (Option<u32>, i64, i64) {
         let (thread, start_ns, end_ns) = match self {
-            Self::Device(report) => {
-                let (start_ns, end_ns) = report.record.span().unwrap_or((capture.opened_ns, capture.opened_ns));
-                return (report.record.thread(), start_ns, end_ns.saturating_sub(start_ns).max(0));
+            Self::Device(activity) => {
+                let (start_ns, end_ns) = activity.record.span().unwrap_or((capture.opened_ns, capture.opened_ns));
+                return (activity.record.thread(), start_ns, end_ns.saturating_sub(start_ns).max(0));
             }
             Self::Event(event) => (event.thread, event.start_ns, event.end_ns),
             Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
@@ -304,11 +304,11 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
         Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
-        Recorded::Device(report) => {
-            let kind = device::kind(report);
-            let name = device::name(report, &capture.names).unwrap_or(kind);
-            let is_unfinished = device::is_unfinished(report);
-            Row { name, device: Some(report), value: device::lost(report), is_unfinished, ..empty(kind) }
+        Recorded::Device(activity) => {
+            let kind = device::kind(activity);
+            let name = device::name(activity, &capture.names).unwrap_or(kind);
+            let is_unfinished = device::is_unfinished(activity);
+            Row { name, device: Some(activity), value: device::dropped(activity), is_unfinished, ..empty(kind) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use stepscope_capture::device::DeviceRecord;
+use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::{Capture, Window};
 
 /// The fact of a process that records only some steps.
@@ -16,18 +16,18 @@ pub(crate) fn leave_out(capture: &mut Capture) {
     }
     let spans = spans_of(&capture.windows, capture.opened_ns);
     let is_in = |time_ns: i64| spans.iter().any(|span| span.contains(&time_ns));
-    let calls = capture.device.iter().filter_map(|report| match report.record {
-        DeviceRecord::Call(call) if is_in(call.start_ns) => Some(call.correlation),
+    let calls = capture.device.iter().filter_map(|activity| match activity.record {
+        ActivityRecord::Call(call) if is_in(call.start_ns) => Some(call.correlation),
         _ => None,
     });
     let calls: HashSet<u32> = calls.filter(|correlation| *correlation != 0).collect();
-    capture.device.retain(|report| {
-        let is_enqueued = match report.record {
-            DeviceRecord::Work(work) => calls.contains(&work.correlation),
-            DeviceRecord::Wait(wait) => calls.contains(&wait.correlation),
+    capture.device.retain(|activity| {
+        let is_enqueued = match activity.record {
+            ActivityRecord::Work(work) => calls.contains(&work.correlation),
+            ActivityRecord::Synchronization(wait) => calls.contains(&wait.correlation),
             _ => false,
         };
-        is_enqueued || report.record.span().is_none_or(|(start_ns, _)| is_in(start_ns))
+        is_enqueued || activity.record.span().is_none_or(|(start_ns, _)| is_in(start_ns))
     });
 }
 
@@ -52,37 +52,38 @@ fn spans_of(windows: &[Window], opened_ns: i64) -> Vec<Range<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_capture::DeviceReport;
-    use stepscope_capture::device::{Call, Work, WorkKind};
+    use stepscope_capture::DeviceActivity;
+    use stepscope_capture::device::{Call, DeviceWork, WorkKind};
 
-    fn call(start_ns: i64, correlation: u32) -> DeviceRecord {
-        DeviceRecord::Call(Call { start_ns, end_ns: start_ns + 1, correlation, ..Call::default() })
+    fn call(start_ns: i64, correlation: u32) -> ActivityRecord {
+        ActivityRecord::Call(Call { start_ns, end_ns: start_ns + 1, correlation, ..Call::default() })
     }
 
-    fn work(start_ns: i64, correlation: u32) -> DeviceRecord {
+    fn work(start_ns: i64, correlation: u32) -> ActivityRecord {
         let kind = WorkKind::Graph;
-        DeviceRecord::Work(Work { kind, start_ns, end_ns: start_ns + 1, correlation, ..Work::default() })
+        ActivityRecord::Work(DeviceWork { kind, start_ns, end_ns: start_ns + 1, correlation, ..DeviceWork::default() })
     }
 
-    fn left(facts: &[(&str, &str)], windows: &[(i64, bool)], records: &[DeviceRecord]) -> Vec<DeviceRecord> {
+    fn left(facts: &[(&str, &str)], windows: &[(i64, bool)], records: &[ActivityRecord]) -> Vec<ActivityRecord> {
         let mut capture = crate::cut::tests::capture();
         capture.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         capture.windows =
             windows.iter().map(|(time_ns, is_on)| Window { time_ns: *time_ns, is_on: *is_on, cycle: 0 }).collect();
-        capture.device = records.iter().map(|record| DeviceReport { device_type: 1, record: *record }).collect();
+        capture.device = records.iter().map(|record| DeviceActivity { device_type: 1, record: *record }).collect();
         leave_out(&mut capture);
-        capture.device.iter().map(|report| report.record).collect()
+        capture.device.iter().map(|activity| activity.record).collect()
     }
 
     #[test]
     fn what_was_enqueued_in_a_window_stays_whenever_it_ran() {
         let warmup = [call(50, 1), work(60, 1), call(98, 2)];
-        let recorded = [work(101, 2), call(150, 3), work(160, 3), call(199, 4), work(205, 4), DeviceRecord::Lost(3)];
+        let recorded =
+            [work(101, 2), call(150, 3), work(160, 3), call(199, 4), work(205, 4), ActivityRecord::Dropped(3)];
         let next = [call(210, 5), work(220, 5), work(230, 0)];
-        let all: Vec<DeviceRecord> = [&warmup[..], &recorded, &next].concat();
+        let all: Vec<ActivityRecord> = [&warmup[..], &recorded, &next].concat();
         let windows = [(100, true), (200, false)];
         assert_eq!(left(&[("schedule", "active=1")], &windows, &all), recorded);
-        assert_eq!(left(&[("schedule", "active=1")], &[], &all), [DeviceRecord::Lost(3)]);
+        assert_eq!(left(&[("schedule", "active=1")], &[], &all), [ActivityRecord::Dropped(3)]);
         assert_eq!(left(&[("rank", "0")], &windows, &all), all, "without a schedule all was to be recorded");
     }
 

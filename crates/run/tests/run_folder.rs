@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
+    SynchronizationKind, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport, MemoryEvent, ProfilerState};
+use stepscope_capture::{Capture, DeviceActivity, MemoryEvent, ProfilerState};
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
 
 /// A copy of the recorded run, which a test may damage.
@@ -103,41 +104,61 @@ fn a_part_holds_what_devices_reported() {
         dynamic_shared_bytes: 0,
     };
     let (bytes, source, destination) = (u64::MAX, MemoryKind::Pinned, MemoryKind::ManagedStatic);
-    let copy = |direction, devices| WorkKind::Copy { bytes, direction, source, destination, devices };
+    let copy = |direction, devices| WorkKind::Memcpy { bytes, direction, source, destination, devices };
     let mut kinds = vec![most, least, copy(Direction::PeerToPeer, Some((0, 0))), copy(Direction::PeerToPeer, None)];
     kinds.extend(Direction::ALL.iter().map(|direction| copy(*direction, None)));
-    kinds.extend(MemoryKind::ALL.iter().map(|memory| WorkKind::Fill { bytes: 0, memory: *memory }));
+    kinds.extend(MemoryKind::ALL.iter().map(|memory| WorkKind::Memset { bytes: 0, memory: *memory }));
     kinds.push(WorkKind::Graph);
     let work = |kind: WorkKind, (device, graph, graph_node): (u32, u32, u64)| {
         let (context, stream, correlation) = (graph, device, u32::MAX);
-        DeviceRecord::Work(Work { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node })
+        ActivityRecord::Work(DeviceWork {
+            kind,
+            start_ns,
+            end_ns,
+            device,
+            context,
+            stream,
+            correlation,
+            graph,
+            graph_node,
+        })
     };
     let places = [(0, 0, 0), (255, 1, 1), (256, u32::MAX, u64::MAX), (u32::MAX, 2, 2)];
-    let mut records: Vec<DeviceRecord> = kinds.iter().flat_map(|kind| places.map(|place| work(*kind, place))).collect();
+    let mut records: Vec<ActivityRecord> =
+        kinds.iter().flat_map(|kind| places.map(|place| work(*kind, place))).collect();
     for status in [0, 700] {
         let call = Call { api: Api::Runtime, name, start_ns, end_ns, thread: 0, correlation: 0, status };
-        records.extend([call, Call { api: Api::Driver, name: None, ..call }].map(DeviceRecord::Call));
+        records.extend([call, Call { api: Api::Driver, name: None, ..call }].map(ActivityRecord::Call));
     }
     for (stream, event, event_sync) in [(None, 0, 0), (Some(0), 1, u64::MAX), (Some(u32::MAX - 1), u32::MAX, 1)] {
-        let wait = |kind| Wait { kind, start_ns, end_ns, context: event, stream, correlation: 3, event, event_sync };
-        records.extend(WaitKind::ALL.iter().map(|kind| DeviceRecord::Wait(wait(*kind))));
+        let wait = |kind| Synchronization {
+            kind,
+            start_ns,
+            end_ns,
+            context: event,
+            stream,
+            correlation: 3,
+            event,
+            event_sync,
+        };
+        records.extend(SynchronizationKind::ALL.iter().map(|kind| ActivityRecord::Synchronization(wait(*kind))));
         let (context, stream, correlation) = (event, stream.unwrap_or(0), 0);
-        records.push(DeviceRecord::EventRecorded(EventRecorded { event, event_sync, context, stream, correlation }));
+        records.push(ActivityRecord::EventRecorded(EventRecorded { event, event_sync, context, stream, correlation }));
     }
-    records.push(DeviceRecord::Overhead(Overhead { name, start_ns, end_ns, thread: 0 }));
+    records.push(ActivityRecord::Overhead(Overhead { name, start_ns, end_ns, thread: 0 }));
     let range = Range { name, start_ns, end_ns, thread: 0, id: 0, is_unfinished: false };
-    records.push(DeviceRecord::Range(range));
-    records.push(DeviceRecord::Range(Range { start_ns: start_ns + 1, is_unfinished: true, ..range }));
-    records.push(DeviceRecord::Lost(u64::MAX));
-    capture.device = records.iter().map(|record| DeviceReport { device_type: 1, record: *record }).collect();
+    records.push(ActivityRecord::Range(range));
+    records.push(ActivityRecord::Range(Range { start_ns: start_ns + 1, is_unfinished: true, ..range }));
+    records.push(ActivityRecord::Dropped(u64::MAX));
+    capture.device = records.iter().map(|record| DeviceActivity { device_type: 1, record: *record }).collect();
     let again = folder.path().join("again.parquet");
     write_part(&again, &capture).unwrap();
     let after = read_part(&again).unwrap();
     let told = |capture: &Capture| {
-        let line = |report: &DeviceReport| {
-            let mut record = report.record;
+        let line = |activity: &DeviceActivity| {
+            let mut record = activity.record;
             let name = record.name_mut().and_then(Option::take).map(|id| capture.names[id as usize].clone());
-            format!("{name:?} {} {record:?}", report.device_type)
+            format!("{name:?} {} {record:?}", activity.device_type)
         };
         let mut lines: Vec<String> = capture.device.iter().map(line).collect();
         lines.sort();

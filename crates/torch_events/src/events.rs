@@ -118,7 +118,7 @@ impl Events {
     fn fill(&mut self, order: &[u32], parents: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
         self.reserve(order.len());
         let mut new_row = vec![NO_ROW; order.len()];
-        let has_device = !recorded.reports.is_empty();
+        let has_device = !recorded.activities.is_empty();
         let mut of_memory = 0..;
         let mut rows_of_items = vec![NO_ROW; if has_device { recorded.host_ranges() } else { 0 }];
         for at in (0..order.len()).filter(|at| stays[*at]) {
@@ -139,7 +139,7 @@ impl Events {
             let item = recorded.item(order[at]);
             self.is_async.push(matches!(item, Item::Event(event) if event.is_async));
             if has_device {
-                self.push_device(&item, &recorded.reports);
+                self.push_device(&item, &recorded.activities);
             }
             let (event, scope, forward_thread) = match item {
                 Item::Event(event) => {
@@ -147,7 +147,7 @@ impl Events {
                     (Some(event), event.scope, forward_thread.unwrap_or(0))
                 }
                 Item::Step(_) => (None, USER_SCOPE, 0),
-                Item::Report(_) | Item::Annotation(_) => (None, 0, 0),
+                Item::DeviceActivity(_) | Item::Annotation(_) => (None, 0, 0),
                 // As if it were its own forward operator: so it is there.
                 Item::Memory(_) => (None, 0, self.threads[placed.thread as usize].0),
             };

@@ -2,7 +2,7 @@
 
 use crate::NO_ROW;
 use std::cmp::Reverse;
-use stepscope_capture::device::DeviceRecord;
+use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event};
 
@@ -53,8 +53,8 @@ impl Numbers {
 fn others(capture: &Capture) -> Vec<(Place, Option<usize>)> {
     let steps = capture.steps.iter().zip(capture.events.len()..);
     let steps = steps.map(|(step, item)| ((step.thread, step.start_ns, Reverse(step.end_ns)), Some(item)));
-    let ranges = capture.device.iter().filter_map(|report| match &report.record {
-        DeviceRecord::Range(range) => Some(((range.thread, range.start_ns, Reverse(range.end_ns)), None)),
+    let ranges = capture.device.iter().filter_map(|device_activity| match &device_activity.record {
+        ActivityRecord::Range(range) => Some(((range.thread, range.start_ns, Reverse(range.end_ns)), None)),
         _ => None,
     });
     let mut others: Vec<(Place, Option<usize>)> = steps.chain(ranges).collect();

@@ -1,13 +1,13 @@
 //! A capture's events and steps as one list of items, under the names that they are listed by.
 
 use crate::calls::Calls;
-use crate::device::{Annotation, Reports};
+use crate::device::{Annotation, DeviceActivities};
 use crate::numbers::Numbers;
 use crate::tree::Placed;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, DeviceReport, Event, MemoryEvent, StepRange};
+use stepscope_capture::{Capture, DeviceActivity, Event, MemoryEvent, StepRange};
 use stepscope_run::HiddenDevice;
 
 /// Operators that only serve to record others or to look at a tensor: they are not listed.
@@ -25,7 +25,8 @@ pub(crate) const ANY_STEP: &str = "ProfilerStep*";
 /// What allocations and frees are called, and those that failed.
 const MEMORY: [&str; 2] = ["[memory]", "[OutOfMemory]"];
 
-/// For each name the first that is listed alike, the number of names for all steps; `None` for those that are not listed.
+/// For each name the first that is listed alike, the number of names for all steps; `None` for those that are not
+/// listed.
 pub(crate) fn listed(names: &[String]) -> Vec<Option<u32>> {
     let any_step = names.len() as u32;
     // The same text may have been written twice.
@@ -42,7 +43,7 @@ pub(crate) fn listed(names: &[String]) -> Vec<Option<u32>> {
 pub(crate) enum Item<'a> {
     Event(&'a Event),
     Step(&'a StepRange),
-    Report(&'a DeviceReport),
+    DeviceActivity(&'a DeviceActivity),
     Annotation(Annotation),
     Memory(&'a MemoryEvent),
 }
@@ -51,7 +52,7 @@ impl Item<'_> {
     /// True for what ran on a device.
     pub(crate) fn is_on_device(&self) -> bool {
         match self {
-            Self::Report(report) => report.record.thread().is_none(),
+            Self::DeviceActivity(device_activity) => device_activity.record.thread().is_none(),
             Self::Annotation(_) => true,
             Self::Event(_) | Self::Step(_) | Self::Memory(_) => false,
         }
@@ -66,15 +67,15 @@ pub(crate) struct Recorded<'a> {
     /// For each name of the capture the first that is listed alike; `None` for those that are not listed.
     listed: Vec<Option<u32>>,
     pub(crate) calls: Calls,
-    pub(crate) reports: Reports,
+    pub(crate) activities: DeviceActivities,
     pub(crate) numbers: Numbers,
 }
 
 impl<'a> Recorded<'a> {
     pub(crate) fn of(capture: &'a Capture, zero_ns: i64, hides: HiddenDevice) -> Self {
         let listed = listed(&capture.names);
-        let reports = Reports::of(capture, hides, &listed);
-        Self { capture, zero_ns, listed, calls: Calls::of(capture), reports, numbers: Numbers::of(capture) }
+        let activities = DeviceActivities::of(capture, hides, &listed);
+        Self { capture, zero_ns, listed, calls: Calls::of(capture), activities, numbers: Numbers::of(capture) }
     }
 
     /// How many events and steps there are.
@@ -84,7 +85,7 @@ impl<'a> Recorded<'a> {
 
     /// The numbers of all that is no memory event.
     pub(crate) fn ranges(&self) -> Range<u32> {
-        0..(self.host_ranges() + self.capture.device.len() + self.reports.annotations.len()) as u32
+        0..(self.host_ranges() + self.capture.device.len() + self.activities.annotations.len()) as u32
     }
 
     /// The numbers of memory events.
@@ -99,18 +100,18 @@ impl<'a> Recorded<'a> {
         names.push(ANY_STEP.into());
         names.extend(MEMORY.map(String::from));
         names.extend(self.calls.module_names().cloned());
-        names.extend(self.reports.texts.iter().cloned());
+        names.extend(self.activities.texts.iter().cloned());
         names
     }
 
     pub(crate) fn item(&self, number: u32) -> Item<'a> {
         let capture = self.capture;
         let (events, host, device) = (capture.events.len(), self.host_ranges(), capture.device.len());
-        let annotations = &self.reports.annotations;
+        let annotations = &self.activities.annotations;
         match number as usize {
             at if at < events => Item::Event(&capture.events[at]),
             at if at < host => Item::Step(&capture.steps[at - events]),
-            at if at < host + device => Item::Report(&capture.device[at - host]),
+            at if at < host + device => Item::DeviceActivity(&capture.device[at - host]),
             at if at < host + device + annotations.len() => Item::Annotation(annotations[at - host - device]),
             at => Item::Memory(&capture.memory[at - host - device - annotations.len()]),
         }
@@ -121,9 +122,9 @@ impl<'a> Recorded<'a> {
         self.capture.events.get(item as usize)
     }
 
-    /// The item of the operator that launched a report; [`NO_ROW`](crate::NO_ROW) without one.
-    pub(crate) fn operator(&self, report: u32) -> u32 {
-        self.reports.operator(report as usize - self.host_ranges())
+    /// The item of the operator that launched an activity record; [`NO_ROW`](crate::NO_ROW) without one.
+    pub(crate) fn operator(&self, device_activity: u32) -> u32 {
+        self.activities.operator(device_activity as usize - self.host_ranges())
     }
 
     /// Whether it is shown; a memory event may be.
@@ -131,7 +132,7 @@ impl<'a> Recorded<'a> {
         match self.item(item) {
             Item::Event(event) if scope::is_call(event.scope) => self.calls.is_listed(item as usize),
             Item::Event(event) => self.listed[event.name as usize].is_some(),
-            Item::Report(_) => self.reports.is_listed(item as usize - self.host_ranges()),
+            Item::DeviceActivity(_) => self.activities.is_listed(item as usize - self.host_ranges()),
             Item::Step(_) | Item::Annotation(_) | Item::Memory(_) => true,
         }
     }
@@ -140,8 +141,8 @@ impl<'a> Recorded<'a> {
     pub(crate) fn placed(&self, item: u32) -> Placed {
         let any_step = self.listed.len() as u32;
         let (thread, name, start_ns, end_ns, is_nested) = match self.item(item) {
-            Item::Report(report) => {
-                let placed = self.reports.placed(item as usize - self.host_ranges(), report);
+            Item::DeviceActivity(device_activity) => {
+                let placed = self.activities.placed(item as usize - self.host_ranges(), device_activity);
                 let beyond = MEMORY.len() as u32 + self.calls.module_names().len() as u32;
                 let name = if placed.name <= any_step { placed.name } else { placed.name + beyond };
                 (placed.thread, name, placed.start_ns, placed.end_ns, placed.is_nested)
@@ -171,7 +172,7 @@ impl<'a> Recorded<'a> {
                 is_step.then(|| self.capture.names[event.name as usize].clone())
             }
             Item::Annotation(annotation) => self.traced_name(annotation.label),
-            Item::Report(_) | Item::Memory(_) => None,
+            Item::DeviceActivity(_) | Item::Memory(_) => None,
         }
     }
 }

@@ -165,7 +165,7 @@ impl Events {
         let mut threads = Threads::of(capture);
         let mut next_call = first_calls(capture, order, recorded);
         let mut stacks_of_operators =
-            vec![NO_ROW; if recorded.reports.is_empty() { 0 } else { recorded.host_ranges() }];
+            vec![NO_ROW; if recorded.activities.is_empty() { 0 } else { recorded.host_ranges() }];
         let mut of_item = |item: u32| {
             if recorded.item(item).is_on_device() {
                 return Around { stack: NO_ROW, call: 0, caller: 0 };
@@ -196,8 +196,8 @@ impl Events {
         let mut around: Vec<Around> = order.iter().map(|item| of_item(*item)).collect();
         // What runs on a device has the stack of the operator that launched it.
         for (around, item) in around.iter_mut().zip(order) {
-            if let Item::Report(report) = recorded.item(*item)
-                && report.record.thread().is_none()
+            if let Item::DeviceActivity(device_activity) = recorded.item(*item)
+                && device_activity.record.thread().is_none()
             {
                 let operator = recorded.operator(*item);
                 around.stack = stacks_of_operators.get(operator as usize).copied().unwrap_or(NO_ROW);

@@ -19,7 +19,7 @@ mod thread;
 mod tree;
 
 use crate::{Grouping, NamedAverage, recorded};
-use device::Reported;
+use device::StreamedActivities;
 use groups::in_order;
 use std::ops::Range;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     let threads: Vec<_> = capture.threads().cloned().collect();
     let listed = recorded::listed(capture.names());
     let asked = Asked::new(cut, spans.clone(), grouping, &listed);
-    let mut reported = Reported::of(&capture, cut, &spans, &listed);
+    let mut reported = StreamedActivities::of(&capture, cut, &spans, &listed);
     let names = capture.names().len() + 1 + reported.texts.len();
     // What is open at the end may have ended elsewhere later: then it has no place in the tree.
     let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));

@@ -3,58 +3,58 @@
 use super::process::ProcessRecords;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::device::{CompactReports, DeviceRecord, DeviceReport, as_pytorch_says, names_threads_by_tid};
+use crate::device::{ActivityRecord, CompactActivities, DeviceActivity, as_pytorch_says, names_threads_by_tid};
 use std::collections::HashMap;
 
 /// Beyond its first and its last moment the device's clock runs as the monotonic clock does: two moments that lie near
 /// each other, each a little off, say nothing of times that are far from both.
 const BEYOND_NS: i64 = 1 << 36;
 
-/// The reports in order, and what of them could not be placed, in words. A thread that recorded nothing itself is added
-/// to `threads`; a range that was open when recording ended reaches to `last_ns`.
+/// The activity records in order, and what of them could not be placed, in words. A thread that recorded nothing itself
+/// is added to `threads`; a range that was open when recording ended reaches to `last_ns`.
 pub(super) fn finish(
-    mut reports: Vec<DeviceReport>,
+    mut activities: Vec<DeviceActivity>,
     process: &ProcessRecords,
     clock: &TickClock,
     threads: &mut Vec<Thread>,
     last_ns: i64,
-) -> (Vec<DeviceReport>, Option<String>) {
-    if reports.is_empty() {
-        return (reports, None);
+) -> (Vec<DeviceActivity>, Option<String>) {
+    if activities.is_empty() {
+        return (activities, None);
     }
     let Some(clock) = device_clock(process, clock) else {
-        let told = format!("{} reports of a device's profiler whose clock was never read", reports.len());
+        let told = format!("{} reports of a device's profiler whose clock was never read", activities.len());
         return (Vec::new(), Some(told));
     };
     let mut naming = Naming::of(threads);
-    keep_last_of_ranges(&mut reports);
-    for report in &mut reports {
-        place(&mut report.record, &clock, last_ns);
-        naming.name(report, threads);
+    keep_last_of_ranges(&mut activities);
+    for activity in &mut activities {
+        place(&mut activity.record, &clock, last_ns);
+        naming.name(activity, threads);
     }
-    // What is moved about is the keys, and not the reports.
-    reports.sort_by_cached_key(|report| report.record.span());
-    (reports, None)
+    // What is moved about is the keys, and not the activity records.
+    activities.sort_by_cached_key(|activity| activity.record.span());
+    (activities, None)
 }
 
-/// The same of reports that are kept in little, which stay in the order in which they were written; none when they
-/// cannot be placed.
+/// The same of activity records that are kept in little, which stay in the order in which they were written; none when
+/// they cannot be placed.
 pub(super) fn finish_compact(
-    mut reports: CompactReports,
+    mut activities: CompactActivities,
     process: &ProcessRecords,
     clock: &TickClock,
     threads: &mut Vec<Thread>,
-) -> CompactReports {
-    let Some(clock) = device_clock(process, clock) else { return CompactReports::default() };
+) -> CompactActivities {
+    let Some(clock) = device_clock(process, clock) else { return CompactActivities::default() };
     let mut clock = clock.cursor();
     let mut naming = Naming::of(threads);
-    let mut is_named = vec![false; reports.about.len()];
-    for row in &mut reports.rows {
+    let mut is_named = vec![false; activities.about.len()];
+    for row in &mut activities.rows {
         row.start_ns = clock.monotonic_ns(row.start_ns as u64);
         row.end_ns = clock.monotonic_ns(row.end_ns as u64).max(row.start_ns);
         let about = row.about as usize;
         if !is_named[about] {
-            let about_it = &mut reports.about[about];
+            let about_it = &mut activities.about[about];
             if let Some(name) = about_it.record.name_mut() {
                 *name = name.filter(|id| (*id as usize) < process.names.len());
             }
@@ -62,10 +62,10 @@ pub(super) fn finish_compact(
             is_named[about] = true;
         }
     }
-    reports
+    activities
 }
 
-/// Gives reports the capture's threads and PyTorch's types of devices.
+/// Gives activity records the capture's threads and PyTorch's types of devices.
 struct Naming {
     by_handle: HashMap<u32, u32>,
     by_tid: HashMap<u32, u32>,
@@ -82,14 +82,14 @@ impl Naming {
     }
 
     /// A thread that is not among `threads` is added to them.
-    fn name(&mut self, report: &mut DeviceReport, threads: &mut Vec<Thread>) {
-        if let Some(thread) = report.record.thread_mut() {
+    fn name(&mut self, activity: &mut DeviceActivity, threads: &mut Vec<Thread>) {
+        if let Some(thread) = activity.record.thread_mut() {
             let named = *thread;
-            let is_tid = names_threads_by_tid(report.device_type);
+            let is_tid = names_threads_by_tid(activity.device_type);
             let known = if is_tid { &mut self.by_tid } else { &mut self.by_handle };
-            *thread = *known.entry(named).or_insert_with(|| add_thread(named, report.device_type, threads));
+            *thread = *known.entry(named).or_insert_with(|| add_thread(named, activity.device_type, threads));
         }
-        report.device_type = as_pytorch_says(report.device_type);
+        activity.device_type = as_pytorch_says(activity.device_type);
     }
 }
 
@@ -106,25 +106,25 @@ fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock
 }
 
 /// A range is told while it is open, lest it be lost, and again once it has ended: the second holds.
-fn keep_last_of_ranges(reports: &mut Vec<DeviceReport>) {
-    let range = |report: &DeviceReport| match report.record {
-        DeviceRecord::Range(range) => Some(((range.start_ns, range.id, range.thread), range.end_ns == 0)),
+fn keep_last_of_ranges(activities: &mut Vec<DeviceActivity>) {
+    let range = |activity: &DeviceActivity| match activity.record {
+        ActivityRecord::Range(range) => Some(((range.start_ns, range.id, range.thread), range.end_ns == 0)),
         _ => None,
     };
-    let open = reports.iter().filter_map(range).filter(|(_, is_open)| *is_open);
+    let open = activities.iter().filter_map(range).filter(|(_, is_open)| *is_open);
     let mut open: HashMap<_, bool> = open.map(|(key, _)| (key, false)).collect();
     if open.is_empty() {
         return;
     }
-    for (key, _) in reports.iter().filter_map(range).filter(|(_, is_open)| !is_open) {
+    for (key, _) in activities.iter().filter_map(range).filter(|(_, is_open)| !is_open) {
         open.entry(key).and_modify(|has_end| *has_end = true);
     }
-    reports.retain(|report| range(report).is_none_or(|(key, is_open)| !is_open || !open[&key]));
+    activities.retain(|activity| range(activity).is_none_or(|(key, is_open)| !is_open || !open[&key]));
 }
 
-fn place(record: &mut DeviceRecord, clock: &TickClock, last_ns: i64) {
-    let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
-    if let DeviceRecord::Range(range) = record {
+fn place(record: &mut ActivityRecord, clock: &TickClock, last_ns: i64) {
+    let is_open = matches!(record, ActivityRecord::Range(range) if range.end_ns == 0);
+    if let ActivityRecord::Range(range) = record {
         range.id = 0;
     }
     if let Some((start_ns, end_ns)) = record.span_mut() {

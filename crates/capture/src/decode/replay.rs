@@ -7,7 +7,7 @@ use super::process::ProcessRecords;
 use super::record::Record;
 use crate::Thread;
 use crate::clock::{TickClock, TickCursor};
-use crate::device::{self, DeviceReport};
+use crate::device::{self, DeviceActivity};
 use crate::layout::{Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
@@ -29,7 +29,7 @@ pub(super) struct ThreadRecords<'e> {
     pub(super) samples: Vec<Sample>,
     pub(super) profiler_states: Vec<ProfilerState>,
     /// As the device's profiler has them.
-    pub(super) device: Vec<DeviceReport>,
+    pub(super) device: Vec<DeviceActivity>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
@@ -196,7 +196,7 @@ impl<'e> Replay<'_, 'e> {
             }
             Tag::Device => {
                 // It is about another thread, or about none.
-                return self.report(record);
+                return self.activity(record);
             }
             Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
             Tag::InputsInPlace => {
@@ -285,18 +285,18 @@ impl<'e> Replay<'_, 'e> {
     }
 
     /// Takes what a device's profiler reported.
-    fn report(&mut self, record: &Record) {
+    fn activity(&mut self, record: &Record) {
         let (len, text_bytes) = device::lengths(record.word(0));
         let mut words = [0; device::LONGEST - 1];
         words.iter_mut().enumerate().take(len).for_each(|(at, word)| *word = record.word(at));
-        let Some((mut report, device_type)) = device::decode(&words) else { return };
-        if let Some(name) = report.name_mut() {
+        let Some((mut activity, device_type)) = device::decode(&words) else { return };
+        if let Some(name) = activity.name_mut() {
             *name = name.filter(|id| *id < self.names);
             if name.is_none() && text_bytes > 0 {
                 *name = Some(self.id_of_text(record.text(8 * len, text_bytes)));
             }
         }
-        self.records.device.push(DeviceReport { device_type, record: report });
+        self.records.device.push(DeviceActivity { device_type, record: activity });
     }
 
     fn id_of_text(&mut self, text: String) -> u32 {

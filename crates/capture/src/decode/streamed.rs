@@ -13,7 +13,7 @@ pub use ranges::{Ranges, ThreadSurvey};
 use super::parts::Records;
 use super::process::ProcessRecords;
 use crate::clock::TickClock;
-use crate::device::CompactReports;
+use crate::device::CompactActivities;
 use crate::layout::HEADER_BYTES;
 use crate::read::HeaderFields;
 use crate::{Capture, CaptureError, Inputs, ProfilerState, Sample, Thread, Window};
@@ -37,8 +37,8 @@ pub struct StreamedCapture {
     threads: Vec<StreamedThread>,
     samples: Vec<Sample>,
     /// Whether devices' profilers reported something, and what of it can be placed.
-    has_reports: bool,
-    reports: CompactReports,
+    has_device_activities: bool,
+    activities: CompactActivities,
     /// When ranges ended that began on another thread.
     ends_elsewhere: Vec<i64>,
     profiler_states: Vec<ProfilerState>,
@@ -62,8 +62,8 @@ struct PartOnDisk {
     first_ticks: u64,
     /// Whether a listener hears of any of its records.
     is_heard: bool,
-    /// Its reports: from, to.
-    reports: (usize, usize),
+    /// Its activity records: from, to.
+    activities: (usize, usize),
 }
 
 impl StreamedCapture {
@@ -91,12 +91,12 @@ impl StreamedCapture {
         let moments = if header.has_rate() { scan.process.clock_points.as_slice() } else { &[] };
         let clock = TickClock::new(header.opened, moments.iter().copied());
         let ends_elsewhere = scan.ends_elsewhere.iter().map(|ticks| clock.monotonic_ns(*ticks)).collect();
-        let mut reports = scan.reports;
-        let has_reports = !reports.rows.is_empty();
-        let mut threads = threads_of(scan.parts, &scan.threads, &mut reports);
+        let mut activities = scan.activities;
+        let has_device_activities = !activities.rows.is_empty();
+        let mut threads = threads_of(scan.parts, &scan.threads, &mut activities);
         let ordinals: Vec<u32> = threads.iter().map(|thread| thread.parts[0].ordinal).collect();
         let mut known: Vec<Thread> = threads.iter().map(|thread| thread.thread.clone()).collect();
-        let reports = super::device::finish_compact(reports, &scan.process, &clock, &mut known);
+        let activities = super::device::finish_compact(activities, &scan.process, &clock, &mut known);
         let added = known.drain(threads.len()..).map(|thread| StreamedThread { thread, parts: Vec::new() });
         threads.extend(added);
         Ok(Some(Self {
@@ -108,8 +108,8 @@ impl StreamedCapture {
             profiler_states: profiler_states_of(&scan.profiler_states, &ordinals, &clock),
             clock,
             threads,
-            has_reports,
-            reports,
+            has_device_activities,
+            activities,
             process: scan.process,
             ends_elsewhere,
         }))
@@ -164,14 +164,14 @@ impl StreamedCapture {
     }
 
     /// Whether devices' profilers reported something, also where it cannot be placed.
-    pub fn has_reports(&self) -> bool {
-        self.has_reports
+    pub fn has_device_activities(&self) -> bool {
+        self.has_device_activities
     }
 
     /// What devices' profilers reported, in the order in which it was written, by the clock and the threads of the
     /// capture.
-    pub fn reports(&self) -> &CompactReports {
-        &self.reports
+    pub fn activities(&self) -> &CompactActivities {
+        &self.activities
     }
 
     /// True when within `times` a range ended that began on another thread.
@@ -179,8 +179,8 @@ impl StreamedCapture {
         self.ends_elsewhere.iter().any(|at_ns| times.contains(at_ns))
     }
 
-    /// Lets `listener` hear what the thread with this ordinal recorded within `times`, and some of what it recorded around
-    /// them.
+    /// Lets `listener` hear what the thread with this ordinal recorded within `times`, and some of what it recorded
+    /// around them.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -8,7 +8,7 @@ use super::process::ProcessRecords;
 use super::replay::{ThreadRecords, replay};
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::device::DeviceReport;
+use crate::device::DeviceActivity;
 use crate::huge::prefer_large_pages;
 use crate::layout::NO_THREAD;
 use crate::memory::MemoryEvent;
@@ -30,7 +30,7 @@ pub(crate) struct Decoded {
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) profiler_states: Vec<ProfilerState>,
-    pub(crate) device: Vec<DeviceReport>,
+    pub(crate) device: Vec<DeviceActivity>,
     /// What of a device could not be placed, in words.
     pub(crate) device_damage: Option<String>,
     pub(crate) windows: Vec<Window>,
@@ -78,16 +78,16 @@ pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickC
     let mut profiler_states: Vec<ProfilerState> =
         threads.iter().flat_map(|thread| &thread.profiler_states).copied().collect();
     profiler_states.sort_by_key(|state| (state.thread, state.since_ns));
-    let mut reports = Vec::new();
+    let mut activities = Vec::new();
     for thread in &mut threads {
-        if reports.is_empty() {
-            reports = std::mem::take(&mut thread.device);
+        if activities.is_empty() {
+            activities = std::mem::take(&mut thread.device);
         } else {
-            reports.append(&mut thread.device);
+            activities.append(&mut thread.device);
         }
     }
     let mut threads: Vec<Thread> = threads.into_iter().map(|thread| thread.thread).collect();
-    let (device, device_damage) = device::finish(reports, process, clock, &mut threads, last_ns);
+    let (device, device_damage) = device::finish(activities, process, clock, &mut threads, last_ns);
     Decoded {
         threads,
         names,
@@ -169,7 +169,7 @@ fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
             std::iter::once(&mut event.name).chain(described).for_each(share);
         }
         thread.samples.iter_mut().for_each(|sample| share(&mut sample.name));
-        let named = thread.device.iter_mut().filter_map(|report| report.record.name_mut()?.as_mut());
+        let named = thread.device.iter_mut().filter_map(|activity| activity.record.name_mut()?.as_mut());
         named.for_each(share);
     }
     all

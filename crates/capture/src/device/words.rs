@@ -1,8 +1,8 @@
-//! How reports are laid out in words.
+//! How activity records are laid out in words.
 
 use super::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, LONGEST, MemoryKind, NO_NAME, Overhead, Range, Wait, WaitKind,
-    Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, LONGEST, MemoryKind, NO_NAME, Overhead, Range,
+    Synchronization, SynchronizationKind, WorkKind,
 };
 use crate::layout::padded;
 
@@ -15,15 +15,15 @@ const TEXT_SHIFT: u32 = 16;
 /// The number of a kind of record.
 pub(super) mod kind {
     pub(in crate::device) const KERNEL: u8 = 1;
-    pub(in crate::device) const COPY: u8 = 2;
-    pub(in crate::device) const FILL: u8 = 3;
+    pub(in crate::device) const MEMCPY: u8 = 2;
+    pub(in crate::device) const MEMSET: u8 = 3;
     pub(in crate::device) const GRAPH: u8 = 4;
     pub(in crate::device) const CALL: u8 = 5;
-    pub(in crate::device) const WAIT: u8 = 6;
+    pub(in crate::device) const SYNCHRONIZATION: u8 = 6;
     pub(in crate::device) const EVENT_RECORDED: u8 = 7;
     pub(in crate::device) const OVERHEAD: u8 = 8;
     pub(in crate::device) const RANGE: u8 = 9;
-    pub(in crate::device) const LOST: u8 = 10;
+    pub(in crate::device) const DROPPED: u8 = 10;
 }
 
 /// The words of a record after its first one.
@@ -39,7 +39,8 @@ impl Words {
         &self.words[..self.len]
     }
 
-    /// The same, where the text of the record's name stands behind these words: of so many bytes, padded to whole words.
+    /// The same, where the text of the record's name stands behind these words: of so many bytes, padded to whole
+    /// words.
     pub fn with_text(mut self, bytes: usize) -> Self {
         self.words[0] |= (bytes as u64) << TEXT_SHIFT;
         self.words[0] += (padded(bytes) as u64 / 8) << 32;
@@ -62,52 +63,52 @@ impl Words {
 }
 
 /// The words of a record after its first one, for a device of PyTorch's type `device_type`.
-pub fn encode(record: &DeviceRecord, device_type: u8) -> Words {
+pub fn encode(record: &ActivityRecord, device_type: u8) -> Words {
     let mut words = Words { words: [0; LONGEST - 1], len: 1 };
     let kind = match record {
-        DeviceRecord::Work(work) => encode_work(work, &mut words),
-        DeviceRecord::Call(call) => {
+        ActivityRecord::Work(work) => encode_work(work, &mut words),
+        ActivityRecord::Call(call) => {
             words.push_span(call.start_ns, call.end_ns);
             words.push_halves(call.name.unwrap_or(NO_NAME), call.api as u32);
             words.push_halves(call.thread, call.correlation);
             words.push(u64::from(call.status));
             kind::CALL
         }
-        DeviceRecord::Wait(wait) => {
+        ActivityRecord::Synchronization(wait) => {
             words.push_span(wait.start_ns, wait.end_ns);
             words.push_halves(wait.context, wait.stream.unwrap_or(ALL_STREAMS));
             words.push_halves(wait.correlation, wait.event);
             words.push_halves(wait.kind as u32, 0);
             words.push(wait.event_sync);
-            kind::WAIT
+            kind::SYNCHRONIZATION
         }
-        DeviceRecord::EventRecorded(event) => {
+        ActivityRecord::EventRecorded(event) => {
             words.push_halves(event.context, event.stream);
             words.push_halves(event.correlation, event.event);
             words.push(event.event_sync);
             kind::EVENT_RECORDED
         }
-        DeviceRecord::Overhead(overhead) => {
+        ActivityRecord::Overhead(overhead) => {
             words.push_span(overhead.start_ns, overhead.end_ns);
             words.push_halves(overhead.name.unwrap_or(NO_NAME), overhead.thread);
             kind::OVERHEAD
         }
-        DeviceRecord::Range(range) => {
+        ActivityRecord::Range(range) => {
             words.push_span(range.start_ns, range.end_ns);
             words.push_halves(range.name.unwrap_or(NO_NAME), range.thread);
             words.push_halves(range.id, u32::from(range.is_unfinished));
             kind::RANGE
         }
-        DeviceRecord::Lost(count) => {
+        ActivityRecord::Dropped(count) => {
             words.push(*count);
-            kind::LOST
+            kind::DROPPED
         }
     };
     words.words[0] = u64::from(kind) | u64::from(device_type) << 8 | (words.len as u64 - 1) << 32;
     words
 }
 
-fn encode_work(work: &Work, words: &mut Words) -> u8 {
+fn encode_work(work: &DeviceWork, words: &mut Words) -> u8 {
     words.push_span(work.start_ns, work.end_ns);
     words.push_halves(work.device, work.context);
     words.push_halves(work.stream, work.correlation);
@@ -122,18 +123,18 @@ fn encode_work(work: &Work, words: &mut Words) -> u8 {
             words.push_halves(dynamic_shared_bytes, 0);
             kind::KERNEL
         }
-        WorkKind::Copy { bytes, direction, source, destination, devices } => {
+        WorkKind::Memcpy { bytes, direction, source, destination, devices } => {
             let kinds = [direction as u8, source as u8, destination as u8, u8::from(devices.is_some())];
             words.push_halves(work.graph, u32::from_le_bytes(kinds));
             words.push(bytes);
             let (from, to) = devices.unwrap_or_default();
             words.push_halves(from, to);
-            kind::COPY
+            kind::MEMCPY
         }
-        WorkKind::Fill { bytes, memory } => {
+        WorkKind::Memset { bytes, memory } => {
             words.push_halves(work.graph, memory as u32);
             words.push(bytes);
-            kind::FILL
+            kind::MEMSET
         }
         WorkKind::Graph => {
             words.push_halves(work.graph, 0);
@@ -155,7 +156,7 @@ pub fn lengths(word: u64) -> (usize, usize) {
 
 /// What a record says whose words after the first one are `words`, and PyTorch's type of the device; `None` for kinds
 /// that are not known. Words that are missing count as 0.
-pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
+pub fn decode(words: &[u64]) -> Option<(ActivityRecord, u8)> {
     let word = |at: usize| words.get(at).copied().unwrap_or(0);
     let ns = |at: usize| word(at) as i64;
     let low = |at: usize| word(at) as u32;
@@ -163,7 +164,7 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
     let name = |id: u32| Some(id).filter(|id| *id != NO_NAME);
     let (start_ns, end_ns) = (ns(1), ns(2));
     let work = |kind: WorkKind| {
-        DeviceRecord::Work(Work {
+        ActivityRecord::Work(DeviceWork {
             kind,
             start_ns,
             end_ns,
@@ -184,9 +185,9 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             static_shared_bytes: high(10),
             dynamic_shared_bytes: low(11),
         }),
-        kind::COPY => {
+        kind::MEMCPY => {
             let [direction, source, destination, is_peer] = high(6).to_le_bytes();
-            work(WorkKind::Copy {
+            work(WorkKind::Memcpy {
                 bytes: word(7),
                 direction: Direction::from_number(direction),
                 source: MemoryKind::from_number(source),
@@ -194,9 +195,9 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
                 devices: (is_peer != 0).then(|| (low(8), high(8))),
             })
         }
-        kind::FILL => work(WorkKind::Fill { bytes: word(7), memory: MemoryKind::from_number(high(6) as u8) }),
+        kind::MEMSET => work(WorkKind::Memset { bytes: word(7), memory: MemoryKind::from_number(high(6) as u8) }),
         kind::GRAPH => work(WorkKind::Graph),
-        kind::CALL => DeviceRecord::Call(Call {
+        kind::CALL => ActivityRecord::Call(Call {
             api: Api::from_number(high(3) as u8),
             name: name(low(3)),
             start_ns,
@@ -205,8 +206,8 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             correlation: high(4),
             status: low(5),
         }),
-        kind::WAIT => DeviceRecord::Wait(Wait {
-            kind: WaitKind::from_number(low(5) as u8),
+        kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization {
+            kind: SynchronizationKind::from_number(low(5) as u8),
             start_ns,
             end_ns,
             context: low(3),
@@ -215,15 +216,15 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             event: high(4),
             event_sync: word(6),
         }),
-        kind::EVENT_RECORDED => DeviceRecord::EventRecorded(EventRecorded {
+        kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded {
             context: low(1),
             stream: high(1),
             correlation: low(2),
             event: high(2),
             event_sync: word(3),
         }),
-        kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
-        kind::RANGE => DeviceRecord::Range(Range {
+        kind::OVERHEAD => ActivityRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
+        kind::RANGE => ActivityRecord::Range(Range {
             name: name(low(3)),
             start_ns,
             end_ns,
@@ -231,7 +232,7 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
             id: low(4),
             is_unfinished: end_ns == 0 || high(4) != 0,
         }),
-        kind::LOST => DeviceRecord::Lost(word(1)),
+        kind::DROPPED => ActivityRecord::Dropped(word(1)),
         _ => return None,
     };
     Some((record, (word(0) >> 8) as u8))
@@ -241,8 +242,8 @@ pub fn decode(words: &[u64]) -> Option<(DeviceRecord, u8)> {
 mod tests {
     use super::*;
 
-    fn work(kind: WorkKind) -> DeviceRecord {
-        DeviceRecord::Work(Work {
+    fn work(kind: WorkKind) -> ActivityRecord {
+        ActivityRecord::Work(DeviceWork {
             kind,
             start_ns: 10,
             end_ns: 25,
@@ -265,7 +266,7 @@ mod tests {
             static_shared_bytes: 49_152,
             dynamic_shared_bytes: 232_448,
         };
-        let copy = WorkKind::Copy {
+        let copy = WorkKind::Memcpy {
             bytes: 1 << 35,
             direction: Direction::PeerToPeer,
             source: MemoryKind::Pinned,
@@ -281,8 +282,8 @@ mod tests {
             correlation: 4,
             status: 700,
         };
-        let wait = Wait {
-            kind: WaitKind::StreamWaitEvent,
+        let wait = Synchronization {
+            kind: SynchronizationKind::StreamWaitEvent,
             start_ns: 1,
             end_ns: 2,
             context: 3,
@@ -295,30 +296,30 @@ mod tests {
         for record in [
             work(kernel),
             work(copy),
-            work(WorkKind::Copy {
+            work(WorkKind::Memcpy {
                 bytes: 4,
                 direction: Direction::HostToDevice,
                 source: MemoryKind::Pageable,
                 destination: MemoryKind::Device,
                 devices: None,
             }),
-            work(WorkKind::Fill { bytes: 12, memory: MemoryKind::Device }),
+            work(WorkKind::Memset { bytes: 12, memory: MemoryKind::Device }),
             work(WorkKind::Graph),
-            DeviceRecord::Call(call),
-            DeviceRecord::Wait(wait),
-            DeviceRecord::Wait(Wait { stream: None, ..wait }),
-            DeviceRecord::EventRecorded(EventRecorded {
+            ActivityRecord::Call(call),
+            ActivityRecord::Synchronization(wait),
+            ActivityRecord::Synchronization(Synchronization { stream: None, ..wait }),
+            ActivityRecord::EventRecorded(EventRecorded {
                 event: 1,
                 event_sync: 2,
                 context: 3,
                 stream: 4,
                 correlation: 5,
             }),
-            DeviceRecord::Overhead(Overhead { name: Some(1), start_ns: 2, end_ns: 3, thread: 4 }),
-            DeviceRecord::Range(range),
-            DeviceRecord::Range(Range { end_ns: 5, ..range }),
-            DeviceRecord::Range(Range { end_ns: 5, is_unfinished: false, ..range }),
-            DeviceRecord::Lost(12),
+            ActivityRecord::Overhead(Overhead { name: Some(1), start_ns: 2, end_ns: 3, thread: 4 }),
+            ActivityRecord::Range(range),
+            ActivityRecord::Range(Range { end_ns: 5, ..range }),
+            ActivityRecord::Range(Range { end_ns: 5, is_unfinished: false, ..range }),
+            ActivityRecord::Dropped(12),
         ] {
             let words = encode(&record, 1);
             assert_eq!(decode(words.as_slice()), Some((record, 1)));
@@ -328,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_text_stands_behind_the_words_and_does_no_harm_to_who_does_not_know_it() {
-        let record = DeviceRecord::Overhead(Overhead { name: None, start_ns: 2, end_ns: 3, thread: 4 });
+        let record = ActivityRecord::Overhead(Overhead { name: None, start_ns: 2, end_ns: 3, thread: 4 });
         let plain = encode(&record, 1);
         for bytes in [1, 8, 9, 4096] {
             let words = plain.with_text(bytes);
@@ -351,7 +352,7 @@ mod tests {
     fn numbers_and_names_lead_back() {
         assert!(Direction::ALL.iter().all(|one| Direction::from_number(*one as u8) == *one));
         assert!(MemoryKind::ALL.iter().all(|one| MemoryKind::from_name(one.as_str()) == *one));
-        assert!(WaitKind::ALL.iter().all(|one| WaitKind::from_name(one.as_str()) == *one));
+        assert!(SynchronizationKind::ALL.iter().all(|one| SynchronizationKind::from_name(one.as_str()) == *one));
         assert!(Api::ALL.iter().all(|one| Api::from_number(*one as u8) == *one));
         assert_eq!(Direction::from_number(200), Direction::Unknown);
     }

@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
 use stepscope_base::units::format_ns;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization, SynchronizationKind,
+    WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport, State};
+use stepscope_capture::{Capture, DeviceActivity, State};
 use stepscope_trace::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, LaunchKey, ProcessId, SliceId,
-    SliceKind, SyncKind, Synchronization, TraceBuilder, Track, TrackId, TrackKind,
+    SliceKind, SyncKind, TraceBuilder, Track, TrackId, TrackKind,
 };
 
-/// Where the reports of a process go.
+/// Where the activity records of a process go.
 struct Reader<'a, 'b> {
     placed: &'a Placed<'a>,
     process: ProcessId,
@@ -45,18 +46,18 @@ struct Kernel {
 
 impl Placed<'_> {
     /// Adds what a process's devices did; `threads` are the tracks of its threads.
-    pub(super) fn add_device_reports(
+    pub(super) fn add_device_activities(
         &self,
         (process, rank): (ProcessId, u32),
         threads: &BTreeMap<u32, TrackId>,
         devices: &mut Devices,
         builder: &mut TraceBuilder,
     ) {
-        let reports = &self.capture.device;
-        if reports.is_empty() {
+        let activities = &self.capture.device;
+        if activities.is_empty() {
             return;
         }
-        let contexts = contexts_of(reports);
+        let contexts = contexts_of(activities);
         let mut devices_at_work = contexts.values().copied();
         let only_device = devices_at_work.next().filter(|first| devices_at_work.all(|device| device == *first));
         let mut reader = Reader {
@@ -70,26 +71,26 @@ impl Placed<'_> {
             overhead: None,
             contexts,
             only_device,
-            recordings: recordings_of(reports),
+            recordings: recordings_of(activities),
             kernels: HashMap::new(),
         };
-        reports.iter().for_each(|report| reader.add(&report.record));
+        activities.iter().for_each(|activity| reader.add(&activity.record));
     }
 }
 
 /// Which device each context is of, as the work on it tells.
-fn contexts_of(reports: &[DeviceReport]) -> HashMap<u32, i64> {
-    let of_work = |report: &DeviceReport| match &report.record {
-        DeviceRecord::Work(work) => Some((work.context, i64::from(work.device))),
+fn contexts_of(activities: &[DeviceActivity]) -> HashMap<u32, i64> {
+    let of_work = |activity: &DeviceActivity| match &activity.record {
+        ActivityRecord::Work(work) => Some((work.context, i64::from(work.device))),
         _ => None,
     };
-    reports.iter().filter_map(of_work).collect()
+    activities.iter().filter_map(of_work).collect()
 }
 
-fn recordings_of(reports: &[DeviceReport]) -> HashMap<u32, Vec<EventRecorded>> {
+fn recordings_of(activities: &[DeviceActivity]) -> HashMap<u32, Vec<EventRecorded>> {
     let mut all: HashMap<u32, Vec<EventRecorded>> = HashMap::new();
-    for report in reports {
-        if let DeviceRecord::EventRecorded(event) = report.record {
+    for activity in activities {
+        if let ActivityRecord::EventRecorded(event) = activity.record {
             all.entry(event.event).or_default().push(event);
         }
     }
@@ -99,19 +100,19 @@ fn recordings_of(reports: &[DeviceReport]) -> HashMap<u32, Vec<EventRecorded>> {
 }
 
 impl Reader<'_, '_> {
-    fn add(&mut self, record: &DeviceRecord) {
+    fn add(&mut self, record: &ActivityRecord) {
         match record {
-            DeviceRecord::Work(work) => self.add_work(work),
-            DeviceRecord::Call(call) => self.add_call(call),
-            DeviceRecord::Wait(wait) => self.add_wait(wait),
-            DeviceRecord::Overhead(overhead) => {
+            ActivityRecord::Work(work) => self.add_work(work),
+            ActivityRecord::Call(call) => self.add_call(call),
+            ActivityRecord::Synchronization(wait) => self.add_synchronization(wait),
+            ActivityRecord::Overhead(overhead) => {
                 let track = *self.overhead.get_or_insert_with(|| {
                     self.builder.add_track(Track::new(TrackKind::Other, self.process, "profiler overhead"))
                 });
                 let name = self.name(overhead.name);
                 self.add_slice(track, SliceKind::Overhead, name, (overhead.start_ns, overhead.end_ns));
             }
-            DeviceRecord::Range(range) => {
+            ActivityRecord::Range(range) => {
                 let name = self.name(range.name);
                 let track = self.threads[&range.thread];
                 let slice = self.add_slice(track, SliceKind::Annotation, name, (range.start_ns, range.end_ns));
@@ -119,14 +120,14 @@ impl Reader<'_, '_> {
                     self.builder.set_unfinished(slice);
                 }
             }
-            DeviceRecord::Lost(count) => {
+            ActivityRecord::Dropped(count) => {
                 self.builder.findings.add_count(FindingCode::DeviceReportsLost, *count);
             }
-            DeviceRecord::EventRecorded(_) => {}
+            ActivityRecord::EventRecorded(_) => {}
         }
     }
 
-    fn add_work(&mut self, work: &Work) {
+    fn add_work(&mut self, work: &DeviceWork) {
         let device = self.devices.of(self.rank, i64::from(work.device), self.builder);
         let stream = Some(i64::from(work.stream));
         let (kind, class, name, is_pageable, tensor_cores) = self.seen(work);
@@ -160,7 +161,7 @@ impl Reader<'_, '_> {
                     ..event
                 }
             }
-            WorkKind::Copy { bytes, .. } | WorkKind::Fill { bytes, .. } => {
+            WorkKind::Memcpy { bytes, .. } | WorkKind::Memset { bytes, .. } => {
                 DeviceEvent { bytes: i64::try_from(bytes).ok(), ..event }
             }
             WorkKind::Graph => event,
@@ -168,9 +169,9 @@ impl Reader<'_, '_> {
         self.builder.add_device_event(event);
     }
 
-    /// What a piece of work is in the model: kind, class, name, whether it copies pageable memory, whether it uses tensor
-    /// cores.
-    fn seen(&mut self, work: &Work) -> (SliceKind, DeviceEventClass, StringId, Option<bool>, bool) {
+    /// What a piece of work is in the model: kind, class, name, whether it copies pageable memory, whether it uses
+    /// tensor cores.
+    fn seen(&mut self, work: &DeviceWork) -> (SliceKind, DeviceEventClass, StringId, Option<bool>, bool) {
         match work.kind {
             WorkKind::Kernel { name, .. } => {
                 let kernel = self.kernel(name);
@@ -179,7 +180,7 @@ impl Reader<'_, '_> {
                 let tensor_cores = kernel.uses_tensor_cores && !kernel.communicates;
                 (SliceKind::Kernel, class, kernel.name, None, tensor_cores)
             }
-            WorkKind::Copy { direction, source, destination, .. } => {
+            WorkKind::Memcpy { direction, source, destination, .. } => {
                 let text = format!("Memcpy {} ({} -> {})", direction.as_str(), source.as_str(), destination.as_str());
                 let name = self.builder.strings.intern(&text);
                 let is_one = |kind| source == kind || destination == kind;
@@ -190,7 +191,7 @@ impl Reader<'_, '_> {
                 };
                 (SliceKind::Memcpy, DeviceEventClass::Memcpy(copy_direction(direction)), name, is_pageable, false)
             }
-            WorkKind::Fill { memory, .. } => {
+            WorkKind::Memset { memory, .. } => {
                 let name = self.builder.strings.intern(&format!("Memset ({})", memory.as_str()));
                 (SliceKind::Memset, DeviceEventClass::Memset, name, None, false)
             }
@@ -228,7 +229,7 @@ impl Reader<'_, '_> {
         self.correlate(slice, call.correlation);
     }
 
-    fn add_wait(&mut self, wait: &Wait) {
+    fn add_synchronization(&mut self, wait: &Synchronization) {
         let ordinal = self.contexts.get(&wait.context).or(self.only_device.as_ref()).copied().unwrap_or(0);
         let device = self.devices.of(self.rank, ordinal, self.builder);
         let stream = wait.stream.map(i64::from);
@@ -238,20 +239,28 @@ impl Reader<'_, '_> {
         self.correlate(slice, wait.correlation);
         let recording = self.recording(wait);
         let kind = match wait.kind {
-            WaitKind::Unknown => SyncKind::Unknown,
-            WaitKind::Event => SyncKind::Event,
-            WaitKind::StreamWaitEvent => SyncKind::StreamWaitEvent,
-            WaitKind::Stream => SyncKind::Stream,
-            WaitKind::Context => SyncKind::Device,
+            SynchronizationKind::Unknown => SyncKind::Unknown,
+            SynchronizationKind::Event => SyncKind::Event,
+            SynchronizationKind::StreamWaitEvent => SyncKind::StreamWaitEvent,
+            SynchronizationKind::Stream => SyncKind::Stream,
+            SynchronizationKind::Context => SyncKind::Device,
         };
         let event_stream = recording.map(|event| i64::from(event.stream));
-        let found = Synchronization { slice, kind, device, stream, event_stream, call: None, event_record: None };
+        let found = stepscope_trace::Synchronization {
+            slice,
+            kind,
+            device,
+            stream,
+            event_stream,
+            call: None,
+            event_record: None,
+        };
         self.builder.add_synchronization(found, recording.map(|event| i64::from(event.correlation)));
     }
 
     /// The recording that a wait is for: the one it names, else the event's last one before it.
-    fn recording(&self, wait: &Wait) -> Option<EventRecorded> {
-        if !matches!(wait.kind, WaitKind::Event | WaitKind::StreamWaitEvent) {
+    fn recording(&self, wait: &Synchronization) -> Option<EventRecorded> {
+        if !matches!(wait.kind, SynchronizationKind::Event | SynchronizationKind::StreamWaitEvent) {
             return None;
         }
         let recordings = self.recordings.get(&wait.event)?;
@@ -312,18 +321,19 @@ pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut
     for remark in fact(capture, "device_remarks").unwrap_or_default().lines() {
         findings.add(FindingCode::DeviceRemarks, || format!("{}: {remark}", who()));
     }
-    let ranges = capture.device.iter().filter_map(|report| match report.record {
-        DeviceRecord::Range(range) => Some(range).filter(|range| range.is_unfinished),
+    let ranges = capture.device.iter().filter_map(|activity| match activity.record {
+        ActivityRecord::Range(range) => Some(range).filter(|range| range.is_unfinished),
         _ => None,
     });
     for range in ranges {
         let name = range.name.and_then(|name| capture.names.get(name as usize)).map_or("(name lost)", String::as_str);
         findings.add(FindingCode::UnfinishedSlices, || format!("{name} in {}", who()));
     }
-    // Reports come in bundles. What a killed process had not fetched yet is lost, and a copy of a ring lacks it.
+    // Activity records come in bundles. What a killed process had not fetched yet is lost, and a copy of a ring lacks
+    // it.
     let is_cut = capture.state != State::Running && capture.is_cut();
-    let known = capture.device.iter().filter(|report| !is_unfinished(&report.record));
-    let ends = known.filter_map(|report| report.record.span()).map(|(_, end_ns)| end_ns);
+    let known = capture.device.iter().filter(|activity| !is_unfinished(&activity.record));
+    let ends = known.filter_map(|activity| activity.record.span()).map(|(_, end_ns)| end_ns);
     if let Some(known_ns) = ends.max().filter(|known_ns| is_cut && *known_ns < capture.last_ns) {
         findings.add(FindingCode::DeviceUnknownAfter, || {
             let since_begin = format_ns(known_ns.saturating_sub(capture.opened_ns));
@@ -333,8 +343,8 @@ pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut
     }
 }
 
-fn is_unfinished(record: &DeviceRecord) -> bool {
-    matches!(record, DeviceRecord::Range(range) if range.is_unfinished)
+fn is_unfinished(record: &ActivityRecord) -> bool {
+    matches!(record, ActivityRecord::Range(range) if range.is_unfinished)
 }
 
 /// True where a trace of PyTorch's own profiler tells what the device did.

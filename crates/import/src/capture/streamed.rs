@@ -97,7 +97,7 @@ impl StreamedCut {
     pub fn open(raw: &Path, cut: &Cut) -> Option<Self> {
         let mut capture = StreamedCapture::open(raw).ok()??;
         // Who launched what is joined in a trace.
-        if capture.has_reports() {
+        if capture.has_device_activities() {
             return None;
         }
         let exact = cut.exact(&capture.windows());

@@ -13,9 +13,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Synchronization,
+    SynchronizationKind, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport, Thread};
+use stepscope_capture::{Capture, DeviceActivity, Thread};
 use stepscope_trace::{DeviceEvent, FindingCode, SliceId, SliceKind, SyncKind, Trace, TrackId};
 
 /// The fact of a process that says what a session of PyTorch's own profiler told of its devices begins so; the number of
@@ -133,7 +134,7 @@ fn add_session(
     }
     Session::new(&trace, capture, shift_ns, device_type).add();
     // What has no time of its own comes first.
-    capture.device.sort_by_key(|report| report.record.span().map_or(i64::MIN, |(start_ns, _)| start_ns));
+    capture.device.sort_by_key(|activity| activity.record.span().map_or(i64::MIN, |(start_ns, _)| start_ns));
     let count = |code| trace.findings.iter().filter(|finding| finding.code == code).map(|finding| finding.count).sum();
     let (cuts, unreadable): (u64, u64) = (count(FindingCode::TruncatedInput), count(FindingCode::UnreadableEvent));
     Ok(match (cuts, unreadable) {
@@ -163,8 +164,8 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(trace: &'a Trace, capture: &'a mut Capture, shift_ns: i64, device_type: u8) -> Self {
-        let used = capture.device.iter().filter_map(|report| match report.record {
-            DeviceRecord::Call(call) => Some(call.correlation),
+        let used = capture.device.iter().filter_map(|activity| match activity.record {
+            ActivityRecord::Call(call) => Some(call.correlation),
             _ => None,
         });
         let next_correlation = used.max().unwrap_or(0).saturating_add(1);
@@ -185,7 +186,7 @@ impl<'a> Session<'a> {
         }
         self.trace.device_events.iter().for_each(|event| self.add_work(&event));
         for row in 0..self.trace.synchronizations.len() {
-            self.add_wait(row);
+            self.add_synchronization(row);
         }
     }
 
@@ -197,14 +198,14 @@ impl<'a> Session<'a> {
         let correlation = self.correlation(slice);
         let api = if is_runtime { Api::Runtime } else { Api::Driver };
         let name = Some(self.name(name));
-        self.push(DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status: 0 }));
+        self.push(ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status: 0 }));
     }
 
     fn add_overhead(&mut self, slice: SliceId) {
         let Some(thread) = self.thread(self.trace.slices.track[slice.index()]) else { return };
         let (start_ns, end_ns) = self.span(slice);
         let name = Some(self.name(self.trace.slice_name(slice)));
-        self.push(DeviceRecord::Overhead(Overhead { name, start_ns, end_ns, thread }));
+        self.push(ActivityRecord::Overhead(Overhead { name, start_ns, end_ns, thread }));
     }
 
     fn add_work(&mut self, event: &DeviceEvent) {
@@ -213,7 +214,7 @@ impl<'a> Session<'a> {
         let bytes = u64::try_from(event.bytes.unwrap_or(0)).unwrap_or(0);
         let kind = match self.trace.slices.kind[event.slice.index()] {
             SliceKind::Memcpy => copy(text, bytes),
-            SliceKind::Memset => WorkKind::Fill { bytes, memory: MemoryKind::from_name(in_brackets(text)) },
+            SliceKind::Memset => WorkKind::Memset { bytes, memory: MemoryKind::from_name(in_brackets(text)) },
             _ => WorkKind::Kernel {
                 name: Some(self.name(text)),
                 grid: event.grid.unwrap_or_default(),
@@ -224,7 +225,7 @@ impl<'a> Session<'a> {
             },
         };
         let device = self.device(event.device);
-        let work = Work {
+        let work = DeviceWork {
             kind,
             start_ns,
             end_ns,
@@ -235,19 +236,19 @@ impl<'a> Session<'a> {
             graph: number(event.graph),
             graph_node: event.graph_node.map_or(0, |node| node as u64),
         };
-        self.push(DeviceRecord::Work(work));
+        self.push(ActivityRecord::Work(work));
     }
 
-    fn add_wait(&mut self, row: usize) {
+    fn add_synchronization(&mut self, row: usize) {
         let said = self.trace.synchronizations[row];
         let (start_ns, end_ns) = self.span(said.slice);
         let context = self.device(said.device);
         let kind = match said.kind {
-            SyncKind::Unknown => WaitKind::Unknown,
-            SyncKind::Event => WaitKind::Event,
-            SyncKind::StreamWaitEvent => WaitKind::StreamWaitEvent,
-            SyncKind::Stream => WaitKind::Stream,
-            SyncKind::Device => WaitKind::Context,
+            SyncKind::Unknown => SynchronizationKind::Unknown,
+            SyncKind::Event => SynchronizationKind::Event,
+            SyncKind::StreamWaitEvent => SynchronizationKind::StreamWaitEvent,
+            SyncKind::Stream => SynchronizationKind::Stream,
+            SyncKind::Device => SynchronizationKind::Context,
         };
         // Each recording is an event of its own, numbered by its call.
         let event = match (said.event_record, said.event_stream) {
@@ -257,7 +258,7 @@ impl<'a> Session<'a> {
                 if self.recordings.insert(record) {
                     let stream = number(Some(stream));
                     let recorded = EventRecorded { event, event_sync, context, stream, correlation };
-                    self.push(DeviceRecord::EventRecorded(recorded));
+                    self.push(ActivityRecord::EventRecorded(recorded));
                 }
                 event
             }
@@ -266,11 +267,20 @@ impl<'a> Session<'a> {
         let stream = said.stream.and_then(|stream| u32::try_from(stream).ok());
         let correlation = said.call.map_or(0, |call| self.correlation(call));
         let event_sync = u64::from(event);
-        self.push(DeviceRecord::Wait(Wait { kind, start_ns, end_ns, context, stream, correlation, event, event_sync }));
+        self.push(ActivityRecord::Synchronization(Synchronization {
+            kind,
+            start_ns,
+            end_ns,
+            context,
+            stream,
+            correlation,
+            event,
+            event_sync,
+        }));
     }
 
-    fn push(&mut self, record: DeviceRecord) {
-        self.capture.device.push(DeviceReport { device_type: self.device_type, record });
+    fn push(&mut self, record: ActivityRecord) {
+        self.capture.device.push(DeviceActivity { device_type: self.device_type, record });
     }
 
     fn span(&self, slice: SliceId) -> (i64, i64) {
@@ -332,7 +342,7 @@ fn copy(text: &str, bytes: u64) -> WorkKind {
     let direction = text.split_whitespace().nth(1).map(Direction::from_name).unwrap_or_default();
     let (source, destination) = in_brackets(text).split_once(" -> ").unwrap_or_default();
     let kind = |name: &str| MemoryKind::from_name(name.trim());
-    WorkKind::Copy { bytes, direction, source: kind(source), destination: kind(destination), devices: None }
+    WorkKind::Memcpy { bytes, direction, source: kind(source), destination: kind(destination), devices: None }
 }
 
 fn in_brackets(text: &str) -> &str {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use stepscope_capture::device::{DeviceRecord, encode};
+use stepscope_capture::device::{ActivityRecord, encode};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_MAGIC, Tag, VERSION, first_word, padded, scope,
 };
@@ -82,13 +82,13 @@ impl MadeCapture {
         self.add(at_ns, Tag::DeviceClock, &[(DEVICE_NS + at_ns) as u64], "");
     }
 
-    /// A report, whose times count from when the capture was opened, by the device's clock once written.
-    pub(crate) fn report(&mut self, mut record: DeviceRecord, name: Option<&str>) {
+    /// An activity record, whose times count from when the capture was opened, by the device's clock once written.
+    pub(crate) fn activity(&mut self, mut record: ActivityRecord, name: Option<&str>) {
         let id = name.map(|name| self.name(name));
         if let Some(place) = record.name_mut() {
             *place = id;
         }
-        let is_open = matches!(record, DeviceRecord::Range(range) if range.end_ns == 0);
+        let is_open = matches!(record, ActivityRecord::Range(range) if range.end_ns == 0);
         if let Some((start_ns, end_ns)) = record.span_mut() {
             *start_ns += DEVICE_NS;
             *end_ns += if is_open { 0 } else { DEVICE_NS };

@@ -1,4 +1,4 @@
-//! Captures with reports of devices, as traces.
+//! Captures with activity records of devices, as traces.
 
 mod made_capture;
 mod missing;

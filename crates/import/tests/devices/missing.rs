@@ -1,7 +1,7 @@
 //! Runs in which something of a device is missing: what is said, and what is not.
 
 use crate::made_capture::MadeCapture;
-use stepscope_capture::device::{DeviceRecord, Range, Work, WorkKind};
+use stepscope_capture::device::{ActivityRecord, DeviceWork, Range, WorkKind};
 use stepscope_import::open;
 use stepscope_trace::{FindingCode, SliceKind, Trace};
 
@@ -16,8 +16,15 @@ fn process() -> MadeCapture {
     made
 }
 
-fn kernel(start_ns: i64, end_ns: i64) -> DeviceRecord {
-    DeviceRecord::Work(Work { kind: kernel_kind(), start_ns, end_ns, context: 1, stream: 7, ..Work::default() })
+fn kernel(start_ns: i64, end_ns: i64) -> ActivityRecord {
+    ActivityRecord::Work(DeviceWork {
+        kind: kernel_kind(),
+        start_ns,
+        end_ns,
+        context: 1,
+        stream: 7,
+        ..DeviceWork::default()
+    })
 }
 
 fn kernel_kind() -> WorkKind {
@@ -72,7 +79,7 @@ fn a_process_that_uses_a_device_of_which_nothing_was_reported_says_so() {
 fn what_the_profiler_remarked_is_said() {
     let mut made = process();
     made.device_clock(0);
-    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.activity(kernel(2 * MS, 3 * MS), Some("k"));
     made.fact("device_remarks", "no waits: CUPTI says so\nno events: neither");
     let expected = ["process (pid 70): no waits: CUPTI says so", "process (pid 70): no events: neither"];
     assert_eq!(examples(&opened(&made), FindingCode::DeviceRemarks), expected);
@@ -82,9 +89,9 @@ fn what_the_profiler_remarked_is_said() {
 fn lost_reports_are_counted() {
     let mut made = process();
     made.device_clock(0);
-    made.report(kernel(2 * MS, 3 * MS), Some("k"));
-    made.report(DeviceRecord::Lost(12), None);
-    made.report(DeviceRecord::Lost(3), None);
+    made.activity(kernel(2 * MS, 3 * MS), Some("k"));
+    made.activity(ActivityRecord::Dropped(12), None);
+    made.activity(ActivityRecord::Dropped(3), None);
     let trace = opened(&made);
     assert_eq!(trace.findings.count(FindingCode::DeviceReportsLost), 15);
     assert_eq!(examples(&trace, FindingCode::DeviceNotRecorded), [""; 0]);
@@ -94,7 +101,7 @@ fn lost_reports_are_counted() {
 fn of_a_killed_process_it_is_said_from_when_on_nothing_is_known_of_its_device() {
     let mut made = process();
     made.device_clock(0);
-    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.activity(kernel(2 * MS, 3 * MS), Some("k"));
     assert_eq!(examples(&opened(&made), FindingCode::DeviceUnknownAfter), [""; 0], "it closed in good order");
     made.is_killed = true;
     let expected = ["process (pid 70): 3.00 ms after recording began, 2.00 ms before it ended"];
@@ -111,13 +118,13 @@ fn of_a_killed_process_it_is_said_from_when_on_nothing_is_known_of_its_device() 
 fn a_range_that_did_not_end_is_marked_and_says_nothing_of_the_device() {
     let mut made = process();
     made.device_clock(0);
-    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.activity(kernel(2 * MS, 3 * MS), Some("k"));
     let range = |id, end_ns| {
         let is_unfinished = end_ns == 0;
-        DeviceRecord::Range(Range { start_ns: MS, end_ns, id, is_unfinished, ..Range::default() })
+        ActivityRecord::Range(Range { start_ns: MS, end_ns, id, is_unfinished, ..Range::default() })
     };
-    made.report(range(1, 3 * MS), Some("ended"));
-    made.report(range(2, 0), Some("open"));
+    made.activity(range(1, 3 * MS), Some("ended"));
+    made.activity(range(2, 0), Some("open"));
     made.is_killed = true;
     let trace = opened(&made);
     let told: Vec<_> = trace
@@ -136,7 +143,7 @@ fn a_range_that_did_not_end_is_marked_and_says_nothing_of_the_device() {
 #[test]
 fn a_clock_that_was_never_read_is_damage() {
     let mut made = process();
-    made.report(kernel(2 * MS, 3 * MS), Some("k"));
+    made.activity(kernel(2 * MS, 3 * MS), Some("k"));
     let trace = opened(&made);
     let expected = ["process (pid 70): 1 reports of a device's profiler whose clock was never read"];
     assert_eq!(examples(&trace, FindingCode::DamagedSegment), expected);

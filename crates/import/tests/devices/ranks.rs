@@ -2,7 +2,8 @@
 
 use crate::made_capture::MadeCapture;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Range, Synchronization,
+    SynchronizationKind, WorkKind,
 };
 use stepscope_import::open;
 use stepscope_trace::{CopyDirection, DeviceEventClass, SliceKind, Trace, TrackKind};
@@ -10,10 +11,19 @@ use stepscope_trace::{CopyDirection, DeviceEventClass, SliceKind, Trace, TrackKi
 const MS: i64 = 1_000_000;
 const MAIN: u32 = 0xabc;
 
-fn work(kind: WorkKind, device: u32, (start_ms, end_ms): (i64, i64), correlation: u32) -> DeviceRecord {
+fn work(kind: WorkKind, device: u32, (start_ms, end_ms): (i64, i64), correlation: u32) -> ActivityRecord {
     let (start_ns, end_ns) = (start_ms * MS, end_ms * MS);
-    let work = Work { kind, start_ns, end_ns, device, context: device + 1, stream: 7, correlation, ..Work::default() };
-    DeviceRecord::Work(work)
+    let work = DeviceWork {
+        kind,
+        start_ns,
+        end_ns,
+        device,
+        context: device + 1,
+        stream: 7,
+        correlation,
+        ..DeviceWork::default()
+    };
+    ActivityRecord::Work(work)
 }
 
 fn kernel() -> WorkKind {
@@ -21,9 +31,9 @@ fn kernel() -> WorkKind {
     WorkKind::Kernel { name: None, grid, block, registers: 32, static_shared_bytes: 0, dynamic_shared_bytes: 0 }
 }
 
-fn call(at_ms: i64, thread: u32, correlation: u32) -> DeviceRecord {
+fn call(at_ms: i64, thread: u32, correlation: u32) -> ActivityRecord {
     let (start_ns, end_ns) = (at_ms * MS, at_ms * MS + MS / 2);
-    DeviceRecord::Call(Call { api: Api::Runtime, name: None, start_ns, end_ns, thread, correlation, status: 0 })
+    ActivityRecord::Call(Call { api: Api::Runtime, name: None, start_ns, end_ns, thread, correlation, status: 0 })
 }
 
 /// A rank that computes on the GPU with its own number. Both number their calls, contexts and streams alike.
@@ -38,10 +48,16 @@ fn rank(rank: u32) -> MadeCapture {
     made.sample(3 * MS, &format!("GPU {rank}: power (mW)"), 250_000);
     made.sample(3 * MS, "something else", 1);
     made.device_clock(0);
-    made.report(call(2, MAIN, 5), Some("cudaLaunchKernel"));
-    made.report(work(kernel(), rank, (3, 6), 5), Some(&format!("kernel of {rank}")));
-    let wait = Wait { kind: WaitKind::Context, start_ns: 6 * MS, end_ns: 7 * MS, context: 99, ..Wait::default() };
-    made.report(DeviceRecord::Wait(wait), None);
+    made.activity(call(2, MAIN, 5), Some("cudaLaunchKernel"));
+    made.activity(work(kernel(), rank, (3, 6), 5), Some(&format!("kernel of {rank}")));
+    let wait = Synchronization {
+        kind: SynchronizationKind::Context,
+        start_ns: 6 * MS,
+        end_ns: 7 * MS,
+        context: 99,
+        ..Synchronization::default()
+    };
+    made.activity(ActivityRecord::Synchronization(wait), None);
     made
 }
 
@@ -97,22 +113,33 @@ fn a_device_that_another_process_of_the_rank_used_first_is_described_all_the_sam
 #[test]
 fn work_is_named_and_classed_by_what_it_is() {
     let mut made = rank(0);
-    let copy =
-        |direction, source, destination, devices| WorkKind::Copy { bytes: 64, direction, source, destination, devices };
+    let copy = |direction, source, destination, devices| WorkKind::Memcpy {
+        bytes: 64,
+        direction,
+        source,
+        destination,
+        devices,
+    };
     let pinned = copy(Direction::HostToDevice, MemoryKind::Pinned, MemoryKind::Device, None);
     let peer = copy(Direction::PeerToPeer, MemoryKind::Device, MemoryKind::Device, Some((0, 1)));
-    made.report(work(pinned, 0, (10, 11), 0), None);
-    made.report(work(peer, 0, (12, 13), 0), None);
-    made.report(work(WorkKind::Fill { bytes: 4, memory: MemoryKind::Device }, 0, (14, 15), 0), None);
-    made.report(work(kernel(), 0, (16, 17), 0), Some("void at::native::f<int>(float*)"));
-    made.report(
+    made.activity(work(pinned, 0, (10, 11), 0), None);
+    made.activity(work(peer, 0, (12, 13), 0), None);
+    made.activity(work(WorkKind::Memset { bytes: 4, memory: MemoryKind::Device }, 0, (14, 15), 0), None);
+    made.activity(work(kernel(), 0, (16, 17), 0), Some("void at::native::f<int>(float*)"));
+    made.activity(
         work(kernel(), 0, (18, 19), 0),
         Some("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
     );
-    made.report(work(kernel(), 0, (20, 21), 0), None);
-    let graph =
-        Work { kind: WorkKind::Graph, start_ns: 22 * MS, end_ns: 23 * MS, graph: 4, context: 1, ..Work::default() };
-    made.report(DeviceRecord::Work(graph), None);
+    made.activity(work(kernel(), 0, (20, 21), 0), None);
+    let graph = DeviceWork {
+        kind: WorkKind::Graph,
+        start_ns: 22 * MS,
+        end_ns: 23 * MS,
+        graph: 4,
+        context: 1,
+        ..DeviceWork::default()
+    };
+    made.activity(ActivityRecord::Work(graph), None);
     let trace = opened(&[made]);
     let memcpy = DeviceEventClass::Memcpy;
     let told: Vec<_> =
@@ -134,11 +161,11 @@ fn work_is_named_and_classed_by_what_it_is() {
 #[test]
 fn ranges_and_calls_of_threads_that_recorded_nothing_have_tracks() {
     let mut made = rank(0);
-    made.report(call(8, 0x123, 9), Some("cudaStreamSynchronize"));
+    made.activity(call(8, 0x123, 9), Some("cudaStreamSynchronize"));
     let range = Range { start_ns: 8 * MS, end_ns: 10 * MS, thread: 0x123, ..Range::default() };
-    made.report(DeviceRecord::Range(range), Some("nvtx range"));
+    made.activity(ActivityRecord::Range(range), Some("nvtx range"));
     let overhead = Overhead { name: None, start_ns: 8 * MS, end_ns: 9 * MS, thread: 0x123 };
-    made.report(DeviceRecord::Overhead(overhead), Some("Activity Buffer Request"));
+    made.activity(ActivityRecord::Overhead(overhead), Some("Activity Buffer Request"));
     let trace = opened(&[made]);
     let told: Vec<_> = trace
         .slices

@@ -7,7 +7,8 @@ use std::io::Read;
 use std::path::Path;
 use stepscope_analyses::{Asked, Column, Selection, Values, catalogue};
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization, SynchronizationKind,
+    WorkKind,
 };
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{FindingCode, Trace};
@@ -49,11 +50,11 @@ fn kinds_of_memory(name: &str) -> Vec<MemoryKind> {
 }
 
 /// What the device's profiler reported of a row, and the name that goes with it.
-fn report(event: &Value, zero_us: i64, handle: u32) -> Option<(DeviceRecord, Option<&str>)> {
+fn activity(event: &Value, zero_us: i64, handle: u32) -> Option<(ActivityRecord, Option<&str>)> {
     let (args, name) = (&event["args"], text(event, "name"));
     let (start_ns, end_ns) = span(event, zero_us);
     let number = |key: &str| whole(args, key) as u32;
-    let work = |kind: WorkKind| Work {
+    let work = |kind: WorkKind| DeviceWork {
         kind,
         start_ns,
         end_ns,
@@ -74,20 +75,20 @@ fn report(event: &Value, zero_us: i64, handle: u32) -> Option<(DeviceRecord, Opt
                 static_shared_bytes: number("shared memory") / 4,
                 dynamic_shared_bytes: number("shared memory") - number("shared memory") / 4,
             };
-            return Some((DeviceRecord::Work(work(kind)), Some(name)));
+            return Some((ActivityRecord::Work(work(kind)), Some(name)));
         }
         "gpu_memcpy" => {
             let direction = Direction::from_name(name.split(' ').nth(1).unwrap_or_default());
             let [source, destination] = kinds_of_memory(name).try_into().expect("two kinds");
             let bytes = whole(args, "bytes") as u64;
-            DeviceRecord::Work(work(WorkKind::Copy { bytes, direction, source, destination, devices: None }))
+            ActivityRecord::Work(work(WorkKind::Memcpy { bytes, direction, source, destination, devices: None }))
         }
         "gpu_memset" => {
             let memory = kinds_of_memory(name)[0];
-            DeviceRecord::Work(work(WorkKind::Fill { bytes: whole(args, "bytes") as u64, memory }))
+            ActivityRecord::Work(work(WorkKind::Memset { bytes: whole(args, "bytes") as u64, memory }))
         }
-        "cuda_sync" => DeviceRecord::Wait(Wait {
-            kind: WaitKind::from_name(name),
+        "cuda_sync" => ActivityRecord::Synchronization(Synchronization {
+            kind: SynchronizationKind::from_name(name),
             start_ns,
             end_ns,
             context: number("context"),
@@ -99,7 +100,7 @@ fn report(event: &Value, zero_us: i64, handle: u32) -> Option<(DeviceRecord, Opt
         "cuda_runtime" => {
             let (thread, correlation) = (handle, number("correlation"));
             let call = Call { api: Api::Runtime, name: None, start_ns, end_ns, thread, correlation, status: 0 };
-            return Some((DeviceRecord::Call(call), Some(name)));
+            return Some((ActivityRecord::Call(call), Some(name)));
         }
         _ => return None,
     };
@@ -107,12 +108,12 @@ fn report(event: &Value, zero_us: i64, handle: u32) -> Option<(DeviceRecord, Opt
 }
 
 /// The recording of the event that a wait waits for, as Kineto joined them.
-fn recorded_event(event: &Value) -> Option<DeviceRecord> {
+fn recorded_event(event: &Value) -> Option<ActivityRecord> {
     let args = &event["args"];
     let correlation = args["wait_on_cuda_event_record_corr_id"].as_i64().and_then(|id| u32::try_from(id).ok())?;
     let stream = u32::try_from(whole(args, "wait_on_stream")).ok()?;
     let (event, context) = (whole(args, "wait_on_cuda_event_id") as u32, whole(args, "context") as u32);
-    Some(DeviceRecord::EventRecorded(EventRecorded { event, event_sync: 0, context, stream, correlation }))
+    Some(ActivityRecord::EventRecorded(EventRecorded { event, event_sync: 0, context, stream, correlation }))
 }
 
 fn complete(document: &Value) -> impl Iterator<Item = &Value> {
@@ -169,9 +170,9 @@ fn replayed(document: &Value) -> MadeCapture {
     made.device_clock(0);
     // Kineto orders rows by track; a device's profiler reports them as they come.
     for event in complete() {
-        recorded_event(event).into_iter().for_each(|record| made.report(record, None));
-        if let Some((record, name)) = report(event, zero_us, handle(whole(event, "tid"))) {
-            made.report(record, name);
+        recorded_event(event).into_iter().for_each(|record| made.activity(record, None));
+        if let Some((record, name)) = activity(event, zero_us, handle(whole(event, "tid"))) {
+            made.activity(record, name);
         }
     }
     made.device_clock(60_000_000_000);

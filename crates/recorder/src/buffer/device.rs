@@ -1,21 +1,21 @@
-//! What devices' profilers report, written by whoever listens to one. Not for hot paths: a report takes a thread of the
-//! recorder's own about a tenth of a microsecond.
+//! What devices' profilers report, written by whoever listens to one. Not for hot paths: an activity record takes a
+//! thread of the recorder's own about a tenth of a microsecond.
 
 use super::{ThreadBuffer, truncated, with_buffer};
 use crate::clock::ticks;
 use crate::names::Name;
 use crate::session::count_dropped;
 use std::cell::Cell;
-use stepscope_capture::DeviceReport;
+use stepscope_capture::DeviceActivity;
 use stepscope_capture::device::{LONGEST, encode};
 use stepscope_capture::layout::{Tag, padded};
 
 /// Readings of both clocks, of which the shortest is taken.
 const CLOCK_READINGS: usize = 5;
 
-/// Writes a report. `name` is the text that the report's name stands for, whatever id it has.
-pub fn device_report(report: &DeviceReport, name: Option<&str>) {
-    let mut record = report.record;
+/// Writes an activity record. `name` is the text that the activity record's name stands for, whatever id it has.
+pub fn device_activity(activity: &DeviceActivity, name: Option<&str>) {
+    let mut record = activity.record;
     with_buffer(|buffer| {
         let mut text: &[u8] = &[];
         if let (Some(id), Some(name)) = (record.name_mut(), name) {
@@ -35,7 +35,7 @@ pub fn device_report(report: &DeviceReport, name: Option<&str>) {
             _ => {}
         }
         // Where the table has no room for the name, the record has.
-        let words = encode(&record, report.device_type).with_text(text.len());
+        let words = encode(&record, activity.device_type).with_text(text.len());
         buffer.write(ticks(), Tag::Device, words.as_slice(), text);
     });
 }
@@ -74,7 +74,7 @@ thread_local! {
 }
 
 /// Has the last reading of the clocks stand in the segment at hand, for which there is room: a ring may give up the one
-/// where it stood, and without it no report could be placed.
+/// where it stood, and without it no activity record could be placed.
 fn repeat_moment(buffer: &mut ThreadBuffer) {
     let moment = LAST_MOMENT.get();
     if moment.epoch == buffer.epoch && moment.part != buffer.part {

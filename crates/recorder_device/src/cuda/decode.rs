@@ -3,7 +3,8 @@
 use super::kinds::kind;
 use super::layout::{call, event, graph, kernel, marker, memcpy, memcpy_between, memset, overhead, synchronization};
 use stepscope_recorder::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Synchronization,
+    SynchronizationKind, WorkKind,
 };
 
 /// In place of a stream or of an event: not applicable.
@@ -15,13 +16,13 @@ const THREAD: u32 = 2;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Decoded {
     /// Of which the name is the text at an address of the process.
-    Named(DeviceRecord, u64),
+    Named(ActivityRecord, u64),
     /// A call, of which the name has a number.
     Call(Call, u32),
     /// CUPTI's own time, for something with a number.
     Overhead(Overhead, u32),
     /// Without a name.
-    Plain(DeviceRecord),
+    Plain(ActivityRecord),
     /// A range begins or ends, or is a moment.
     Marker(Marker),
     /// Work that has no times: it had not ended, or there was no room to keep them.
@@ -43,15 +44,15 @@ pub(super) fn decode(record: &[u8]) -> Option<Decoded> {
     let number = u32::from_ne_bytes(*record.first_chunk()?);
     Some(match number {
         kind::CONCURRENT_KERNEL | kind::KERNEL => decode_kernel(record)?,
-        kind::MEMCPY => timed(decode_copy(record)?),
-        kind::MEMCPY2 => timed(decode_copy_between(record)?),
-        kind::MEMSET => timed(decode_fill(record)?),
+        kind::MEMCPY => timed(decode_memcpy(record)?),
+        kind::MEMCPY2 => timed(decode_memcpy_between(record)?),
+        kind::MEMSET => timed(decode_memset(record)?),
         kind::GRAPH_TRACE => timed(decode_graph(record)?),
         kind::RUNTIME => decode_call(record, Api::Runtime)?,
         kind::DRIVER => decode_call(record, Api::Driver)?,
         kind::OVERHEAD => decode_overhead(record)?,
-        kind::SYNCHRONIZATION => Decoded::Plain(DeviceRecord::Wait(decode_wait(record)?)),
-        kind::CUDA_EVENT => Decoded::Plain(DeviceRecord::EventRecorded(decode_event(record)?)),
+        kind::SYNCHRONIZATION => Decoded::Plain(ActivityRecord::Synchronization(decode_synchronization(record)?)),
+        kind::CUDA_EVENT => Decoded::Plain(ActivityRecord::EventRecorded(decode_event(record)?)),
         kind::MARKER => Decoded::Marker(decode_marker(record)?),
         _ => return None,
     })
@@ -60,10 +61,10 @@ pub(super) fn decode(record: &[u8]) -> Option<Decoded> {
 /// What records of all kinds of work have, each at places of its own.
 macro_rules! work {
     ($layout:ident of $record:ident) => {
-        Work { graph_node: $layout::graphNodeId.of($record)?, ..work!($layout of $record, without a node) }
+        DeviceWork { graph_node: $layout::graphNodeId.of($record)?, ..work!($layout of $record, without a node) }
     };
     ($layout:ident of $record:ident, without a node) => {
-        Work {
+        DeviceWork {
             start_ns: $layout::start.of($record)? as i64,
             end_ns: $layout::end.of($record)? as i64,
             device: $layout::deviceId.of($record)?,
@@ -71,16 +72,16 @@ macro_rules! work {
             stream: $layout::streamId.of($record)?,
             correlation: $layout::correlationId.of($record)?,
             graph: $layout::graphId.of($record)?,
-            ..Work::default()
+            ..DeviceWork::default()
         }
     };
 }
 
-fn timed(work: Work) -> Decoded {
-    if has_times(&work) { Decoded::Plain(DeviceRecord::Work(work)) } else { Decoded::Untimed }
+fn timed(work: DeviceWork) -> Decoded {
+    if has_times(&work) { Decoded::Plain(ActivityRecord::Work(work)) } else { Decoded::Untimed }
 }
 
-fn has_times(work: &Work) -> bool {
+fn has_times(work: &DeviceWork) -> bool {
     work.start_ns > 0 && work.end_ns >= work.start_ns
 }
 
@@ -93,14 +94,14 @@ fn decode_kernel(record: &[u8]) -> Option<Decoded> {
         static_shared_bytes: kernel::staticSharedMemory.of(record)?,
         dynamic_shared_bytes: kernel::dynamicSharedMemory.of(record)?,
     };
-    let work = Work { kind, ..work!(kernel of record) };
+    let work = DeviceWork { kind, ..work!(kernel of record) };
     let name = kernel::name.of(record)?;
-    Some(if has_times(&work) { Decoded::Named(DeviceRecord::Work(work), name) } else { Decoded::Untimed })
+    Some(if has_times(&work) { Decoded::Named(ActivityRecord::Work(work), name) } else { Decoded::Untimed })
 }
 
-fn decode_copy(record: &[u8]) -> Option<Work> {
-    Some(Work {
-        kind: WorkKind::Copy {
+fn decode_memcpy(record: &[u8]) -> Option<DeviceWork> {
+    Some(DeviceWork {
+        kind: WorkKind::Memcpy {
             bytes: memcpy::bytes.of(record)?,
             direction: Direction::from_number(memcpy::copyKind.of(record)?),
             source: MemoryKind::from_number(memcpy::srcKind.of(record)?),
@@ -111,10 +112,10 @@ fn decode_copy(record: &[u8]) -> Option<Work> {
     })
 }
 
-fn decode_copy_between(record: &[u8]) -> Option<Work> {
+fn decode_memcpy_between(record: &[u8]) -> Option<DeviceWork> {
     let devices = (memcpy_between::srcDeviceId.of(record)?, memcpy_between::dstDeviceId.of(record)?);
-    Some(Work {
-        kind: WorkKind::Copy {
+    Some(DeviceWork {
+        kind: WorkKind::Memcpy {
             bytes: memcpy_between::bytes.of(record)?,
             direction: Direction::from_number(memcpy_between::copyKind.of(record)?),
             source: MemoryKind::from_number(memcpy_between::srcKind.of(record)?),
@@ -125,16 +126,16 @@ fn decode_copy_between(record: &[u8]) -> Option<Work> {
     })
 }
 
-fn decode_fill(record: &[u8]) -> Option<Work> {
+fn decode_memset(record: &[u8]) -> Option<DeviceWork> {
     let memory = u8::try_from(memset::memoryKind.of(record)?).map(MemoryKind::from_number);
-    Some(Work {
-        kind: WorkKind::Fill { bytes: memset::bytes.of(record)?, memory: memory.unwrap_or_default() },
+    Some(DeviceWork {
+        kind: WorkKind::Memset { bytes: memset::bytes.of(record)?, memory: memory.unwrap_or_default() },
         ..work!(memset of record)
     })
 }
 
-fn decode_graph(record: &[u8]) -> Option<Work> {
-    Some(Work { kind: WorkKind::Graph, ..work!(graph of record, without a node) })
+fn decode_graph(record: &[u8]) -> Option<DeviceWork> {
+    Some(DeviceWork { kind: WorkKind::Graph, ..work!(graph of record, without a node) })
 }
 
 fn decode_call(record: &[u8], api: Api) -> Option<Decoded> {
@@ -161,12 +162,12 @@ fn decode_overhead(record: &[u8]) -> Option<Decoded> {
     Some(Decoded::Overhead(decoded, overhead::overheadKind.of(record)?))
 }
 
-fn decode_wait(record: &[u8]) -> Option<Wait> {
+fn decode_synchronization(record: &[u8]) -> Option<Synchronization> {
     let stream = synchronization::streamId.of(record)?;
     let event = synchronization::cudaEventId.of(record)?;
     let number = u8::try_from(synchronization::r#type.of(record)?);
-    Some(Wait {
-        kind: number.map(WaitKind::from_number).unwrap_or_default(),
+    Some(Synchronization {
+        kind: number.map(SynchronizationKind::from_number).unwrap_or_default(),
         start_ns: synchronization::start.of(record)? as i64,
         end_ns: synchronization::end.of(record)? as i64,
         context: synchronization::contextId.of(record)?,

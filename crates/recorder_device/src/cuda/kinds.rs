@@ -95,8 +95,8 @@ fn optional(wanted: &Wanted) -> impl Iterator<Item = (u32, &'static str)> {
         (true, kind::MEMCPY2, "copies between devices"),
         (true, kind::OVERHEAD, "time of CUPTI itself"),
         (wanted.has_calls, kind::RUNTIME, "calls of the runtime"),
-        (wanted.has_waits, kind::SYNCHRONIZATION, "waits"),
-        (wanted.has_waits, kind::CUDA_EVENT, "events"),
+        (wanted.has_synchronizations, kind::SYNCHRONIZATION, "waits"),
+        (wanted.has_synchronizations, kind::CUDA_EVENT, "events"),
         (!wanted.has_graph_nodes, kind::GRAPH_TRACE, "graphs as a whole"),
         (wanted.has_ranges, kind::MARKER, "ranges of NVTX"),
     ];

@@ -30,7 +30,7 @@ pub(super) enum Marked {
     /// The end of one that began before recording did.
     Unbegun,
     /// A beginning too many, or what is not known.
-    Lost,
+    Dropped,
 }
 
 impl Markers {
@@ -40,7 +40,7 @@ impl Markers {
         let range = Range { start_ns: at_ns, end_ns: at_ns, thread, id, ..Range::default() };
         if marker.flags & START != 0 {
             if self.open.len() >= MOST_OPEN {
-                return Marked::Lost;
+                return Marked::Dropped;
             }
             self.open.insert(id, (range, name.into()));
             self.begun.insert(id);
@@ -53,7 +53,7 @@ impl Markers {
                 None => Marked::Unbegun,
             };
         }
-        if marker.flags & MOMENT != 0 { Marked::Range(range, name.into()) } else { Marked::Lost }
+        if marker.flags & MOMENT != 0 { Marked::Range(range, name.into()) } else { Marked::Dropped }
     }
 
     /// Those that began since the last time and are still open, each once and by its beginning: they are written before
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(markers.take(&marker(END, 30, 1), ""), Marked::Range(range(1, 10, 30), "a".into()));
         assert_eq!(markers.take(&marker(END, 40, 1), ""), Marked::Unbegun);
         assert_eq!(markers.take(&marker(MOMENT, 50, 3), "now"), Marked::Range(range(3, 50, 50), "now".into()));
-        assert_eq!(markers.take(&marker(0, 60, 4), "nothing"), Marked::Lost);
+        assert_eq!(markers.take(&marker(0, 60, 4), "nothing"), Marked::Dropped);
         assert_eq!(markers.take_open(70), [(unfinished(2, 20, 70), "b".into())]);
         assert!(markers.take_open(80).is_empty());
     }
@@ -134,7 +134,7 @@ mod tests {
         }
         assert_eq!(markers.begun.len(), MOST_OPEN - 1);
         assert_eq!(markers.take(&marker(START, 4, MOST_OPEN as u32), "open"), Marked::Open);
-        assert_eq!(markers.take(&marker(START, 4, u32::MAX), "too many"), Marked::Lost);
+        assert_eq!(markers.take(&marker(START, 4, u32::MAX), "too many"), Marked::Dropped);
         assert_eq!((markers.take_begun().len(), markers.open.len()), (MOST_OPEN, MOST_OPEN));
     }
 }

@@ -8,7 +8,7 @@ use crate::demangle::Demangler;
 use crate::{Full, Pool, Write};
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
-use stepscope_recorder::device::{Api, DeviceRecord};
+use stepscope_recorder::device::{ActivityRecord, Api};
 
 /// CUPTI's own work, by its number, as `torch.profiler` calls it.
 const OVERHEADS: [(u32, &str); 9] = [
@@ -29,7 +29,7 @@ pub(super) struct Reader {
     kernels: Demangler,
     calls: Names,
     markers: Markers,
-    lost: u64,
+    dropped: u64,
     ended_ns: Option<i64>,
 }
 
@@ -41,11 +41,11 @@ impl Reader {
         }
         if let Some(ended_ns) = self.ended_ns {
             for (range, name) in self.markers.take_open(ended_ns) {
-                write(DeviceRecord::Range(range), Some(&name));
+                write(ActivityRecord::Range(range), Some(&name));
             }
         }
         for (range, name) in self.markers.take_begun() {
-            write(DeviceRecord::Range(range), Some(name));
+            write(ActivityRecord::Range(range), Some(name));
         }
     }
 
@@ -55,8 +55,8 @@ impl Reader {
     }
 
     /// How many records could not be written since the last time.
-    pub(super) fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+    pub(super) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
     }
 
     fn read(&mut self, cupti: &Cupti, full: &Full<'_>, write: Write<'_>) {
@@ -71,13 +71,13 @@ impl Reader {
             // How long it is says the beginning of the one after it.
             let end = if following.is_null() { Some(bytes.len()) } else { place(following) };
             let Some(end) = end.filter(|end| *end > at) else {
-                self.lost += 1;
+                self.dropped += 1;
                 return;
             };
             match decode(&bytes[at..end]).filter(|_| full.is_current) {
                 Some(decoded) => self.write_one(cupti, decoded, write),
                 // Of a kind that was not asked for, or asked for by a recording that is over.
-                None => self.lost += 1,
+                None => self.dropped += 1,
             }
             record = following;
         }
@@ -86,7 +86,7 @@ impl Reader {
     fn write_one(&mut self, cupti: &Cupti, decoded: Decoded, write: Write<'_>) {
         match decoded {
             Decoded::Plain(record) => write(record, None),
-            Decoded::Untimed => self.lost += 1,
+            Decoded::Untimed => self.dropped += 1,
             // SAFETY: CUPTI keeps the names of kernels for as long as the process lives.
             Decoded::Named(record, name) => match unsafe { text_at(name) } {
                 Some(name) => write(record, Some(self.kernels.demangle(name))),
@@ -95,12 +95,12 @@ impl Reader {
             Decoded::Call(call, number) => {
                 let domain = if call.api == Api::Runtime { Domain::Runtime } else { Domain::Driver };
                 if let Some(name) = self.calls.of(cupti, domain, number) {
-                    write(DeviceRecord::Call(call), Some(name));
+                    write(ActivityRecord::Call(call), Some(name));
                 }
             }
             Decoded::Overhead(overhead, number) => {
                 let name = OVERHEADS.iter().find(|(known, _)| *known == number).map_or("Unknown", |(_, name)| name);
-                write(DeviceRecord::Overhead(overhead), Some(name));
+                write(ActivityRecord::Overhead(overhead), Some(name));
             }
             Decoded::Marker(marker) => self.write_marker(&marker, write),
         }
@@ -110,9 +110,9 @@ impl Reader {
         // SAFETY: as for kernels: CUPTI copies the texts of NVTX and keeps them.
         let name = unsafe { text_at(marker.name) }.map(CStr::to_string_lossy).unwrap_or_default();
         match self.markers.take(marker, &name) {
-            Marked::Range(range, name) => write(DeviceRecord::Range(range), Some(&name)),
+            Marked::Range(range, name) => write(ActivityRecord::Range(range), Some(&name)),
             Marked::Open | Marked::Unbegun => {}
-            Marked::Lost => self.lost += 1,
+            Marked::Dropped => self.dropped += 1,
         }
     }
 }

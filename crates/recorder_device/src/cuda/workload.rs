@@ -200,9 +200,9 @@ impl Workload for CudaWorkload {
         // SAFETY: the driver gave that many bytes.
         unsafe { self.host.write_bytes(0, COPIED_TO_BYTES) };
         let graph = self.graph()?;
-        let to = Expected::Copy { direction: Direction::HostToDevice, bytes: COPIED_TO_BYTES as u64 };
-        let back = Expected::Copy { direction: Direction::DeviceToHost, bytes: COPIED_BACK_BYTES as u64 };
-        let fill = Expected::Fill { bytes: FILLED_BYTES as u64 };
+        let to = Expected::Memcpy { direction: Direction::HostToDevice, bytes: COPIED_TO_BYTES as u64 };
+        let back = Expected::Memcpy { direction: Direction::DeviceToHost, bytes: COPIED_BACK_BYTES as u64 };
+        let fill = Expected::Memset { bytes: FILLED_BYTES as u64 };
         let kernel = |shape: Shape, is_of_graph| Expected::Kernel { grid: shape.grid, block: shape.block, is_of_graph };
         let of_graph = IN_GRAPH.map(|shape| kernel(shape, true)).to_vec();
         // SAFETY: what is copied and filled is as long as said, and lives until the process ends.

@@ -2,14 +2,14 @@
 
 use super::{Expected, Heard, Launched, Moment};
 use std::collections::HashSet;
-use stepscope_recorder::device::{Call, Work, WorkKind};
+use stepscope_recorder::device::{Call, DeviceWork, WorkKind};
 
 /// How far times of a device and of the host may lie apart, beside what it takes to compare the clocks: profilers bring
 /// a device's clock to the host's by comparing them, too.
 const SLACK_NS: i64 = 1_000_000;
 
 /// What is counted: how it is launched, and how reported.
-type Counted = (&'static str, fn(&Expected) -> bool, fn(&Work) -> bool);
+type Counted = (&'static str, fn(&Expected) -> bool, fn(&DeviceWork) -> bool);
 const KINDS: [Counted; 4] = [
     ("kernels", |one| matches!(one, Expected::Kernel { is_of_graph: false, .. }), |work| is_kernel(work, false)),
     (
@@ -17,8 +17,8 @@ const KINDS: [Counted; 4] = [
         |one| matches!(one, Expected::Kernel { is_of_graph: true, .. }),
         |work| is_kernel(work, true),
     ),
-    ("copies", |one| matches!(one, Expected::Copy { .. }), |work| matches!(work.kind, WorkKind::Copy { .. })),
-    ("fills", |one| matches!(one, Expected::Fill { .. }), |work| matches!(work.kind, WorkKind::Fill { .. })),
+    ("copies", |one| matches!(one, Expected::Memcpy { .. }), |work| matches!(work.kind, WorkKind::Memcpy { .. })),
+    ("fills", |one| matches!(one, Expected::Memset { .. }), |work| matches!(work.kind, WorkKind::Memset { .. })),
 ];
 
 /// Where it ran.
@@ -37,14 +37,14 @@ pub(super) struct Place {
 pub(super) fn verify(launched: &[Launched], heard: &Heard, place: &Place) -> Result<(), String> {
     counts(launched, heard)?;
     let clock = Clock::of(&heard.moments)?;
-    let mut works: Vec<&(Work, String)> = heard.works.iter().collect();
+    let mut works: Vec<&(DeviceWork, String)> = heard.works.iter().collect();
     works.sort_by_key(|(work, _)| work.start_ns);
     let mut works = works.into_iter();
     let mut correlations = HashSet::new();
     let mut streams = HashSet::new();
     let end_ns = launched.last().map_or(0, |last| last.after_ns);
     for call in launched {
-        let mut of_call: Vec<&Work> = Vec::new();
+        let mut of_call: Vec<&DeviceWork> = Vec::new();
         for expected in &call.works {
             let (work, name) = works.next().ok_or("a piece of work is missing")?;
             same(expected, work, name, place.kernel)?;
@@ -74,13 +74,13 @@ pub(super) fn verify(launched: &[Launched], heard: &Heard, place: &Place) -> Res
     }
 }
 
-fn is_kernel(work: &Work, is_of_graph: bool) -> bool {
+fn is_kernel(work: &DeviceWork, is_of_graph: bool) -> bool {
     matches!(work.kind, WorkKind::Kernel { .. }) && (work.graph != 0) == is_of_graph
 }
 
 fn counts(launched: &[Launched], heard: &Heard) -> Result<(), String> {
-    if heard.lost > 0 {
-        return Err(format!("it lost {} reports, or they could not be read", heard.lost));
+    if heard.dropped > 0 {
+        return Err(format!("it lost {} reports, or they could not be read", heard.dropped));
     }
     for (what, is_launched, is_reported) in KINDS {
         let launched = launched.iter().flat_map(|call| &call.works).filter(|work| is_launched(work)).count();
@@ -93,7 +93,7 @@ fn counts(launched: &[Launched], heard: &Heard) -> Result<(), String> {
 }
 
 /// What it is, and with what.
-fn same(expected: &Expected, work: &Work, name: &str, kernel: &str) -> Result<(), String> {
+fn same(expected: &Expected, work: &DeviceWork, name: &str, kernel: &str) -> Result<(), String> {
     let is_same = match (*expected, work.kind) {
         (Expected::Kernel { grid, block, is_of_graph }, WorkKind::Kernel { grid: its_grid, block: its_block, .. }) => {
             if name != kernel {
@@ -101,10 +101,11 @@ fn same(expected: &Expected, work: &Work, name: &str, kernel: &str) -> Result<()
             }
             (grid, block, is_of_graph) == (its_grid, its_block, work.graph != 0)
         }
-        (Expected::Copy { direction, bytes }, WorkKind::Copy { direction: its_direction, bytes: its_bytes, .. }) => {
-            (direction, bytes) == (its_direction, its_bytes)
-        }
-        (Expected::Fill { bytes }, WorkKind::Fill { bytes: its_bytes, .. }) => bytes == its_bytes,
+        (
+            Expected::Memcpy { direction, bytes },
+            WorkKind::Memcpy { direction: its_direction, bytes: its_bytes, .. },
+        ) => (direction, bytes) == (its_direction, its_bytes),
+        (Expected::Memset { bytes }, WorkKind::Memset { bytes: its_bytes, .. }) => bytes == its_bytes,
         _ => false,
     };
     if is_same {
@@ -117,16 +118,16 @@ fn same(expected: &Expected, work: &Work, name: &str, kernel: &str) -> Result<()
 fn launched_text(expected: &Expected) -> String {
     match expected {
         Expected::Kernel { grid, block, is_of_graph } => kernel_text(*grid, *block, *is_of_graph),
-        Expected::Copy { direction, bytes } => format!("a copy ({direction:?}) of {bytes} bytes"),
-        Expected::Fill { bytes } => format!("a fill of {bytes} bytes"),
+        Expected::Memcpy { direction, bytes } => format!("a copy ({direction:?}) of {bytes} bytes"),
+        Expected::Memset { bytes } => format!("a fill of {bytes} bytes"),
     }
 }
 
-fn text(work: &Work) -> String {
+fn text(work: &DeviceWork) -> String {
     match work.kind {
         WorkKind::Kernel { grid, block, .. } => kernel_text(grid, block, work.graph != 0),
-        WorkKind::Copy { direction, bytes, .. } => format!("a copy ({direction:?}) of {bytes} bytes"),
-        WorkKind::Fill { bytes, .. } => format!("a fill of {bytes} bytes"),
+        WorkKind::Memcpy { direction, bytes, .. } => format!("a copy ({direction:?}) of {bytes} bytes"),
+        WorkKind::Memset { bytes, .. } => format!("a fill of {bytes} bytes"),
         WorkKind::Graph => "a graph".into(),
     }
 }
@@ -137,7 +138,7 @@ fn kernel_text(grid: [u32; 3], block: [u32; 3], is_of_graph: bool) -> String {
 }
 
 /// That it took time, after its launch and before it had been waited for.
-fn times(work: &Work, clock: &Clock, launch_ns: i64, end_ns: i64) -> Result<(), String> {
+fn times(work: &DeviceWork, clock: &Clock, launch_ns: i64, end_ns: i64) -> Result<(), String> {
     let took_ns = work.end_ns - work.start_ns;
     if took_ns <= 0 {
         return Err(format!("it reports work that took {took_ns} ns"));

@@ -38,7 +38,7 @@ functions! {
     }
 }
 
-/// A pool of the library's, of which reports come to [`POOL`].
+/// A pool of the library's, of which activity records come to [`POOL`].
 pub(super) struct Opened(Pooled);
 
 // SAFETY: the library's functions may be called on any thread, and this is only handed back to them.
@@ -79,8 +79,8 @@ impl Roctracer {
             callback_arg: std::ptr::null_mut(),
         };
         let mut pool = std::ptr::null_mut();
-        // SAFETY: properties that it copies, and the address of a pointer that it sets; the callback lives as long as the
-        // process, since this library is never unloaded.
+        // SAFETY: properties that it copies, and the address of a pointer that it sets; the callback lives as long as
+        // the process, since this library is never unloaded.
         self.checked(unsafe { (self.open)(&raw const properties, &raw mut pool) })?;
         Ok(Opened(pool))
     }
@@ -147,8 +147,8 @@ fn text(at: *const c_char) -> Option<String> {
 pub(super) static POOL: Pool = Pool::new();
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// How many reports had no buffer since the last time.
-pub(super) fn take_lost() -> u64 {
+/// How many activity records had no buffer since the last time.
+pub(super) fn take_dropped() -> u64 {
     LOST.swap(0, Ordering::Relaxed)
 }
 
@@ -192,11 +192,11 @@ mod tests {
         let complete =
             || unsafe { completed(records.as_ptr(), records.as_ptr().add(records.len()), std::ptr::null_mut()) };
         complete();
-        assert_eq!([take_lost(), take_lost()], [5, 0]);
+        assert_eq!([take_dropped(), take_dropped()], [5, 0]);
         POOL.open(8 << 20);
         complete();
         let full = POOL.next_full().expect("a buffer");
-        assert_eq!((records::written(full.bytes()).count(), take_lost()), (5, 0));
+        assert_eq!((records::written(full.bytes()).count(), take_dropped()), (5, 0));
         drop(full);
         POOL.close();
     }

@@ -5,7 +5,7 @@ use crate::fields::Fields;
 use crate::numbers::Numbers;
 use std::collections::HashMap;
 use std::ffi::CStr;
-use stepscope_recorder::device::{Api, Call, DeviceRecord, Direction, MemoryKind, Work, WorkKind};
+use stepscope_recorder::device::{ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, WorkKind};
 
 /// Bytes of a record, `activity_record_t`.
 pub(super) const RECORD_BYTES: usize = 64;
@@ -102,7 +102,7 @@ pub(super) trait Texts {
 /// So many names are kept.
 const TEXTS_LIMIT: usize = 4096;
 
-/// Turns records into reports.
+/// Turns records into activity records.
 pub(super) struct Decoder<T> {
     texts: T,
     known: HashMap<(u32, u32, u32), Option<String>>,
@@ -126,7 +126,7 @@ impl<T: Texts> Decoder<T> {
         &mut self,
         fields: Fields<'_>,
         name: &CStr,
-        write: &mut dyn FnMut(DeviceRecord, Option<&str>),
+        write: &mut dyn FnMut(ActivityRecord, Option<&str>),
     ) -> bool {
         let [domain, op, kind] = [at::DOMAIN, at::OPERATION, at::KIND].map(|at| fields.u32(at));
         let Some(times) = fields.span(at::BEGIN, at::END) else { return false };
@@ -134,17 +134,17 @@ impl<T: Texts> Decoder<T> {
             (domain::CALLS, _) if fields.u32(at::THREAD) == self.own_thread => {}
             (domain::CALLS, _) => {
                 let name = self.text(domain, op, 0);
-                write(DeviceRecord::Call(call(fields, times)), name.as_deref());
+                write(ActivityRecord::Call(call(fields, times)), name.as_deref());
             }
             (domain::OPERATIONS, operation::DISPATCH) => {
                 let work = self.work(fields, times, kernel());
                 let name = self.kernels.demangle(name);
-                write(DeviceRecord::Work(work), Some(name).filter(|name| !name.is_empty()));
+                write(ActivityRecord::Work(work), Some(name).filter(|name| !name.is_empty()));
             }
             (domain::OPERATIONS, operation::COPY) => {
                 let text = self.text(domain, op, kind).unwrap_or_default();
                 let work = self.work(fields, times, transfer(&text, fields.u64(at::BYTES)));
-                write(DeviceRecord::Work(work), None);
+                write(ActivityRecord::Work(work), None);
             }
             (domain::OPERATIONS, operation::BARRIER) => {}
             _ => return false,
@@ -152,12 +152,20 @@ impl<T: Texts> Decoder<T> {
         true
     }
 
-    fn work(&mut self, fields: Fields<'_>, (start_ns, end_ns): (i64, i64), kind: WorkKind) -> Work {
+    fn work(&mut self, fields: Fields<'_>, (start_ns, end_ns): (i64, i64), kind: WorkKind) -> DeviceWork {
         self.has_work = true;
         let queue = fields.u64(at::QUEUE);
         let stream = u32::try_from(queue).unwrap_or_else(|_| self.queues.of(queue));
         let correlation = fields.u64(at::CORRELATION) as u32;
-        Work { kind, start_ns, end_ns, device: fields.u32(at::DEVICE), stream, correlation, ..Work::default() }
+        DeviceWork {
+            kind,
+            start_ns,
+            end_ns,
+            device: fields.u32(at::DEVICE),
+            stream,
+            correlation,
+            ..DeviceWork::default()
+        }
     }
 
     fn text(&mut self, domain: u32, op: u32, kind: u32) -> Option<String> {
@@ -187,10 +195,11 @@ fn kernel() -> WorkKind {
     WorkKind::Kernel { name: None, grid, block, registers: 0, static_shared_bytes: 0, dynamic_shared_bytes: 0 }
 }
 
-/// A copy or a fill, which only the library's words for it tell: `CopyHostToDevice`, `CopyDeviceToHost2D`, `FillBuffer`.
+/// A copy or a fill, which only the library's words for it tell: `CopyHostToDevice`, `CopyDeviceToHost2D`,
+/// `FillBuffer`.
 fn transfer(text: &str, bytes: u64) -> WorkKind {
     if text.starts_with("Fill") {
-        return WorkKind::Fill { bytes, memory: MemoryKind::Device };
+        return WorkKind::Memset { bytes, memory: MemoryKind::Device };
     }
     let (direction, source, destination) = match text {
         _ if text.starts_with("CopyHostToDevice") => (Direction::HostToDevice, MemoryKind::Unknown, MemoryKind::Device),
@@ -200,7 +209,7 @@ fn transfer(text: &str, bytes: u64) -> WorkKind {
         }
         _ => (Direction::Unknown, MemoryKind::Unknown, MemoryKind::Unknown),
     };
-    WorkKind::Copy { bytes, direction, source, destination, devices: None }
+    WorkKind::Memcpy { bytes, direction, source, destination, devices: None }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl DeviceProfiler for Hangs {
 
     fn write(&mut self, _: Write<'_>) {}
 
-    fn take_lost(&mut self) -> u64 {
+    fn take_dropped(&mut self) -> u64 {
         0
     }
 

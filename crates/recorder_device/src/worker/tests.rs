@@ -43,7 +43,7 @@ impl DeviceProfiler for Watched {
 
     fn write(&mut self, _: Write<'_>) {}
 
-    fn take_lost(&mut self) -> u64 {
+    fn take_dropped(&mut self) -> u64 {
         0
     }
 

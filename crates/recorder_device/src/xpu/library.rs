@@ -146,9 +146,9 @@ fn text(at: *const c_char) -> Option<String> {
 
 /// The buffers.
 pub(super) static POOL: Pool = Pool::new();
-/// Bytes of reports that had no buffer.
+/// Bytes of activity records that had no buffer.
 static LOST_BYTES: AtomicU64 = AtomicU64::new(0);
-/// Where reports go that have no buffer: the library does not expect to get none. Nobody reads it.
+/// Where activity records go that have no buffer: the library does not expect to get none. Nobody reads it.
 static SINK: Sink = Sink(UnsafeCell::new([0; SINK_BYTES / 8]));
 const SINK_BYTES: usize = 64 << 10;
 
@@ -160,8 +160,8 @@ unsafe impl Sync for Sink {}
 /// The shortest record of work: what is lost is counted from bytes, and never too low.
 const SHORTEST_WORK: u64 = 136;
 
-/// How many reports had no buffer since the last time.
-pub(super) fn take_lost() -> u64 {
+/// How many activity records had no buffer since the last time.
+pub(super) fn take_dropped() -> u64 {
     LOST_BYTES.swap(0, Ordering::Relaxed).div_ceil(SHORTEST_WORK)
 }
 
@@ -208,10 +208,10 @@ mod tests {
         assert_eq!(request().0, sink);
         // SAFETY: what was requested.
         unsafe { completed(sink, size, 10 * 136) };
-        assert_eq!([take_lost(), take_lost()], [10, 0]);
+        assert_eq!([take_dropped(), take_dropped()], [10, 0]);
         // SAFETY: what was requested.
         unsafe { completed(sink, size, 1) };
-        assert_eq!(take_lost(), 1, "never too low");
+        assert_eq!(take_dropped(), 1, "never too low");
 
         POOL.open(8 << 20);
         let (buffer, size) = request();
@@ -219,7 +219,7 @@ mod tests {
         // SAFETY: what was requested.
         unsafe { completed(buffer, size, 48) };
         assert_eq!(POOL.next_full().map(|full| full.len()), Some(48));
-        assert_eq!(take_lost(), 0);
+        assert_eq!(take_dropped(), 0);
         POOL.close();
     }
 }

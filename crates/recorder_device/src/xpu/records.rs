@@ -1,9 +1,9 @@
 //! Records of Intel's PTI (`libpti_view.so`), read by offsets.
 //!
-//! No package has the headers of PTI, so this is what its libraries do: where they put the fields, and how long they say
-//! that records are. Six releases from 0.10 to 1.2 agree, but that calls have their names in them before 0.11 and that 1.0
-//! made kernels, copies and fills longer at their end. How long records of the library at hand are, it is asked
-//! ([`Sizes::of`]), and a kind of another length is not read.
+//! No package has the headers of PTI, so this is what its libraries do: where they put the fields, and how long they
+//! say that records are. Six releases from 0.10 to 1.2 agree, but that calls have their names in them before 0.11 and
+//! that 1.0 made kernels, copies and fills longer at their end. How long records of the library at hand are, it is
+//! asked ([`Sizes::of`]), and a kind of another length is not read.
 
 use crate::demangle::Demangler;
 use crate::fields::Fields;
@@ -11,7 +11,8 @@ use crate::numbers::Numbers;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use stepscope_recorder::device::{
-    Api, Call, DeviceRecord, Direction, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
+    WorkKind,
 };
 
 /// Kinds of records ("views"), by PTI's numbers.
@@ -98,7 +99,7 @@ enum Queue {
     Driver(u64),
 }
 
-/// Turns records into reports.
+/// Turns records into activity records.
 pub(super) struct Decoder<T> {
     texts: T,
     queues: Numbers<Queue>,
@@ -127,7 +128,7 @@ impl<T: Texts> Decoder<T> {
         &mut self,
         kind: u32,
         fields: Fields<'_>,
-        write: &mut dyn FnMut(DeviceRecord, Option<&str>),
+        write: &mut dyn FnMut(ActivityRecord, Option<&str>),
     ) -> bool {
         let decoded = match kind {
             view::KERNEL => self.kernel(fields),
@@ -146,7 +147,7 @@ impl<T: Texts> Decoder<T> {
         true
     }
 
-    fn kernel(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn kernel(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let name = self.texts.at(fields.u64(24)).map(|name| self.kernels.demangle(name).to_string());
         // Neither the size of the launch nor what a kernel takes is told.
         let [grid, block] = [[0; 3]; 2];
@@ -154,22 +155,22 @@ impl<T: Texts> Decoder<T> {
             WorkKind::Kernel { name: None, grid, block, registers: 0, static_shared_bytes: 0, dynamic_shared_bytes: 0 };
         let queue = self.queue(fields.u64(152), fields.u64(8));
         let work = self.work(fields, kind, (104, 112), (16, 80, 56), queue)?;
-        Some((DeviceRecord::Work(work), name))
+        Some((ActivityRecord::Work(work), name))
     }
 
-    fn copy(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn copy(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let [source, destination] = [fields.u32(8), fields.u32(12)].map(memory);
         let direction = direction(source, destination);
-        let kind = WorkKind::Copy { bytes: fields.u64(120), direction, source, destination, devices: None };
+        let kind = WorkKind::Memcpy { bytes: fields.u64(120), direction, source, destination, devices: None };
         let queue = self.queue(fields.u64(128), fields.u64(16));
         let work = self.work(fields, kind, (96, 104), (24, 56, 80), queue)?;
-        Some((DeviceRecord::Work(work), None))
+        Some((ActivityRecord::Work(work), None))
     }
 
-    fn copy_between(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn copy_between(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let [source, destination] = [fields.u32(8), fields.u32(12)].map(memory);
         let between = [72, 88].map(|at| self.devices.of(fields.bytes16(at)));
-        let kind = WorkKind::Copy {
+        let kind = WorkKind::Memcpy {
             bytes: fields.u64(152),
             direction: Direction::PeerToPeer,
             source,
@@ -178,14 +179,14 @@ impl<T: Texts> Decoder<T> {
         };
         let queue = self.queue(fields.u64(160), fields.u64(16));
         let work = self.work(fields, kind, (128, 136), (24, 72, 112), queue)?;
-        Some((DeviceRecord::Work(work), None))
+        Some((ActivityRecord::Work(work), None))
     }
 
-    fn fill(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
-        let kind = WorkKind::Fill { bytes: fields.u64(112), memory: memory(fields.u32(4)) };
+    fn fill(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
+        let kind = WorkKind::Memset { bytes: fields.u64(112), memory: memory(fields.u32(4)) };
         let queue = self.queue(fields.u64(128), fields.u64(8));
         let work = self.work(fields, kind, (88, 96), (16, 48, 72), queue)?;
-        Some((DeviceRecord::Work(work), None))
+        Some((ActivityRecord::Work(work), None))
     }
 
     /// What all work has: times, and where its context, its device and its correlation id stand.
@@ -196,9 +197,9 @@ impl<T: Texts> Decoder<T> {
         times: (usize, usize),
         (context, device, correlation): (usize, usize, usize),
         stream: u32,
-    ) -> Option<Work> {
+    ) -> Option<DeviceWork> {
         let (start_ns, end_ns) = fields.span(times.0, times.1)?;
-        Some(Work {
+        Some(DeviceWork {
             kind,
             start_ns,
             end_ns,
@@ -221,7 +222,7 @@ impl<T: Texts> Decoder<T> {
         stream
     }
 
-    fn call(&mut self, api: Api, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn call(&mut self, api: Api, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let has_ids = self.texts.has_call_ids();
         let (start, end) = if has_ids { (8, 16) } else { (16, 24) };
         let (start_ns, end_ns) = fields.span(start, end)?;
@@ -232,7 +233,7 @@ impl<T: Texts> Decoder<T> {
         };
         let status = if has_ids { fields.u32(44) } else { 0 };
         let (thread, correlation) = (fields.u32(36), fields.u32(40));
-        Some((DeviceRecord::Call(Call { api, name: None, start_ns, end_ns, thread, correlation, status }), name))
+        Some((ActivityRecord::Call(Call { api, name: None, start_ns, end_ns, thread, correlation, status }), name))
     }
 
     fn call_name(&mut self, group: u32, id: u32) -> Option<String> {
@@ -242,16 +243,16 @@ impl<T: Texts> Decoder<T> {
         self.calls.entry((group, id)).or_insert_with(|| self.texts.call(group, id)).clone()
     }
 
-    fn wait(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn wait(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let (start_ns, end_ns) = fields.span(32, 40)?;
         let kind = match fields.u32(4) {
             // A fence, a command list, a queue: all that the queue has.
-            3 | 5 | 6 => WaitKind::Stream,
-            4 => WaitKind::Event,
+            3 | 5 | 6 => SynchronizationKind::Stream,
+            4 => SynchronizationKind::Event,
             // Barriers: among them those that only the device waits at.
-            _ => WaitKind::Unknown,
+            _ => SynchronizationKind::Unknown,
         };
-        let wait = Wait {
+        let wait = Synchronization {
             kind,
             start_ns,
             end_ns,
@@ -261,13 +262,13 @@ impl<T: Texts> Decoder<T> {
             event: 0,
             event_sync: 0,
         };
-        Some((DeviceRecord::Wait(wait), None))
+        Some((ActivityRecord::Synchronization(wait), None))
     }
 
-    fn overhead(&mut self, fields: Fields<'_>) -> Option<(DeviceRecord, Option<String>)> {
+    fn overhead(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let (start_ns, end_ns) = fields.span(8, 16)?;
         let name = self.texts.overhead(fields.u32(48));
-        Some((DeviceRecord::Overhead(Overhead { name: None, start_ns, end_ns, thread: fields.u32(24) }), Some(name)))
+        Some((ActivityRecord::Overhead(Overhead { name: None, start_ns, end_ns, thread: fields.u32(24) }), Some(name)))
     }
 }
 

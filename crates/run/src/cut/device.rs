@@ -1,17 +1,17 @@
-//! Which of a device's reports are not asked for.
+//! Which of a device's activity records are not asked for.
 
-use stepscope_capture::device::{Api, DeviceRecord, WorkKind};
+use stepscope_capture::device::{ActivityRecord, Api, WorkKind};
 
-/// Kinds of reports of a device's profiler that are not asked for.
+/// Kinds of activity records of a device's profiler that are not asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HiddenDevice {
     /// Kernels, and graphs as a whole.
     pub kernels: bool,
-    /// Copies.
+    /// Memcpys.
     pub copies: bool,
-    /// Fills.
+    /// Memsets.
     pub fills: bool,
-    /// Labels, as the span of what was launched in them. They are no reports: who lists them heeds it.
+    /// Labels, as the span of what was launched in them. They are no activity records: who lists them heeds it.
     pub annotations: bool,
     /// Calls of the runtime.
     pub runtime_calls: bool,
@@ -19,26 +19,26 @@ pub struct HiddenDevice {
     pub driver_calls: bool,
     /// What the device's profiler itself takes.
     pub overheads: bool,
-    /// Waits of the host and of streams.
+    /// Synchronizations of the host and of streams.
     pub waits: bool,
 }
 
 impl HiddenDevice {
-    /// True when a report is not asked for.
-    pub fn hides(&self, record: &DeviceRecord) -> bool {
+    /// True when an activity record is not asked for.
+    pub fn hides(&self, record: &ActivityRecord) -> bool {
         match record {
-            DeviceRecord::Work(work) => match work.kind {
+            ActivityRecord::Work(work) => match work.kind {
                 WorkKind::Kernel { .. } | WorkKind::Graph => self.kernels,
-                WorkKind::Copy { .. } => self.copies,
-                WorkKind::Fill { .. } => self.fills,
+                WorkKind::Memcpy { .. } => self.copies,
+                WorkKind::Memset { .. } => self.fills,
             },
-            DeviceRecord::Call(call) => match call.api {
+            ActivityRecord::Call(call) => match call.api {
                 Api::Runtime => self.runtime_calls,
                 Api::Driver => self.driver_calls,
             },
-            DeviceRecord::Overhead(_) => self.overheads,
-            DeviceRecord::Wait(_) => self.waits,
-            DeviceRecord::EventRecorded(_) | DeviceRecord::Range(_) | DeviceRecord::Lost(_) => false,
+            ActivityRecord::Overhead(_) => self.overheads,
+            ActivityRecord::Synchronization(_) => self.waits,
+            ActivityRecord::EventRecorded(_) | ActivityRecord::Range(_) | ActivityRecord::Dropped(_) => false,
         }
     }
 }

@@ -9,71 +9,75 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
+    SynchronizationKind, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport};
+use stepscope_capture::{Capture, DeviceActivity};
 
 /// Kinds of rows.
 mod kind {
     pub(super) const KERNEL: &str = "kernel";
-    pub(super) const COPY: &str = "memcpy";
-    pub(super) const FILL: &str = "memset";
+    pub(super) const MEMCPY: &str = "memcpy";
+    pub(super) const MEMSET: &str = "memset";
     pub(super) const GRAPH: &str = "graph";
     pub(super) const RUNTIME_CALL: &str = "runtime_call";
     pub(super) const DRIVER_CALL: &str = "driver_call";
-    pub(super) const WAIT: &str = "synchronization";
+    pub(super) const SYNCHRONIZATION: &str = "synchronization";
     pub(super) const EVENT_RECORDED: &str = "event_record";
     pub(super) const OVERHEAD: &str = "overhead";
     pub(super) const RANGE: &str = "device_range";
-    pub(super) const LOST: &str = "device_lost";
+    pub(super) const DROPPED: &str = "device_lost";
 }
 
-/// The kind of a report's row.
-pub(super) fn kind(report: &DeviceReport) -> &'static str {
-    match &report.record {
-        DeviceRecord::Work(work) => match work.kind {
+/// The kind of an activity record's row.
+pub(super) fn kind(activity: &DeviceActivity) -> &'static str {
+    match &activity.record {
+        ActivityRecord::Work(work) => match work.kind {
             WorkKind::Kernel { .. } => kind::KERNEL,
-            WorkKind::Copy { .. } => kind::COPY,
-            WorkKind::Fill { .. } => kind::FILL,
+            WorkKind::Memcpy { .. } => kind::MEMCPY,
+            WorkKind::Memset { .. } => kind::MEMSET,
             WorkKind::Graph => kind::GRAPH,
         },
-        DeviceRecord::Call(call) => match call.api {
+        ActivityRecord::Call(call) => match call.api {
             Api::Runtime => kind::RUNTIME_CALL,
             Api::Driver => kind::DRIVER_CALL,
         },
-        DeviceRecord::Wait(_) => kind::WAIT,
-        DeviceRecord::EventRecorded(_) => kind::EVENT_RECORDED,
-        DeviceRecord::Overhead(_) => kind::OVERHEAD,
-        DeviceRecord::Range(_) => kind::RANGE,
-        DeviceRecord::Lost(_) => kind::LOST,
+        ActivityRecord::Synchronization(_) => kind::SYNCHRONIZATION,
+        ActivityRecord::EventRecorded(_) => kind::EVENT_RECORDED,
+        ActivityRecord::Overhead(_) => kind::OVERHEAD,
+        ActivityRecord::Range(_) => kind::RANGE,
+        ActivityRecord::Dropped(_) => kind::DROPPED,
     }
 }
 
-/// The name of a report's row; `None` for what has none but its kind.
-pub(super) fn name<'a>(report: &DeviceReport, names: &'a [String]) -> Option<&'a str> {
-    let id = match &report.record {
-        DeviceRecord::Wait(wait) => return Some(wait.kind.as_str()),
-        DeviceRecord::Work(Work { kind: WorkKind::Kernel { name, .. }, .. })
-        | DeviceRecord::Call(Call { name, .. })
-        | DeviceRecord::Overhead(Overhead { name, .. })
-        | DeviceRecord::Range(Range { name, .. }) => *name,
+/// The name of an activity record's row; `None` for what has none but its kind.
+pub(super) fn name<'a>(activity: &DeviceActivity, names: &'a [String]) -> Option<&'a str> {
+    let id = match &activity.record {
+        ActivityRecord::Synchronization(wait) => return Some(wait.kind.as_str()),
+        ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel { name, .. }, .. })
+        | ActivityRecord::Call(Call { name, .. })
+        | ActivityRecord::Overhead(Overhead { name, .. })
+        | ActivityRecord::Range(Range { name, .. }) => *name,
         _ => return None,
     };
     Some(id.and_then(|id| names.get(id as usize)).map_or("", String::as_str))
 }
 
-/// The device of a report, as far as one byte goes.
-pub(super) fn device_index(report: &DeviceReport) -> Option<u8> {
-    match &report.record {
-        DeviceRecord::Work(work) => u8::try_from(work.device).ok(),
+/// The device of an activity record, as far as one byte goes.
+pub(super) fn device_index(activity: &DeviceActivity) -> Option<u8> {
+    match &activity.record {
+        ActivityRecord::Work(work) => u8::try_from(work.device).ok(),
         _ => None,
     }
 }
 
 /// Bytes that were copied or filled.
-pub(super) fn bytes(report: &DeviceReport) -> Option<i64> {
-    match &report.record {
-        DeviceRecord::Work(Work { kind: WorkKind::Copy { bytes, .. } | WorkKind::Fill { bytes, .. }, .. }) => {
+pub(super) fn bytes(activity: &DeviceActivity) -> Option<i64> {
+    match &activity.record {
+        ActivityRecord::Work(DeviceWork {
+            kind: WorkKind::Memcpy { bytes, .. } | WorkKind::Memset { bytes, .. },
+            ..
+        }) => {
             // The same bits: no number is too large.
             Some(*bytes as i64)
         }
@@ -81,40 +85,40 @@ pub(super) fn bytes(report: &DeviceReport) -> Option<i64> {
     }
 }
 
-/// How many reports were lost.
-pub(super) fn lost(report: &DeviceReport) -> Option<i64> {
-    match report.record {
-        DeviceRecord::Lost(count) => Some(count as i64),
+/// How many activity records were dropped.
+pub(super) fn dropped(activity: &DeviceActivity) -> Option<i64> {
+    match activity.record {
+        ActivityRecord::Dropped(count) => Some(count as i64),
         _ => None,
     }
 }
 
 /// True of a range whose end was not recorded.
-pub(super) fn is_unfinished(report: &DeviceReport) -> bool {
-    matches!(report.record, DeviceRecord::Range(range) if range.is_unfinished)
+pub(super) fn is_unfinished(activity: &DeviceActivity) -> bool {
+    matches!(activity.record, ActivityRecord::Range(range) if range.is_unfinished)
 }
 
-fn stream(report: &DeviceReport) -> Option<i64> {
-    match &report.record {
-        DeviceRecord::Work(work) => Some(i64::from(work.stream)),
-        DeviceRecord::EventRecorded(event) => Some(i64::from(event.stream)),
-        DeviceRecord::Wait(wait) => wait.stream.map(i64::from),
+fn stream(activity: &DeviceActivity) -> Option<i64> {
+    match &activity.record {
+        ActivityRecord::Work(work) => Some(i64::from(work.stream)),
+        ActivityRecord::EventRecorded(event) => Some(i64::from(event.stream)),
+        ActivityRecord::Synchronization(wait) => wait.stream.map(i64::from),
         _ => None,
     }
 }
 
-fn correlation(report: &DeviceReport) -> Option<i64> {
-    let found = match &report.record {
-        DeviceRecord::Work(work) => work.correlation,
-        DeviceRecord::Call(call) => call.correlation,
-        DeviceRecord::Wait(wait) => wait.correlation,
-        DeviceRecord::EventRecorded(event) => event.correlation,
+fn correlation(activity: &DeviceActivity) -> Option<i64> {
+    let found = match &activity.record {
+        ActivityRecord::Work(work) => work.correlation,
+        ActivityRecord::Call(call) => call.correlation,
+        ActivityRecord::Synchronization(wait) => wait.correlation,
+        ActivityRecord::EventRecorded(event) => event.correlation,
         _ => return None,
     };
     Some(i64::from(found))
 }
 
-/// What else a report says. Fields that say nothing are left out.
+/// What else an activity record says. Fields that say nothing are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Facts<'a> {
@@ -159,11 +163,11 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Facts<'static> {
-    fn of(report: &DeviceReport) -> Self {
+    fn of(activity: &DeviceActivity) -> Self {
         let nothing = Self::default();
-        match &report.record {
-            DeviceRecord::Work(work) => {
-                let Work { device, context, graph, graph_node, .. } = *work;
+        match &activity.record {
+            ActivityRecord::Work(work) => {
+                let DeviceWork { device, context, graph, graph_node, .. } = *work;
                 // The column has room for 255 of them.
                 let device = Some(device).filter(|device| u8::try_from(*device).is_err());
                 let common = Self { device, context, graph, graph_node, ..nothing };
@@ -178,20 +182,20 @@ impl Facts<'static> {
                             ..common
                         }
                     }
-                    WorkKind::Copy { direction, source, destination, devices, .. } => Self {
+                    WorkKind::Memcpy { direction, source, destination, devices, .. } => Self {
                         direction: Some(direction.as_str()),
                         source: Some(source.as_str()),
                         destination: Some(destination.as_str()),
                         devices,
                         ..common
                     },
-                    WorkKind::Fill { memory, .. } => Self { memory: Some(memory.as_str()), ..common },
+                    WorkKind::Memset { memory, .. } => Self { memory: Some(memory.as_str()), ..common },
                     WorkKind::Graph => common,
                 }
             }
-            DeviceRecord::Call(call) => Self { status: call.status, ..nothing },
-            DeviceRecord::Wait(Wait { context, event, event_sync, .. })
-            | DeviceRecord::EventRecorded(EventRecorded { context, event, event_sync, .. }) => {
+            ActivityRecord::Call(call) => Self { status: call.status, ..nothing },
+            ActivityRecord::Synchronization(Synchronization { context, event, event_sync, .. })
+            | ActivityRecord::EventRecorded(EventRecorded { context, event, event_sync, .. }) => {
                 Self { context: *context, event: *event, event_sync: *event_sync, ..nothing }
             }
             _ => nothing,
@@ -208,19 +212,19 @@ pub(super) fn fields() -> [Field; 3] {
     ]
 }
 
-/// The columns, from each row's report.
-pub(super) fn columns<'a>(reports: impl Iterator<Item = Option<&'a DeviceReport>> + Clone) -> [ArrayRef; 3] {
+/// The columns, from each row's activity record.
+pub(super) fn columns<'a>(activities: impl Iterator<Item = Option<&'a DeviceActivity>> + Clone) -> [ArrayRef; 3] {
     let mut facts = StringDictionaryBuilder::<Int32Type>::new();
     let mut known: FxHashMap<Facts, Option<String>> = FxHashMap::default();
-    for report in reports.clone() {
-        let facts_of = report.map(Facts::of).filter(|facts| *facts != Facts::default());
+    for activity in activities.clone() {
+        let facts_of = activity.map(Facts::of).filter(|facts| *facts != Facts::default());
         let text = facts_of
             .and_then(|facts| known.entry(facts).or_insert_with(|| serde_json::to_string(&facts).ok()).as_deref());
         facts.append_option(text);
     }
     [
-        Arc::new(reports.clone().map(|report| stream(report?)).collect::<Int64Array>()),
-        Arc::new(reports.map(|report| correlation(report?)).collect::<Int64Array>()),
+        Arc::new(activities.clone().map(|activity| stream(activity?)).collect::<Int64Array>()),
+        Arc::new(activities.map(|activity| correlation(activity?)).collect::<Int64Array>()),
         Arc::new(facts.finish()),
     ]
 }
@@ -264,14 +268,14 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// The report of a row; `None` for rows of other kinds.
-    pub(super) fn report(
+    /// The activity record of a row; `None` for rows of other kinds.
+    pub(super) fn activity(
         &self,
         at: usize,
         row: &DeviceRow<'_>,
         capture: &mut Capture,
         names: &mut NameIds,
-    ) -> Option<DeviceReport> {
+    ) -> Option<DeviceActivity> {
         let said = self.facts.as_ref().and_then(|facts| self.said.get(facts.key(at)?));
         let facts = said.copied().unwrap_or_default();
         let DeviceRow { start_ns, end_ns, .. } = *row;
@@ -282,7 +286,7 @@ impl<'a> Columns<'a> {
         let bytes = whole(self.bytes).unwrap_or(0) as u64;
         let mut name = || Some(row.name).filter(|name| !name.is_empty()).map(|name| name_id(name, "", capture, names));
         let work = |kind: WorkKind| {
-            DeviceRecord::Work(Work {
+            ActivityRecord::Work(DeviceWork {
                 kind,
                 start_ns,
                 end_ns,
@@ -297,7 +301,7 @@ impl<'a> Columns<'a> {
         let memory_kind = |name: Option<&str>| name.map_or(MemoryKind::Unknown, MemoryKind::from_name);
         let mut call = |api: Api| {
             let (name, status) = (name(), facts.status);
-            Some(DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread: row.thread?, correlation, status }))
+            Some(ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread: row.thread?, correlation, status }))
         };
         let record = match row.kind {
             kind::KERNEL => work(WorkKind::Kernel {
@@ -308,19 +312,19 @@ impl<'a> Columns<'a> {
                 static_shared_bytes: facts.static_shared_bytes.unwrap_or(0),
                 dynamic_shared_bytes: facts.dynamic_shared_bytes.unwrap_or(0),
             }),
-            kind::COPY => work(WorkKind::Copy {
+            kind::MEMCPY => work(WorkKind::Memcpy {
                 bytes,
                 direction: facts.direction.map_or(Direction::Unknown, Direction::from_name),
                 source: memory_kind(facts.source),
                 destination: memory_kind(facts.destination),
                 devices: facts.devices,
             }),
-            kind::FILL => work(WorkKind::Fill { bytes, memory: memory_kind(facts.memory) }),
+            kind::MEMSET => work(WorkKind::Memset { bytes, memory: memory_kind(facts.memory) }),
             kind::GRAPH => work(WorkKind::Graph),
             kind::RUNTIME_CALL => call(Api::Runtime)?,
             kind::DRIVER_CALL => call(Api::Driver)?,
-            kind::WAIT => DeviceRecord::Wait(Wait {
-                kind: WaitKind::from_name(row.name),
+            kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization {
+                kind: SynchronizationKind::from_name(row.name),
                 start_ns,
                 end_ns,
                 context: facts.context,
@@ -329,23 +333,25 @@ impl<'a> Columns<'a> {
                 event: facts.event,
                 event_sync: facts.event_sync,
             }),
-            kind::EVENT_RECORDED => DeviceRecord::EventRecorded(EventRecorded {
+            kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded {
                 event: facts.event,
                 event_sync: facts.event_sync,
                 context: facts.context,
                 stream: stream.unwrap_or(0),
                 correlation,
             }),
-            kind::OVERHEAD => DeviceRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread: row.thread? }),
+            kind::OVERHEAD => {
+                ActivityRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread: row.thread? })
+            }
             kind::RANGE => {
                 let (thread, is_unfinished) = (row.thread?, row.is_unfinished);
-                DeviceRecord::Range(Range { name: name(), start_ns, end_ns, thread, id: 0, is_unfinished })
+                ActivityRecord::Range(Range { name: name(), start_ns, end_ns, thread, id: 0, is_unfinished })
             }
-            kind::LOST => DeviceRecord::Lost(row.value.unwrap_or(0) as u64),
+            kind::DROPPED => ActivityRecord::Dropped(row.value.unwrap_or(0) as u64),
             _ => return None,
         };
         let device_type = if self.device_type.is_valid(at) { self.device_type.value(at) } else { 0 };
-        Some(DeviceReport { device_type, record })
+        Some(DeviceActivity { device_type, record })
     }
 }
 
@@ -354,15 +360,15 @@ pub(super) fn is_device(kind: &str) -> bool {
     matches!(
         kind,
         kind::KERNEL
-            | kind::COPY
-            | kind::FILL
+            | kind::MEMCPY
+            | kind::MEMSET
             | kind::GRAPH
             | kind::RUNTIME_CALL
             | kind::DRIVER_CALL
-            | kind::WAIT
+            | kind::SYNCHRONIZATION
             | kind::EVENT_RECORDED
             | kind::OVERHEAD
             | kind::RANGE
-            | kind::LOST
+            | kind::DROPPED
     )
 }

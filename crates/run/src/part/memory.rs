@@ -1,12 +1,12 @@
-//! The columns of allocations and frees, some of which devices' reports use as well. Parts written before there were any
-//! do not have them.
+//! The columns of allocations and frees, some of which devices' activity records use as well. Parts written before
+//! there were any do not have them.
 
 use super::device;
 use super::reading::column;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
-use stepscope_capture::{DeviceReport, MemoryEvent};
+use stepscope_capture::{DeviceActivity, MemoryEvent};
 
 /// The kind of an allocation's or a free's row.
 pub(super) const ALLOCATION: &str = "memory";
@@ -28,20 +28,20 @@ pub(super) fn fields() -> [Field; 6] {
     ]
 }
 
-/// The columns, from each row's event or report.
+/// The columns, from each row's event or activity record.
 pub(super) fn columns<'a>(
-    rows: impl Iterator<Item = (Option<&'a MemoryEvent>, Option<&'a DeviceReport>)> + Clone,
+    rows: impl Iterator<Item = (Option<&'a MemoryEvent>, Option<&'a DeviceActivity>)> + Clone,
 ) -> [ArrayRef; 6] {
     let of = || rows.clone().map(|(event, _)| event);
-    let bytes = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| {
-        event.map(|event| event.bytes).or_else(|| device::bytes(report?))
+    let bytes = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| {
+        event.map(|event| event.bytes).or_else(|| device::bytes(activity?))
     };
-    let device_type = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| {
-        event.map(|event| event.device_type).or_else(|| Some(report?.device_type))
+    let device_type = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| {
+        event.map(|event| event.device_type).or_else(|| Some(activity?.device_type))
     };
-    let device_index = |(event, report): (Option<&MemoryEvent>, Option<&DeviceReport>)| match event {
+    let device_index = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| match event {
         Some(event) => event.device_index,
-        None => device::device_index(report?),
+        None => device::device_index(activity?),
     };
     [
         Arc::new(of().map(|event| event?.address).collect::<UInt64Array>()),

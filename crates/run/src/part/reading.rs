@@ -97,7 +97,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
     capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
-    capture.device.sort_by_key(|report| report.record.span());
+    capture.device.sort_by_key(|activity| activity.record.span());
     capture.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     Ok(capture)
 }
@@ -198,8 +198,8 @@ fn read_batch(
         if device::is_device(kind) {
             let (name, value) = (name.value(row)?, value_of(row));
             let found = device::DeviceRow { kind, name, start_ns, end_ns, thread, value, is_unfinished };
-            let report = of_devices.as_ref()?.report(row, &found, capture, names)?;
-            capture.device.push(report);
+            let activity = of_devices.as_ref()?.activity(row, &found, capture, names)?;
+            capture.device.push(activity);
             continue;
         }
         let thread = thread?;

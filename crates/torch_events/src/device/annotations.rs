@@ -3,8 +3,8 @@
 use super::launches::{Launch, Launches};
 use crate::NO_ROW;
 use rustc_hash::FxHashMap;
-use stepscope_capture::DeviceReport;
-use stepscope_capture::device::{DeviceRecord, Work};
+use stepscope_capture::DeviceActivity;
+use stepscope_capture::device::{ActivityRecord, DeviceWork};
 
 /// The span on one stream of what one label launched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,12 +19,14 @@ pub(crate) struct Annotation {
     pub(crate) end_ns: i64,
 }
 
-/// In order of their first reports. What a label inside launched is that one's alone.
-pub(crate) fn annotations(reports: &[DeviceReport], launches: &Launches) -> Vec<Annotation> {
+/// In order of their first activity records. What a label inside launched is that one's alone.
+pub(crate) fn annotations(activities: &[DeviceActivity], launches: &Launches) -> Vec<Annotation> {
     let mut found: Vec<Annotation> = Vec::new();
     let mut known: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
-    for DeviceReport { device_type, record } in reports {
-        let DeviceRecord::Work(Work { start_ns, end_ns, device, stream, correlation, .. }) = *record else { continue };
+    for DeviceActivity { device_type, record } in activities {
+        let ActivityRecord::Work(DeviceWork { start_ns, end_ns, device, stream, correlation, .. }) = *record else {
+            continue;
+        };
         let Some(Launch { label, thread, .. }) = launches.get(correlation).filter(|launch| launch.label != NO_ROW)
         else {
             continue;

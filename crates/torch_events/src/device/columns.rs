@@ -1,9 +1,9 @@
 //! What is said of rows that devices' profilers reported, and of what launched them.
 
-use super::{Reports, correlation};
+use super::{DeviceActivities, correlation};
 use crate::recorded::{Item, Recorded};
 use crate::{Events, NO_ROW};
-use stepscope_capture::device::{Api, DeviceRecord, WorkKind};
+use stepscope_capture::device::{ActivityRecord, Api, WorkKind};
 
 /// What a row is.
 pub mod activity {
@@ -11,14 +11,14 @@ pub mod activity {
     pub const HOST: u8 = 0;
     /// A kernel.
     pub const KERNEL: u8 = 1;
-    /// A copy.
-    pub const COPY: u8 = 2;
-    /// A fill.
-    pub const FILL: u8 = 3;
+    /// A memcpy.
+    pub const MEMCPY: u8 = 2;
+    /// A memset.
+    pub const MEMSET: u8 = 3;
     /// A label: from the first to the last of what it launched on a stream.
     pub const ANNOTATION: u8 = 4;
     /// A wait, seen from the device.
-    pub const WAIT: u8 = 5;
+    pub const SYNCHRONIZATION: u8 = 5;
     /// From here on rows are the host's: a call of the runtime.
     pub const RUNTIME_CALL: u8 = 6;
     /// A call of the driver.
@@ -62,7 +62,7 @@ impl DeviceColumns {
 
     /// True for what ran on a device.
     pub fn is_on_device(&self, row: usize) -> bool {
-        (activity::KERNEL..=activity::WAIT).contains(&self.activity(row))
+        (activity::KERNEL..=activity::SYNCHRONIZATION).contains(&self.activity(row))
     }
 
     fn push_host(&mut self) {
@@ -82,28 +82,36 @@ impl DeviceColumns {
 
 impl Events {
     /// Adds what is said of an item, which has become a row.
-    pub(crate) fn push_device(&mut self, item: &Item<'_>, reports: &Reports) {
+    pub(crate) fn push_device(&mut self, item: &Item<'_>, activities: &DeviceActivities) {
         let columns = &mut self.device;
         match item {
-            Item::Report(report) => {
-                let kind = match &report.record {
-                    DeviceRecord::Work(work) => {
+            Item::DeviceActivity(device_activity) => {
+                let kind = match &device_activity.record {
+                    ActivityRecord::Work(work) => {
                         let activity = match work.kind {
                             WorkKind::Kernel { .. } | WorkKind::Graph => activity::KERNEL,
-                            WorkKind::Copy { .. } => activity::COPY,
-                            WorkKind::Fill { .. } => activity::FILL,
+                            WorkKind::Memcpy { .. } => activity::MEMCPY,
+                            WorkKind::Memset { .. } => activity::MEMSET,
                         };
                         (activity, work.device as i32, i64::from(work.stream))
                     }
-                    DeviceRecord::Wait(wait) => {
-                        (activity::WAIT, reports.device_of(wait) as i32, wait.stream.map_or(-1, i64::from))
-                    }
-                    DeviceRecord::Call(call) if call.api == Api::Driver => (activity::DRIVER_CALL, -1, -1),
-                    DeviceRecord::Call(_) => (activity::RUNTIME_CALL, -1, -1),
+                    ActivityRecord::Synchronization(wait) => (
+                        activity::SYNCHRONIZATION,
+                        activities.device_of(wait) as i32,
+                        wait.stream.map_or(-1, i64::from),
+                    ),
+                    ActivityRecord::Call(call) if call.api == Api::Driver => (activity::DRIVER_CALL, -1, -1),
+                    ActivityRecord::Call(_) => (activity::RUNTIME_CALL, -1, -1),
                     _ => (activity::OVERHEAD, -1, -1),
                 };
                 let (activity, device, stream) = kind;
-                columns.push((activity, report.device_type, device, stream, correlation(&report.record)));
+                columns.push((
+                    activity,
+                    device_activity.device_type,
+                    device,
+                    stream,
+                    correlation(&device_activity.record),
+                ));
             }
             Item::Annotation(of) => {
                 columns.push((activity::ANNOTATION, of.device_type, of.device as i32, i64::from(of.stream), 0));
@@ -118,7 +126,7 @@ impl Events {
         let row_of = |item: u32| rows.get(item as usize).copied().unwrap_or(NO_ROW);
         for (row, item) in items.iter().enumerate() {
             let linked = match recorded.item(*item) {
-                Item::Report(_) => recorded.operator(*item),
+                Item::DeviceActivity(_) => recorded.operator(*item),
                 Item::Annotation(annotation) => annotation.label,
                 Item::Event(_) | Item::Step(_) | Item::Memory(_) => NO_ROW,
             };

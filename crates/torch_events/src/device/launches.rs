@@ -1,7 +1,7 @@
 //! Which operator and which label called the device's runtime, and so launched what.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use stepscope_capture::device::{Call, DeviceRecord};
+use stepscope_capture::device::{ActivityRecord, Call};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event};
 
@@ -61,10 +61,12 @@ impl Launches {
     }
 }
 
-/// The launch of each number that joins a call with what it enqueued; `is_listed` says of an operator whether it is shown.
+/// The launch of each number that joins a call with what it enqueued; `is_listed` says of an operator whether it is
+/// shown.
 pub(crate) fn launches(capture: &Capture, is_listed: impl Fn(&Event) -> bool) -> Launches {
-    let mut calls: Vec<(u32, i64, u32)> = capture.device.iter().filter_map(|report| call(&report.record)).collect();
-    // By thread and time. Reports are in order of time already.
+    let mut calls: Vec<(u32, i64, u32)> =
+        capture.device.iter().filter_map(|device_activity| call(&device_activity.record)).collect();
+    // By thread and time. Activity records are in order of time already.
     calls.sort_by_key(|(thread, at_ns, _)| (*thread, *at_ns));
     let mut found = Launches::of(calls.iter().map(|call| call.2), calls.len());
     for calls in calls.chunk_by(|a, b| a.0 == b.0) {
@@ -78,10 +80,10 @@ pub(crate) fn launches(capture: &Capture, is_listed: impl Fn(&Event) -> bool) ->
     found
 }
 
-/// Thread, the middle of a call, and its number. The middle lies inside of the operator also when the clock of the device's
-/// profiler is off by less than half a call.
-fn call(record: &DeviceRecord) -> Option<(u32, i64, u32)> {
-    let DeviceRecord::Call(Call { start_ns, end_ns, thread, correlation, .. }) = record else { return None };
+/// Thread, the middle of a call, and its number. The middle lies inside of the operator also when the clock of the
+/// device's profiler is off by less than half a call.
+fn call(record: &ActivityRecord) -> Option<(u32, i64, u32)> {
+    let ActivityRecord::Call(Call { start_ns, end_ns, thread, correlation, .. }) = record else { return None };
     let middle_ns = start_ns.saturating_add(end_ns.saturating_sub(*start_ns) / 2);
     (*correlation != 0).then_some((*thread, middle_ns, *correlation))
 }

@@ -1,9 +1,10 @@
-//! What reports are called, and which of them have no place in the list.
+//! What activity records are called, and which of them have no place in the list.
 
 use rustc_hash::FxHashMap;
-use stepscope_capture::DeviceReport;
+use stepscope_capture::DeviceActivity;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
+    WorkKind,
 };
 
 /// Calls of CUDA's runtime that `torch.profiler` leaves out: there are many of them and they do little.
@@ -34,22 +35,22 @@ const CUDA: u8 = 1;
 enum Text {
     /// It was lost.
     None,
-    Copy(Direction, MemoryKind, MemoryKind),
-    Fill(MemoryKind),
+    Memcpy(Direction, MemoryKind, MemoryKind),
+    Memset(MemoryKind),
     Graph,
-    Wait(WaitKind),
+    Synchronization(SynchronizationKind),
 }
 
 impl Text {
     fn written(self) -> String {
         match self {
             Self::None => "(name lost)".into(),
-            Self::Copy(direction, source, destination) => {
+            Self::Memcpy(direction, source, destination) => {
                 format!("Memcpy {} ({} -> {})", direction.as_str(), source.as_str(), destination.as_str())
             }
-            Self::Fill(memory) => format!("Memset ({})", memory.as_str()),
+            Self::Memset(memory) => format!("Memset ({})", memory.as_str()),
             Self::Graph => "CUDA graph".into(),
-            Self::Wait(kind) => kind.as_str().into(),
+            Self::Synchronization(kind) => kind.as_str().into(),
         }
     }
 }
@@ -72,28 +73,30 @@ impl<'a> Names<'a> {
         Self { listed, is_left_out, is_driver_call, ids: FxHashMap::default(), texts: Vec::new() }
     }
 
-    /// The number of a report's name; `None` for what is not listed.
-    pub(crate) fn name(&mut self, report: &DeviceReport) -> Option<u32> {
-        let (name, text) = match report.record {
-            DeviceRecord::Work(Work { kind, .. }) => match kind {
+    /// The number of an activity record's name; `None` for what is not listed.
+    pub(crate) fn name(&mut self, device_activity: &DeviceActivity) -> Option<u32> {
+        let (name, text) = match device_activity.record {
+            ActivityRecord::Work(DeviceWork { kind, .. }) => match kind {
                 WorkKind::Kernel { name, .. } => (name, Text::None),
-                WorkKind::Copy { direction, source, destination, .. } => {
-                    (None, Text::Copy(direction, source, destination))
+                WorkKind::Memcpy { direction, source, destination, .. } => {
+                    (None, Text::Memcpy(direction, source, destination))
                 }
-                WorkKind::Fill { memory, .. } => (None, Text::Fill(memory)),
+                WorkKind::Memset { memory, .. } => (None, Text::Memset(memory)),
                 WorkKind::Graph => (None, Text::Graph),
             },
-            DeviceRecord::Call(Call { api, name, .. }) => {
+            ActivityRecord::Call(Call { api, name, .. }) => {
                 let is_shown = match (api, name) {
-                    (Api::Driver, Some(name)) => report.device_type != CUDA || self.is_driver_call[name as usize],
+                    (Api::Driver, Some(name)) => {
+                        device_activity.device_type != CUDA || self.is_driver_call[name as usize]
+                    }
                     (Api::Runtime, Some(name)) => !self.is_left_out[name as usize],
                     (_, None) => true,
                 };
                 is_shown.then_some((name, Text::None))?
             }
-            DeviceRecord::Overhead(Overhead { name, .. }) => (name, Text::None),
-            DeviceRecord::Wait(Wait { kind, .. }) => (None, Text::Wait(kind)),
-            DeviceRecord::EventRecorded(_) | DeviceRecord::Range(_) | DeviceRecord::Lost(_) => return None,
+            ActivityRecord::Overhead(Overhead { name, .. }) => (name, Text::None),
+            ActivityRecord::Synchronization(Synchronization { kind, .. }) => (None, Text::Synchronization(kind)),
+            ActivityRecord::EventRecorded(_) | ActivityRecord::Range(_) | ActivityRecord::Dropped(_) => return None,
         };
         match name {
             Some(name) => self.listed[name as usize],

@@ -1,29 +1,31 @@
-//! Reports among a small capture's operators.
+//! Activity records among a small capture's operators.
 
-use super::{Reports, activity, launches};
+use super::{DeviceActivities, activity, launches};
 use crate::events::tests::capture;
 use crate::{Events, Grouping, NO_ROW, Wanted, averages};
 use proptest::prelude::*;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, MemoryKind, Overhead, Wait, WaitKind, Work, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
+    WorkKind,
 };
-use stepscope_capture::{Capture, DeviceReport, Event};
+use stepscope_capture::{Capture, DeviceActivity, Event};
 use stepscope_run::HiddenDevice;
 
 const CUDA: u8 = 1;
 
-fn report(record: DeviceRecord) -> DeviceReport {
-    DeviceReport { device_type: CUDA, record }
+fn device_activity(record: ActivityRecord) -> DeviceActivity {
+    DeviceActivity { device_type: CUDA, record }
 }
 
-fn call(name: u32, thread: u32, start_ns: i64, end_ns: i64, correlation: u32) -> DeviceReport {
+fn call(name: u32, thread: u32, start_ns: i64, end_ns: i64, correlation: u32) -> DeviceActivity {
     let (api, name) = (Api::Runtime, Some(name));
-    report(DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status: 0 }))
+    device_activity(ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status: 0 }))
 }
 
-fn work(kind: WorkKind, stream: u32, start_ns: i64, end_ns: i64, correlation: u32) -> DeviceReport {
-    let work = Work { kind, start_ns, end_ns, device: 3, context: 1, stream, correlation, graph: 0, graph_node: 0 };
-    report(DeviceRecord::Work(work))
+fn work(kind: WorkKind, stream: u32, start_ns: i64, end_ns: i64, correlation: u32) -> DeviceActivity {
+    let work =
+        DeviceWork { kind, start_ns, end_ns, device: 3, context: 1, stream, correlation, graph: 0, graph_node: 0 };
+    device_activity(ActivityRecord::Work(work))
 }
 
 fn kernel(name: u32) -> WorkKind {
@@ -135,26 +137,35 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
     let mut capture = capture(&NAMES, &[], &[]);
     let (direction, source, destination) = (Direction::HostToDevice, MemoryKind::Pageable, MemoryKind::Device);
     let driver = |name: u32, correlation| {
-        let DeviceRecord::Call(of) = call(name, 0, 1, 2, correlation).record else { panic!("it is a call") };
-        DeviceRecord::Call(Call { api: Api::Driver, ..of })
+        let ActivityRecord::Call(of) = call(name, 0, 1, 2, correlation).record else { panic!("it is a call") };
+        ActivityRecord::Call(Call { api: Api::Driver, ..of })
     };
     let wait = |kind, stream| {
         let (start_ns, end_ns, context, correlation, event, event_sync) = (60, 70, 1, 0, 0, 0);
-        report(DeviceRecord::Wait(Wait { kind, start_ns, end_ns, context, stream, correlation, event, event_sync }))
+        device_activity(ActivityRecord::Synchronization(Synchronization {
+            kind,
+            start_ns,
+            end_ns,
+            context,
+            stream,
+            correlation,
+            event,
+            event_sync,
+        }))
     };
     capture.device = vec![
-        work(WorkKind::Copy { bytes: 1, direction, source, destination, devices: None }, 7, 10, 20, 0),
-        work(WorkKind::Fill { bytes: 1, memory: MemoryKind::Device }, 7, 30, 40, 0),
+        work(WorkKind::Memcpy { bytes: 1, direction, source, destination, devices: None }, 7, 10, 20, 0),
+        work(WorkKind::Memset { bytes: 1, memory: MemoryKind::Device }, 7, 30, 40, 0),
         work(WorkKind::Graph, 7, 50, 55, 0),
-        wait(WaitKind::Stream, Some(9)),
-        wait(WaitKind::StreamWaitEvent, Some(9)),
-        wait(WaitKind::StreamWaitEvent, Some(7)),
-        wait(WaitKind::Context, None),
-        report(DeviceRecord::Overhead(Overhead { name: None, start_ns: 80, end_ns: 81, thread: 0 })),
-        report(driver(5, 1)),
-        report(driver(6, 2)),
-        DeviceReport { device_type: 12, record: driver(6, 3) },
-        report(DeviceRecord::Lost(4)),
+        wait(SynchronizationKind::Stream, Some(9)),
+        wait(SynchronizationKind::StreamWaitEvent, Some(9)),
+        wait(SynchronizationKind::StreamWaitEvent, Some(7)),
+        wait(SynchronizationKind::Context, None),
+        device_activity(ActivityRecord::Overhead(Overhead { name: None, start_ns: 80, end_ns: 81, thread: 0 })),
+        device_activity(driver(5, 1)),
+        device_activity(driver(6, 2)),
+        DeviceActivity { device_type: 12, record: driver(6, 3) },
+        device_activity(ActivityRecord::Dropped(4)),
     ];
     let events = Events::of(&capture, 0, Wanted::default());
     let named: Vec<_> = listed(&events).into_iter().map(|(name, _, _, activity, _)| (name, activity)).collect();
@@ -163,12 +174,12 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
         [
             ("cuLaunchKernel", activity::DRIVER_CALL),
             ("cuInit", activity::DRIVER_CALL),
-            ("Memcpy HtoD (Pageable -> Device)", activity::COPY),
-            ("Memset (Device)", activity::FILL),
+            ("Memcpy HtoD (Pageable -> Device)", activity::MEMCPY),
+            ("Memset (Device)", activity::MEMSET),
             ("CUDA graph", activity::KERNEL),
-            ("Stream Sync", activity::WAIT),
-            ("Stream Wait Event", activity::WAIT),
-            ("Context Sync", activity::WAIT),
+            ("Stream Sync", activity::SYNCHRONIZATION),
+            ("Stream Wait Event", activity::SYNCHRONIZATION),
+            ("Context Sync", activity::SYNCHRONIZATION),
             ("(name lost)", activity::OVERHEAD),
         ]
     );
@@ -215,7 +226,7 @@ fn without_reports_there_are_no_columns() {
     let mut capture = scene();
     capture.device.clear();
     assert_eq!(Events::of(&capture, 0, Wanted::default()).device, super::DeviceColumns::default());
-    assert!(Reports::of(&capture, HiddenDevice::default(), &[]).is_empty());
+    assert!(DeviceActivities::of(&capture, HiddenDevice::default(), &[]).is_empty());
 }
 
 /// Thread, scope, start and end of operators and labels; start and end of steps; thread, start and end of calls.

@@ -1,4 +1,5 @@
-//! What devices' profilers reported, as far as averages need it: who launched what, in columns and not in lists of events.
+//! What devices' profilers reported, as far as averages need it: who launched what, in columns and not in lists of
+//! events.
 
 use super::groups::{Done, Group, Source, Sums};
 use super::tree::Row;
@@ -7,17 +8,19 @@ use crate::device::Names;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::ops::Range;
-use stepscope_capture::device::{CompactReport, CompactReports, DeviceRecord, Wait, WaitKind, Work};
-use stepscope_capture::{DeviceReport, StreamedCapture};
+use stepscope_capture::device::{
+    ActivityRecord, CompactActivities, CompactActivity, DeviceWork, Synchronization, SynchronizationKind,
+};
+use stepscope_capture::{DeviceActivity, StreamedCapture};
 use stepscope_run::{Cut, HiddenDevice};
 
-/// What reports about one thing have in common.
+/// What activity records about one thing have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Work on a stream.
     Work { device: u32, stream: u32 },
     /// A wait, seen from the device.
-    Wait,
+    Synchronization,
     /// A call on a thread of the host.
     Call { thread: u32 },
     /// What else lies on such a thread.
@@ -26,10 +29,10 @@ enum Kind {
     Other,
 }
 
-/// The reports of a capture that are asked for.
+/// The activity records of a capture that are asked for.
 #[derive(Debug)]
-pub(super) struct Reported<'a> {
-    reports: &'a CompactReports,
+pub(super) struct StreamedActivities<'a> {
+    activities: &'a CompactActivities,
     spans: &'a [Range<i64>],
     /// By what it is about.
     kinds: Vec<Kind>,
@@ -55,14 +58,14 @@ struct Annotation {
     start_ns: i64,
     end_ns: i64,
     name: u32,
-    /// Start, end and row of the first of its reports.
+    /// Start, end and row of the first of its activity records.
     first: (i64, i64, u32),
 }
 
 /// What one thread called.
 #[derive(Debug)]
 pub(super) struct LaunchedOn<'a> {
-    reports: &'a CompactReports,
+    activities: &'a CompactActivities,
     names: &'a [u32],
     calls: &'a [u32],
     device_ns: &'a [i64],
@@ -71,14 +74,14 @@ pub(super) struct LaunchedOn<'a> {
     nested: &'a [u32],
 }
 
-impl<'a> Reported<'a> {
+impl<'a> StreamedActivities<'a> {
     /// `listed` has for each name of the capture the first that is listed alike.
     pub(super) fn of(capture: &'a StreamedCapture, cut: &Cut, spans: &'a [Range<i64>], listed: &[Option<u32>]) -> Self {
-        let reports = capture.reports();
+        let activities = capture.activities();
         let mut of = Self {
-            reports,
+            activities,
             spans,
-            kinds: reports.about.iter().map(|about| kind(about, cut.hides.device)).collect(),
+            kinds: activities.about.iter().map(|about| kind(about, cut.hides.device)).collect(),
             names: Vec::new(),
             texts: Vec::new(),
             calls: Vec::new(),
@@ -93,38 +96,44 @@ impl<'a> Reported<'a> {
         of
     }
 
-    fn is_asked(&self, row: &CompactReport) -> bool {
+    fn is_asked(&self, row: &CompactActivity) -> bool {
         self.spans.iter().any(|span| span.contains(&row.start_ns))
     }
 
     /// Rows that are asked for, with their numbers and kinds.
-    fn rows(&self) -> impl Iterator<Item = (u32, &'a CompactReport, Kind)> {
-        let rows = (0..).zip(&self.reports.rows).map(|(at, row)| (at, row, self.kinds[row.about as usize]));
+    fn rows(&self) -> impl Iterator<Item = (u32, &'a CompactActivity, Kind)> {
+        let rows = (0..).zip(&self.activities.rows).map(|(at, row)| (at, row, self.kinds[row.about as usize]));
         rows.filter(|(_, row, kind)| *kind != Kind::Other && self.is_asked(row))
     }
 
     fn name(&mut self, names: &[String], hides: HiddenDevice, listed: &[Option<u32>]) {
         // The latest work of each kind tells the device of its context.
-        let mut latest: Vec<Option<(i64, i64, u32)>> = vec![None; self.reports.about.len()];
+        let mut latest: Vec<Option<(i64, i64, u32)>> = vec![None; self.activities.about.len()];
         for (at, row, kind) in self.rows() {
             if let Kind::Work { .. } = kind {
                 let latest = &mut latest[row.about as usize];
                 *latest = (*latest).max(Some((row.start_ns, row.end_ns, at)));
             }
         }
-        let mut works: Vec<_> = latest.iter().zip(&self.reports.about).filter(|(latest, _)| latest.is_some()).collect();
+        let mut works: Vec<_> =
+            latest.iter().zip(&self.activities.about).filter(|(latest, _)| latest.is_some()).collect();
         works.sort_by_key(|(latest, _)| **latest);
         let works = works.iter().filter_map(|(_, about)| match about.record {
-            DeviceRecord::Work(work) => Some(work),
+            ActivityRecord::Work(work) => Some(work),
             _ => None,
         });
         let contexts: FxHashMap<u32, u32> = works.clone().map(|work| (work.context, work.device)).collect();
         let streams: FxHashSet<(u32, u32)> = works.map(|work| (work.device, work.stream)).collect();
         let mut found = Names::of(names, listed);
-        let mut name = |about: &DeviceReport| {
+        let mut name = |about: &DeviceActivity| {
             let is_shown = match &about.record {
                 record if hides.hides(record) => false,
-                DeviceRecord::Wait(Wait { kind: WaitKind::StreamWaitEvent, context, stream, .. }) => {
+                ActivityRecord::Synchronization(Synchronization {
+                    kind: SynchronizationKind::StreamWaitEvent,
+                    context,
+                    stream,
+                    ..
+                }) => {
                     let device = contexts.get(context).copied().unwrap_or(0);
                     stream.is_some_and(|stream| streams.contains(&(device, stream)))
                 }
@@ -132,13 +141,13 @@ impl<'a> Reported<'a> {
             };
             is_shown.then(|| found.name(about)).flatten().unwrap_or(NO_ROW)
         };
-        self.names = self.reports.about.iter().map(&mut name).collect();
+        self.names = self.activities.about.iter().map(&mut name).collect();
         self.texts = found.texts();
     }
 
     /// Finds the calls, and what each of them launched.
     fn join(&mut self) {
-        let rows = &self.reports.rows;
+        let rows = &self.activities.rows;
         let calls = self.rows().filter(|(_, row, kind)| matches!(kind, Kind::Call { .. }) && row.correlation != 0);
         let mut calls: Vec<u32> = calls.map(|(at, ..)| at).collect();
         calls.sort_by_key(|at| {
@@ -151,7 +160,7 @@ impl<'a> Reported<'a> {
         for (at, row, kind) in self.rows().filter(|(_, row, _)| self.names[row.about as usize] != NO_ROW) {
             match kind {
                 Kind::Call { .. } | Kind::Overhead { .. } => nested.push(at),
-                Kind::Work { .. } | Kind::Wait => {
+                Kind::Work { .. } | Kind::Synchronization => {
                     if let Some(call) = self.by_number.get(row.correlation) {
                         device_ns[call as usize] += row.end_ns - row.start_ns;
                     }
@@ -168,7 +177,7 @@ impl<'a> Reported<'a> {
     }
 
     fn thread(&self, row: u32) -> u32 {
-        match self.kinds[self.reports.rows[row as usize].about as usize] {
+        match self.kinds[self.activities.rows[row as usize].about as usize] {
             Kind::Call { thread } | Kind::Overhead { thread } => thread,
             _ => NO_ROW,
         }
@@ -186,7 +195,7 @@ impl<'a> Reported<'a> {
         // Who looks again begins again.
         self.labels[calls.clone()].fill(NO_ROW);
         Some(LaunchedOn {
-            reports: self.reports,
+            activities: self.activities,
             names: &self.names,
             calls: &self.calls[calls.clone()],
             device_ns: &self.device_ns[calls.clone()],
@@ -198,11 +207,11 @@ impl<'a> Reported<'a> {
 
     /// The sums of what ran on devices, in no order; of labels once all threads are known.
     pub(super) fn groups(&self, hides_annotations: bool) -> Vec<Group> {
-        let mut groups: Vec<Option<Group>> = vec![None; self.reports.about.len()];
+        let mut groups: Vec<Option<Group>> = vec![None; self.activities.about.len()];
         for (at, row, kind) in self.rows() {
             let name = self.names[row.about as usize];
-            if matches!(kind, Kind::Work { .. } | Kind::Wait) && name != NO_ROW {
-                let place = (row.start_ns, Reverse(row.end_ns), Source::Report, at);
+            if matches!(kind, Kind::Work { .. } | Kind::Synchronization) && name != NO_ROW {
+                let place = (row.start_ns, Reverse(row.end_ns), Source::DeviceActivity, at);
                 add(&mut groups[row.about as usize], name, false, place);
             }
         }
@@ -248,7 +257,7 @@ impl<'a> Reported<'a> {
 impl LaunchedOn<'_> {
     /// The middle of a call, by its place among the thread's.
     pub(super) fn middle_ns(&self, call: usize) -> Option<i64> {
-        self.calls.get(call).map(|at| middle_ns(&self.reports.rows[*at as usize]))
+        self.calls.get(call).map(|at| middle_ns(&self.activities.rows[*at as usize]))
     }
 
     /// The time on devices of what it launched.
@@ -268,28 +277,28 @@ impl LaunchedOn<'_> {
     }
 
     /// A row of the thread, by its place among them.
-    pub(super) fn report(&self, at: usize) -> Option<Row> {
+    pub(super) fn device_activity(&self, at: usize) -> Option<Row> {
         let number = *self.nested.get(at)?;
-        let CompactReport { start_ns, end_ns, about, .. } = self.reports.rows[number as usize];
-        let (name, source) = (self.names[about as usize], Source::Report);
+        let CompactActivity { start_ns, end_ns, about, .. } = self.activities.rows[number as usize];
+        let (name, source) = (self.names[about as usize], Source::DeviceActivity);
         Some(Row { name, scope: 0, source, inputs: NO_ROW, number, start_ns, end_ns, own_device_ns: 0 })
     }
 }
 
 /// The kind of what is asked for. Hidden calls still tell who launched what.
-fn kind(about: &DeviceReport, hides: HiddenDevice) -> Kind {
+fn kind(about: &DeviceActivity, hides: HiddenDevice) -> Kind {
     match &about.record {
-        DeviceRecord::Call(call) => Kind::Call { thread: call.thread },
+        ActivityRecord::Call(call) => Kind::Call { thread: call.thread },
         record if hides.hides(record) => Kind::Other,
-        DeviceRecord::Work(Work { device, stream, .. }) => Kind::Work { device: *device, stream: *stream },
-        DeviceRecord::Wait(_) => Kind::Wait,
-        DeviceRecord::Overhead(overhead) => Kind::Overhead { thread: overhead.thread },
-        DeviceRecord::EventRecorded(_) | DeviceRecord::Range(_) | DeviceRecord::Lost(_) => Kind::Other,
+        ActivityRecord::Work(DeviceWork { device, stream, .. }) => Kind::Work { device: *device, stream: *stream },
+        ActivityRecord::Synchronization(_) => Kind::Synchronization,
+        ActivityRecord::Overhead(overhead) => Kind::Overhead { thread: overhead.thread },
+        ActivityRecord::EventRecorded(_) | ActivityRecord::Range(_) | ActivityRecord::Dropped(_) => Kind::Other,
     }
 }
 
 /// The middle lies inside of the operator also when the clock of the device's profiler is off by less than half a call.
-fn middle_ns(row: &CompactReport) -> i64 {
+fn middle_ns(row: &CompactActivity) -> i64 {
     row.start_ns.saturating_add(row.end_ns.saturating_sub(row.start_ns) / 2)
 }
 

@@ -14,11 +14,11 @@ use stepscope_capture::StreamedCapture;
 pub(super) enum Source {
     Event,
     Step,
-    Report,
+    DeviceActivity,
     Annotation,
 }
 
-/// Where a row stands among all: start, end, source, and its number: on its thread, or among all reports.
+/// Where a row stands among all: start, end, source, and its number: on its thread, or among all activity records.
 pub(super) type Place = (i64, Reverse<i64>, Source, u32);
 
 /// What is added to a group.
@@ -131,7 +131,8 @@ pub(super) fn in_order(
 ) -> Vec<NamedAverage> {
     let of_list = |(list, groups): (usize, Vec<Group>)| groups.into_iter().map(move |group| (list, group));
     let mut groups: Vec<(usize, Group)> = lists.enumerate().flat_map(of_list).collect();
-    // Events and steps that begin and end together stand in the order of threads; reports have numbers of their own.
+    // Events and steps that begin and end together stand in the order of threads; activity records have numbers of
+    // their own.
     groups.sort_by_key(|(thread, group)| {
         let (start_ns, end_ns, source, number) = group.first.place;
         let thread = if source <= Source::Step { *thread } else { 0 };

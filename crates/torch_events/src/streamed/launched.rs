@@ -33,17 +33,17 @@ struct Open {
     label: u32,
 }
 
-/// The ranges and the reports of a thread on their way into the tree.
+/// The ranges and the activity records of a thread on their way into the tree.
 ///
-/// A report may overlap ranges, since its times come from another clock: so a row goes into the tree where a list of
-/// events would have it, by its place, and not when it is heard of. A row waits until all that stands before it is known,
-/// and of reports the end: whether a range that is still open reaches beyond it.
+/// An activity record may overlap ranges, since its times come from another clock: so a row goes into the tree where a
+/// list of events would have it, by its place, and not when it is heard of. A row waits until all that stands before it
+/// is known, and of activity records the end: whether a range that is still open reaches beyond it.
 #[derive(Debug)]
 pub(super) struct Launched<'a> {
     on: LaunchedOn<'a>,
-    /// The next one of the thread's calls, by their middles, and of its reports, by their place.
+    /// The next one of the thread's calls, by their middles, and of its activity records, by their place.
     next_call: usize,
-    next_report: usize,
+    next_activity: usize,
     /// By place.
     waiting: VecDeque<Row>,
     /// How many rows no longer wait.
@@ -55,7 +55,7 @@ pub(super) struct Launched<'a> {
 impl<'a> Launched<'a> {
     pub(super) fn new(on: LaunchedOn<'a>) -> Self {
         let (waiting, open) = (VecDeque::new(), Vec::new());
-        Self { on, next_call: 0, next_report: 0, waiting, gone: 0, patience: WAITING, open }
+        Self { on, next_call: 0, next_activity: 0, waiting, gone: 0, patience: WAITING, open }
     }
 
     pub(super) fn begin(&mut self, row: Row, end_ns: i64, tree: &mut Tree) {
@@ -139,25 +139,27 @@ impl<'a> Launched<'a> {
         // The open ones among those that wait, from the outermost on.
         let mut next_open = self.open.partition_point(|open| matches!(open.place, Place::InTree(_)));
         loop {
-            let row = match (self.waiting.front(), self.on.report(self.next_report)) {
+            let row = match (self.waiting.front(), self.on.device_activity(self.next_activity)) {
                 // Of two that begin together the longer one is outside: that is not known yet.
-                (Some(row), Some(report))
-                    if row.end_ns == OPEN && report.start_ns == row.start_ns && report.end_ns >= now_ns =>
+                (Some(row), Some(device_activity))
+                    if row.end_ns == OPEN
+                        && device_activity.start_ns == row.start_ns
+                        && device_activity.end_ns >= now_ns =>
                 {
                     return;
                 }
-                (Some(row), Some(report)) if place(&report) < place(row) => report,
+                (Some(row), Some(device_activity)) if place(&device_activity) < place(row) => device_activity,
                 (Some(row), _) => *row,
-                (None, Some(report)) => report,
+                (None, Some(device_activity)) => device_activity,
                 (None, None) => return,
             };
-            let is_report = row.source == Source::Report;
+            let is_report = row.source == Source::DeviceActivity;
             if now_ns != i64::MAX && (row.start_ns >= now_ns || is_report && row.end_ns >= now_ns) {
                 return;
             }
             tree.place(row);
             if is_report {
-                self.next_report += 1;
+                self.next_activity += 1;
                 continue;
             }
             if row.end_ns == OPEN {

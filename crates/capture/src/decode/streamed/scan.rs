@@ -1,11 +1,11 @@
-//! The first pass over a capture: records are stepped over by their lengths, and only what holds for the process, and where
-//! each thread's records are, is taken in.
+//! The first pass over a capture: records are stepped over by their lengths, and only what holds for the process, and
+//! where each thread's records are, is taken in.
 
 use super::{PartOnDisk, StreamedThread};
 use crate::clock::TickClock;
 use crate::decode::process::{ProcessRecords, is_of_process};
 use crate::decode::record::{Record, half_at, read_long, short_len, word_at};
-use crate::device::CompactReports;
+use crate::device::CompactActivities;
 use crate::layout::{HEADER_BYTES, NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
 use crate::{ProfilerState, Sample, Thread};
 use std::collections::BTreeMap;
@@ -80,14 +80,14 @@ pub(super) struct Scan {
     pub(super) parts: Vec<PartOnDisk>,
     /// By the thread's number in the file.
     pub(super) threads: BTreeMap<u32, Known>,
-    pub(super) reports: CompactReports,
+    pub(super) activities: CompactActivities,
     pub(super) ends_elsewhere: Vec<u64>,
     /// The thread's number in the file, ticks, and number of each.
     pub(super) profiler_states: Vec<(u32, u64, u64)>,
     /// The part, name, ticks and value of each.
     pub(super) samples: Vec<(PartOnDisk, u32, u64, i64)>,
-    /// By the thread's number in the file: its last part, and where in its segment that ends. What comes later is left out
-    /// but for definitions, and so are threads that are not named; `None` takes all.
+    /// By the thread's number in the file: its last part, and where in its segment that ends. What comes later is left
+    /// out but for definitions, and so are threads that are not named; `None` takes all.
     until: Option<BTreeMap<u32, (u32, usize)>>,
 }
 
@@ -120,7 +120,7 @@ impl Scan {
             if at <= until {
                 part.end = at;
                 part.is_heard |= is_heard;
-                part.reports.1 = self.reports.rows.len();
+                part.activities.1 = self.activities.rows.len();
             }
         }
         Some(())
@@ -147,8 +147,8 @@ impl Scan {
         reached
     }
 
-    /// Parts that a thread had left for a later one when that was read, and at whose end nothing was when they were read
-    /// themselves. Something may have come in between.
+    /// Parts that a thread had left for a later one when that was read, and at whose end nothing was when they were
+    /// read themselves. Something may have come in between.
     fn left_parts(&self) -> impl Iterator<Item = &PartOnDisk> {
         let reached = self.reached();
         let is_last_of_segment =
@@ -157,15 +157,16 @@ impl Scan {
         of_segments.filter(move |part| reached[&part.ordinal].0 > part.part)
     }
 
-    /// Takes in what a long record says of the process; whether a listener hears of it. `None` when only the whole capture
-    /// tells.
+    /// Takes in what a long record says of the process; whether a listener hears of it. `None` when only the whole
+    /// capture tells.
     fn learn(&mut self, record: &Record, segment: usize, at: usize) -> Option<bool> {
         match record.tag {
             Tag::Thread => {
                 let (ordinal, part) = record.halves(0);
-                let (first_ticks, reports) = (record.ticks, (self.reports.rows.len(), self.reports.rows.len()));
+                let (first_ticks, activities) =
+                    (record.ticks, (self.activities.rows.len(), self.activities.rows.len()));
                 let is_heard = false;
-                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks, is_heard, reports });
+                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks, is_heard, activities });
                 let thread = self.threads.entry(ordinal).or_default();
                 if part >= thread.part {
                     let (tid, handle) = record.halves(1);
@@ -180,7 +181,7 @@ impl Scan {
                     *known = (*part, record.text(8, record.halves(0).0 as usize));
                 }
             }
-            Tag::Device => self.reports.learn(|at| record.word(at))?,
+            Tag::Device => self.activities.learn(|at| record.word(at))?,
             Tag::EndElsewhere => {
                 self.ends_elsewhere.push(record.ticks);
                 return Some(true);
@@ -227,20 +228,21 @@ const SHORT_LENS: [u8; 256] = {
     lens
 };
 
-/// Threads by ordinal, each with its parts in order, and so are then the reports. Definitions that a ring carried over
-/// belong to none.
+/// Threads by ordinal, each with its parts in order, and so are then the activity records. Definitions that a ring
+/// carried over belong to none.
 pub(super) fn threads_of(
     mut parts: Vec<PartOnDisk>,
     known: &BTreeMap<u32, Known>,
-    reports: &mut CompactReports,
+    activities: &mut CompactActivities,
 ) -> Vec<StreamedThread> {
     parts.sort_by_key(|part| (part.ordinal, part.part));
-    let has_reports = |part: &&PartOnDisk| part.reports.0 < part.reports.1;
-    let of_parts: Vec<_> = parts.iter().filter(has_reports).collect();
+    let has_device_activities = |part: &&PartOnDisk| part.activities.0 < part.activities.1;
+    let of_parts: Vec<_> = parts.iter().filter(has_device_activities).collect();
     // Segments of two threads that write at the same time lie among each other.
-    if !of_parts.is_sorted_by_key(|part| part.reports.0) || of_parts.iter().any(|part| part.ordinal == NO_THREAD) {
+    if !of_parts.is_sorted_by_key(|part| part.activities.0) || of_parts.iter().any(|part| part.ordinal == NO_THREAD) {
         let of_parts = of_parts.into_iter().filter(|part| part.ordinal != NO_THREAD);
-        reports.rows = of_parts.flat_map(|part| &reports.rows[part.reports.0..part.reports.1]).copied().collect();
+        activities.rows =
+            of_parts.flat_map(|part| &activities.rows[part.activities.0..part.activities.1]).copied().collect();
     }
     let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
     let thread = |(ordinal, parts): (u32, &[PartOnDisk])| {

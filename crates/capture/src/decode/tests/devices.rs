@@ -1,42 +1,43 @@
-//! Reports of devices: their clock, their threads, and what is damaged.
+//! Activity records of devices: their clock, their threads, and what is damaged.
 
 use super::super::device::finish;
 use super::*;
 use crate::Thread;
 use crate::decode::process::ProcessRecords;
-use crate::device::{Api, Call, DeviceRecord, DeviceReport, Overhead, Range, Work, WorkKind, encode};
+use crate::device::{ActivityRecord, Api, Call, DeviceActivity, DeviceWork, Overhead, Range, WorkKind, encode};
 use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
 
 /// What the device's clock says when the capture's says 0.
 const DEVICE_NS: i64 = 1_700_000_000_000_000_000;
 const CUDA: u8 = 1;
 
-fn report(record: DeviceRecord) -> DeviceReport {
-    DeviceReport { device_type: CUDA, record }
+fn activity(record: ActivityRecord) -> DeviceActivity {
+    DeviceActivity { device_type: CUDA, record }
 }
 
-fn work(start_ns: i64, end_ns: i64) -> DeviceReport {
-    report(DeviceRecord::Work(Work { kind: WorkKind::Graph, start_ns, end_ns, ..Work::default() }))
+fn work(start_ns: i64, end_ns: i64) -> DeviceActivity {
+    activity(ActivityRecord::Work(DeviceWork { kind: WorkKind::Graph, start_ns, end_ns, ..DeviceWork::default() }))
 }
 
-fn call(thread: u32) -> DeviceReport {
+fn call(thread: u32) -> DeviceActivity {
     let (start_ns, end_ns) = (DEVICE_NS, DEVICE_NS + 1);
-    report(DeviceRecord::Call(Call { api: Api::Runtime, thread, start_ns, end_ns, ..Call::default() }))
+    activity(ActivityRecord::Call(Call { api: Api::Runtime, thread, start_ns, end_ns, ..Call::default() }))
 }
 
-/// Reports as the capture has them, when its ticks are nanoseconds and these moments of the device's clock are known.
-fn placed(reports: Vec<DeviceReport>, moments: &[(i64, i64)], threads: &mut Vec<Thread>) -> Vec<DeviceReport> {
+/// Activity records as the capture has them, when its ticks are nanoseconds and these moments of the device's clock are
+/// known.
+fn placed(activities: Vec<DeviceActivity>, moments: &[(i64, i64)], threads: &mut Vec<Thread>) -> Vec<DeviceActivity> {
     let moments = moments.iter().map(|(device_ns, at_ns)| (*device_ns, *at_ns as u64)).collect();
     let mut process = ProcessRecords::default();
     process.device_moments = moments;
     let clock = TickClock::new(ClockPoint { ticks: 0, monotonic_ns: 0, unix_ns: 0 }, []);
-    let (placed, damage) = finish(reports, &process, &clock, threads, 1_000_000);
+    let (placed, damage) = finish(activities, &process, &clock, threads, 1_000_000);
     assert_eq!(damage, None);
     placed
 }
 
-fn times(reports: &[DeviceReport]) -> Vec<(i64, i64)> {
-    reports.iter().map(|report| report.record.span().expect("a span")).collect()
+fn times(activities: &[DeviceActivity]) -> Vec<(i64, i64)> {
+    activities.iter().map(|activity| activity.record.span().expect("a span")).collect()
 }
 
 #[test]
@@ -76,40 +77,40 @@ fn a_range_left_open_reaches_to_the_last_moment() {
 }
 
 /// A range with this number of the profiler's, told as it is written.
-fn range(id: u32, end_ns: i64) -> DeviceReport {
+fn range(id: u32, end_ns: i64) -> DeviceActivity {
     let range = Range { start_ns: DEVICE_NS + 5, end_ns, id, is_unfinished: end_ns == 0, ..Range::default() };
-    report(DeviceRecord::Range(range))
+    activity(ActivityRecord::Range(range))
 }
 
-fn are_unfinished(reports: &[DeviceReport]) -> Vec<bool> {
-    let is_unfinished = |report: &DeviceReport| match report.record {
-        DeviceRecord::Range(range) => (range.id == 0).then_some(range.is_unfinished),
+fn are_unfinished(activities: &[DeviceActivity]) -> Vec<bool> {
+    let is_unfinished = |activity: &DeviceActivity| match activity.record {
+        ActivityRecord::Range(range) => (range.id == 0).then_some(range.is_unfinished),
         _ => None,
     };
-    reports.iter().map(|report| is_unfinished(report).expect("a range that is read")).collect()
+    activities.iter().map(|activity| is_unfinished(activity).expect("a range that is read")).collect()
 }
 
 #[test]
 fn a_range_that_was_told_while_it_was_open_is_one_range() {
     let at_stop = |id, end_ns| {
-        let DeviceRecord::Range(range) = range(id, end_ns).record else { unreachable!() };
-        report(DeviceRecord::Range(Range { is_unfinished: true, ..range }))
+        let ActivityRecord::Range(range) = range(id, end_ns).record else { unreachable!() };
+        activity(ActivityRecord::Range(Range { is_unfinished: true, ..range }))
     };
-    let reports = vec![
+    let activities = vec![
         range(1, 0),
         range(2, 0),
         range(2, DEVICE_NS + 9),
         range(3, 0),
         at_stop(3, DEVICE_NS + 20),
         // The same number, at another time.
-        report(DeviceRecord::Range(Range {
+        activity(ActivityRecord::Range(Range {
             start_ns: DEVICE_NS + 1,
             end_ns: DEVICE_NS + 2,
             id: 1,
             ..Range::default()
         })),
     ];
-    let found = placed(reports, &[(DEVICE_NS, 0)], &mut Vec::new());
+    let found = placed(activities, &[(DEVICE_NS, 0)], &mut Vec::new());
     assert_eq!(times(&found), [(1, 2), (5, 9), (5, 20), (5, 1_000_000)]);
     assert_eq!(are_unfinished(&found), [false, false, true, true]);
 }
@@ -118,11 +119,12 @@ fn a_range_that_was_told_while_it_was_open_is_one_range() {
 fn threads_are_known_by_their_handle_and_others_are_added_once() {
     let known = |ordinal, handle| Thread { ordinal, handle, tid: 100 + u64::from(ordinal), ..Thread::default() };
     let mut threads = vec![known(0, 0), known(1, 0xdead_beef)];
-    let overhead =
-        |thread| report(DeviceRecord::Overhead(Overhead { start_ns: DEVICE_NS + 9, thread, ..Overhead::default() }));
-    let reports = vec![call(0xdead_beef), call(0xf00d), call(0), call(0xf00d), overhead(0xf00d)];
-    let found = placed(reports, &[(DEVICE_NS, 0)], &mut threads);
-    let ordinals: Vec<_> = found.iter().map(|report| report.record.thread()).collect();
+    let overhead = |thread| {
+        activity(ActivityRecord::Overhead(Overhead { start_ns: DEVICE_NS + 9, thread, ..Overhead::default() }))
+    };
+    let activities = vec![call(0xdead_beef), call(0xf00d), call(0), call(0xf00d), overhead(0xf00d)];
+    let found = placed(activities, &[(DEVICE_NS, 0)], &mut threads);
+    let ordinals: Vec<_> = found.iter().map(|activity| activity.record.thread()).collect();
     // A thread that recorded nothing has a number that no thread of the capture has; a call without a thread is on none
     // that is known, though one has no handle.
     assert_eq!(ordinals, [1, 2, 3, 2, 2].map(Some));
@@ -186,7 +188,7 @@ fn a_report_longer_than_its_segment_is_damage() {
 /// The words of a range with that name, and with a text behind them when it is not empty.
 fn named(name: Option<u32>, text: &str) -> (Tag, Vec<u64>) {
     let range = Range { name, start_ns: DEVICE_NS, end_ns: DEVICE_NS, ..Range::default() };
-    let words = encode(&DeviceRecord::Range(range), CUDA).with_text(text.len());
+    let words = encode(&ActivityRecord::Range(range), CUDA).with_text(text.len());
     let mut words = words.as_slice().to_vec();
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(padded(text.len()), 0);
@@ -199,7 +201,7 @@ fn names_of(records: &[(Tag, Vec<u64>)]) -> Vec<Option<String>> {
     let clock = (Tag::DeviceClock, vec![DEVICE_NS as u64]);
     let (mut decoded, damaged) = decoded(&segment(&[&[clock], records].concat()));
     assert_eq!(damaged, Vec::<String>::new());
-    let ids = decoded.device.iter_mut().map(|report| *report.record.name_mut().expect("it has a name"));
+    let ids = decoded.device.iter_mut().map(|activity| *activity.record.name_mut().expect("it has a name"));
     ids.map(|id| id.map(|id| decoded.names[id as usize].clone())).collect()
 }
 

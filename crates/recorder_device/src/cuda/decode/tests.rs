@@ -42,7 +42,7 @@ const KERNELS: [usize; 6] = [200, 208, 216, 224, 232, 248];
 
 #[test]
 fn kernels_of_every_cuda_say_the_same() {
-    let work = Work {
+    let work = DeviceWork {
         kind: WorkKind::Kernel {
             name: None,
             grid: [3, 4, 5],
@@ -61,7 +61,7 @@ fn kernels_of_every_cuda_say_the_same() {
         graph_node: 0x1_0000_0002,
     };
     for len in KERNELS {
-        let expected = Decoded::Named(DeviceRecord::Work(work), 0xABCD);
+        let expected = Decoded::Named(ActivityRecord::Work(work), 0xABCD);
         assert_eq!(decode(&kernel_record(len, 1000, 1500).0), Some(expected), "{len} bytes");
     }
 }
@@ -77,8 +77,8 @@ fn work_without_times_is_told_from_work() {
 fn copies_tell_where_from_and_where_to() {
     let copy =
         |kind, len, at| Record::new(kind, len).with(4, [at, 1, 3]).u64s(8, &[4096, 10, 20]).u32s(32, &[0, 1, 13]);
-    let work = |direction, devices| Work {
-        kind: WorkKind::Copy {
+    let work = |direction, devices| DeviceWork {
+        kind: WorkKind::Memcpy {
             bytes: 4096,
             direction,
             source: MemoryKind::Pageable,
@@ -97,24 +97,25 @@ fn copies_tell_where_from_and_where_to() {
     for len in [88, 96, 112] {
         let record = copy(1, len, 1).u32s(44, &[5]).u64s(64, &[8]).u32s(72, &[3]);
         let expected = work(Direction::HostToDevice, None);
-        assert_eq!(decode(&record.0), Some(Decoded::Plain(DeviceRecord::Work(expected))), "{len} bytes");
+        assert_eq!(decode(&record.0), Some(Decoded::Plain(ActivityRecord::Work(expected))), "{len} bytes");
     }
     let record = copy(22, 96, 10).u32s(44, &[2, 77, 3]).u32s(60, &[5]).u64s(72, &[8]).u32s(80, &[3]);
     let expected = work(Direction::PeerToPeer, Some((2, 3)));
-    assert_eq!(decode(&record.0), Some(Decoded::Plain(DeviceRecord::Work(expected))));
+    assert_eq!(decode(&record.0), Some(Decoded::Plain(ActivityRecord::Work(expected))));
 }
 
 #[test]
 fn fills_and_whole_graphs_are_work() {
     let fill = Record::new(2, 88).u64s(8, &[64, 10, 20]).u32s(32, &[0, 1, 7, 5]).with(50, 3u16.to_ne_bytes());
     let fill = fill.u64s(64, &[0]).u32s(72, &[0]);
-    let common = Work { start_ns: 10, end_ns: 20, context: 1, stream: 7, correlation: 5, ..Work::default() };
-    let expected = Work { kind: WorkKind::Fill { bytes: 64, memory: MemoryKind::Device }, ..common };
-    assert_eq!(decode(&fill.0), Some(Decoded::Plain(DeviceRecord::Work(expected))));
+    let common =
+        DeviceWork { start_ns: 10, end_ns: 20, context: 1, stream: 7, correlation: 5, ..DeviceWork::default() };
+    let expected = DeviceWork { kind: WorkKind::Memset { bytes: 64, memory: MemoryKind::Device }, ..common };
+    assert_eq!(decode(&fill.0), Some(Decoded::Plain(ActivityRecord::Work(expected))));
 
     let graph = Record::new(51, 48).u32s(4, &[5]).u64s(8, &[10, 20]).u32s(24, &[0, 9, 1, 7]);
-    let expected = Work { kind: WorkKind::Graph, graph: 9, ..common };
-    assert_eq!(decode(&graph.0), Some(Decoded::Plain(DeviceRecord::Work(expected))));
+    let expected = DeviceWork { kind: WorkKind::Graph, graph: 9, ..common };
+    assert_eq!(decode(&graph.0), Some(Decoded::Plain(ActivityRecord::Work(expected))));
 }
 
 #[test]
@@ -128,8 +129,8 @@ fn calls_have_a_thread_and_a_number() {
 
 #[test]
 fn what_does_not_apply_is_absent() {
-    let wait = Wait {
-        kind: WaitKind::Context,
+    let wait = Synchronization {
+        kind: SynchronizationKind::Context,
         start_ns: 10,
         end_ns: 20,
         context: 1,
@@ -139,14 +140,20 @@ fn what_does_not_apply_is_absent() {
         event_sync: 0,
     };
     let record = |len| Record::new(38, len).u32s(4, &[4]).u64s(8, &[10, 20]).u32s(24, &[5, 1, u32::MAX, u32::MAX]);
-    let plain = |wait| Some(Decoded::Plain(DeviceRecord::Wait(wait)));
+    let plain = |wait| Some(Decoded::Plain(ActivityRecord::Synchronization(wait)));
     // Until CUDA 12.6 a wait does not say for which of the event's recordings.
     assert_eq!(decode(&record(40).0), plain(wait));
     for none in [u64::MAX, u32::MAX.into()] {
         assert_eq!(decode(&record(56).u64s(40, &[none]).0), plain(wait));
     }
     let of_event = record(56).u32s(4, &[2]).u32s(32, &[7, 3]).u64s(40, &[12]);
-    let expected = Wait { kind: WaitKind::StreamWaitEvent, stream: Some(7), event: 3, event_sync: 12, ..wait };
+    let expected = Synchronization {
+        kind: SynchronizationKind::StreamWaitEvent,
+        stream: Some(7),
+        event: 3,
+        event_sync: 12,
+        ..wait
+    };
     assert_eq!(decode(&of_event.0), plain(expected));
 }
 
@@ -154,11 +161,11 @@ fn what_does_not_apply_is_absent() {
 fn events_know_their_recording_from_cuda_12_8_on() {
     let event = EventRecorded { event: 3, event_sync: 0, context: 1, stream: 7, correlation: 5 };
     let record = |len| Record::new(36, len).u32s(4, &[5, 1, 7, 3]);
-    assert_eq!(decode(&record(24).0), Some(Decoded::Plain(DeviceRecord::EventRecorded(event))));
+    assert_eq!(decode(&record(24).0), Some(Decoded::Plain(ActivityRecord::EventRecorded(event))));
     for len in [56, 80] {
         let expected = EventRecorded { event_sync: 12, ..event };
         let decoded = decode(&record(len).u64s(48, &[12]).0);
-        assert_eq!(decoded, Some(Decoded::Plain(DeviceRecord::EventRecorded(expected))), "{len} bytes");
+        assert_eq!(decoded, Some(Decoded::Plain(ActivityRecord::EventRecorded(expected))), "{len} bytes");
     }
 }
 

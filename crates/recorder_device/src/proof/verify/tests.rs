@@ -19,8 +19,8 @@ fn on_device(host_ns: i64) -> i64 {
 fn right() -> (Vec<Launched>, Heard) {
     let kernel = |is_of_graph| Expected::Kernel { grid: GRID, block: BLOCK, is_of_graph };
     let works = [
-        ("cuMemcpyHtoDAsync", vec![Expected::Copy { direction: Direction::HostToDevice, bytes: 64 }]),
-        ("cuMemsetD8Async", vec![Expected::Fill { bytes: 32 }]),
+        ("cuMemcpyHtoDAsync", vec![Expected::Memcpy { direction: Direction::HostToDevice, bytes: 64 }]),
+        ("cuMemsetD8Async", vec![Expected::Memset { bytes: 32 }]),
         ("cuLaunchKernel", vec![kernel(false)]),
         ("cuGraphLaunch", vec![kernel(true), kernel(true)]),
         ("cuStreamSynchronize", vec![]),
@@ -38,12 +38,12 @@ fn right() -> (Vec<Launched>, Heard) {
         heard.calls.push((of_call, format!("{call}_v2")));
         for (node, expected) in works.iter().enumerate() {
             let start_ns = before_ns + 1000 * (node as i64 + 1);
-            let mut work = Work { device: 1, context: 1, stream: 7, correlation, ..Work::default() };
+            let mut work = DeviceWork { device: 1, context: 1, stream: 7, correlation, ..DeviceWork::default() };
             (work.start_ns, work.end_ns) = (on_device(start_ns), on_device(start_ns + 500));
             (work.kind, work.graph) = match *expected {
                 Expected::Kernel { grid, block, is_of_graph } => (kernel_of(grid, block), u32::from(is_of_graph)),
-                Expected::Copy { direction, bytes } => (copy_of(direction, bytes), 0),
-                Expected::Fill { bytes } => (WorkKind::Fill { bytes, memory: Default::default() }, 0),
+                Expected::Memcpy { direction, bytes } => (copy_of(direction, bytes), 0),
+                Expected::Memset { bytes } => (WorkKind::Memset { bytes, memory: Default::default() }, 0),
             };
             if work.graph > 0 {
                 // Which stream a node runs on is the graph's own affair.
@@ -64,7 +64,7 @@ fn kernel_of(grid: [u32; 3], block: [u32; 3]) -> WorkKind {
 
 fn copy_of(direction: Direction, bytes: u64) -> WorkKind {
     let (source, destination) = Default::default();
-    WorkKind::Copy { bytes, direction, source, destination, devices: None }
+    WorkKind::Memcpy { bytes, direction, source, destination, devices: None }
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn what_is_reported_as_it_was_launched_holds_in_any_order() {
 #[test]
 fn each_lie_is_told_by_what_is_wrong() {
     let lies: [Lie; 22] = [
-        ("it lost 1 reports, or they could not be read", |heard| heard.lost = 1),
+        ("it lost 1 reports, or they could not be read", |heard| heard.dropped = 1),
         ("1 copies were launched, and it reports 0", |heard| drop(heard.works.remove(0))),
         ("1 fills were launched, and it reports 2", |heard| heard.works.push(heard.works[1].clone())),
         ("1 kernels were launched, and it reports 0", |heard| drop(heard.works.remove(2))),
@@ -91,7 +91,7 @@ fn each_lie_is_told_by_what_is_wrong() {
         }),
         ("it reports a copy (DeviceToHost)", |heard| heard.works[0].0.kind = copy_of(Direction::DeviceToHost, 64)),
         ("a fill of 32 bytes was launched", |heard| {
-            heard.works[1].0.kind = WorkKind::Fill { bytes: 0, memory: Default::default() };
+            heard.works[1].0.kind = WorkKind::Memset { bytes: 0, memory: Default::default() };
         }),
         ("(grid [3, 1, 1], block [64, 1, 1]) was launched", |heard| heard.works[2].0.kind = kernel_of([1; 3], BLOCK)),
         ("it calls the kernel k \"j\"", |heard| heard.works[2].1 = "j".into()),

@@ -29,7 +29,7 @@ fn call(thread: u64) -> [u8; RECORD_BYTES] {
     record([(0, 3), (4, 0), (8, 4), (16, 7), (24, 10), (32, 20), (40, 1), (44, thread), (56, 0)])
 }
 
-fn decoded(decoder: &mut Decoder<Known>, record: &[u8], name: &CStr) -> (bool, Vec<(DeviceRecord, Option<String>)>) {
+fn decoded(decoder: &mut Decoder<Known>, record: &[u8], name: &CStr) -> (bool, Vec<(ActivityRecord, Option<String>)>) {
     let mut found = Vec::new();
     let is_read =
         decoder.decode(Fields(record), name, &mut |record, name| found.push((record, name.map(str::to_string))));
@@ -63,7 +63,7 @@ fn only_kernels_have_names() {
 fn calls_and_what_they_enqueued_share_a_number() {
     let mut decoder = Decoder::new(Known, 99);
     let (is_read, calls) = decoded(&mut decoder, &call(5), c"");
-    let [(DeviceRecord::Call(of), Some(name))] = &calls[..] else { panic!("{calls:?}") };
+    let [(ActivityRecord::Call(of), Some(name))] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!(
         (is_read, name.as_str(), of.thread, of.correlation, of.start_ns, of.end_ns),
         (true, "hipLaunchKernel", 5, 7, 10, 20)
@@ -72,14 +72,14 @@ fn calls_and_what_they_enqueued_share_a_number() {
     assert!(!decoder.has_work);
 
     let (_, kernels) = decoded(&mut decoder, &operation(0, 0, (30, 45), 0), c"Cijk_Ailk");
-    let [(DeviceRecord::Work(work), Some(name))] = &kernels[..] else { panic!("{kernels:?}") };
+    let [(ActivityRecord::Work(work), Some(name))] = &kernels[..] else { panic!("{kernels:?}") };
     assert_eq!((name.as_str(), work.device, work.correlation, work.start_ns, work.end_ns), ("Cijk_Ailk", 1, 7, 30, 45));
     assert_eq!(work.stream, 0, "an id that is too long for a stream has a number");
     assert!(decoder.has_work);
 
     let (_, copies) = decoded(&mut decoder, &operation(1, 9, (50, 60), 4096), c"");
-    let [(DeviceRecord::Work(work), None)] = &copies[..] else { panic!("{copies:?}") };
-    let WorkKind::Copy { bytes, direction, source, .. } = work.kind else { panic!("{work:?}") };
+    let [(ActivityRecord::Work(work), None)] = &copies[..] else { panic!("{copies:?}") };
+    let WorkKind::Memcpy { bytes, direction, source, .. } = work.kind else { panic!("{work:?}") };
     assert_eq!((bytes, direction, source), (4096, Direction::DeviceToHost, MemoryKind::Device));
 }
 
@@ -94,11 +94,11 @@ fn barriers_are_no_work_and_what_has_no_times_is_not_shown() {
 #[test]
 fn the_words_for_a_copy_say_where_it_goes() {
     let direction = |text| match transfer(text, 8) {
-        WorkKind::Copy { direction, .. } => Some(direction),
+        WorkKind::Memcpy { direction, .. } => Some(direction),
         _ => None,
     };
     assert_eq!(direction("CopyHostToDevice"), Some(Direction::HostToDevice));
     assert_eq!(direction("CopyDeviceToDevice"), Some(Direction::DeviceToDevice));
     assert_eq!(direction("CopyImage"), Some(Direction::Unknown));
-    assert_eq!(transfer("FillBuffer", 8), WorkKind::Fill { bytes: 8, memory: MemoryKind::Device });
+    assert_eq!(transfer("FillBuffer", 8), WorkKind::Memset { bytes: 8, memory: MemoryKind::Device });
 }

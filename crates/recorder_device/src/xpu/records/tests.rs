@@ -41,7 +41,7 @@ fn record(kind: u32, size: usize, numbers: &[(usize, u64)]) -> Vec<u8> {
     bytes
 }
 
-fn decoded(decoder: &mut Decoder<Known>, bytes: &[u8]) -> Vec<(DeviceRecord, Option<String>)> {
+fn decoded(decoder: &mut Decoder<Known>, bytes: &[u8]) -> Vec<(ActivityRecord, Option<String>)> {
     let mut found = Vec::new();
     for part in Sizes(SIZES).split(bytes) {
         let (kind, fields) = part.expect("whole records");
@@ -98,7 +98,8 @@ fn calls_kernels_and_waits_say_what_belongs_together() {
     ];
     let mut decoder = Decoder::new(Known, &[[1; 16]]);
     let found = decoded(&mut decoder, &bytes.concat());
-    let [(DeviceRecord::Call(call), Some(name)), (DeviceRecord::Work(work), Some(kernel)), (wait, None)] = &found[..]
+    let [(ActivityRecord::Call(call), Some(name)), (ActivityRecord::Work(work), Some(kernel)), (wait, None)] =
+        &found[..]
     else {
         panic!("{found:?}")
     };
@@ -110,15 +111,15 @@ fn calls_kernels_and_waits_say_what_belongs_together() {
     // Nobody listed this device, so it comes behind the one that was.
     assert_eq!((work.start_ns, work.end_ns, work.correlation, work.device, work.stream), (2000, 2600, 5, 1, 0));
     assert!(kernel.contains("vecAdd"), "{kernel}");
-    let expected = Wait {
-        kind: WaitKind::Stream,
+    let expected = Synchronization {
+        kind: SynchronizationKind::Stream,
         start_ns: 2100,
         end_ns: 2700,
         stream: Some(0),
         correlation: 6,
-        ..Wait::default()
+        ..Synchronization::default()
     };
-    assert_eq!(*wait, DeviceRecord::Wait(expected));
+    assert_eq!(*wait, ActivityRecord::Synchronization(expected));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Reports of devices' profilers among the ranges.
+//! Activity records of devices' profilers among the ranges.
 
 use super::{ADDED_UP, Does, LEFT, check_bytes, cut, finished, start, thread};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 use stepscope_capture::device::{
-    Api, Call, DeviceRecord, Direction, EventRecorded, MemoryKind, Overhead, Range as Marked, Wait, WaitKind, Work,
-    WorkKind, encode,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range as Marked,
+    Synchronization, SynchronizationKind, WorkKind, encode,
 };
 use stepscope_capture::layout::Tag;
 use stepscope_run::{Cut, HiddenDevice};
@@ -16,8 +16,8 @@ const FIRST: u32 = super::NAMES.len() as u32;
 /// The clock of the device's profiler is this much ahead.
 const AHEAD_NS: i64 = 1_000_000;
 
-/// A report, whose times count as those of the capture, and its type of device.
-type Report = (DeviceRecord, u8);
+/// An activity record, whose times count as those of the capture, and its type of device.
+type Activity = (ActivityRecord, u8);
 
 fn name() -> impl Strategy<Value = Option<u32>> {
     let names = FIRST..FIRST + NAMES.len() as u32;
@@ -29,7 +29,7 @@ fn number() -> impl Strategy<Value = u32> {
     prop_oneof![20 => 0_u32..12, 1 => (0_u32..12).prop_map(|number| number << 24)]
 }
 
-fn work() -> impl Strategy<Value = DeviceRecord> {
+fn work() -> impl Strategy<Value = ActivityRecord> {
     let memory = prop::sample::select(vec![MemoryKind::Device, MemoryKind::Pinned]);
     let kind = prop_oneof![
         4 => name().prop_map(|name| WorkKind::Kernel {
@@ -40,64 +40,89 @@ fn work() -> impl Strategy<Value = DeviceRecord> {
             static_shared_bytes: 0,
             dynamic_shared_bytes: 0,
         }),
-        1 => (memory.clone(), any::<bool>()).prop_map(|(source, is_peer)| WorkKind::Copy {
+        1 => (memory.clone(), any::<bool>()).prop_map(|(source, is_peer)| WorkKind::Memcpy {
             bytes: 7,
             direction: Direction::HostToDevice,
             source,
             destination: MemoryKind::Device,
             devices: is_peer.then_some((0, 1)),
         }),
-        1 => memory.prop_map(|memory| WorkKind::Fill { bytes: 9, memory }),
+        1 => memory.prop_map(|memory| WorkKind::Memset { bytes: 9, memory }),
         1 => Just(WorkKind::Graph),
     ];
     let at = (100_i64..1_200, 0_i64..60);
     (kind, at, (0_u32..2, 0_u32..2, 0_u32..3), number()).prop_map(|(kind, at, on, correlation)| {
         let (start_ns, end_ns, graph, graph_node) = (at.0, at.0 + at.1, 0, 0);
         let (device, context, stream) = on;
-        DeviceRecord::Work(Work { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node })
+        ActivityRecord::Work(DeviceWork {
+            kind,
+            start_ns,
+            end_ns,
+            device,
+            context,
+            stream,
+            correlation,
+            graph,
+            graph_node,
+        })
     })
 }
 
-fn wait() -> impl Strategy<Value = DeviceRecord> {
-    let kinds = vec![WaitKind::Stream, WaitKind::StreamWaitEvent, WaitKind::StreamWaitEvent, WaitKind::Context];
+fn wait() -> impl Strategy<Value = ActivityRecord> {
+    let kinds = vec![
+        SynchronizationKind::Stream,
+        SynchronizationKind::StreamWaitEvent,
+        SynchronizationKind::StreamWaitEvent,
+        SynchronizationKind::Context,
+    ];
     let on = (0_u32..3, prop::option::of(0_u32..4));
     (prop::sample::select(kinds), 100_i64..1_200, 0_i64..40, on, number()).prop_map(
         |(kind, at, len, on, correlation)| {
             let (start_ns, end_ns, event, event_sync) = (at, at + len, 0, 0);
             let (context, stream) = on;
-            DeviceRecord::Wait(Wait { kind, start_ns, end_ns, context, stream, correlation, event, event_sync })
+            ActivityRecord::Synchronization(Synchronization {
+                kind,
+                start_ns,
+                end_ns,
+                context,
+                stream,
+                correlation,
+                event,
+                event_sync,
+            })
         },
     )
 }
 
-fn call() -> impl Strategy<Value = DeviceRecord> {
+fn call() -> impl Strategy<Value = ActivityRecord> {
     let api = prop_oneof![4 => Just(Api::Runtime), 1 => Just(Api::Driver)];
     let len = prop_oneof![10 => 0_i64..12, 1 => 0_i64..200];
     (api, name(), 0_u32..6, 95_i64..900, len, number()).prop_map(|(api, name, thread, start_ns, len, correlation)| {
         // Of some devices threads have the system's numbers, which the test's threads have from 100 on.
         let (thread, end_ns, status) = (if thread > 3 { 96 + thread } else { 70 + thread }, start_ns + len, 0);
-        DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status })
+        ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status })
     })
 }
 
-fn report() -> impl Strategy<Value = Report> {
+fn device_activity() -> impl Strategy<Value = Activity> {
     let overhead = (name(), 100_i64..900, 0_i64..30, 70_u32..74).prop_map(|(name, start_ns, len, thread)| {
-        DeviceRecord::Overhead(Overhead { name, start_ns, end_ns: start_ns + len, thread })
+        ActivityRecord::Overhead(Overhead { name, start_ns, end_ns: start_ns + len, thread })
     });
     let range = (100_i64..900, 70_u32..76).prop_map(|(start_ns, thread)| {
-        DeviceRecord::Range(Marked { start_ns, end_ns: start_ns + 5, thread, ..Marked::default() })
+        ActivityRecord::Range(Marked { start_ns, end_ns: start_ns + 5, thread, ..Marked::default() })
     });
-    let rest = prop_oneof![Just(DeviceRecord::EventRecorded(EventRecorded::default())), Just(DeviceRecord::Lost(3))];
+    let rest =
+        prop_oneof![Just(ActivityRecord::EventRecorded(EventRecorded::default())), Just(ActivityRecord::Dropped(3))];
     let record = prop_oneof![8 => work(), 8 => call(), 2 => wait(), 2 => overhead, 1 => range, 1 => rest];
     (record, prop_oneof![20 => Just(1_u8), 1 => Just(6_u8), 1 => Just(12_u8)])
 }
 
-/// Two threads write the reports, in segments that lie among each other, some before the one they follow.
-fn capture_bytes(threads: &[Vec<(u64, Does)>], reports: &[Report], has_clock: bool) -> Vec<u8> {
+/// Two threads write the activity records, in segments that lie among each other, some before the one they follow.
+fn capture_bytes(threads: &[Vec<(u64, Does)>], activities: &[Activity], has_clock: bool) -> Vec<u8> {
     let mut made = start();
     threads.iter().enumerate().for_each(|(ordinal, does)| super::put_thread(&mut made, ordinal, does));
     let writers = [threads.len() as u64, threads.len() as u64 + 1];
-    for (at, chunk) in reports.chunks(6).enumerate() {
+    for (at, chunk) in activities.chunks(6).enumerate() {
         let writer = writers[at % 2];
         made.thread = vec![writer, 100 + writer, 1 + writer];
         made.part = (at as u64 / 2) ^ 1;
@@ -135,12 +160,12 @@ fn hidden() -> impl Strategy<Value = HiddenDevice> {
 fn what_devices_did_is_added_up_as_a_list_says() {
     let (added_up, left) = (&ADDED_UP[1], &LEFT[1]);
     let threads = prop::collection::vec(thread(), 1..4);
-    let cases = (threads, prop::collection::vec(report(), 1..60), cut(), hidden(), prop::bool::weighted(0.95));
+    let cases = (threads, prop::collection::vec(device_activity(), 1..60), cut(), hidden(), prop::bool::weighted(0.95));
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(6_000));
     runner
-        .run(&cases, |(threads, reports, mut cut, hides, has_clock)| {
+        .run(&cases, |(threads, activities, mut cut, hides, has_clock)| {
             cut.hides.device = hides;
-            check_bytes(&capture_bytes(&threads, &reports, has_clock), &cut, 1)
+            check_bytes(&capture_bytes(&threads, &activities, has_clock), &cut, 1)
         })
         .unwrap();
     let (added_up, left) = (added_up.load(Ordering::Relaxed), left.load(Ordering::Relaxed));
@@ -154,15 +179,20 @@ fn a_call_may_reach_beyond_its_operator() {
     let does = vec![(10, begin(0)), (10, begin(1)), (20, Does::End), (20, begin(5)), (10, Does::End), (10, Does::End)];
     let call = |start_ns, end_ns, correlation| {
         let (api, name, thread, status) = (Api::Runtime, Some(FIRST), 70, 0);
-        (DeviceRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status }), 1)
+        (ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status }), 1)
     };
     let hides = stepscope_run::Hidden { calls: true, ..Default::default() };
     let cut = Cut { spans: vec![std::ops::Range { start: 0, end: 4_000 }], hides, ..Cut::default() };
     for start_ns in 105..185 {
         for len in 0..60 {
-            let kernel = DeviceRecord::Work(Work { start_ns: 900, end_ns: 950, correlation: 1, ..Work::default() });
-            let reports = [call(start_ns, start_ns + len, 1), (kernel, 1)];
-            check_bytes(&capture_bytes(std::slice::from_ref(&does), &reports, true), &cut, 2).unwrap();
+            let kernel = ActivityRecord::Work(DeviceWork {
+                start_ns: 900,
+                end_ns: 950,
+                correlation: 1,
+                ..DeviceWork::default()
+            });
+            let activities = [call(start_ns, start_ns + len, 1), (kernel, 1)];
+            check_bytes(&capture_bytes(std::slice::from_ref(&does), &activities, true), &cut, 2).unwrap();
         }
     }
     assert_eq!(LEFT[2].load(Ordering::Relaxed), 0, "all of them are added up");
