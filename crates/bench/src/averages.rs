@@ -4,7 +4,7 @@ use crate::resources::{median, peak_resident_bytes, timed};
 use serde::Serialize;
 use std::ops::Range;
 use std::path::PathBuf;
-use stepscope_run::{Cut, Hidden};
+use stepscope_run::{Exclude, RecordFilter};
 use stepscope_torch_events::{Grouping, read_averages};
 
 /// What `averages` is told.
@@ -33,9 +33,10 @@ struct Took {
 /// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let before = peak_resident_bytes();
-    let hides = Hidden { calls: true, ..Hidden::default() };
-    let cut = Cut { spans: vec![Range { start: i64::MIN, end: i64::MAX }], hides, ..Cut::default() };
-    let read = || read_averages(&arguments.file, &cut, Grouping::default());
+    let exclude = Exclude { calls: true, ..Exclude::default() };
+    let filter =
+        RecordFilter { spans: vec![Range { start: i64::MIN, end: i64::MAX }], exclude, ..RecordFilter::default() };
+    let read = || read_averages(&arguments.file, &filter, Grouping::default());
     let averages = read().map_err(|error| error.to_string())?.len();
     let added_bytes = peak_resident_bytes().zip(before).map(|(after, before)| after.saturating_sub(before));
     let spent = median((0..arguments.repeat).map(|_| timed(read).1).collect());

@@ -24,7 +24,7 @@ pub use csv::{to_csv, to_tsv};
 pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_asked, find_analysis, list_analyses};
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
-pub use open::{check_selection, open_cut, open_run, open_run_with_progress, open_window, split_place};
+pub use open::{check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place};
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
@@ -35,7 +35,8 @@ pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory
 pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{Analysis, Asked, Column, Coverage, Selection, Table, Unit, Values, catalogue};
 pub use stepscope_import::{
-    Cut, Hidden, HiddenDevice, Progress, Rows as StreamedRows, StreamedCut, StreamedSlice, recover, source_text,
+    Exclude, ExcludeDevice, Progress, RecordFilter, Rows as StreamedRows, StreamedRecording, StreamedSlice, recover,
+    source_text,
 };
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

@@ -3,7 +3,7 @@
 use crate::{EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
 use stepscope_base::Span;
-use stepscope_import::{Cut, ImportError, Progress};
+use stepscope_import::{ImportError, Progress, RecordFilter};
 use stepscope_trace::StepSource;
 
 /// Reads the run, trace file or folder that `inputs` name. One input for now.
@@ -36,16 +36,16 @@ pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress)
 ///
 /// # Errors
 /// What the reader says of it.
-pub fn open_cut(raw: &Path, cut: &Cut) -> Result<Trace, EngineError> {
-    stepscope_import::open_cut(raw, cut).map_err(|error| told(&error, raw))
+pub fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<Trace, EngineError> {
+    stepscope_import::open_filtered(raw, filter).map_err(|error| told(&error, raw))
 }
 
 /// The same, and when that was recorded, in times of the trace.
 ///
 /// # Errors
 /// What the reader says of it.
-pub fn open_window(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), EngineError> {
-    stepscope_import::open_window(raw, cut).map_err(|error| told(&error, raw))
+pub fn open_window(raw: &Path, filter: &RecordFilter) -> Result<(Trace, Option<Span>), EngineError> {
+    stepscope_import::open_window(raw, filter).map_err(|error| told(&error, raw))
 }
 
 fn told(error: &ImportError, path: &Path) -> EngineError {

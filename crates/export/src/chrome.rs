@@ -27,7 +27,7 @@ pub use profile::ProfileOptions;
 use std::io::{self, Write};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
-pub(crate) use streamed::write_chrome_cut;
+pub(crate) use streamed::write_chrome_streamed;
 
 /// Text is handed on when this much is there.
 const CHUNK_BYTES: usize = 1 << 18;

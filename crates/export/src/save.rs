@@ -1,7 +1,7 @@
 //! A trace into a file of any format.
 
 use crate::behind::write_behind;
-use crate::chrome::{write_chrome_cut, write_chrome_window};
+use crate::chrome::{write_chrome_streamed, write_chrome_window};
 use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, ProfileOptions, write_chrome, write_chrome_of_rank, write_perfetto, write_slices,
@@ -10,7 +10,7 @@ use crate::{
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use stepscope_base::Span;
-use stepscope_engine::StreamedCut;
+use stepscope_engine::StreamedRecording;
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
@@ -32,13 +32,13 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
     }
 }
 
-/// Writes `cut` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number that no
+/// Writes `recording` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number that no
 /// operator has, or `None` when only a whole trace tells.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was, as it is when there is no answer.
-pub fn save_cut(
-    cut: &StreamedCut,
+pub fn save_streamed(
+    recording: &StreamedRecording,
     options: ProfileOptions,
     path: &Path,
     is_packed: bool,
@@ -46,7 +46,7 @@ pub fn save_cut(
     let mut is_told = true;
     let mut next_id = None;
     let saved = save_chrome(path, is_packed, |out| {
-        next_id = write_chrome_cut(cut, options, out)?;
+        next_id = write_chrome_streamed(recording, options, out)?;
         is_told = next_id.is_some();
         // So nothing gets the name.
         is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())

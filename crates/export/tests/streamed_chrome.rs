@@ -8,8 +8,8 @@ use stepscope_capture::inputs::{Signature, pack};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded,
 };
-use stepscope_engine::{Cut, Hidden, StreamedCut};
-use stepscope_export::{ProfileOptions, save_cut, save_window};
+use stepscope_engine::{Exclude, RecordFilter, StreamedRecording};
+use stepscope_export::{ProfileOptions, save_streamed, save_window};
 
 const NAMES: [&str; 11] = [
     "aten::mm",
@@ -185,7 +185,7 @@ fn capture_bytes(threads: &[Vec<(u64, Does)>], has_schedule: bool) -> Vec<u8> {
     made.bytes
 }
 
-fn cut() -> impl Strategy<Value = Cut> {
+fn filter() -> impl Strategy<Value = RecordFilter> {
     let spans = prop_oneof![
         Just(vec![Range { start: 0, end: 4_000 }]),
         Just(vec![Range { start: 0, end: 10_000 }]),
@@ -196,12 +196,18 @@ fn cut() -> impl Strategy<Value = Cut> {
     ];
     let thread = prop::option::of(100_u64..103);
     let states = prop::collection::vec(2_u64..4, 0..3);
-    let hides = prop::collection::vec(prop::bool::weighted(0.1), 4);
-    (spans, thread, states, hides).prop_map(|(spans, thread, states, hides)| Cut {
+    let exclude = prop::collection::vec(prop::bool::weighted(0.1), 4);
+    (spans, thread, states, exclude).prop_map(|(spans, thread, states, exclude)| RecordFilter {
         spans,
         thread,
         states,
-        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: hides[3], ..Hidden::default() },
+        exclude: Exclude {
+            operators: exclude[0],
+            labels: exclude[1],
+            steps: exclude[2],
+            calls: exclude[3],
+            ..Exclude::default()
+        },
     })
 }
 
@@ -233,19 +239,25 @@ const PLACE: &str = "Ev Idx";
 static STREAMED: AtomicU32 = AtomicU32::new(0);
 static WHOLE: AtomicU32 = AtomicU32::new(0);
 
-fn check(threads: &[Vec<(u64, Does)>], has_schedule: bool, is_verbose: bool, cut: &Cut) -> Result<(), TestCaseError> {
+fn check(
+    threads: &[Vec<(u64, Does)>],
+    has_schedule: bool,
+    is_verbose: bool,
+    filter: &RecordFilter,
+) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("1.capture");
     std::fs::write(&path, capture_bytes(threads, has_schedule)).unwrap();
     let [streamed, whole] = ["streamed.json", "whole.json"].map(|name| folder.path().join(name));
     let options = ProfileOptions { is_verbose, first_id: 1 };
-    let told_until = StreamedCut::open(&path, cut).and_then(|cut| save_cut(&cut, options, &streamed, false).unwrap());
+    let told_until = StreamedRecording::open(&path, filter)
+        .and_then(|filter| save_streamed(&filter, options, &streamed, false).unwrap());
     if told_until.is_none() {
         WHOLE.fetch_add(1, Ordering::Relaxed);
         prop_assert!(!streamed.exists(), "nothing is left of a try");
         return Ok(());
     }
-    let (trace, window) = stepscope_engine::open_window(&path, cut).unwrap();
+    let (trace, window) = stepscope_engine::open_window(&path, filter).unwrap();
     prop_assert_eq!(told_until, Some(save_window(&trace, window, options, &whole, false).unwrap()));
     let [streamed, whole] = [streamed, whole].map(|path| std::fs::read(path).unwrap());
     STREAMED.fetch_add(u32::from(!trace.slices.is_empty()), Ordering::Relaxed);
@@ -255,10 +267,10 @@ fn check(threads: &[Vec<(u64, Does)>], has_schedule: bool, is_verbose: bool, cut
 
 #[test]
 fn what_is_written_while_it_is_read_is_what_a_trace_says() {
-    let cases = (prop::collection::vec(thread(), 1..4), any::<bool>(), any::<bool>(), cut());
+    let cases = (prop::collection::vec(thread(), 1..4), any::<bool>(), any::<bool>(), filter());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(1_000));
     runner
-        .run(&cases, |(threads, has_schedule, is_verbose, cut)| check(&threads, has_schedule, is_verbose, &cut))
+        .run(&cases, |(threads, has_schedule, is_verbose, filter)| check(&threads, has_schedule, is_verbose, &filter))
         .unwrap();
     let (streamed, whole) = (STREAMED.load(Ordering::Relaxed), WHOLE.load(Ordering::Relaxed));
     assert!(streamed > 150 && whole > 30, "{streamed} written while read, {whole} needed a trace");
@@ -272,9 +284,9 @@ fn long_ranges_stand_where_they_began() {
     let many: Vec<(u64, Does)> = std::iter::repeat_n(one, 1_500).flatten().collect();
     let doing = [vec![(1, Does::Call(7, 10, 0)), (1, begin(1)), (2, Does::Begin(1, 7, 0, 0, None))], many.clone()];
     let doing = [doing.concat(), vec![(2, Does::End)], many, vec![(2, Does::End), (1, Does::CallEnd)]].concat();
-    let cut = Cut { spans: vec![Range { start: 0, end: 20_000 }], ..Cut::default() };
+    let filter = RecordFilter { spans: vec![Range { start: 0, end: 20_000 }], ..RecordFilter::default() };
     let before = STREAMED.load(Ordering::Relaxed);
-    check(&[doing], false, true, &cut).unwrap();
+    check(&[doing], false, true, &filter).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before);
 }
 
@@ -284,19 +296,19 @@ fn a_trace_begins_with_what_is_listed() {
     let (own, net) = (Does::Call(9, 10, 0), Does::Call(5, 12, 0));
     let inside = [(0, own.clone()), (0, Does::End), (3, net.clone()), (2, Does::CallEnd)];
     let after = [(2, Does::CallEnd), (3, net), (1, Does::Begin(0, 0, 0, 0, None)), (1, Does::End), (2, Does::CallEnd)];
-    let cut = Cut { spans: vec![Range { start: 0, end: 4_000 }], ..Cut::default() };
+    let filter = RecordFilter { spans: vec![Range { start: 0, end: 4_000 }], ..RecordFilter::default() };
     let before = STREAMED.load(Ordering::Relaxed);
-    check(&[[&inside[..], &after].concat()], false, false, &cut).unwrap();
-    check(&[inside.to_vec()], false, false, &cut).unwrap();
+    check(&[[&inside[..], &after].concat()], false, false, &filter).unwrap();
+    check(&[inside.to_vec()], false, false, &filter).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before);
     // Calls that were open when recording began all begin there.
     let open = [(0, Does::Call(5, 12, 0)), (0, own.clone()), (3, Does::CallEnd), (4, Does::CallEnd)];
     let before = STREAMED.load(Ordering::Relaxed);
-    check(&[open.to_vec()], false, false, &cut).unwrap();
+    check(&[open.to_vec()], false, false, &filter).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before, "{open:?}");
     // Which of the two is around the other nobody hears in time.
     let together = [(0, Does::Call(5, 12, 0)), (0, own), (1, Does::CallEnd), (1, Does::CallEnd)];
-    check(&[together.to_vec()], false, false, &cut).unwrap();
+    check(&[together.to_vec()], false, false, &filter).unwrap();
 }
 
 /// The thread that called it first ran no backward pass, and is not shown.
@@ -305,8 +317,9 @@ fn a_module_is_named_also_where_another_thread_called_it_first() {
     let begin = || Does::Begin(0, 0, 0, 0, None);
     let threads =
         [vec![], vec![(0, Does::Call(7, 12, 0))], vec![(0, begin()), (0, begin()), (1, Does::Call(7, 12, 0))]];
-    let cut = Cut { spans: vec![Range { start: 0, end: 4_000 }], thread: Some(102), ..Cut::default() };
+    let filter =
+        RecordFilter { spans: vec![Range { start: 0, end: 4_000 }], thread: Some(102), ..RecordFilter::default() };
     let before = STREAMED.load(Ordering::Relaxed);
-    check(&threads, false, false, &cut).unwrap();
+    check(&threads, false, false, &filter).unwrap();
     assert!(STREAMED.load(Ordering::Relaxed) > before);
 }

@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, State, StepRange};
-use stepscope_run::{Cut, ExactCut, Recovered, RunError};
+use stepscope_run::{RecordFilter, Recovered, ResolvedFilter, RunError};
 use stepscope_trace::{FindingCode, SliceId, SliceKind, Trace, TraceBuilder, TrackId};
-pub use streamed::{Rows, StreamedCut, StreamedSlice};
+pub use streamed::{Rows, StreamedRecording, StreamedSlice};
 pub use torch_session::DEVICE_SESSION;
 
 /// The scope of a label.
@@ -79,14 +79,15 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
     Ok(trace_of(&captures, builder))
 }
 
-/// Opens a part of what one process recorded at `raw`. Gives also when that was recorded, in times of the trace.
-pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
-    let (mut capture, troubles) = read_of(raw, cut).map_err(|source| ImportError::Run { source })?;
+/// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of
+/// the trace.
+pub(crate) fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<(Trace, Option<Span>), ImportError> {
+    let (mut capture, troubles) = read_of(raw, filter).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
     say_troubles(troubles, &mut builder);
-    let exact = cut.exact(&capture.windows);
-    cut.apply(&mut capture);
-    cut.hide_device_calls(&mut capture);
+    let resolved = filter.resolve(&capture.windows);
+    filter.apply(&mut capture);
+    filter.exclude_device_calls(&mut capture);
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
     add_all(&[&capture], true, &mut builder);
@@ -94,13 +95,13 @@ pub(crate) fn open_cut(raw: &Path, cut: &Cut) -> Result<(Trace, Option<Span>), I
     // Putting a trace together takes as much memory again.
     drop(capture);
     let trace = builder.finish();
-    let window = window_of(&exact, unix_offset_ns, &trace);
+    let window = window_of(&resolved, unix_offset_ns, &trace);
     Ok((trace, window))
 }
 
-/// The time that is asked for, in times of `trace`.
-fn window_of(exact: &ExactCut, unix_offset_ns: i64, trace: &Trace) -> Option<Span> {
-    let times = exact.times()?;
+/// The time that is selected, in times of `trace`.
+fn window_of(resolved: &ResolvedFilter, unix_offset_ns: i64, trace: &Trace) -> Option<Span> {
+    let times = resolved.times()?;
     let place = |time_ns: i64| place_ns(time_ns, unix_offset_ns).saturating_sub(trace.start_unix_ns.unwrap_or(0));
     Some(Span::new(place(times.start), place(times.end)))
 }
@@ -114,19 +115,19 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
     stepscope_run::recover_with(path, &complete)
 }
 
-/// What a process records, or has recorded, into the capture at `raw`, with what sessions of PyTorch's own profiler told
-/// of its devices while what `cut` asks for was recorded. Nothing is cut yet.
+/// What a process records, or has recorded, into the capture at `raw`, with what sessions of PyTorch's own profiler
+/// told of its devices while what `filter` selects was recorded. Nothing is removed yet.
 ///
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
-pub fn read_capture(raw: &Path, cut: &Cut) -> Result<Capture, RunError> {
-    read_of(raw, cut).map(|(capture, _)| capture)
+pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunError> {
+    read_of(raw, filter).map(|(capture, _)| capture)
 }
 
 /// The same, and what could not be read of the sessions, in words.
-fn read_of(raw: &Path, cut: &Cut) -> Result<(Capture, Vec<String>), RunError> {
+fn read_of(raw: &Path, filter: &RecordFilter) -> Result<(Capture, Vec<String>), RunError> {
     let mut capture = stepscope_run::read_capture(raw)?;
-    let times = cut.exact(&capture.windows).times().unwrap_or_default();
+    let times = filter.resolve(&capture.windows).times().unwrap_or_default();
     let run = run_of(raw).unwrap_or_default();
     let troubles = torch_session::add_sessions(&run, &mut capture, Some(times));
     Ok((capture, troubles))

@@ -10,8 +10,8 @@
 //! | 1.0.8, 1.0.9 | the same; rows behind `]` | 64-bit hashes, integer or hexadecimal | thread | filed under the parent |
 //! | 2.x | no list, `ph` and `type` are integers | hexadecimal hashes | thread | a file of their own |
 //!
-//! The text goes through these stages: [`sniff`] (is it DFTracer's), [`stretches`] (a stretch of text at a time, going on
-//! after broken places), [`row`] and [`quick`] (members), [`rows`] (what each row is), with [`calls`], [`hashes`],
+//! The text goes through these stages: [`sniff`] (is it DFTracer's), [`stretches`] (a stretch of text at a time, going
+//! on after broken places), [`row`] and [`quick`] (members), [`rows`] (what each row is), with [`calls`], [`hashes`],
 //! [`processes`], [`repeats`], [`iterations`] and [`samples`] for what takes more than one row to know.
 
 mod calls;

@@ -192,8 +192,8 @@ impl SharedText {
     }
 }
 
-/// A file that several threads read at different places. It is read, not mapped: a mapped file that shrinks would end the
-/// process.
+/// A file that several threads read at different places. It is read, not mapped: a mapped file that shrinks would end
+/// the process.
 #[derive(Clone)]
 pub(crate) struct SharedFile {
     file: Arc<File>,

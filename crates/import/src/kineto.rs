@@ -1,8 +1,9 @@
 //! Kineto's and other Chrome JSON traces: an object with `traceEvents` and metadata in any order, or a bare list of
 //! events.
 //!
-//! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after the
-//! other, going on after broken places; long lists on all processors), [`row`], [`event`] and [`metadata`] (typed members;
+//! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after
+//! the other, going on after broken places; long lists on all processors), [`row`], [`event`] and [`metadata`] (typed
+//! members;
 //! [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (one part of the text, as lists of [`entries`]), [`rows`] (what each row is), [`tracks`] and [`arrows`].
 
 mod arrows;

@@ -22,20 +22,20 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{DEVICE_SESSION, Rows, StreamedCut, StreamedSlice, read_capture, recover};
+pub use capture::{DEVICE_SESSION, Rows, StreamedRecording, StreamedSlice, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;
-pub use stepscope_run::{Cut, Hidden, HiddenDevice};
+pub use stepscope_run::{Exclude, ExcludeDevice, RecordFilter};
 
 use std::path::{Path, PathBuf};
 use stepscope_base::Span;
 use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
-/// Opens a run folder of our own recorder or a folder of DFTracer's files, or a trace file: JSON of PyTorch's profiler or
-/// another Chrome trace, rows of DFTracer, or a memory snapshot of PyTorch, plain or packed with gzip, zstd or zip. `-` is
-/// standard input.
+/// Opens a run folder of our own recorder or a folder of DFTracer's files, or a trace file: JSON of PyTorch's profiler
+/// or another Chrome trace, rows of DFTracer, or a memory snapshot of PyTorch, plain or packed with gzip, zstd or zip.
+/// `-` is standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
@@ -62,20 +62,20 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
     read_text(path, input.packing, input.shared, input.blocks)
 }
 
-/// Opens what a process records, or has recorded, into the capture at `raw`, cut to what is asked for.
+/// Opens what a process records, or has recorded, into the capture at `raw`, as far as `filter` selects it.
 ///
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
-pub fn open_cut(raw: impl AsRef<Path>, cut: &Cut) -> Result<Trace, ImportError> {
-    open_window(raw, cut).map(|(trace, _)| trace)
+pub fn open_filtered(raw: impl AsRef<Path>, filter: &RecordFilter) -> Result<Trace, ImportError> {
+    open_window(raw, filter).map(|(trace, _)| trace)
 }
 
-/// The same, and when that was recorded, in times of the trace.
+/// As [`open_filtered`]; gives also when that was recorded, in times of the trace.
 ///
 /// # Errors
-/// As [`open_cut`].
-pub fn open_window(raw: impl AsRef<Path>, cut: &Cut) -> Result<(Trace, Option<Span>), ImportError> {
-    capture::open_cut(raw.as_ref(), cut)
+/// As [`open_filtered`].
+pub fn open_window(raw: impl AsRef<Path>, filter: &RecordFilter) -> Result<(Trace, Option<Span>), ImportError> {
+    capture::open_filtered(raw.as_ref(), filter)
 }
 
 /// Opens a trace whose bytes are in memory; `path` is what it is called in messages and results.

@@ -1,6 +1,6 @@
 //! What a process asks of its own recording when it wants no single events: their averages.
 
-use crate::own_recording::{Asked, AverageRow, average_sums, cut_of};
+use crate::own_recording::{Asked, AverageRow, average_sums, record_filter};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) fn read_averages(
 ) -> PyResult<Vec<AverageRow>> {
     let grouping = Grouping { by_shapes, ..Grouping::default() };
     let read = |(capture, asked): (PathBuf, Asked)| {
-        let read = stepscope_torch_events::read_averages(&capture, &cut_of(asked), grouping);
+        let read = stepscope_torch_events::read_averages(&capture, &record_filter(asked), grouping);
         read.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     };
     py.detach(|| {

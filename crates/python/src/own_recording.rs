@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
-use stepscope_engine::{Cut, Hidden, HiddenDevice, StreamedCut, Trace, open_cut, open_window};
-use stepscope_export::{ExportError, ProfileOptions, save_cut, save_memory_timeline, save_window};
+use stepscope_engine::{Exclude, ExcludeDevice, RecordFilter, StreamedRecording, Trace, open_filtered, open_window};
+use stepscope_export::{ExportError, ProfileOptions, save_memory_timeline, save_streamed, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and which kinds of a device's activities and `PYTHON_GC` are.
@@ -18,22 +18,24 @@ type Kinds = (bool, bool, bool, bool, Vec<String>);
 /// Spans in monotonic ns, thread or all with the numbers of its profiler states, and what is asked for.
 pub(crate) type Asked = (Vec<(i64, i64)>, (Option<u64>, Vec<u64>), Kinds);
 
-pub(crate) fn cut_of((spans, (thread, states), (operators, labels, steps, calls, kinds)): Asked) -> Cut {
+pub(crate) fn record_filter(
+    (spans, (thread, states), (operators, labels, steps, calls, kinds)): Asked,
+) -> RecordFilter {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
     let is_hidden = |kind: &str| !kinds.iter().any(|asked| asked == kind);
-    let device = HiddenDevice {
+    let device = ExcludeDevice {
         kernels: is_hidden("CONCURRENT_KERNEL"),
-        copies: is_hidden("GPU_MEMCPY"),
-        fills: is_hidden("GPU_MEMSET"),
+        memcpys: is_hidden("GPU_MEMCPY"),
+        memsets: is_hidden("GPU_MEMSET"),
         annotations: is_hidden("GPU_USER_ANNOTATION"),
         runtime_calls: is_hidden("RUNTIME"),
         driver_calls: is_hidden("DRIVER"),
         overheads: is_hidden("OVERHEAD"),
-        waits: is_hidden("CUDA_SYNC"),
+        synchronizations: is_hidden("CUDA_SYNC"),
     };
     let collections = is_hidden("PYTHON_GC");
-    let hides = Hidden { operators: !operators, labels: !labels, steps: !steps, calls: !calls, collections, device };
-    Cut { spans, thread, states, hides }
+    let exclude = Exclude { operators: !operators, labels: !labels, steps: !steps, calls: !calls, collections, device };
+    RecordFilter { spans, thread, states, exclude }
 }
 
 /// The events that the capture at `capture` holds of what is asked for; RuntimeError when it is gone. `wanted`: whether
@@ -46,9 +48,9 @@ pub(crate) fn read_events(
     wanted: (bool, bool, bool),
 ) -> PyResult<Events> {
     let (memory, flops, overloads) = wanted;
-    let cut = cut_of(asked);
-    let wanted = Wanted { memory, flops, overloads, hides_device: cut.hides.device };
-    let events = py.detach(|| read(&capture, &cut, wanted));
+    let filter = record_filter(asked);
+    let wanted = Wanted { memory, flops, overloads, exclude_device: filter.exclude.device };
+    let events = py.detach(|| read(&capture, &filter, wanted));
     events.map(Events).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
@@ -77,20 +79,20 @@ pub(crate) fn write_chrome(
         trace.facts.extend(facts);
     };
     py.detach(|| {
-        let cut = cut_of(asked);
+        let filter = record_filter(asked);
         let options = ProfileOptions { is_verbose: verbose, first_id };
         let failed = |error: ExportError| pyo3::exceptions::PyOSError::new_err(error.to_string());
         let is_packed = path.extension().is_some_and(|ending| ending == "gz");
         if streams
             && !with_overloads
-            && let Some(mut streamed) = StreamedCut::open(&capture, &cut)
+            && let Some(mut streamed) = StreamedRecording::open(&capture, &filter)
         {
             tell.clone()(streamed.frame_mut());
-            if let Some(next_id) = save_cut(&streamed, options, &path, is_packed).map_err(failed)? {
+            if let Some(next_id) = save_streamed(&streamed, options, &path, is_packed).map_err(failed)? {
                 return Ok((true, next_id - first_id));
             }
         }
-        let (mut trace, window) = open_window(&capture, &cut).map_err(to_exception)?;
+        let (mut trace, window) = open_window(&capture, &filter).map_err(to_exception)?;
         tell(&mut trace);
         if with_overloads {
             name_overloads(&mut trace);
@@ -126,7 +128,7 @@ pub(crate) fn write_memory_timeline(
     device: Option<i64>,
 ) -> PyResult<()> {
     py.detach(|| {
-        let trace = open_cut(&capture, &cut_of(asked)).map_err(to_exception)?;
+        let trace = open_filtered(&capture, &record_filter(asked)).map_err(to_exception)?;
         let saved = save_memory_timeline(&trace, &path, device);
         saved.map_err(|error| pyo3::exceptions::PyOSError::new_err(error.to_string()))
     })

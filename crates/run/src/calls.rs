@@ -55,8 +55,8 @@ impl ListedCalls {
     }
 }
 
-/// What the modules that `events` call are listed as, each by the number of its name, in the order of their first calls:
-/// `Linear_1` is the second one of its class.
+/// What the modules that `events` call are listed as, each by the number of its name, in the order of their first
+/// calls: `Linear_1` is the second one of its class.
 pub fn numbered_modules(names: &[String], events: &[Event]) -> Vec<(u32, String)> {
     let mut first: HashMap<u32, i64> = HashMap::new();
     for event in events.iter().filter(|event| event.scope == scope::MODULE) {

@@ -10,15 +10,18 @@
 
 mod calls;
 mod compact;
-mod cut;
 mod error;
 mod folder;
 mod part;
+mod record_filter;
 mod warmup;
 
 pub use calls::{ListedCalls, numbered_modules};
 pub use compact::{Complete, Recovered, is_over, recover, recover_with};
-pub use cut::{BACKWARD_SCOPE, Cut, ExactCut, Hidden, HiddenDevice, Shown, ThreadShown, note_forward, read_capture};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open, open_with};
 pub use part::{read_part, write_part};
+pub use record_filter::{
+    BACKWARD_SCOPE, Exclude, ExcludeDevice, RecordFilter, ResolvedFilter, ThreadFilter, ThreadInclusion, note_forward,
+    read_capture,
+};

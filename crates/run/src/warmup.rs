@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn left(facts: &[(&str, &str)], windows: &[(i64, bool)], records: &[ActivityRecord]) -> Vec<ActivityRecord> {
-        let mut capture = crate::cut::tests::capture();
+        let mut capture = crate::record_filter::tests::capture();
         capture.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         capture.windows =
             windows.iter().map(|(time_ns, is_on)| Window { time_ns: *time_ns, is_on: *is_on, cycle: 0 }).collect();

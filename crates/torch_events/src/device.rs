@@ -15,7 +15,7 @@ use crate::tree::Placed;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_capture::device::{ActivityRecord, DeviceWork, Synchronization, SynchronizationKind};
 use stepscope_capture::{Capture, DeviceActivity, Event};
-use stepscope_run::HiddenDevice;
+use stepscope_run::ExcludeDevice;
 
 /// The activity records of a capture, and what they say of each other.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct DeviceActivities {
 
 impl DeviceActivities {
     /// Those of `capture`; `listed` has for each of its names the first that is listed alike.
-    pub(crate) fn of(capture: &Capture, hides: HiddenDevice, listed: &[Option<u32>]) -> Self {
+    pub(crate) fn of(capture: &Capture, exclude: ExcludeDevice, listed: &[Option<u32>]) -> Self {
         if capture.device.is_empty() {
             return Self::default();
         }
@@ -49,7 +49,11 @@ impl DeviceActivities {
             })
         };
         let mut activities = Self {
-            annotations: if hides.annotations { vec![] } else { annotations::annotations(&capture.device, &launches) },
+            annotations: if exclude.annotations {
+                vec![]
+            } else {
+                annotations::annotations(&capture.device, &launches)
+            },
             contexts: work().map(|work| (work.context, work.device)).collect(),
             ..Self::default()
         };
@@ -57,7 +61,7 @@ impl DeviceActivities {
         let mut names = Names::of(&capture.names, listed);
         let mut name = |device_activity: &DeviceActivity| {
             let is_shown = match &device_activity.record {
-                record if hides.hides(record) => false,
+                record if exclude.excludes(record) => false,
                 // There are many on streams where nothing runs.
                 ActivityRecord::Synchronization(
                     wait @ Synchronization { kind: SynchronizationKind::StreamWaitEvent, stream, .. },

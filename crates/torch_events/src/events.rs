@@ -88,7 +88,7 @@ pub struct Events {
 impl Events {
     /// What `capture` holds; times count from `zero_ns`.
     pub fn of(capture: &Capture, zero_ns: i64, wanted: Wanted) -> Self {
-        let recorded = Recorded::of(capture, zero_ns, wanted.hides_device);
+        let recorded = Recorded::of(capture, zero_ns, wanted.exclude_device);
         let order = order_of(capture, &recorded, wanted);
         let (parents, stays) = tree::build(order.len(), capture.threads.len(), |at| recorded.placed(order[at]));
         let mut events = Self { names: recorded.names(), threads: threads_of(capture), ..Self::default() };

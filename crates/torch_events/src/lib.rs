@@ -29,16 +29,16 @@ pub use wanted::Wanted;
 
 use std::path::Path;
 use stepscope_import::read_capture;
-use stepscope_run::{Cut, RunError};
+use stepscope_run::{RecordFilter, RunError};
 
 /// The events of what a process records, or has recorded, into the capture at `raw`, cut to what is asked for. Times
 /// count from the begin of the first span.
 ///
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
-pub fn read(raw: &Path, cut: &Cut, wanted: Wanted) -> Result<Events, RunError> {
-    let mut capture = read_capture(raw, cut)?;
-    let zero_ns = cut.exact_spans(&capture).first().map_or(capture.opened_ns, |span| span.start);
-    cut.apply(&mut capture);
+pub fn read(raw: &Path, filter: &RecordFilter, wanted: Wanted) -> Result<Events, RunError> {
+    let mut capture = read_capture(raw, filter)?;
+    let zero_ns = filter.resolved_spans(&capture).first().map_or(capture.opened_ns, |span| span.start);
+    filter.apply(&mut capture);
     Ok(Events::of(&capture, zero_ns, wanted))
 }

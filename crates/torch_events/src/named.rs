@@ -4,7 +4,7 @@ use crate::{Average, Grouping, Wanted, averages, streamed};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
-use stepscope_run::{Cut, RunError};
+use stepscope_run::{RecordFilter, RunError};
 
 /// All events of a group, and what they have in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,12 +29,12 @@ pub struct NamedAverage {
 ///
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
-pub fn read_averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Result<Vec<NamedAverage>, RunError> {
-    if let Some(averages) = streamed::averages(raw, cut, grouping) {
+pub fn read_averages(raw: &Path, filter: &RecordFilter, grouping: Grouping) -> Result<Vec<NamedAverage>, RunError> {
+    if let Some(averages) = streamed::averages(raw, filter, grouping) {
         return Ok(averages);
     }
-    let wanted = Wanted { hides_device: cut.hides.device, ..Wanted::default() };
-    let events = crate::read(raw, cut, wanted)?;
+    let wanted = Wanted { exclude_device: filter.exclude.device, ..Wanted::default() };
+    let events = crate::read(raw, filter, wanted)?;
     let named = |average: Average| {
         let row = average.first as usize;
         let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));

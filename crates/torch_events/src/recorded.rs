@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, DeviceActivity, Event, MemoryEvent, StepRange};
-use stepscope_run::HiddenDevice;
+use stepscope_run::ExcludeDevice;
 
 /// Operators that only serve to record others or to look at a tensor: they are not listed.
 const HIDDEN: [&str; 6] = [
@@ -72,9 +72,9 @@ pub(crate) struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    pub(crate) fn of(capture: &'a Capture, zero_ns: i64, hides: HiddenDevice) -> Self {
+    pub(crate) fn of(capture: &'a Capture, zero_ns: i64, exclude: ExcludeDevice) -> Self {
         let listed = listed(&capture.names);
-        let activities = DeviceActivities::of(capture, hides, &listed);
+        let activities = DeviceActivities::of(capture, exclude, &listed);
         Self { capture, zero_ns, listed, calls: Calls::of(capture), activities, numbers: Numbers::of(capture) }
     }
 

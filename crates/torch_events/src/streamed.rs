@@ -25,14 +25,14 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::StreamedCapture;
 use stepscope_import::DEVICE_SESSION;
-use stepscope_run::{Cut, ThreadShown};
+use stepscope_run::{RecordFilter, ThreadInclusion};
 use thread::{Asked, ThreadAverages};
 
 /// The averages of what the capture at `raw` holds of what is asked for, in order of first events; `None` when a list of
 /// events is needed to tell.
-pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<NamedAverage>> {
+pub(crate) fn averages(raw: &Path, filter: &RecordFilter, grouping: Grouping) -> Option<Vec<NamedAverage>> {
     // Calls are listed by more than their times.
-    if !cut.hides.calls || grouping != (Grouping { by_shapes: grouping.by_shapes, ..Grouping::default() }) {
+    if !filter.exclude.calls || grouping != (Grouping { by_shapes: grouping.by_shapes, ..Grouping::default() }) {
         return None;
     }
     let capture = StreamedCapture::open(raw).ok()??;
@@ -40,7 +40,7 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     if capture.keys_of_facts().any(|key| key.starts_with(DEVICE_SESSION)) {
         return None;
     }
-    let spans = cut.exact_spans_in(&capture.windows());
+    let spans = filter.resolved_spans_in(&capture.windows());
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Some(Vec::new()) };
     let times = first.start..last.end;
     if capture.has_ends_elsewhere(&times) {
@@ -48,25 +48,26 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
     }
     let threads: Vec<_> = capture.threads().cloned().collect();
     let listed = recorded::listed(capture.names());
-    let asked = Asked::new(cut, spans.clone(), grouping, &listed);
-    let mut reported = StreamedActivities::of(&capture, cut, &spans, &listed);
+    let asked = Asked::new(filter, spans.clone(), grouping, &listed);
+    let mut reported = StreamedActivities::of(&capture, filter, &spans, &listed);
     let names = capture.names().len() + 1 + reported.texts.len();
     // What is open at the end may have ended elsewhere later: then it has no place in the tree.
     let may_end_elsewhere = capture.has_ends_elsewhere(&(last.end..i64::MAX));
     let (mut heard, mut forwards) = (Vec::new(), vec![Vec::new(); threads.len()]);
     let states = capture.profiler_states();
-    let may_be_shown = cut.may_be_shown(&threads, states);
-    for (thread, is_shown) in (0..).zip(cut.threads_shown(&threads, states)) {
-        let times = match is_shown {
-            ThreadShown::Yes => times.clone(),
+    let widest_thread_filter = filter.widest_thread_filter(&threads, states);
+    for (thread, inclusion) in (0..).zip(filter.thread_inclusions(&threads, states)) {
+        let times = match inclusion {
+            ThreadInclusion::Yes => times.clone(),
             // Whether it ever ran a backward pass for a thread that is asked for.
-            ThreadShown::IfBackward => Range { start: i64::MIN, end: i64::MAX },
-            ThreadShown::No => {
+            ThreadInclusion::IfBackward => Range { start: i64::MIN, end: i64::MAX },
+            ThreadInclusion::No => {
                 heard.push(None);
                 continue;
             }
         };
-        let mut averages = ThreadAverages::new(&asked, (thread, &may_be_shown), names, reported.on_thread(thread));
+        let mut averages =
+            ThreadAverages::new(&asked, (thread, &widest_thread_filter), names, reported.on_thread(thread));
         capture.listen(thread, &times, &mut averages).ok()?;
         if averages.has_given_up() {
             return None;
@@ -74,22 +75,22 @@ pub(crate) fn averages(raw: &Path, cut: &Cut, grouping: Grouping) -> Option<Vec<
         forwards[thread as usize] = averages.take_forwards();
         heard.push(averages.finish(capture.lived_until_ns(), threads.len() > 1, may_end_elsewhere));
     }
-    let mut shown = Vec::new();
-    let is_shown = cut.shown_of(&threads, states, &forwards);
+    let mut groups = Vec::new();
+    let thread_filter = filter.thread_filter_from(&threads, states, &forwards);
     for (thread, heard) in (0..).zip(heard) {
-        if is_shown.has_thread(thread) {
-            shown.push(heard?);
+        if thread_filter.has_thread(thread) {
+            groups.push(heard?);
         } else if let Some(launched) = reported.on_thread(thread) {
             // What devices did and the calls of their runtime are shown of all threads.
-            shown.push(ThreadAverages::new(&asked, (thread, &may_be_shown), names, Some(launched)).finish(
+            groups.push(ThreadAverages::new(&asked, (thread, &widest_thread_filter), names, Some(launched)).finish(
                 i64::MAX,
                 false,
                 false,
             )?);
         }
     }
-    shown.push(reported.groups(cut.hides.device.annotations));
-    Some(in_order(shown.into_iter(), &capture, &reported.texts, grouping))
+    groups.push(reported.groups(filter.exclude.device.annotations));
+    Some(in_order(groups.into_iter(), &capture, &reported.texts, grouping))
 }
 
 #[cfg(test)]

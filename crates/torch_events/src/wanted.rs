@@ -1,6 +1,6 @@
 //! What is listed beside operators and labels, and worked out of them.
 
-use stepscope_run::HiddenDevice;
+use stepscope_run::ExcludeDevice;
 
 /// As the keywords of `torch.profiler` say it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,5 +12,5 @@ pub struct Wanted {
     /// `capture_overload_names`: the overloads of operators.
     pub overloads: bool,
     /// Of what devices' profilers reported, what is not listed.
-    pub hides_device: HiddenDevice,
+    pub exclude_device: ExcludeDevice,
 }

@@ -11,24 +11,24 @@ use super::streamed_arrows::Arrows;
 use super::{Document, head, labels, samples, step_marks};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use stepscope_engine::{StreamedCut, StreamedRows, StreamedSlice};
+use stepscope_engine::{StreamedRecording, StreamedRows, StreamedSlice};
 use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 
-/// Writes `cut` as Chrome JSON, and gives the first number that no operator has. `None` when only a whole trace tells: what
+/// Writes `recording` as Chrome JSON, and gives the first number that no operator has. `None` when only a whole trace tells: what
 /// was written then means nothing.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_chrome_cut(
-    cut: &StreamedCut,
+pub(crate) fn write_chrome_streamed(
+    recording: &StreamedRecording,
     options: ProfileOptions,
     out: &mut dyn Write,
 ) -> io::Result<Option<i64>> {
-    let trace = cut.frame();
+    let trace = recording.frame();
     if step_marks::need_all_slices(trace) {
         return Ok(None);
     }
-    let mut document = Document::new(trace, None, cut.window(), out);
+    let mut document = Document::new(trace, None, recording.window(), out);
     document.profile = Some(Profile::new(options));
     head::write(&mut document);
     labels::write(&mut document)?;
@@ -36,7 +36,7 @@ pub(crate) fn write_chrome_cut(
     let heads = Heads::new((0, 0));
     let (calls, arrows) = (Vec::new(), Arrows::new(trace));
     let mut rows = DocumentRows { document, ops, heads, calls, arrows };
-    if !cut.give(&mut rows)? {
+    if !recording.give(&mut rows)? {
         return Ok(None);
     }
     let DocumentRows { mut document, arrows, .. } = rows;

@@ -18,7 +18,8 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    /// Takes in what a process says of its devices; each call of [`of`](Self::of) up to the next one is of that process.
+    /// Takes in what a process says of its devices; each call of [`of`](Self::of) up to the next one is of that
+    /// process.
     pub(super) fn learn(&mut self, capture: &Capture, rank: u32, builder: &mut TraceBuilder) {
         self.said = listed(capture).iter().map(|said| device_of(said, rank)).collect();
         // Another process of the rank may have used it without a word.

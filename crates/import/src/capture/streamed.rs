@@ -1,5 +1,5 @@
-//! A part of a capture as rows of a trace, in the order in which [`open_cut`](super::open_cut) has them, and without
-//! holding them.
+//! A part of a capture as rows of a trace, in the order in which [`open_filtered`](super::open_filtered) has them, and
+//! without holding them.
 //!
 //! ```text
 //! capture ─┬─▶ frame   each thread is heard once, for what must be known before its rows: a trace of few rows, made
@@ -7,10 +7,10 @@
 //!          └─▶ rows    each thread is heard again: whole slices by start, whatever their lanes
 //! ```
 //!
-//! What is read so is decided in [`StreamedCut::open`] and [`StreamedCapture::open`]: all but rings, damaged files, parts
-//! that captures have become, names that stand in their records, ranges that end on another thread, work of devices, and
-//! what was open where the recording ends. While rows are given, operators that overlap without nesting and records
-//! far from their places turn out to need a trace.
+//! What is read so is decided in [`StreamedRecording::open`] and [`StreamedCapture::open`]: all but rings, damaged
+//! files, parts that captures have become, names that stand in their records, ranges that end on another thread, work
+//! of devices, and what was open where the recording ends. While rows are given, operators that overlap without nesting
+//! and records far from their places turn out to need a trace.
 
 mod ahead;
 mod frame;
@@ -31,7 +31,7 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_base::{Span, StringId, StringTable};
 use stepscope_capture::{Capture, Event, Ranges, StepRange, StreamedCapture, ThreadSurvey};
-use stepscope_run::{Cut, ExactCut, ListedCalls, Shown, ThreadShown};
+use stepscope_run::{ListedCalls, RecordFilter, ResolvedFilter, ThreadFilter, ThreadInclusion};
 use stepscope_trace::{Collective, DeviceId, MemoryEvent, OpInfo, SliceKind, Trace, TraceBuilder, TrackId, TrackKind};
 
 /// A slice, as a trace would have it.
@@ -59,8 +59,8 @@ pub struct StreamedSlice<'a> {
 pub trait Rows {
     /// The slices of a thread follow.
     fn begin_thread(&mut self, track: TrackId);
-    /// The next slice of the thread: threads are in the order of a trace's tracks, slices by start and longest first, those
-    /// of all lanes together.
+    /// The next slice of the thread: threads are in the order of a trace's tracks, slices by start and longest first,
+    /// those of all lanes together.
     ///
     /// # Errors
     /// When nothing more is wanted.
@@ -74,14 +74,14 @@ pub trait Rows {
 
 /// A part of a capture.
 #[derive(Debug)]
-pub struct StreamedCut {
+pub struct StreamedRecording {
     capture: StreamedCapture,
-    exact: ExactCut,
-    shown: Shown,
+    resolved: ResolvedFilter,
+    thread_filter: ThreadFilter,
     frame: Trace,
     /// Threads that have rows, with their tracks.
     threads: Vec<(ThreadSurvey, TrackId)>,
-    /// The capture of the frame, cut.
+    /// The capture of the frame, filtered.
     kept: Capture,
     names: Vec<(StringId, SliceKind)>,
     of_ops: OfOps,
@@ -92,16 +92,16 @@ pub struct StreamedCut {
     offset_ns: i64,
 }
 
-impl StreamedCut {
-    /// The part of the capture at `raw` that `cut` asks for; `None` when only a whole trace tells.
-    pub fn open(raw: &Path, cut: &Cut) -> Option<Self> {
+impl StreamedRecording {
+    /// The part of the capture at `raw` that `filter` selects; `None` when only a whole trace tells.
+    pub fn open(raw: &Path, filter: &RecordFilter) -> Option<Self> {
         let mut capture = StreamedCapture::open(raw).ok()??;
         // Who launched what is joined in a trace.
         if capture.has_device_activities() {
             return None;
         }
-        let exact = cut.exact(&capture.windows());
-        let times = exact.times()?;
+        let resolved = filter.resolve(&capture.windows());
+        let times = resolved.times()?;
         if capture.has_ends_elsewhere(&(times.start..i64::MAX)) {
             return None;
         }
@@ -111,37 +111,38 @@ impl StreamedCut {
         if is_numbered || kept.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
             return None;
         }
-        let has_calls = !cut.hides.calls;
+        let has_calls = !filter.exclude.calls;
         // Calls that were open when a span began are around what is in it.
         let times = Range { start: if has_calls { i64::MIN } else { times.start }, ..times };
-        let may_be_shown = cut.may_be_shown(&kept.threads, &kept.profiler_states);
-        let mut frame = Frame::new(&exact, &may_be_shown, &kept);
+        let widest_thread_filter = filter.widest_thread_filter(&kept.threads, &kept.profiler_states);
+        let mut frame = Frame::new(&resolved, &widest_thread_filter, &kept);
         let mut surveys = Vec::new();
-        for (thread, shown) in (0..).zip(cut.threads_shown(&kept.threads, &kept.profiler_states)) {
-            let times = match shown {
-                ThreadShown::Yes => times.clone(),
+        for (thread, inclusion) in (0..).zip(filter.thread_inclusions(&kept.threads, &kept.profiler_states)) {
+            let times = match inclusion {
+                ThreadInclusion::Yes => times.clone(),
                 // Whether it ever ran a backward pass for a thread that is asked for.
-                ThreadShown::IfBackward => Range { start: i64::MIN, end: i64::MAX },
-                ThreadShown::No => continue,
+                ThreadInclusion::IfBackward => Range { start: i64::MIN, end: i64::MAX },
+                ThreadInclusion::No => continue,
             };
             frame.begin_thread(thread);
             surveys.push((thread, capture.survey(thread, &times, has_calls, &mut frame).ok()??));
         }
         frame.finish_into(&mut kept);
-        let shown = cut.shown(&kept);
-        cut.apply(&mut kept);
+        let thread_filter = filter.thread_filter(&kept);
+        filter.apply(&mut kept);
         // Another thread may have ended a step, and nobody knows for sure when the process was last seen.
         let is_unclear = kept.steps.iter().any(|step| step.is_unfinished) && kept.threads.len() > 1;
-        if is_unclear || frame.is_unclear() || (frame.has_unfinished() && capture.lived_until_ns() < exact.end_ns()) {
+        if is_unclear || frame.is_unclear() || (frame.has_unfinished() && capture.lived_until_ns() < resolved.end_ns())
+        {
             return None;
         }
-        Some(Self::new(raw, capture, (exact, shown), kept, surveys))
+        Some(Self::new(raw, capture, (resolved, thread_filter), kept, surveys))
     }
 
     fn new(
         raw: &Path,
         capture: StreamedCapture,
-        (exact, shown): (ExactCut, Shown),
+        (resolved, thread_filter): (ResolvedFilter, ThreadFilter),
         kept: Capture,
         mut surveys: Vec<(u32, ThreadSurvey)>,
     ) -> Self {
@@ -170,7 +171,7 @@ impl StreamedCut {
             used.iter().copied().zip(threads.map(|(at, _)| TrackId::from_index(at))).collect();
         let threads = surveys.into_iter().map(|(thread, survey)| (survey, tracks[&thread])).collect();
         let offset_ns = unix_offset_ns.saturating_sub(frame.start_unix_ns.unwrap_or(0));
-        Self { capture, exact, shown, frame, threads, kept, names, of_ops, collectives, devices, offset_ns }
+        Self { capture, resolved, thread_filter, frame, threads, kept, names, of_ops, collectives, devices, offset_ns }
     }
 
     /// The trace, but for slices, memory and arrows.
@@ -185,7 +186,7 @@ impl StreamedCut {
 
     /// When it was recorded, in times of the trace.
     pub fn window(&self) -> Option<Span> {
-        window_of(&self.exact, self.kept.unix_offset_ns, &self.frame)
+        window_of(&self.resolved, self.kept.unix_offset_ns, &self.frame)
     }
 
     /// Gives `rows` everything. False when only a whole trace tells: what was given then means nothing.
@@ -203,7 +204,7 @@ impl StreamedCut {
         self.threads.iter().all(|(survey, track)| {
             to.begin_thread(*track);
             let mut thread = ThreadRows {
-                cut: self,
+                recording: self,
                 track: *track,
                 steps: self.steps_of(survey.thread()).into_iter().rev().collect(),
                 in_order: InOrder::default(),
@@ -238,7 +239,7 @@ impl StreamedCut {
 
 /// One thread, while it is heard.
 struct ThreadRows<'a, 'r> {
-    cut: &'a StreamedCut,
+    recording: &'a StreamedRecording,
     track: TrackId,
     /// Labelled steps that have not been given yet, the next one last.
     steps: Vec<StepRange>,
@@ -272,12 +273,12 @@ impl<'a> ThreadRows<'a, '_> {
             return;
         }
         self.add_steps_before(Some(event));
-        let cut = self.cut;
-        let (start_ns, dur_ns) = cut.place(event.start_ns, event.end_ns);
-        let (mut name, label) = cut.names[event.name as usize];
-        let text = cut.kept.names[event.name as usize].as_str();
+        let recording = self.recording;
+        let (start_ns, dur_ns) = recording.place(event.start_ns, event.end_ns);
+        let (mut name, label) = recording.names[event.name as usize];
+        let text = recording.kept.names[event.name as usize].as_str();
         let called = kind_of_call(event.scope);
-        let kind = called.unwrap_or_else(|| kind_of_event(event, label, &cut.kept.steps));
+        let kind = called.unwrap_or_else(|| kind_of_event(event, label, &recording.kept.steps));
         let mut own = None;
         if kind == SliceKind::Module {
             name = self.modules.name(event, self.module_texts);
@@ -285,10 +286,10 @@ impl<'a> ThreadRows<'a, '_> {
         }
         let is_op = called.is_none() && (kind == SliceKind::Op || event.inputs.is_some());
         let collective = event.collective.filter(|_| called.is_none()).and_then(|said| {
-            let described = *cut.collectives.get(&said.description)?;
+            let described = *recording.collectives.get(&said.description)?;
             Some(Collective { sequence_number: said.sequence_number, ..described })
         });
-        let (is_unfinished, op) = (event.is_unfinished, is_op.then(|| cut.of_ops.info(event)));
+        let (is_unfinished, op) = (event.is_unfinished, is_op.then(|| recording.of_ops.info(event)));
         self.place_slice((StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective }, own));
     }
 
@@ -301,10 +302,10 @@ impl<'a> ThreadRows<'a, '_> {
             }
             let step = *step;
             self.steps.pop();
-            let (start_ns, dur_ns) = self.cut.place(step.start_ns, step.end_ns);
+            let (start_ns, dur_ns) = self.recording.place(step.start_ns, step.end_ns);
             let text = format!("ProfilerStep#{}", step.number);
             // The frame has the same step.
-            let name = self.cut.frame.strings.find(&text).unwrap_or(StringTable::EMPTY);
+            let name = self.recording.frame.strings.find(&text).unwrap_or(StringTable::EMPTY);
             let (kind, is_unfinished) = (SliceKind::Step, step.is_unfinished);
             let (op, collective) = (None, None);
             let slice = StreamedSlice { kind, name, text: "", start_ns, dur_ns, is_unfinished, op, collective };
@@ -335,10 +336,10 @@ impl<'a> ThreadRows<'a, '_> {
 impl Ranges for ThreadRows<'_, '_> {
     #[inline]
     fn range(&mut self, event: &Event) {
-        if !self.is_of_use() || !self.cut.shown.has_event(event) {
+        if !self.is_of_use() || !self.recording.thread_filter.has_event(event) {
             return;
         }
-        let Some(span) = self.cut.exact.of_event(event) else { return };
+        let Some(span) = self.recording.resolved.clip_event(event) else { return };
         self.in_order.push(event, span);
         if let Some((event, ran)) = self.in_order.pop() {
             self.add(&event, ran);
@@ -346,15 +347,16 @@ impl Ranges for ThreadRows<'_, '_> {
     }
 
     fn memory(&mut self, event: &stepscope_capture::MemoryEvent) {
-        let is_asked = self.cut.exact.contains(event.time_ns) && self.cut.shown.has(event.thread, event.time_ns);
+        let is_asked = self.recording.resolved.contains(event.time_ns)
+            && self.recording.thread_filter.has(event.thread, event.time_ns);
         if !is_asked || !self.is_of_use() {
             return;
         }
         let ordinal = (event.device_type != memory::HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
         let seen = MemoryEvent {
-            time_ns: self.cut.place(event.time_ns, event.time_ns).0,
+            time_ns: self.recording.place(event.time_ns, event.time_ns).0,
             track: self.track,
-            device: ordinal.and_then(|ordinal| self.cut.devices.get(&ordinal)).copied(),
+            device: ordinal.and_then(|ordinal| self.recording.devices.get(&ordinal)).copied(),
             address: event.address.unwrap_or(0),
             bytes: event.bytes,
             allocated_bytes: event.allocated_bytes,

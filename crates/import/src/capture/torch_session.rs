@@ -19,14 +19,14 @@ use stepscope_capture::device::{
 use stepscope_capture::{Capture, DeviceActivity, Thread};
 use stepscope_trace::{DeviceEvent, FindingCode, SliceId, SliceKind, SyncKind, Trace, TrackId};
 
-/// The fact of a process that says what a session of PyTorch's own profiler told of its devices begins so; the number of
-/// the session follows.
+/// The fact of a process that says what a session of PyTorch's own profiler told of its devices begins so; the number
+/// of the session follows.
 pub const DEVICE_SESSION: &str = "device_trace.";
 /// A capture has no more threads than this that it learns of only here.
 const MOST_THREADS: usize = 4096;
 
-/// Adds what the sessions beside `capture` told, each once: their facts say so from then on. With `times` only those that
-/// listened then. Gives what could not be read, in words, each time.
+/// Adds what the sessions beside `capture` told, each once: their facts say so from then on. With `times` only those
+/// that listened then. Gives what could not be read, in words, each time.
 pub(super) fn add_sessions(run: &Path, capture: &mut Capture, times: Option<Range<i64>>) -> Vec<String> {
     let said = capture.facts.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
     let said: Vec<(String, Said)> = said.map(|(key, text)| (key.clone(), Said::of(text))).collect();

@@ -117,8 +117,8 @@ impl Call {
         Self { kind: SliceKind::Io, io: Some((layer, action)), ..plain }
     }
 
-    /// Only a loader's own `fetch` and the `.iter` of its loop are waits. The `next` of DLIO's loaders makes an iterator, and
-    /// `__getitem__` works in a worker.
+    /// Only a loader's own `fetch` and the `.iter` of its loop are waits. The `next` of DLIO's loaders makes an
+    /// iterator, and `__getitem__` works in a worker.
     fn of_application(plain: Self, category: &str, text: &str) -> Self {
         let application = Self { kind: SliceKind::Annotation, role: Role::Application, ..plain };
         if !matches!(category, "dataloader" | "data_loader" | "ai.dataloader") {

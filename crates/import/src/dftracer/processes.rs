@@ -267,7 +267,8 @@ impl Processes {
 }
 
 impl Known {
-    /// True when `tid` is the sum of thread and process. Such dialects name hosts in full; where rows have no arguments, or
+    /// True when `tid` is the sum of thread and process. Such dialects name hosts in full; where rows have no
+    /// arguments, or
     /// 1.0.5 was built from source at an odd moment, the main thread tells.
     fn is_summed(&self) -> bool {
         let has = |tid: i64| self.threads.iter().any(|thread| thread.0 == tid);

@@ -1,8 +1,8 @@
 //! The text, a stretch at a time: rows are read where they begin, whatever stands between them, and reading goes on
 //! after broken places.
 //!
-//! Rows are no list that one could trust: the closing bracket is missing, or stands before the last rows; a process that
-//! was killed or that shared its file with another leaves rows cut in two.
+//! Rows are no list that one could trust: the closing bracket is missing, or stands before the last rows; a process
+//! that was killed or that shared its file with another leaves rows cut in two.
 
 use super::quick;
 use super::row::Row;
@@ -126,8 +126,8 @@ impl<'r> Stretches<'r> {
     }
 }
 
-/// The length of what may stand between rows: white space, commas, brackets, and the zeros of a file that was made longer
-/// than it was written.
+/// The length of what may stand between rows: white space, commas, brackets, and the zeros of a file that was made
+/// longer than it was written.
 fn between_rows(text: &[u8], is_open_list: &mut bool) -> usize {
     let is_row = |byte: &u8| !matches!(byte, b'\n' | b' ' | b'\t' | b'\r' | b',' | b'[' | b']' | 0);
     let len = text.iter().position(is_row).unwrap_or(text.len());

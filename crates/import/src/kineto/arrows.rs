@@ -74,8 +74,9 @@ impl Arrows {
         }
     }
 
-    /// Gives whole arrows to the builder. Half a launch arrow carries nothing (the source draws one for each API call that
-    /// enqueued no work, and a device event without its launch is a finding of its own); half of another is a finding.
+    /// Gives whole arrows to the builder. Half a launch arrow carries nothing (the source draws one for each API call
+    /// that enqueued no work, and a device event without its launch is a finding of its own); half of another is a
+    /// finding.
     pub(super) fn finish(self, builder: &mut TraceBuilder, tracks: &Tracks) {
         let threads: Vec<Option<TrackId>> = self.rows.iter().map(|row| tracks.known_thread(*row)).collect();
         let streams: Vec<Option<TrackId>> = self.rows.iter().map(|row| tracks.known_stream(*row)).collect();

@@ -212,8 +212,8 @@ impl<B: Blocks> Cursor<B> {
     }
 
     /// After a broken event here, of which `passed` bytes were read: goes to the next place that looks like an event,
-    /// even inside what was already passed, since a stray quote may have swallowed whole events; or else to the end of the
-    /// list. False at the end of the text.
+    /// even inside what was already passed, since a stray quote may have swallowed whole events; or else to the end of
+    /// the list. False at the end of the text.
     fn go_on_after(&mut self, passed: usize, stop: Stop, reread_budget: &mut usize, chunk: &mut Chunk) -> bool {
         let start_place = self.place();
         let mut skip = match reread_budget.checked_sub(passed) {
@@ -272,8 +272,8 @@ fn unreadable(chunk: &mut Chunk, place: u64) {
     chunk.findings.add(FindingCode::UnreadableEvent, || format!("at byte {place}"));
 }
 
-/// The first `{` from `from` on that stands in a list and begins with a key of an event. Where an item of a list begins,
-/// at `item_at`, what stands before it does not count: how much of that is at hand is chance.
+/// The first `{` from `from` on that stands in a list and begins with a key of an event. Where an item of a list
+/// begins, at `item_at`, what stands before it does not count: how much of that is at hand is chance.
 pub(super) fn next_event(bytes: &[u8], from: usize, item_at: Option<usize>) -> Option<usize> {
     const KEYS: [&[u8]; 8] = [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"args"];
     let mut at = from;

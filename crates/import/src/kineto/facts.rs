@@ -54,8 +54,8 @@ pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceE
     }
 }
 
-/// What the name of a kernel does not say, the builder adds: what the source itself calls a part of a collective, or was
-/// launched within one. Of copies, `copy_kind` counts before the name.
+/// What the name of a kernel does not say, the builder adds: what the source itself calls a part of a collective, or
+/// was launched within one. Of copies, `copy_kind` counts before the name.
 pub(super) fn device_class(
     kind: SliceKind,
     name: &mut NameFacts,

@@ -1,5 +1,5 @@
-//! The inputs of operators as they were written before: an operator is called again and again with the same ones, so the
-//! lists of its shapes, types, strides and values need not be taken apart each time.
+//! The inputs of operators as they were written before: an operator is called again and again with the same ones, so
+//! the lists of its shapes, types, strides and values need not be taken apart each time.
 
 use super::event::InputTexts;
 use super::layouts::Place;
@@ -110,9 +110,9 @@ impl KnownInputs {
         is_here.then_some(Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts })
     }
 
-    /// Remembers inputs that were read one after the other between two places of a layout; their number. `written` begins
-    /// with the first value and ends with the last one, which is a list: nothing that goes on differently begins with it.
-    /// `None` when there is no room.
+    /// Remembers inputs that were read one after the other between two places of a layout; their number. `written`
+    /// begins with the first value and ends with the last one, which is a list: nothing that goes on differently begins
+    /// with it. `None` when there is no room.
     pub(super) fn learn(
         &mut self,
         name: &[u8],

@@ -1,6 +1,6 @@
-//! How the rows of a text are laid out, learned while reading it: one profiler writes the same keys in the same order with
-//! the same white space between them, so what stands between two values is nearly always what stood there before. Where
-//! it is, the key need not be read again.
+//! How the rows of a text are laid out, learned while reading it: one profiler writes the same keys in the same order
+//! with the same white space between them, so what stands between two values is nearly always what stood there before.
+//! Where it is, the key need not be read again.
 //!
 //! ```text
 //! {"ph": "X", "cat": "kernel", "ts": 1.5, "dur": 2, "args": {"stream": 7}}
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each of these pieces is a *step* to the next value; steps form a tree from the begin of a row. What a step means was
-//! found by reading it once, and depends on its bytes and on the steps before it alone: reading by steps gives what reading
-//! without them gives.
+//! found by reading it once, and depends on its bytes and on the steps before it alone: reading by steps gives what
+//! reading without them gives.
 
 use super::categories::Category;
 use super::keys::Key;

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A chunk begins at a fixed place, whatever the number of processors: a worker looks for the first event behind that
-//! place and reads all events that begin before the chunk's end. That the place was no illusion (inside a string, say) is
-//! known once the chunk before has been read: it must end where this one began, or this one is read again from there. So
-//! the result is the same as reading from begin to end.
+//! place and reads all events that begin before the chunk's end. That the place was no illusion (inside a string, say)
+//! is known once the chunk before has been read: it must end where this one began, or this one is read again from
+//! there. So the result is the same as reading from begin to end.
 
 use super::CHUNK_BYTES;
 use super::chunk::Chunk;
@@ -44,8 +44,8 @@ struct Reader {
     learned: Learned,
 }
 
-/// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache stays
-/// there, and so does the memory for the next one.
+/// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache
+/// stays there, and so does the memory for the next one.
 struct List<'a> {
     text: &'a SharedText,
     /// Where it begins, and how many chunks it has at most.
@@ -85,8 +85,8 @@ pub(super) fn processors() -> u64 {
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u64))
 }
 
-/// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what the
-/// system said when the file could not be read to its end.
+/// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what
+/// the system said when the file could not be read to its end.
 pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
     let processors = processors();
     let (workers, count) = match text.len() {

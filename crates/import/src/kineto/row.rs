@@ -1,5 +1,5 @@
-//! Rows one after the other: what stands between the values of a row is looked up in what the rows before it taught, and
-//! read only where it is new.
+//! Rows one after the other: what stands between the values of a row is looked up in what the rows before it taught,
+//! and read only where it is new.
 
 use super::categories;
 use super::event::{Event, written};

@@ -113,8 +113,8 @@ fn metadata_may_stand_after_the_events() {
     assert_eq!(trace.start_unix_ns, Some(1_000_000 + 1_001));
 }
 
-/// Kernels on device 2, an allocation on device 0, and the devices that `properties` describe; devices as `number name`,
-/// then that of the allocation.
+/// Kernels on device 2, an allocation on device 0, and the devices that `properties` describe; devices as `number
+/// name`, then that of the allocation.
 fn devices(properties: &str, more: &str) -> (Vec<String>, Option<i64>, u64) {
     let trace = trace_of(&format!(
         r#"{{"traceEvents": [

@@ -104,7 +104,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A block, unless it is free, and where it ends. Older snapshots do not say where it begins, which is at `address`.
+    /// A block, unless it is free, and where it ends. Older snapshots do not say where it begins, which is at
+    /// `address`.
     pub(super) fn block(&mut self, value: Value, address: u64, stream: Option<i64>) -> Option<(Option<Block>, u64)> {
         let dict = self.dict(value)?;
         let size = self.bytes(dict, self.keys.size)?;

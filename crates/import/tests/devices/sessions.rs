@@ -5,7 +5,7 @@ use crate::replayed::{differences, host, kineto, zero_us};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use stepscope_import::{Cut, open, open_bytes, open_cut, read_capture, recover};
+use stepscope_import::{RecordFilter, open, open_bytes, open_filtered, read_capture, recover};
 use stepscope_run::Recovered;
 use stepscope_trace::{FindingCode, Trace};
 
@@ -97,8 +97,8 @@ fn work(trace: &Trace) -> Vec<String> {
 }
 
 /// What was recorded in that time.
-fn cut(span: Range<i64>) -> Cut {
-    Cut { spans: vec![span], ..Cut::default() }
+fn filter(span: Range<i64>) -> RecordFilter {
+    RecordFilter { spans: vec![span], ..RecordFilter::default() }
 }
 
 fn troubles(trace: &Trace) -> Vec<String> {
@@ -240,14 +240,14 @@ fn a_file_that_is_named_twice_is_added_once() {
 fn a_cut_has_the_sessions_that_listened_in_it_and_reads_no_others() {
     let made = Made::new(&[MS, 3 * MS]);
     let raw = made.run().join(format!("raw/{PID}-1.capture"));
-    let (first, second) = (cut(MS..3 * MS - 1), cut(3 * MS..6 * MS));
-    assert_eq!(work(&open_cut(&raw, &cut(0..6 * MS)).expect("a trace")), [FIRST, SECOND]);
+    let (first, second) = (filter(MS..3 * MS - 1), filter(3 * MS..6 * MS));
+    assert_eq!(work(&open_filtered(&raw, &filter(0..6 * MS)).expect("a trace")), [FIRST, SECOND]);
     std::fs::remove_file(made.file(0)).expect("removed");
-    let trace = open_cut(&raw, &second).expect("a trace");
+    let trace = open_filtered(&raw, &second).expect("a trace");
     assert_eq!((work(&trace), troubles(&trace)), (vec![SECOND.to_string()], vec![]));
     assert_eq!(read_capture(&raw, &second).expect("a capture").device.len(), 2);
-    assert_eq!(troubles(&open_cut(&raw, &first).expect("a trace")).len(), 1);
-    assert_eq!(read_capture(&raw, &cut(0..MS)).expect("a capture").device.len(), 0);
+    assert_eq!(troubles(&open_filtered(&raw, &first).expect("a trace")).len(), 1);
+    assert_eq!(read_capture(&raw, &filter(0..MS)).expect("a capture").device.len(), 0);
 }
 
 #[test]
@@ -255,11 +255,11 @@ fn a_capture_that_is_named_by_an_open_file_has_the_sessions_of_its_run() {
     let made = Made::new(&[MS]);
     let file = std::fs::File::open(made.run().join(format!("raw/{PID}-1.capture"))).expect("a capture");
     let named = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
-    let cut = cut(0..6 * MS);
-    assert_eq!(read_capture(&named, &cut).expect("a capture").device.len(), 2);
+    let filter = filter(0..6 * MS);
+    assert_eq!(read_capture(&named, &filter).expect("a capture").device.len(), 2);
     made.recover();
-    assert_eq!(read_capture(&named, &cut).expect("a capture").device.len(), 2, "its name is gone");
-    assert_eq!(work(&open_cut(&named, &cut).expect("a trace")), [FIRST]);
+    assert_eq!(read_capture(&named, &filter).expect("a capture").device.len(), 2, "its name is gone");
+    assert_eq!(work(&open_filtered(&named, &filter).expect("a trace")), [FIRST]);
 }
 
 /// A trace of a GPU, its device's rows in a session's file: every analysis says the same of the trace, of the run, and of

@@ -102,7 +102,8 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     Ok(capture)
 }
 
-/// All columns but the texts that no row has: the reader takes ten times as long for one of those as for any other column.
+/// All columns but the texts that no row has: the reader takes ten times as long for one of those as for any other
+/// column.
 fn columns_to_read(metadata: &ParquetMetaData, schema: &SchemaDescriptor) -> ProjectionMask {
     let is_empty = |column: usize| {
         let of_groups = metadata.row_groups().iter().map(|group| group.column(column));

@@ -9,7 +9,7 @@ use stepscope_capture::device::{
     WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity, Event};
-use stepscope_run::HiddenDevice;
+use stepscope_run::ExcludeDevice;
 
 const CUDA: u8 = 1;
 
@@ -185,17 +185,18 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
     );
     assert_eq!(&events.device.stream[5..8], [9, 7, -1]);
     assert_eq!(events.device.device[5], 3, "that of the context");
-    let hides_device = HiddenDevice { kernels: true, waits: true, overheads: true, ..HiddenDevice::default() };
-    let events = Events::of(&capture, 0, Wanted { hides_device, ..Wanted::default() });
+    let exclude_device =
+        ExcludeDevice { kernels: true, synchronizations: true, overheads: true, ..ExcludeDevice::default() };
+    let events = Events::of(&capture, 0, Wanted { exclude_device, ..Wanted::default() });
     assert_eq!(events.len(), 4);
-    let hides_device = HiddenDevice { copies: true, fills: true, driver_calls: true, ..hides_device };
-    assert!(Events::of(&capture, 0, Wanted { hides_device, ..Wanted::default() }).is_empty());
+    let exclude_device = ExcludeDevice { memcpys: true, memsets: true, driver_calls: true, ..exclude_device };
+    assert!(Events::of(&capture, 0, Wanted { exclude_device, ..Wanted::default() }).is_empty());
 }
 
 #[test]
 fn calls_that_are_hidden_still_say_who_launched_what() {
-    let hides_device = HiddenDevice { runtime_calls: true, annotations: true, ..HiddenDevice::default() };
-    let events = Events::of(&scene(), 0, Wanted { hides_device, ..Wanted::default() });
+    let exclude_device = ExcludeDevice { runtime_calls: true, annotations: true, ..ExcludeDevice::default() };
+    let events = Events::of(&scene(), 0, Wanted { exclude_device, ..Wanted::default() });
     let kernels: Vec<_> = listed(&events).into_iter().filter(|row| row.0 == "gemm").map(|row| row.4).collect();
     assert_eq!((events.len(), kernels), (8, vec![3, NO_ROW, NO_ROW]));
 }
@@ -226,7 +227,7 @@ fn without_reports_there_are_no_columns() {
     let mut capture = scene();
     capture.device.clear();
     assert_eq!(Events::of(&capture, 0, Wanted::default()).device, super::DeviceColumns::default());
-    assert!(DeviceActivities::of(&capture, HiddenDevice::default(), &[]).is_empty());
+    assert!(DeviceActivities::of(&capture, ExcludeDevice::default(), &[]).is_empty());
 }
 
 /// Thread, scope, start and end of operators and labels; start and end of steps; thread, start and end of calls.

@@ -12,7 +12,7 @@ use stepscope_capture::device::{
     ActivityRecord, CompactActivities, CompactActivity, DeviceWork, Synchronization, SynchronizationKind,
 };
 use stepscope_capture::{DeviceActivity, StreamedCapture};
-use stepscope_run::{Cut, HiddenDevice};
+use stepscope_run::{ExcludeDevice, RecordFilter};
 
 /// What activity records about one thing have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,12 +76,17 @@ pub(super) struct LaunchedOn<'a> {
 
 impl<'a> StreamedActivities<'a> {
     /// `listed` has for each name of the capture the first that is listed alike.
-    pub(super) fn of(capture: &'a StreamedCapture, cut: &Cut, spans: &'a [Range<i64>], listed: &[Option<u32>]) -> Self {
+    pub(super) fn of(
+        capture: &'a StreamedCapture,
+        filter: &RecordFilter,
+        spans: &'a [Range<i64>],
+        listed: &[Option<u32>],
+    ) -> Self {
         let activities = capture.activities();
         let mut of = Self {
             activities,
             spans,
-            kinds: activities.about.iter().map(|about| kind(about, cut.hides.device)).collect(),
+            kinds: activities.about.iter().map(|about| kind(about, filter.exclude.device)).collect(),
             names: Vec::new(),
             texts: Vec::new(),
             calls: Vec::new(),
@@ -91,7 +96,7 @@ impl<'a> StreamedActivities<'a> {
             by_number: ByNumber::default(),
             nested: Vec::new(),
         };
-        of.name(capture.names(), cut.hides.device, listed);
+        of.name(capture.names(), filter.exclude.device, listed);
         of.join();
         of
     }
@@ -106,7 +111,7 @@ impl<'a> StreamedActivities<'a> {
         rows.filter(|(_, row, kind)| *kind != Kind::Other && self.is_asked(row))
     }
 
-    fn name(&mut self, names: &[String], hides: HiddenDevice, listed: &[Option<u32>]) {
+    fn name(&mut self, names: &[String], exclude: ExcludeDevice, listed: &[Option<u32>]) {
         // The latest work of each kind tells the device of its context.
         let mut latest: Vec<Option<(i64, i64, u32)>> = vec![None; self.activities.about.len()];
         for (at, row, kind) in self.rows() {
@@ -127,7 +132,7 @@ impl<'a> StreamedActivities<'a> {
         let mut found = Names::of(names, listed);
         let mut name = |about: &DeviceActivity| {
             let is_shown = match &about.record {
-                record if hides.hides(record) => false,
+                record if exclude.excludes(record) => false,
                 ActivityRecord::Synchronization(Synchronization {
                     kind: SynchronizationKind::StreamWaitEvent,
                     context,
@@ -206,7 +211,7 @@ impl<'a> StreamedActivities<'a> {
     }
 
     /// The sums of what ran on devices, in no order; of labels once all threads are known.
-    pub(super) fn groups(&self, hides_annotations: bool) -> Vec<Group> {
+    pub(super) fn groups(&self, excludes_annotations: bool) -> Vec<Group> {
         let mut groups: Vec<Option<Group>> = vec![None; self.activities.about.len()];
         for (at, row, kind) in self.rows() {
             let name = self.names[row.about as usize];
@@ -216,7 +221,7 @@ impl<'a> StreamedActivities<'a> {
             }
         }
         let mut groups: Vec<Group> = groups.into_iter().flatten().collect();
-        if !hides_annotations {
+        if !excludes_annotations {
             groups.extend(self.annotations());
         }
         groups
@@ -286,10 +291,10 @@ impl LaunchedOn<'_> {
 }
 
 /// The kind of what is asked for. Hidden calls still tell who launched what.
-fn kind(about: &DeviceActivity, hides: HiddenDevice) -> Kind {
+fn kind(about: &DeviceActivity, exclude: ExcludeDevice) -> Kind {
     match &about.record {
         ActivityRecord::Call(call) => Kind::Call { thread: call.thread },
-        record if hides.hides(record) => Kind::Other,
+        record if exclude.excludes(record) => Kind::Other,
         ActivityRecord::Work(DeviceWork { device, stream, .. }) => Kind::Work { device: *device, stream: *stream },
         ActivityRecord::Synchronization(_) => Kind::Synchronization,
         ActivityRecord::Overhead(overhead) => Kind::Overhead { thread: overhead.thread },

@@ -11,7 +11,7 @@ use stepscope_capture::inputs::{Signature, pack};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded,
 };
-use stepscope_run::{Cut, Hidden, read_capture};
+use stepscope_run::{Exclude, RecordFilter, read_capture};
 
 const NAMES: [&str; 6] = ["a", "b", "aten::is_leaf", "ProfilerStep#4", "a", "c"];
 const SEGMENT: usize = 4096;
@@ -165,10 +165,10 @@ fn record(made: &mut Made, ticks: u64, does: &Does) {
 }
 
 /// What a list of events gives.
-fn listed(path: &std::path::Path, cut: &Cut, grouping: Grouping) -> Vec<NamedAverage> {
+fn listed(path: &std::path::Path, filter: &RecordFilter, grouping: Grouping) -> Vec<NamedAverage> {
     let mut capture = read_capture(path).unwrap();
-    cut.apply(&mut capture);
-    let events = Events::of(&capture, 0, Wanted { hides_device: cut.hides.device, ..Wanted::default() });
+    filter.apply(&mut capture);
+    let events = Events::of(&capture, 0, Wanted { exclude_device: filter.exclude.device, ..Wanted::default() });
     let named = |average: Average| {
         let row = average.first as usize;
         let inputs = events.inputs.get(row).and_then(|inputs| events.input_texts.get(*inputs as usize));
@@ -186,7 +186,7 @@ fn listed(path: &std::path::Path, cut: &Cut, grouping: Grouping) -> Vec<NamedAve
     averages_of_lists(&[&events], grouping).into_iter().map(named).collect()
 }
 
-fn cut() -> impl Strategy<Value = Cut> {
+fn filter() -> impl Strategy<Value = RecordFilter> {
     let spans = prop_oneof![
         Just(vec![Range { start: 0, end: 4_000 }]),
         Just(vec![Range { start: 0, end: 6_000 }]),
@@ -197,12 +197,18 @@ fn cut() -> impl Strategy<Value = Cut> {
     ];
     let thread = prop::option::of(100_u64..103);
     let states = prop::collection::vec(2_u64..4, 0..3);
-    let hides = prop::collection::vec(prop::bool::weighted(0.1), 3);
-    (spans, thread, states, hides).prop_map(|(spans, thread, states, hides)| Cut {
+    let exclude = prop::collection::vec(prop::bool::weighted(0.1), 3);
+    (spans, thread, states, exclude).prop_map(|(spans, thread, states, exclude)| RecordFilter {
         spans,
         thread,
         states,
-        hides: Hidden { operators: hides[0], labels: hides[1], steps: hides[2], calls: true, ..Hidden::default() },
+        exclude: Exclude {
+            operators: exclude[0],
+            labels: exclude[1],
+            steps: exclude[2],
+            calls: true,
+            ..Exclude::default()
+        },
     })
 }
 
@@ -210,20 +216,20 @@ fn cut() -> impl Strategy<Value = Cut> {
 static ADDED_UP: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 static LEFT: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
-fn check(threads: &[Vec<(u64, Does)>], cut: &Cut) -> Result<(), TestCaseError> {
-    check_bytes(&capture_bytes(threads), cut, 0)
+fn check(threads: &[Vec<(u64, Does)>], filter: &RecordFilter) -> Result<(), TestCaseError> {
+    check_bytes(&capture_bytes(threads), filter, 0)
 }
 
-fn check_bytes(bytes: &[u8], cut: &Cut, test: usize) -> Result<(), TestCaseError> {
+fn check_bytes(bytes: &[u8], filter: &RecordFilter, test: usize) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("1.capture");
     std::fs::write(&path, bytes).unwrap();
     for by_shapes in [false, true] {
         let grouping = Grouping { by_shapes, ..Grouping::default() };
-        match averages(&path, cut, grouping) {
+        match averages(&path, filter, grouping) {
             Some(found) => {
                 ADDED_UP[test].fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
-                prop_assert_eq!(found, listed(&path, cut, grouping));
+                prop_assert_eq!(found, listed(&path, filter, grouping));
             }
             None => {
                 LEFT[test].fetch_add(1, Ordering::Relaxed);
@@ -235,9 +241,9 @@ fn check_bytes(bytes: &[u8], cut: &Cut, test: usize) -> Result<(), TestCaseError
 
 #[test]
 fn what_is_added_up_is_what_a_list_says() {
-    let cases = (prop::collection::vec(thread(), 1..4), cut());
+    let cases = (prop::collection::vec(thread(), 1..4), filter());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
-    runner.run(&cases, |(threads, cut)| check(&threads, &cut)).unwrap();
+    runner.run(&cases, |(threads, filter)| check(&threads, &filter)).unwrap();
     let (added_up, left) = (ADDED_UP[0].load(Ordering::Relaxed), LEFT[0].load(Ordering::Relaxed));
     assert!(added_up > 500 && left > 100, "{added_up} added up, {left} left to the list");
 }
@@ -247,9 +253,9 @@ fn what_is_added_up_is_what_a_list_says() {
 fn what_ends_elsewhere_behind_the_window_is_left_to_the_list() {
     let begin = || Does::Begin { name: 0, scope: 0, forward: 0, sizes: None };
     let ends = (400, Does::Rare(Tag::EndElsewhere));
-    let cut = Cut { spans: vec![Range { start: 0, end: 150 }], ..Cut::default() };
-    let cut = Cut { hides: Hidden { calls: true, ..Hidden::default() }, ..cut };
+    let filter = RecordFilter { spans: vec![Range { start: 0, end: 150 }], ..RecordFilter::default() };
+    let filter = RecordFilter { exclude: Exclude { calls: true, ..Exclude::default() }, ..filter };
     let open = vec![(1, begin()), (1, begin())];
-    check(&[open.clone(), vec![ends.clone()]], &cut).unwrap();
-    check(&[[open, vec![ends]].concat()], &cut).unwrap();
+    check(&[open.clone(), vec![ends.clone()]], &filter).unwrap();
+    check(&[[open, vec![ends]].concat()], &filter).unwrap();
 }

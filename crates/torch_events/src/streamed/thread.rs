@@ -10,21 +10,26 @@ use std::ops::Range;
 use stepscope_capture::Listener;
 use stepscope_capture::layout::scope;
 use stepscope_capture::short::Begin;
-use stepscope_run::{BACKWARD_SCOPE, Cut, Hidden, Shown, note_forward};
+use stepscope_run::{BACKWARD_SCOPE, Exclude, RecordFilter, ThreadFilter, note_forward};
 
 /// What is asked of every thread.
 pub(super) struct Asked {
     spans: Vec<Range<i64>>,
-    hides: Hidden,
+    exclude: Exclude,
     /// The name that each name is listed by, [`NO_ROW`] for none.
     listed: Vec<u32>,
     grouping: Grouping,
 }
 
 impl Asked {
-    pub(super) fn new(cut: &Cut, spans: Vec<Range<i64>>, grouping: Grouping, listed: &[Option<u32>]) -> Self {
+    pub(super) fn new(
+        filter: &RecordFilter,
+        spans: Vec<Range<i64>>,
+        grouping: Grouping,
+        listed: &[Option<u32>],
+    ) -> Self {
         let listed = listed.iter().map(|name| name.unwrap_or(NO_ROW)).collect();
-        Self { spans, hides: cut.hides, listed, grouping }
+        Self { spans, exclude: filter.exclude, listed, grouping }
     }
 
     #[inline]
@@ -42,7 +47,7 @@ impl Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Open {
     /// It is not asked for: what lies in it lies in what it lies in.
-    Hidden,
+    Excluded,
     /// The innermost row of the tree that is still open.
     Listed,
     /// The last of `asides` that is still open.
@@ -58,7 +63,7 @@ pub(super) struct ThreadAverages<'a> {
     asked: &'a Asked,
     /// The thread, and what is asked for of it if anything is.
     thread: u32,
-    shown: &'a Shown,
+    thread_filter: &'a ThreadFilter,
     tree: Tree,
     /// Where the thread called a device's runtime.
     launched: Option<Launched<'a>>,
@@ -77,14 +82,14 @@ impl<'a> ThreadAverages<'a> {
     /// `names` is how many names rows may have.
     pub(super) fn new(
         asked: &'a Asked,
-        (thread, shown): (u32, &'a Shown),
+        (thread, thread_filter): (u32, &'a ThreadFilter),
         names: usize,
         launched: Option<LaunchedOn<'a>>,
     ) -> Self {
         Self {
             asked,
             thread,
-            shown,
+            thread_filter,
             tree: Tree::new(Groups::new(names, asked.grouping.by_shapes)),
             launched: launched.map(Launched::new),
             open: Vec::new(),
@@ -118,7 +123,7 @@ impl<'a> ThreadAverages<'a> {
         while let Some(open) = self.open.pop() {
             // Another thread may have ended the step.
             let is_unclear = matches!(open, Open::Step { is_listed: true, .. }) && has_other_threads;
-            if is_unclear || (open != Open::Hidden && (may_end_elsewhere || lived_until_ns < end_ns)) {
+            if is_unclear || (open != Open::Excluded && (may_end_elsewhere || lived_until_ns < end_ns)) {
                 return None;
             }
             self.end_listed(open, end_ns);
@@ -154,7 +159,7 @@ impl<'a> ThreadAverages<'a> {
 
     #[inline]
     fn end_listed(&mut self, open: Open, at_ns: i64) {
-        if matches!(open, Open::Hidden | Open::Step { is_listed: false, .. }) {
+        if matches!(open, Open::Excluded | Open::Step { is_listed: false, .. }) {
             return;
         }
         if open == Open::Aside {
@@ -181,11 +186,11 @@ impl Listener for ThreadAverages<'_> {
             note_forward(&mut self.forwards, begin.forward_thread);
         }
         let (scope, is_aside) = scope::decoded(begin.scope);
-        let hides = if scope == USER_SCOPE { self.asked.hides.labels } else { self.asked.hides.operators };
+        let exclude = if scope == USER_SCOPE { self.asked.exclude.labels } else { self.asked.exclude.operators };
         let name = self.asked.listed[begin.name as usize];
-        let is_asked = self.asked.contains(at_ns) && self.shown.has(self.thread, at_ns);
-        if hides || name == NO_ROW || !is_asked {
-            self.open.push(Open::Hidden);
+        let is_asked = self.asked.contains(at_ns) && self.thread_filter.has(self.thread, at_ns);
+        if exclude || name == NO_ROW || !is_asked {
+            self.open.push(Open::Excluded);
             return;
         }
         if is_aside {
@@ -221,7 +226,7 @@ impl Listener for ThreadAverages<'_> {
             Some(Open::Step { .. }) => {
                 // Begun before the step and ended in it; or before everything that was heard.
                 self.has_given_up |=
-                    self.open.iter().any(|open| matches!(open, Open::Hidden | Open::Listed | Open::Aside));
+                    self.open.iter().any(|open| matches!(open, Open::Excluded | Open::Listed | Open::Aside));
             }
             Some(open) => {
                 let open = *open;
@@ -235,7 +240,7 @@ impl Listener for ThreadAverages<'_> {
     fn begin_step(&mut self, at_ns: i64, number: i64) {
         self.goes_on(at_ns);
         self.has_given_up |= self.open.iter().any(|open| matches!(open, Open::Step { .. }));
-        let is_listed = !self.asked.hides.steps && self.asked.contains(at_ns);
+        let is_listed = !self.asked.exclude.steps && self.asked.contains(at_ns);
         self.open.push(Open::Step { number, is_listed });
         if is_listed {
             self.begin_listed(self.asked.listed.len() as u32, USER_SCOPE, at_ns, Source::Step);

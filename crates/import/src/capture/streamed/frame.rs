@@ -1,5 +1,5 @@
-//! What of a capture's threads must be known before their rows: the few events that steps, the begin of the trace and the
-//! list of threads depend on.
+//! What of a capture's threads must be known before their rows: the few events that steps, the begin of the trace and
+//! the list of threads depend on.
 
 use super::super::{USER_SCOPE, kind_of_label};
 use super::own_functions::OwnFunctions;
@@ -7,13 +7,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
-use stepscope_run::{BACKWARD_SCOPE, ExactCut, ListedCalls, Shown, note_forward};
+use stepscope_run::{BACKWARD_SCOPE, ListedCalls, ResolvedFilter, ThreadFilter, note_forward};
 use stepscope_trace::SliceKind;
 
 /// The listener that picks them.
 pub(super) struct Frame<'a> {
-    exact: &'a ExactCut,
-    shown: &'a Shown,
+    resolved: &'a ResolvedFilter,
+    thread_filter: &'a ThreadFilter,
     /// By name: labels of steps, of waits for data, of optimizers.
     is_of_steps: Vec<bool>,
     calls: ListedCalls,
@@ -37,11 +37,11 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(exact: &'a ExactCut, shown: &'a Shown, capture: &Capture) -> Self {
+    pub(super) fn new(resolved: &'a ResolvedFilter, thread_filter: &'a ThreadFilter, capture: &Capture) -> Self {
         let is_of_steps = |name: &String| kind_of_label(name) != SliceKind::Annotation;
         Self {
-            exact,
-            shown,
+            resolved,
+            thread_filter,
             is_of_steps: capture.names.iter().map(is_of_steps).collect(),
             calls: ListedCalls::of(&capture.names),
             thread: 0,
@@ -115,8 +115,8 @@ impl Ranges for Frame<'_> {
                 self.events.push(*event);
             }
         }
-        let is_shown = self.shown.has_event(event);
-        let Some((start_ns, _)) = self.exact.of_event(event).filter(|_| is_shown) else { return };
+        let is_shown = self.thread_filter.has_event(event);
+        let Some((start_ns, _)) = self.resolved.clip_event(event).filter(|_| is_shown) else { return };
         let is_call = scope::is_call(event.scope);
         if self.calls.is_own(event) {
             let ran = event.start_ns..event.end_ns;
@@ -131,7 +131,7 @@ impl Ranges for Frame<'_> {
             return;
         }
         self.has_unfinished |= event.is_unfinished;
-        let span = self.exact.span_of(start_ns).unwrap_or(0);
+        let span = self.resolved.span_of(start_ns).unwrap_or(0);
         if self.first.len() <= span {
             self.first.resize(span + 1, [None; 2]);
         }
@@ -151,7 +151,7 @@ impl Ranges for Frame<'_> {
     }
 
     fn memory(&mut self, event: &MemoryEvent) {
-        if self.exact.contains(event.time_ns) && self.shown.has(event.thread, event.time_ns) {
+        if self.resolved.contains(event.time_ns) && self.thread_filter.has(event.thread, event.time_ns) {
             let key = (event.thread, event.device_type, event.device_index, event.is_out_of_memory());
             let first = self.memory.entry(key).or_insert(*event);
             if event.time_ns < first.time_ns {
@@ -161,7 +161,7 @@ impl Ranges for Frame<'_> {
     }
 
     fn step(&mut self, step: &StepRange) {
-        self.has_unfinished |= step.is_unfinished && self.exact.contains(step.start_ns);
+        self.has_unfinished |= step.is_unfinished && self.resolved.contains(step.start_ns);
         self.steps.push(*step);
     }
 

@@ -41,8 +41,8 @@ impl InOrder {
         self.has_given_up |= self.last.is_some_and(|last| key < last);
     }
 
-    /// The next event, of which that is left which is asked for, and when it ran; when nothing that is near can come before
-    /// it.
+    /// The next event, of which that is left which is asked for, and when it ran; when nothing that is near can come
+    /// before it.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Event, Range<i64>)> {
         if self.waiting.len() > NEAR { self.pop_any() } else { None }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// What calls are compared with, which are heard in the same way. Those that end before the own function around them are
-/// not known to be in it yet: who keeps them has to look at them again.
+/// What calls are compared with, which are heard in the same way. Those that end before the own function around them
+/// are not known to be in it yet: who keeps them has to look at them again.
 #[derive(Default)]
 pub(super) struct OwnFunctions {
     /// When one of them ran, apart from each other and by start.
@@ -42,8 +42,8 @@ impl OwnFunctions {
         true
     }
 
-    /// True when a call that was heard before is in one of them that ran at that time. Those that are open at the end are
-    /// heard from the outermost one on: of two that are as long as each other nobody knows which one is around.
+    /// True when a call that was heard before is in one of them that ran at that time. Those that are open at the end
+    /// are heard from the outermost one on: of two that are as long as each other nobody knows which one is around.
     pub(super) fn has(&mut self, ran: &Range<i64>, call: Range<i64>) -> bool {
         self.is_unclear |= *ran == call;
         ran.contains(&call.start)

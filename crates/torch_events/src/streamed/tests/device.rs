@@ -1,6 +1,6 @@
 //! Activity records of devices' profilers among the ranges.
 
-use super::{ADDED_UP, Does, LEFT, check_bytes, cut, finished, start, thread};
+use super::{ADDED_UP, Does, LEFT, check_bytes, filter, finished, start, thread};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 use stepscope_capture::device::{
@@ -8,7 +8,7 @@ use stepscope_capture::device::{
     Synchronization, SynchronizationKind, WorkKind, encode,
 };
 use stepscope_capture::layout::Tag;
-use stepscope_run::{Cut, HiddenDevice};
+use stepscope_run::{ExcludeDevice, RecordFilter};
 
 /// Beside these: an operator's, a step's, one that is not listed and one that the capture does not have.
 pub(super) const NAMES: [&str; 4] = ["cudaLaunchKernel", "cudaGetDevice_v3020", "gemm", "cuLaunchKernel"];
@@ -143,16 +143,16 @@ fn capture_bytes(threads: &[Vec<(u64, Does)>], activities: &[Activity], has_cloc
     finished(made)
 }
 
-fn hidden() -> impl Strategy<Value = HiddenDevice> {
-    prop::collection::vec(prop::bool::weighted(0.1), 8).prop_map(|hides| HiddenDevice {
-        kernels: hides[0],
-        copies: hides[1],
-        fills: hides[2],
-        annotations: hides[3],
-        runtime_calls: hides[4],
-        driver_calls: hides[5],
-        overheads: hides[6],
-        waits: hides[7],
+fn hidden() -> impl Strategy<Value = ExcludeDevice> {
+    prop::collection::vec(prop::bool::weighted(0.1), 8).prop_map(|exclude| ExcludeDevice {
+        kernels: exclude[0],
+        memcpys: exclude[1],
+        memsets: exclude[2],
+        annotations: exclude[3],
+        runtime_calls: exclude[4],
+        driver_calls: exclude[5],
+        overheads: exclude[6],
+        synchronizations: exclude[7],
     })
 }
 
@@ -160,12 +160,13 @@ fn hidden() -> impl Strategy<Value = HiddenDevice> {
 fn what_devices_did_is_added_up_as_a_list_says() {
     let (added_up, left) = (&ADDED_UP[1], &LEFT[1]);
     let threads = prop::collection::vec(thread(), 1..4);
-    let cases = (threads, prop::collection::vec(device_activity(), 1..60), cut(), hidden(), prop::bool::weighted(0.95));
+    let cases =
+        (threads, prop::collection::vec(device_activity(), 1..60), filter(), hidden(), prop::bool::weighted(0.95));
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(6_000));
     runner
-        .run(&cases, |(threads, activities, mut cut, hides, has_clock)| {
-            cut.hides.device = hides;
-            check_bytes(&capture_bytes(&threads, &activities, has_clock), &cut, 1)
+        .run(&cases, |(threads, activities, mut filter, exclude, has_clock)| {
+            filter.exclude.device = exclude;
+            check_bytes(&capture_bytes(&threads, &activities, has_clock), &filter, 1)
         })
         .unwrap();
     let (added_up, left) = (added_up.load(Ordering::Relaxed), left.load(Ordering::Relaxed));
@@ -181,8 +182,9 @@ fn a_call_may_reach_beyond_its_operator() {
         let (api, name, thread, status) = (Api::Runtime, Some(FIRST), 70, 0);
         (ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread, correlation, status }), 1)
     };
-    let hides = stepscope_run::Hidden { calls: true, ..Default::default() };
-    let cut = Cut { spans: vec![std::ops::Range { start: 0, end: 4_000 }], hides, ..Cut::default() };
+    let exclude = stepscope_run::Exclude { calls: true, ..Default::default() };
+    let filter =
+        RecordFilter { spans: vec![std::ops::Range { start: 0, end: 4_000 }], exclude, ..RecordFilter::default() };
     for start_ns in 105..185 {
         for len in 0..60 {
             let kernel = ActivityRecord::Work(DeviceWork {
@@ -192,7 +194,7 @@ fn a_call_may_reach_beyond_its_operator() {
                 ..DeviceWork::default()
             });
             let activities = [call(start_ns, start_ns + len, 1), (kernel, 1)];
-            check_bytes(&capture_bytes(std::slice::from_ref(&does), &activities, true), &cut, 2).unwrap();
+            check_bytes(&capture_bytes(std::slice::from_ref(&does), &activities, true), &filter, 2).unwrap();
         }
     }
     assert_eq!(LEFT[2].load(Ordering::Relaxed), 0, "all of them are added up");

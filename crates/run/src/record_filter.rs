@@ -1,10 +1,10 @@
-//! One process's recording, cut to the time and the threads that somebody asks for.
+//! Which records of one process's recording are selected: by time, thread and kind.
 
 mod device;
-mod shown;
+mod threads;
 
-pub use device::HiddenDevice;
-pub use shown::{Shown, ThreadShown, note_forward};
+pub use device::ExcludeDevice;
+pub use threads::{ThreadFilter, ThreadInclusion, note_forward};
 
 use crate::compact::{parts_of, stem};
 use crate::{ListedCalls, RunError, read_part};
@@ -23,23 +23,24 @@ pub const BACKWARD_SCOPE: u8 = 1;
 /// The scope of a label.
 const USER_SCOPE: u8 = 7;
 
-/// What of a recording is asked for.
+/// Selects records of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Cut {
-    /// Monotonic times, ascending. What starts within one of them is asked for; calls also when they were open then.
+pub struct RecordFilter {
+    /// Monotonic times, ascending. What starts within one of them is selected; calls also when they were open then.
     pub spans: Vec<Range<i64>>,
     /// The system's id of a thread: only it, and what other threads did for it. All threads without one.
     pub thread: Option<u64>,
-    /// Numbers of [profiler states](stepscope_capture::ProfilerState): what was begun under one of them was begun by that
-    /// thread. Without any, other threads are asked for that ran the backward pass of its operators, and of theirs.
+    /// Numbers of [profiler states](stepscope_capture::ProfilerState): what was begun under one of them was begun by
+    /// that thread. Without any, other threads are asked for that ran the backward pass of its operators, and of
+    /// theirs.
     pub states: Vec<u64>,
-    /// Not asked for: operators, labels, steps.
-    pub hides: Hidden,
+    /// Kinds that are not selected.
+    pub exclude: Exclude,
 }
 
-/// Kinds of events that are not asked for.
+/// Kinds of events that a filter excludes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Hidden {
+pub struct Exclude {
     /// Operators and autograd nodes.
     pub operators: bool,
     /// Labels, but not those of steps.
@@ -50,31 +51,33 @@ pub struct Hidden {
     pub calls: bool,
     /// Garbage collections alone.
     pub collections: bool,
-    /// What devices' profilers reported.
-    pub device: HiddenDevice,
+    /// Activity records of devices.
+    pub device: ExcludeDevice,
 }
 
-impl Cut {
-    /// Removes everything else from `capture`, which then is complete: what was open at the end is cut there. Of calls
+impl RecordFilter {
+    /// Removes everything else from `capture`, which then is complete: what was open at the end ends there. Of calls
     /// those [listed](ListedCalls) stay.
     pub fn apply(&self, capture: &mut Capture) {
-        let exact = self.exact(&capture.windows);
-        let contains = |time_ns: i64| exact.contains(time_ns);
-        let shown = self.shown(capture);
-        let end_ns = exact.end_ns();
+        let resolved = self.resolve(&capture.windows);
+        let contains = |time_ns: i64| resolved.contains(time_ns);
+        let thread_filter = self.thread_filter(capture);
+        let end_ns = resolved.end_ns();
         // The order stays, since nothing that is kept began before a call that was open when a span began.
         let mut calls = ListedCalls::of(&capture.names);
         capture.events.retain_mut(|event| {
-            let span = exact.of_event(event).filter(|_| shown.has_event(event) && calls.lists(event));
+            let span = resolved.clip_event(event).filter(|_| thread_filter.has_event(event) && calls.lists(event));
             (event.start_ns, event.end_ns) = span.unwrap_or((event.start_ns, event.end_ns));
             span.is_some()
         });
-        capture.steps.retain(|step| !self.hides.steps && shown.has_thread(step.thread) && contains(step.start_ns));
+        capture
+            .steps
+            .retain(|step| !self.exclude.steps && thread_filter.has_thread(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
-        capture.optimizer_steps.retain(|mark| shown.has_thread(mark.thread) && contains(mark.time_ns));
-        capture.memory.retain(|event| shown.has(event.thread, event.time_ns) && contains(event.time_ns));
+        capture.optimizer_steps.retain(|mark| thread_filter.has_thread(mark.thread) && contains(mark.time_ns));
+        capture.memory.retain(|event| thread_filter.has(event.thread, event.time_ns) && contains(event.time_ns));
         // Calls stay: they say who launched what is shown.
-        let is_hidden = |record: &ActivityRecord| self.hides.device.hides(record);
+        let is_hidden = |record: &ActivityRecord| self.exclude.device.excludes(record);
         capture.device.retain(|DeviceActivity { record, .. }| {
             let is_call = matches!(record, ActivityRecord::Call(_));
             (is_call || !is_hidden(record)) && record.span().is_none_or(|(start_ns, _)| contains(start_ns))
@@ -85,27 +88,27 @@ impl Cut {
         capture.state = State::Closed;
     }
 
-    /// Removes the calls of a device's runtime and driver that are not asked for. [`apply`](Self::apply) leaves them in.
-    pub fn hide_device_calls(&self, capture: &mut Capture) {
+    /// Removes the calls of a device's runtime and driver that are excluded. [`apply`](Self::apply) leaves them in.
+    pub fn exclude_device_calls(&self, capture: &mut Capture) {
         capture.device.retain(|activity| {
-            !matches!(activity.record, ActivityRecord::Call(_)) || !self.hides.device.hides(&activity.record)
+            !matches!(activity.record, ActivityRecord::Call(_)) || !self.exclude.device.excludes(&activity.record)
         });
     }
 
-    /// The cut by the windows of a capture.
-    pub fn exact(&self, windows: &[Window]) -> ExactCut {
-        ExactCut { spans: self.exact_spans_in(windows), hides: self.hides }
+    /// The filter with the spans of a capture, whose windows these are.
+    pub fn resolve(&self, windows: &[Window]) -> ResolvedFilter {
+        ResolvedFilter { spans: self.resolved_spans_in(windows), exclude: self.exclude }
     }
 
     /// The spans, from and to the records that the same thread wrote about them: what follows one of those in the
     /// recording lies behind it by its own clock. A begin is noted behind its record and an end before it, however long
     /// the thread had to wait in between.
-    pub fn exact_spans(&self, capture: &Capture) -> Vec<Range<i64>> {
-        self.exact_spans_in(&capture.windows)
+    pub fn resolved_spans(&self, capture: &Capture) -> Vec<Range<i64>> {
+        self.resolved_spans_in(&capture.windows)
     }
 
-    /// The same by the windows of a capture.
-    pub fn exact_spans_in(&self, windows: &[Window]) -> Vec<Range<i64>> {
+    /// The [spans](Self::resolved_spans) by the windows of a capture.
+    pub fn resolved_spans_in(&self, windows: &[Window]) -> Vec<Range<i64>> {
         let records = |is_on: bool| {
             let windows = windows.iter().filter(move |window| window.is_on == is_on);
             windows.map(|window| window.time_ns)
@@ -114,31 +117,31 @@ impl Cut {
         let end = |time_ns: i64| records(false).filter(|at_ns| *at_ns >= time_ns.saturating_sub(CLOCK_NS)).min();
         // Another window's, when its own was not written.
         let near = |found: Option<i64>, time_ns: i64| found.filter(|at_ns| at_ns.abs_diff(time_ns) < NEAR_NS);
-        let exact = |noted: i64, found: Option<i64>| near(found, noted).unwrap_or(noted);
+        let resolved = |noted: i64, found: Option<i64>| near(found, noted).unwrap_or(noted);
         let spans = self.spans.iter();
-        spans.map(|span| exact(span.start, begin(span.start))..exact(span.end, end(span.end))).collect()
+        spans.map(|span| resolved(span.start, begin(span.start))..resolved(span.end, end(span.end))).collect()
     }
 }
 
-/// A cut whose spans are those of a capture's records.
+/// A filter whose spans are those of a capture's records.
 #[derive(Clone, Debug)]
-pub struct ExactCut {
+pub struct ResolvedFilter {
     spans: Vec<Range<i64>>,
-    hides: Hidden,
+    exclude: Exclude,
 }
 
-impl ExactCut {
-    /// From the first moment to the last; `None` when nothing is asked for.
+impl ResolvedFilter {
+    /// From the first moment to the last; `None` when nothing is selected.
     pub fn times(&self) -> Option<Range<i64>> {
         Some(self.spans.first()?.start..self.end_ns())
     }
 
-    /// Where what is open at the end is cut.
+    /// Where what is open at the end ends.
     pub fn end_ns(&self) -> i64 {
         self.spans.last().map_or(i64::MIN, |span| span.end)
     }
 
-    /// Whether a moment is asked for.
+    /// Whether a moment is selected.
     #[inline]
     pub fn contains(&self, time_ns: i64) -> bool {
         self.spans.iter().any(|span| span.contains(&time_ns))
@@ -149,16 +152,16 @@ impl ExactCut {
         self.spans.iter().position(|span| span.contains(&time_ns))
     }
 
-    /// Start and end of what is asked for of an event, if its thread is. A call that was open when a span began is one
-    /// from then on: it is around what was recorded.
+    /// Start and end of the part of an event that is selected, if its thread is; `None` when no part is. A call that
+    /// was open when a span began is one from then on: it is around what was recorded.
     #[inline]
-    pub fn of_event(&self, event: &Event) -> Option<(i64, i64)> {
+    pub fn clip_event(&self, event: &Event) -> Option<(i64, i64)> {
         let is_call = scope::is_call(event.scope);
         let is_hidden = match event.scope {
-            USER_SCOPE => self.hides.labels,
-            scope::GARBAGE_COLLECTION => self.hides.calls || self.hides.collections,
-            _ if is_call => self.hides.calls,
-            _ => self.hides.operators,
+            USER_SCOPE => self.exclude.labels,
+            scope::GARBAGE_COLLECTION => self.exclude.calls || self.exclude.collections,
+            _ if is_call => self.exclude.calls,
+            _ => self.exclude.operators,
         };
         let span = self.spans.iter().find(|span| event.start_ns < span.end).filter(|_| !is_hidden)?;
         let start_ns = match span.contains(&event.start_ns) {
@@ -250,26 +253,27 @@ pub(crate) mod tests {
         }
     }
 
-    fn starts(cut: &Cut) -> Vec<(u32, i64, i64)> {
+    fn starts(filter: &RecordFilter) -> Vec<(u32, i64, i64)> {
         let mut capture = capture();
-        cut.apply(&mut capture);
+        filter.apply(&mut capture);
         capture.events.iter().map(|event| (event.thread, event.start_ns, event.end_ns)).collect()
     }
 
     #[test]
     fn what_starts_in_the_window_is_kept_and_ends_with_it() {
         // The noted moments are not those of the records: the records hold.
-        let hides = Hidden { steps: true, ..Hidden::default() };
-        let mut cut = Cut { spans: vec![Range { start: 103, end: 190 }], hides, ..Cut::default() };
-        assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130), (2, 140, 145)]);
-        cut.thread = Some(100);
-        assert_eq!(starts(&cut), [(0, 101, 150), (0, 180, 200), (1, 120, 130)], "not the program's other thread");
+        let exclude = Exclude { steps: true, ..Exclude::default() };
+        let mut filter =
+            RecordFilter { spans: vec![Range { start: 103, end: 190 }], exclude, ..RecordFilter::default() };
+        assert_eq!(starts(&filter), [(0, 101, 150), (0, 180, 200), (1, 120, 130), (2, 140, 145)]);
+        filter.thread = Some(100);
+        assert_eq!(starts(&filter), [(0, 101, 150), (0, 180, 200), (1, 120, 130)], "not the program's other thread");
         let mut capture = capture();
-        cut.apply(&mut capture);
+        filter.apply(&mut capture);
         assert_eq!((capture.steps.len(), capture.optimizer_steps.len(), capture.state), (0, 1, State::Closed));
         assert_eq!(capture.last_ns, 200);
-        cut.hides.operators = true;
-        assert_eq!(starts(&cut), []);
+        filter.exclude.operators = true;
+        assert_eq!(starts(&filter), []);
     }
 
     #[test]
@@ -278,9 +282,9 @@ pub(crate) mod tests {
         let call = |start_ns, end_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns, ..capture.events[0] };
         let calls = [call(10, 800), call(20, 90), call(30, 100), call(40, 101), call(105, 190)];
         capture.events.splice(0..0, calls);
-        let cut = Cut { spans: vec![100..200, 600..700], thread: Some(100), ..Cut::default() };
+        let filter = RecordFilter { spans: vec![100..200, 600..700], thread: Some(100), ..RecordFilter::default() };
         capture.windows.clear();
-        cut.apply(&mut capture);
+        filter.apply(&mut capture);
         let calls = capture.events.iter().filter(|event| scope::is_call(event.scope));
         let found: Vec<_> = calls.map(|event| (event.start_ns, event.end_ns)).collect();
         assert_eq!(found, [(100, 700), (100, 101), (105, 190)]);
@@ -289,7 +293,8 @@ pub(crate) mod tests {
     #[test]
     fn steps_are_cut_with_the_window() {
         let mut capture = capture();
-        Cut { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), ..Cut::default() }.apply(&mut capture);
+        RecordFilter { spans: vec![Range { start: 100, end: 200 }], thread: Some(100), ..RecordFilter::default() }
+            .apply(&mut capture);
         assert_eq!(capture.steps.iter().map(|step| (step.number, step.end_ns)).collect::<Vec<_>>(), [(3, 200)]);
     }
 
@@ -305,12 +310,13 @@ pub(crate) mod tests {
             window(off, false, 1),
             window(9_100_000, true, 2),
         ];
-        let cut = Cut { spans: vec![Range { start: on + 700_000, end: on + 900_000 }], ..Cut::default() };
-        assert_eq!(cut.exact_spans(&capture), vec![on..off]);
+        let filter =
+            RecordFilter { spans: vec![Range { start: on + 700_000, end: on + 900_000 }], ..RecordFilter::default() };
+        assert_eq!(filter.resolved_spans(&capture), vec![on..off]);
     }
 
     #[test]
     fn nothing_is_left_of_no_span() {
-        assert_eq!(starts(&Cut::default()), []);
+        assert_eq!(starts(&RecordFilter::default()), []);
     }
 }

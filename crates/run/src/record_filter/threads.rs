@@ -1,18 +1,18 @@
-//! Which threads are asked for, and which times of them: what a thread did for another one is that one's.
+//! Which threads are selected, and which times of them: what a thread did for another one is that one's.
 //!
 //! ```text
 //! thread 1     enters state 7 ----a---- hands b on
 //! thread 2     state 1 ---- state 7 --b-- state 1 ----       thread 1 with state 7: a and b
 //! ```
 
-use super::{BACKWARD_SCOPE, Cut};
+use super::{BACKWARD_SCOPE, RecordFilter};
 use std::collections::HashSet;
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, ProfilerState, Thread};
 
-/// Whether the events of a thread are asked for.
+/// Whether the events of a thread are selected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ThreadShown {
+pub enum ThreadInclusion {
     /// They are.
     Yes,
     /// They are when it ran a backward node of an operator of a thread that is.
@@ -21,9 +21,9 @@ pub enum ThreadShown {
     No,
 }
 
-/// What is asked for of each thread.
+/// What is selected of each thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct ThreadFilter {
     of_threads: Vec<OfThread>,
 }
 
@@ -37,13 +37,13 @@ struct OfThread {
     changes: Vec<(i64, bool)>,
 }
 
-impl Shown {
-    /// Whether anything of a thread is asked for: then its calls, steps and marks are.
+impl ThreadFilter {
+    /// Whether anything of a thread is selected: then its calls, steps and marks are.
     pub fn has_thread(&self, thread: u32) -> bool {
         self.of_threads.get(thread as usize).is_some_and(|of| of.is_shown)
     }
 
-    /// Whether what began on a thread at a moment is asked for.
+    /// Whether what began on a thread at a moment is selected.
     #[inline]
     pub fn has(&self, thread: u32, at_ns: i64) -> bool {
         let Some(of) = self.of_threads.get(thread as usize) else { return false };
@@ -53,63 +53,69 @@ impl Shown {
         }
     }
 
-    /// Whether an event is asked for. Calls of Python are a thread's own.
+    /// Whether an event is selected. Calls of Python are a thread's own.
     #[inline]
     pub fn has_event(&self, event: &Event) -> bool {
         if scope::is_call(event.scope) { self.has_thread(event.thread) } else { self.has(event.thread, event.start_ns) }
     }
 }
 
-impl Cut {
-    /// What is asked for of each thread. `capture` has of each thread that may have run a backward pass at least one node for
-    /// each thread for which it did.
-    pub fn shown(&self, capture: &Capture) -> Shown {
+impl RecordFilter {
+    /// What is selected of each thread. `capture` has of each thread that may have run a backward pass at least one
+    /// node for each thread for which it did.
+    pub fn thread_filter(&self, capture: &Capture) -> ThreadFilter {
         let mut forwards = vec![Vec::new(); capture.threads.len()];
         for event in capture.events.iter().filter(|event| event.scope == BACKWARD_SCOPE) {
             note_forward(&mut forwards[event.thread as usize], event.forward_thread.unwrap_or(0));
         }
-        self.shown_of(&capture.threads, &capture.profiler_states, &forwards)
+        self.thread_filter_from(&capture.threads, &capture.profiler_states, &forwards)
     }
 
-    /// The same by the framework's ids of the threads for whose operators each thread ran backward nodes.
-    pub fn shown_of(&self, threads: &[Thread], states: &[ProfilerState], forwards: &[Vec<u64>]) -> Shown {
-        let shown = self.threads_shown(threads, states);
-        let mut is_reached: Vec<bool> = shown.iter().map(|shown| *shown == ThreadShown::Yes).collect();
+    /// What is selected of each thread, by the framework's ids of the threads for whose operators each ran backward
+    /// nodes.
+    pub fn thread_filter_from(
+        &self,
+        threads: &[Thread],
+        states: &[ProfilerState],
+        forwards: &[Vec<u64>],
+    ) -> ThreadFilter {
+        let inclusions = self.thread_inclusions(threads, states);
+        let mut is_reached: Vec<bool> = inclusions.iter().map(|inclusion| *inclusion == ThreadInclusion::Yes).collect();
         // A backward pass may run operators whose own runs elsewhere.
         loop {
             let reached = threads.iter().zip(&is_reached).filter(|(_, is_reached)| **is_reached);
             let reached: HashSet<u64> = reached.map(|(thread, _)| thread.framework_thread).collect();
             let is_new = |at: &usize| {
                 let ran_for = |id: &u64| *id != 0 && reached.contains(id);
-                !is_reached[*at] && shown[*at] == ThreadShown::IfBackward && forwards[*at].iter().any(ran_for)
+                !is_reached[*at] && inclusions[*at] == ThreadInclusion::IfBackward && forwards[*at].iter().any(ran_for)
             };
             let new: Vec<usize> = (0..threads.len()).filter(is_new).collect();
             if new.is_empty() {
-                return self.shown_where(threads, states, &is_reached);
+                return self.thread_filter_where(threads, states, &is_reached);
             }
             new.into_iter().for_each(|at| is_reached[at] = true);
         }
     }
 
-    /// What may be asked for, before it is known who ran a backward pass.
-    pub fn may_be_shown(&self, threads: &[Thread], states: &[ProfilerState]) -> Shown {
-        let shown = self.threads_shown(threads, states);
-        let may_be: Vec<bool> = shown.iter().map(|shown| *shown != ThreadShown::No).collect();
-        self.shown_where(threads, states, &may_be)
+    /// The most that may be selected, before it is known which threads ran a backward pass.
+    pub fn widest_thread_filter(&self, threads: &[Thread], states: &[ProfilerState]) -> ThreadFilter {
+        let inclusions = self.thread_inclusions(threads, states);
+        let may_be: Vec<bool> = inclusions.iter().map(|inclusion| *inclusion != ThreadInclusion::No).collect();
+        self.thread_filter_where(threads, states, &may_be)
     }
 
-    /// Whether each thread is asked for, as far as the threads themselves tell.
-    pub fn threads_shown(&self, threads: &[Thread], states: &[ProfilerState]) -> Vec<ThreadShown> {
-        let shown = |thread: &Thread| match self.thread {
-            None => ThreadShown::Yes,
-            _ if self.is_own(thread) => ThreadShown::Yes,
-            _ if self.known(states, thread).any(|state| self.states.contains(&state.number)) => ThreadShown::Yes,
-            _ if self.known(states, thread).next().is_some() => ThreadShown::No,
+    /// Whether each thread is selected, as far as that is known of the threads themselves.
+    pub fn thread_inclusions(&self, threads: &[Thread], states: &[ProfilerState]) -> Vec<ThreadInclusion> {
+        let inclusion = |thread: &Thread| match self.thread {
+            None => ThreadInclusion::Yes,
+            _ if self.is_own(thread) => ThreadInclusion::Yes,
+            _ if self.known(states, thread).any(|state| self.states.contains(&state.number)) => ThreadInclusion::Yes,
+            _ if self.known(states, thread).next().is_some() => ThreadInclusion::No,
             // The framework's own threads have no name of Python's; the program's threads have one.
-            _ if thread.name.is_empty() || thread.name.starts_with("pt_autograd") => ThreadShown::IfBackward,
-            _ => ThreadShown::No,
+            _ if thread.name.is_empty() || thread.name.starts_with("pt_autograd") => ThreadInclusion::IfBackward,
+            _ => ThreadInclusion::No,
         };
-        threads.iter().map(shown).collect()
+        threads.iter().map(inclusion).collect()
     }
 
     fn is_own(&self, thread: &Thread) -> bool {
@@ -127,7 +133,7 @@ impl Cut {
         of_thread.filter(move |state| tells && state.number != ProfilerState::NOT_KNOWN)
     }
 
-    fn shown_where(&self, threads: &[Thread], states: &[ProfilerState], is_reached: &[bool]) -> Shown {
+    fn thread_filter_where(&self, threads: &[Thread], states: &[ProfilerState], is_reached: &[bool]) -> ThreadFilter {
         let of_thread = |(thread, is_reached): (&Thread, &bool)| {
             let is_known = self.known(states, thread).next().is_some();
             // What another thread did elsewhere says nothing about what it did under a state that is not known.
@@ -145,11 +151,11 @@ impl Cut {
             }
             OfThread { is_shown: *is_reached, is_first_shown, changes }
         };
-        Shown { of_threads: threads.iter().zip(is_reached).map(of_thread).collect() }
+        ThreadFilter { of_threads: threads.iter().zip(is_reached).map(of_thread).collect() }
     }
 }
 
-/// Those of a thread.
+/// The states of a thread.
 fn states_of(states: &[ProfilerState], thread: u32) -> &[ProfilerState] {
     let of_thread = |is_before: &dyn Fn(u32) -> bool| states.partition_point(|state| is_before(state.thread));
     &states[of_thread(&|of| of < thread)..of_thread(&|of| of <= thread)]
@@ -166,7 +172,7 @@ pub fn note_forward(forwards: &mut Vec<u64>, thread: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cut::tests::capture;
+    use crate::record_filter::tests::capture;
     use std::ops::Range;
     use stepscope_capture::MemoryEvent;
 
@@ -181,8 +187,13 @@ mod tests {
         names.iter().enumerate().map(thread).collect()
     }
 
-    fn of(thread: Option<u64>, states: &[u64]) -> Cut {
-        Cut { spans: vec![Range { start: 100, end: 200 }], thread, states: states.to_vec(), ..Cut::default() }
+    fn of(thread: Option<u64>, states: &[u64]) -> RecordFilter {
+        RecordFilter {
+            spans: vec![Range { start: 100, end: 200 }],
+            thread,
+            states: states.to_vec(),
+            ..RecordFilter::default()
+        }
     }
 
     #[test]
@@ -190,12 +201,15 @@ mod tests {
         let threads = threads(&["main", "", "pt_autograd_0", "", "program's"]);
         // The last but one ran for the third, that for the first; the second for nobody that is known.
         let forwards = [vec![], vec![7], vec![1], vec![3], vec![1]];
-        let shown = |cut: Cut| {
-            let shown = cut.shown_of(&threads, &[], &forwards);
-            [0, 1, 2, 3, 4].map(|thread| (shown.has_thread(thread), shown.has(thread, 150)))
+        let thread_filter = |filter: RecordFilter| {
+            let thread_filter = filter.thread_filter_from(&threads, &[], &forwards);
+            [0, 1, 2, 3, 4].map(|thread| (thread_filter.has_thread(thread), thread_filter.has(thread, 150)))
         };
-        assert_eq!(shown(of(Some(100), &[])), [true, false, true, true, false].map(|is_shown| (is_shown, is_shown)));
-        assert_eq!(shown(of(None, &[])), [(true, true); 5]);
+        assert_eq!(
+            thread_filter(of(Some(100), &[])),
+            [true, false, true, true, false].map(|is_shown| (is_shown, is_shown))
+        );
+        assert_eq!(thread_filter(of(None, &[])), [(true, true); 5]);
     }
 
     #[test]
@@ -206,11 +220,11 @@ mod tests {
         let of_worker = [state(1, 30, 1), state(1, 40, 7), state(1, 50, 1), state(1, 70, 0)];
         let states = [states.as_slice(), &of_worker, &[state(2, 15, 7)], &[state(3, 35, 1)]].concat();
         // As a string: shown or not at 5, 15, 25 … of each thread.
-        let drawn = |cut: Cut| {
+        let drawn = |filter: RecordFilter| {
             // The third ran a backward pass for the last one.
-            let shown = cut.shown_of(&threads, &states, &[vec![], vec![], vec![4], vec![]]);
+            let thread_filter = filter.thread_filter_from(&threads, &states, &[vec![], vec![], vec![4], vec![]]);
             let at = |thread| (0..9).map(move |at| (thread, at * 10 + 5));
-            let mark = |(thread, at_ns)| if shown.has(thread, at_ns) { '#' } else { '.' };
+            let mark = |(thread, at_ns)| if thread_filter.has(thread, at_ns) { '#' } else { '.' };
             [0, 1, 2, 3].map(|thread| at(thread).map(mark).collect::<String>())
         };
         // Under a state that is not known, a thread is its own.

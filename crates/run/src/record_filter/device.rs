@@ -1,17 +1,17 @@
-//! Which of a device's activity records are not asked for.
+//! Which of a device's activity records a filter excludes.
 
 use stepscope_capture::device::{ActivityRecord, Api, WorkKind};
 
-/// Kinds of activity records of a device's profiler that are not asked for.
+/// Kinds of a device's activity records that a filter excludes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct HiddenDevice {
+pub struct ExcludeDevice {
     /// Kernels, and graphs as a whole.
     pub kernels: bool,
     /// Memcpys.
-    pub copies: bool,
+    pub memcpys: bool,
     /// Memsets.
-    pub fills: bool,
-    /// Labels, as the span of what was launched in them. They are no activity records: who lists them heeds it.
+    pub memsets: bool,
+    /// Labels, as the span of what was launched in them. They are no activity records: what lists them must check this.
     pub annotations: bool,
     /// Calls of the runtime.
     pub runtime_calls: bool,
@@ -20,24 +20,24 @@ pub struct HiddenDevice {
     /// What the device's profiler itself takes.
     pub overheads: bool,
     /// Synchronizations of the host and of streams.
-    pub waits: bool,
+    pub synchronizations: bool,
 }
 
-impl HiddenDevice {
-    /// True when an activity record is not asked for.
-    pub fn hides(&self, record: &ActivityRecord) -> bool {
+impl ExcludeDevice {
+    /// True when an activity record is excluded.
+    pub fn excludes(&self, record: &ActivityRecord) -> bool {
         match record {
             ActivityRecord::Work(work) => match work.kind {
                 WorkKind::Kernel { .. } | WorkKind::Graph => self.kernels,
-                WorkKind::Memcpy { .. } => self.copies,
-                WorkKind::Memset { .. } => self.fills,
+                WorkKind::Memcpy { .. } => self.memcpys,
+                WorkKind::Memset { .. } => self.memsets,
             },
             ActivityRecord::Call(call) => match call.api {
                 Api::Runtime => self.runtime_calls,
                 Api::Driver => self.driver_calls,
             },
             ActivityRecord::Overhead(_) => self.overheads,
-            ActivityRecord::Synchronization(_) => self.waits,
+            ActivityRecord::Synchronization(_) => self.synchronizations,
             ActivityRecord::EventRecorded(_) | ActivityRecord::Range(_) | ActivityRecord::Dropped(_) => false,
         }
     }
