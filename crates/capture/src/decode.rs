@@ -25,7 +25,7 @@ mod threads;
 pub use events::{CollectiveOf, Event, Mark, ProfilerState, Sample, StepRange, Window};
 pub(crate) use process::ProcessRecords;
 pub(crate) use record::{body_len, short_len};
-pub use streamed::{Listener, Ranges, StreamedCapture, ThreadSurvey};
+pub use streamed::{EndIndex, EventSink, RecordVisitor, StreamedCapture};
 pub(crate) use threads::Decoded;
 
 use crate::clock::{ClockPoint, TickClock};

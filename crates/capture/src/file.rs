@@ -142,7 +142,8 @@ fn first_header(new: &NewCapture) -> Header {
 }
 
 /// Written at once: the largest piece of memory that the kernel takes from what was in use before. For larger ones it
-/// breaks up blocks that a virtual machine may have given back to its host, which costs 10 us a page to have again, not 2.
+/// breaks up blocks that a virtual machine may have given back to its host, which costs 10 us a page to have again, not
+/// 2.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// Writes zeros, so that the range has disk space and writing to its mapping can never fail for want of it. The pages

@@ -1,4 +1,5 @@
-//! Memory for long lists: the system clears each page before a process sees it, and large pages in a quarter of the time.
+//! Memory for long lists: the system clears each page before a process sees it, and large pages in a quarter of the
+//! time.
 
 /// Shorter lists are not worth the call.
 const LEAST_BYTES: usize = 4 << 20;

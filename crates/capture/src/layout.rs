@@ -6,9 +6,10 @@
 //!          │ 16 B│ records …0│                  │
 //! ```
 //!
-//! A segment begins with its own 16-byte header; then records follow without gaps until a zero or the segment's end. The
-//! first word of a record is `ticks << 8 | tag` and is written last, so that a reader never sees half a record. Records
-//! are 8-byte aligned but for the short ones, which are 4-byte aligned and say what changed since the record before (see
+//! A segment begins with its own 16-byte header; then records follow without gaps until a zero or the segment's end.
+//! The first word of a record is `ticks << 8 | tag` and is written last, so that a reader never sees half a record.
+//! Records are 8-byte aligned but for the short ones, which are 4-byte aligned and say what changed since the record
+//! before (see
 //! [`crate::short`]).
 //! A segment's first record is a [`Tag::Thread`]; a later one hands the rest of the segment to another thread.
 
@@ -134,14 +135,15 @@ tags! {
     OptimizerStep = 10;
     /// A name: word 1 = id | byte length << 32, then the text. Stands before the first record that uses it.
     Name = 11;
-    /// What follows is of this thread: word 1 = ordinal | part << 32, word 2 = system thread id | [`Handle`](crate::device::Handle) << 32, word 3 = framework
-    /// thread id (0: none).
+    /// What follows is of this thread: word 1 = ordinal | part << 32, word 2 = system thread id |
+    /// [`Handle`](crate::device::Handle) << 32, word 3 = framework thread id (0: none).
     Thread = 12;
     /// This thread's name: word 1 = byte length, then the text.
     ThreadName = 13;
     /// A moment on all clocks: word 1 = monotonic ns, word 2 = Unix ns.
     Clock = 14;
-    /// A fact about the process: word 1 = key length | value length << 32, then key and value. The last one of a key holds.
+    /// A fact about the process: word 1 = key length | value length << 32, then key and value. The last one of a key
+    /// holds.
     Fact = 15;
     /// Recording is switched: word 1 = 1 on, 0 off; word 2 = cycle.
     Window = 16;
@@ -159,14 +161,15 @@ tags! {
     InputsInPlace = 22;
     /// Inputs: word 1 = id | byte length << 32, then the inputs. Stands before the first record that uses it.
     Inputs = 23;
-    /// Memory is allocated (bytes above 0) or freed (below), and its allocator holds nothing in reserve: word 1 = address
+    /// Memory is allocated (bytes above 0) or freed (below), and its allocator holds nothing in reserve: word 1 =
+    /// address
     /// | device << 48, word 2 = bytes, word 3 = bytes allocated in all. [`crate::memory`] says what a device is.
     Memory = 24;
-    /// An allocation failed for want of memory: word 1 = bytes asked for, word 2 = bytes allocated in all, word 3 = bytes
-    /// held from the device, word 4 = device.
+    /// An allocation failed for want of memory: word 1 = bytes asked for, word 2 = bytes allocated in all, word 3 =
+    /// bytes held from the device, word 4 = device.
     OutOfMemory = 25;
-    /// As `Memory`: word 1 = address, word 2 = bytes, word 3 = bytes allocated in all, word 4 = bytes held from the device,
-    /// word 5 = device.
+    /// As `Memory`: word 1 = address, word 2 = bytes, word 3 = bytes allocated in all, word 4 = bytes held from the
+    /// device, word 5 = device.
     MemoryReserved = 26;
     /// A sampled quantity: word 1 = name id, word 2 = its value.
     Counter = 27;
@@ -196,11 +199,11 @@ tags! {
     TimedBeginSame = 39;
     /// The same with the number after the last one.
     TimedBeginNext = 40;
-    /// What this thread runs from here on was begun under the profiler state with the number in word 1, on this thread or
-    /// another; see [`ProfilerState`](crate::ProfilerState).
+    /// What this thread runs from here on was begun under the profiler state with the number in word 1, on this thread
+    /// or another; see [`ProfilerState`](crate::ProfilerState).
     ProfilerState = 41;
-    /// An op or label ends that an `EndOuter` took from the stack of this thread: word 1 = how many of those that it or another
-    /// one took, and that have not ended so, came after it.
+    /// An op or label ends that an `EndOuter` took from the stack of this thread: word 1 = how many of those that it or
+    /// another one took, and that have not ended so, came after it.
     EndLeft = 42;
 }
 

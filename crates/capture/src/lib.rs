@@ -22,7 +22,7 @@ pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
 pub use decode::{
-    CollectiveOf, Event, Listener, Mark, ProfilerState, Ranges, Sample, StepRange, StreamedCapture, ThreadSurvey,
+    CollectiveOf, EndIndex, Event, EventSink, Mark, ProfilerState, RecordVisitor, Sample, StepRange, StreamedCapture,
     Window,
 };
 pub use device::DeviceActivity;

@@ -1,7 +1,7 @@
 //! Allocations and frees, as records say them.
 //!
-//! A device is a 16-bit number as PyTorch lays it out: its type in the lower byte (0 is the host, 1 CUDA …), its index in
-//! the upper one, 255 where the type has only one.
+//! A device is a 16-bit number as PyTorch lays it out: its type in the lower byte (0 is the host, 1 CUDA …), its index
+//! in the upper one, 255 where the type has only one.
 
 use crate::layout::Tag;
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Before a segment is given up, the definitions in it are carried over into a segment that belongs to no thread
-//! ([`NO_THREAD`](crate::layout::NO_THREAD)), and the header says up to which moment records may be missing. So the file
-//! is whole at every moment, whenever its process is killed.
+//! ([`NO_THREAD`](crate::layout::NO_THREAD)), and the header says up to which moment records may be missing. So the
+//! file is whole at every moment, whenever its process is killed.
 
 use crate::decode::{body_len, short_len};
 use crate::huge::prefer_large_pages;

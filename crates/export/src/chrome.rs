@@ -42,8 +42,8 @@ pub fn write_chrome(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     write_document(&mut Document::new(trace, None, None, out))
 }
 
-/// Writes what a profile recorded within `window`, with what Kineto writes of such: where the window begins and ends, and
-/// numbers of rows. Gives the first number that no operator has.
+/// Writes what a profile recorded within `window`, with what Kineto writes of such: where the window begins and ends,
+/// and numbers of rows. Gives the first number that no operator has.
 ///
 /// # Errors
 /// When `out` cannot be written to.

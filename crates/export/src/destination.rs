@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file under way. It has another name in the same folder until [`Destination::finish`] renames it; when it is dropped
-/// before, nothing is left.
+/// A file under way. It has another name in the same folder until [`Destination::finish`] renames it; when it is
+/// dropped before, nothing is left.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,

@@ -23,8 +23,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the ending of `path` stands for; upper and lower case are the same. A folder is there already, or
-    /// its name ends in a slash.
+    /// The format that the ending of `path` stands for; upper and lower case are the same. A folder is there already,
+    /// or its name ends in a slash.
     ///
     /// # Errors
     /// [`ExportError::UnknownFormat`].

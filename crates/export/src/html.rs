@@ -1,5 +1,5 @@
-//! A report as one HTML page that opens offline: no script, no request, light and dark as the reader's system is. Text of
-//! the trace is escaped; bars are SVG inside the page.
+//! A report as one HTML page that opens offline: no script, no request, light and dark as the reader's system is. Text
+//! of the trace is escaped; bars are SVG inside the page.
 
 mod bars;
 mod escape;

@@ -1,9 +1,9 @@
 //! Traces and results as files that other programs read. Everything is laid out here and nothing computed: the numbers
 //! are those of the trace and of the analyses.
 //!
-//! A trace becomes [`Format::Chrome`] JSON, a Perfetto trace or Parquet tables; a result becomes an Arrow batch, a Parquet
-//! file or Markdown; a report becomes an HTML page or Markdown. Files are written piece by piece under another name and
-//! renamed at the end: whoever looks for one finds all of it or nothing.
+//! A trace becomes [`Format::Chrome`] JSON, a Perfetto trace or Parquet tables; a result becomes an Arrow batch, a
+//! Parquet file or Markdown; a report becomes an HTML page or Markdown. Files are written piece by piece under another
+//! name and renamed at the end: whoever looks for one finds all of it or nothing.
 
 mod arrow;
 mod behind;

@@ -12,10 +12,11 @@ use stepscope_engine::{MemoryAction, MemoryChange, Selection, Trace, memory_time
 const CATEGORIES: [&str; 8] =
     ["parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"];
 
-/// Writes the memory of the host, or of a device by its number, to `path`: a page when its name ends in `.html`, changes
-/// when it ends in `raw.json.gz`, else points, packed when it ends in `.gz`. Points are a list of times in microseconds
-/// and one of bytes by category, behind a 0; a change is a time in nanoseconds, −1 before recording, what happened (1
-/// was there before, 2 allocated, 4 freed), bytes and a category. Times are Unix times where they are known.
+/// Writes the memory of the host, or of a device by its number, to `path`: a page when its name ends in `.html`,
+/// changes when it ends in `raw.json.gz`, else points, packed when it ends in `.gz`. Points are a list of times in
+/// microseconds and one of bytes by category, behind a 0; a change is a time in nanoseconds, −1 before recording, what
+/// happened (1 was there before, 2 allocated, 4 freed), bytes and a category. Times are Unix times where they are
+/// known.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was.

@@ -1,5 +1,5 @@
-//! Memory that a large file is written from, so much at once. It begins where a page does: from there the system can write
-//! it without a copy.
+//! Memory that a large file is written from, so much at once. It begins where a page does: from there the system can
+//! write it without a copy.
 
 /// Bytes of a piece: a disk takes as many in one go.
 pub(crate) const PIECE_BYTES: usize = 1 << 21;

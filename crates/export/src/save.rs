@@ -13,8 +13,8 @@ use stepscope_base::Span;
 use stepscope_engine::StreamedRecording;
 use stepscope_trace::Trace;
 
-/// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise. A
-/// folder of tables that is replaced keeps its other files.
+/// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise.
+/// A folder of tables that is replaced keeps its other files.
 ///
 /// # Errors
 /// [`ExportError::Exists`], [`ExportError::Write`]; `path` is then as it was.
@@ -32,8 +32,8 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
     }
 }
 
-/// Writes `recording` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number that no
-/// operator has, or `None` when only a whole trace tells.
+/// Writes `recording` to `path` as Chrome JSON, without a trace; what lies there is replaced. Gives the first number
+/// that no operator has, or `None` when a whole trace has to be read instead.
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was, as it is when there is no answer.
@@ -88,8 +88,8 @@ fn save_chrome(
 /// What stands for the rank in the name of a file for each.
 pub const RANK_PLACE: &str = "{rank}";
 
-/// Writes Chrome JSON of each rank to a file of its own: `path` has `{rank}` where its name tells which. Gives the files,
-/// by rank.
+/// Writes Chrome JSON of each rank to a file of its own: `path` has `{rank}` where its name tells which. Gives the
+/// files, by rank.
 ///
 /// # Errors
 /// As [`save_trace`]; nothing is written when one of the files is there already and is not to be replaced.

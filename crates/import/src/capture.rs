@@ -30,7 +30,7 @@ use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, State, StepRange};
 use stepscope_run::{RecordFilter, Recovered, ResolvedFilter, RunError};
 use stepscope_trace::{FindingCode, SliceId, SliceKind, Trace, TraceBuilder, TrackId};
-pub use streamed::{Rows, StreamedRecording, StreamedSlice};
+pub use streamed::{SliceSink, StreamedRecording, StreamedSlice};
 pub use torch_session::DEVICE_SESSION;
 
 /// The scope of a label.

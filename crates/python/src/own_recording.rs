@@ -87,7 +87,7 @@ pub(crate) fn write_chrome(
             && !with_overloads
             && let Some(mut streamed) = StreamedRecording::open(&capture, &filter)
         {
-            tell.clone()(streamed.frame_mut());
+            tell.clone()(streamed.skeleton_mut());
             if let Some(next_id) = save_streamed(&streamed, options, &path, is_packed).map_err(failed)? {
                 return Ok((true, next_id - first_id));
             }

@@ -6,7 +6,7 @@ mod scenario;
 
 use scenario::{captures, run, start};
 use stepscope_capture::short::Begin;
-use stepscope_capture::{Capture, Listener, State, StreamedCapture, read};
+use stepscope_capture::{Capture, RecordVisitor, State, StreamedCapture, read};
 use stepscope_recorder as recorder;
 
 fn labels(name: &str, times: usize) {
@@ -91,7 +91,7 @@ struct Depths {
     deepest: usize,
 }
 
-impl Listener for Depths {
+impl RecordVisitor for Depths {
     fn begin(&mut self, _: i64, _: &Begin) {
         self.open += 1;
         self.deepest = self.deepest.max(self.open);
@@ -107,7 +107,7 @@ impl Listener for Depths {
     }
     fn begin_step(&mut self, _: i64, _: i64) {}
     fn end_step(&mut self, _: i64, _: i64) {}
-    fn give_up(&mut self) {
+    fn fall_back(&mut self) {
         panic!("it can be understood");
     }
 }
@@ -147,7 +147,7 @@ fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
         let streamed = StreamedCapture::open(&path).unwrap().expect("nothing is damaged");
         for thread in streamed.threads() {
             let mut depths = Depths { open: 0, of_outer: 0, of_inner: 0, deepest: 0 };
-            streamed.listen(thread.ordinal, &(i64::MIN..i64::MAX), &mut depths).unwrap();
+            streamed.visit_thread(thread.ordinal, &(i64::MIN..i64::MAX), &mut depths).unwrap();
             assert!(depths.deepest <= 2 && depths.of_inner.abs_diff(2 * depths.of_outer) <= 2);
         }
     }

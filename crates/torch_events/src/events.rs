@@ -1,9 +1,9 @@
 //! The list of events, in columns.
 
 use crate::device::{DeviceColumns, activity};
+use crate::event_source::{EventSource, Item};
 use crate::inputs::InputTexts;
 use crate::memory::{Bytes, Covered, Usage};
-use crate::recorded::{Item, Recorded};
 use crate::stacks::Stacks;
 use crate::{Wanted, backward, flops, flows, tree};
 use rustc_hash::FxHashMap;
@@ -35,8 +35,8 @@ pub struct Events {
     pub thread: Vec<u32>,
     /// The row that directly contains it, or [`NO_ROW`].
     pub parent: Vec<u32>,
-    /// The number of an operator, a label or a step, from 0 on: the same that it has in a Chrome trace. Rows of memory have
-    /// numbers of their own, from 0 on; all else has [`NO_ROW`].
+    /// The number of an operator, a label or a step, from 0 on: the same that it has in a Chrome trace. Rows of memory
+    /// have numbers of their own, from 0 on; all else has [`NO_ROW`].
     pub number: Vec<u32>,
     /// How many operators, labels and steps have numbers; some of them may not be listed.
     pub numbers: u32,
@@ -88,20 +88,20 @@ pub struct Events {
 impl Events {
     /// What `capture` holds; times count from `zero_ns`.
     pub fn of(capture: &Capture, zero_ns: i64, wanted: Wanted) -> Self {
-        let recorded = Recorded::of(capture, zero_ns, wanted.exclude_device);
-        let order = order_of(capture, &recorded, wanted);
-        let (parents, stays) = tree::build(order.len(), capture.threads.len(), |at| recorded.placed(order[at]));
-        let mut events = Self { names: recorded.names(), threads: threads_of(capture), ..Self::default() };
+        let event_source = EventSource::of(capture, zero_ns, wanted.exclude_device);
+        let order = order_of(capture, &event_source, wanted);
+        let (parents, kept) = tree::build(order.len(), capture.threads.len(), |at| event_source.placed(order[at]));
+        let mut events = Self { names: event_source.names(), threads: threads_of(capture), ..Self::default() };
         events.input_texts = capture.inputs.iter().map(InputTexts::of).collect();
-        events.numbers = recorded.numbers.count();
-        events.fill(&order, &parents, &stays, &recorded);
+        events.numbers = event_source.numbers.count();
+        events.fill(&order, &parents, &kept, &event_source);
         if wanted.memory && !capture.memory.is_empty() {
-            let rows: Vec<u32> = (0..order.len()).filter(|at| stays[*at]).map(|at| order[at]).collect();
-            events.add_memory(capture, zero_ns, |row| recorded.item(rows[row]));
+            let rows: Vec<u32> = (0..order.len()).filter(|at| kept[*at]).map(|at| order[at]).collect();
+            events.add_memory(capture, zero_ns, |row| event_source.item(rows[row]));
         }
         if wanted.overloads {
-            let rows = (0..order.len()).filter(|at| stays[*at]);
-            events.add_overloads(rows.map(|at| match recorded.item(order[at]) {
+            let rows = (0..order.len()).filter(|at| kept[*at]);
+            events.add_overloads(rows.map(|at| match event_source.item(order[at]) {
                 Item::Event(event) => capture.overloads.get(event.name as usize).map_or("", String::as_str),
                 _ => "",
             }));
@@ -109,20 +109,20 @@ impl Events {
         if wanted.flops {
             events.flops = flops::count(&events);
         }
-        events.fill_stacks(capture, &order, &stays, &recorded);
+        events.fill_stacks(capture, &order, &kept, &event_source);
         (events.flow, events.is_flow_start) = flows::join(&events);
         backward::give_numbers_of_nodes(&mut events);
         events
     }
 
-    fn fill(&mut self, order: &[u32], parents: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
+    fn fill(&mut self, order: &[u32], parents: &[u32], kept: &[bool], event_source: &EventSource<'_>) {
         self.reserve(order.len());
         let mut new_row = vec![NO_ROW; order.len()];
-        let has_device = !recorded.activities.is_empty();
+        let has_device = !event_source.activities.is_empty();
         let mut of_memory = 0..;
-        let mut rows_of_items = vec![NO_ROW; if has_device { recorded.host_ranges() } else { 0 }];
-        for at in (0..order.len()).filter(|at| stays[*at]) {
-            let placed = recorded.placed(order[at]);
+        let mut rows_of_items = vec![NO_ROW; if has_device { event_source.host_ranges() } else { 0 }];
+        for at in (0..order.len()).filter(|at| kept[*at]) {
+            let placed = event_source.placed(order[at]);
             let dur_ns = placed.end_ns - placed.start_ns;
             let row = self.name.len() as u32;
             new_row[at] = row;
@@ -136,10 +136,10 @@ impl Events {
             self.self_ns.push(if placed.is_nested { dur_ns } else { 0 });
             self.thread.push(placed.thread);
             self.parent.push(parent);
-            let item = recorded.item(order[at]);
+            let item = event_source.item(order[at]);
             self.is_async.push(matches!(item, Item::Event(event) if event.is_async));
             if has_device {
-                self.push_device(&item, &recorded.activities);
+                self.push_device(&item, &event_source.activities);
             }
             let (event, scope, forward_thread) = match item {
                 Item::Event(event) => {
@@ -153,7 +153,7 @@ impl Events {
             };
             let is_memory = matches!(item, Item::Memory(_));
             self.is_memory.push(is_memory);
-            let number = if is_memory { of_memory.next() } else { Some(recorded.numbers.of_item(order[at])) };
+            let number = if is_memory { of_memory.next() } else { Some(event_source.numbers.of_item(order[at])) };
             self.number.push(number.unwrap_or(NO_ROW));
             self.sequence_number.push(event.and_then(|event| event.sequence_number).unwrap_or(-1));
             self.forward_thread.push(forward_thread);
@@ -161,16 +161,16 @@ impl Events {
             if !self.input_texts.is_empty() {
                 self.inputs.push(event.and_then(|event| event.inputs).unwrap_or(NO_ROW));
             }
-            self.traced_names.extend(recorded.traced_name(order[at]).map(|name| (row, name)));
+            self.traced_names.extend(event_source.traced_name(order[at]).map(|name| (row, name)));
         }
         if has_device {
             // A parent stands for its child of the same name.
             for at in 0..order.len() {
-                let stands = if stays[at] { at } else { parents[at] as usize };
+                let stands = if kept[at] { at } else { parents[at] as usize };
                 rows_of_items.get_mut(order[at] as usize).into_iter().for_each(|row| *row = new_row[stands]);
             }
-            let items: Vec<u32> = (0..order.len()).filter(|at| stays[*at]).map(|at| order[at]).collect();
-            self.link_device(&items, &rows_of_items, recorded);
+            let items: Vec<u32> = (0..order.len()).filter(|at| kept[*at]).map(|at| order[at]).collect();
+            self.link_device(&items, &rows_of_items, event_source);
         }
     }
 
@@ -249,26 +249,26 @@ impl Events {
 
 /// The items that are listed, ordered by start, the longest first; what begins and ends together stays as it was
 /// recorded, memory behind the rest. Of memory there is what no event covers, whatever its thread, and what failed.
-fn order_of(capture: &Capture, recorded: &Recorded<'_>, wanted: Wanted) -> Vec<u32> {
-    let mut order: Vec<u32> = recorded.ranges().filter(|item| recorded.is_listed(*item)).collect();
+fn order_of(capture: &Capture, event_source: &EventSource<'_>, wanted: Wanted) -> Vec<u32> {
+    let mut order: Vec<u32> = event_source.ranges().filter(|item| event_source.is_listed(*item)).collect();
     let place = |item: &u32| {
-        let placed = recorded.placed(*item);
+        let placed = event_source.placed(*item);
         (placed.start_ns, Reverse(placed.end_ns))
     };
     // Threads follow one another in a capture, each in order.
     order.sort_by_key(place);
     if wanted.memory && !capture.memory.is_empty() {
-        let of_host = order.iter().filter(|item| !recorded.item(**item).is_on_device());
+        let of_host = order.iter().filter(|item| !event_source.item(**item).is_on_device());
         let covered = Covered::by(of_host.map(|item| {
-            let placed = recorded.placed(*item);
+            let placed = event_source.placed(*item);
             (placed.start_ns, placed.end_ns)
         }));
-        let is_lone = |item: &u32| match recorded.item(*item) {
-            Item::Memory(event) => event.is_out_of_memory() || !covered.contains(recorded.placed(*item).start_ns),
+        let is_lone = |item: &u32| match event_source.item(*item) {
+            Item::Memory(event) => event.is_out_of_memory() || !covered.contains(event_source.placed(*item).start_ns),
             _ => false,
         };
         let listed = order.len();
-        order.extend(recorded.memory_events().filter(is_lone));
+        order.extend(event_source.memory_events().filter(is_lone));
         if order.len() > listed {
             order.sort_by_key(place);
         }

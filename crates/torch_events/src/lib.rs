@@ -6,6 +6,7 @@ mod averages;
 mod backward;
 mod calls;
 mod device;
+mod event_source;
 mod events;
 mod flops;
 mod flows;
@@ -13,7 +14,6 @@ mod inputs;
 mod memory;
 mod named;
 mod numbers;
-mod recorded;
 mod stacks;
 mod streamed;
 mod tree;
@@ -31,7 +31,7 @@ use std::path::Path;
 use stepscope_import::read_capture;
 use stepscope_run::{RecordFilter, RunError};
 
-/// The events of what a process records, or has recorded, into the capture at `raw`, cut to what is asked for. Times
+/// The events of what a process records, or has recorded, into the capture at `raw` and `filter` selects. Times
 /// count from the begin of the first span.
 ///
 /// # Errors

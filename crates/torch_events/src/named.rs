@@ -23,7 +23,7 @@ pub struct NamedAverage {
     pub sums: Average,
 }
 
-/// The averages of what a process records, or has recorded, into the capture at `raw`, cut to what is asked for, in order
+/// The averages of what a process records, or has recorded, into the capture at `raw` and `filter` selects, in order
 /// of first events. It is what [`averages`] says of [`read`](crate::read) when nothing else is wanted, and quicker.
 /// Overloads and stacks do not tell groups apart.
 ///

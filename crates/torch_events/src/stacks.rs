@@ -1,6 +1,6 @@
 //! The functions of Python that are around each event.
 
-use crate::recorded::{Item, Recorded};
+use crate::event_source::{EventSource, Item};
 use crate::tree::Placed;
 use crate::{Events, NO_ROW};
 use rustc_hash::FxHashMap;
@@ -45,7 +45,8 @@ impl Stacks {
         self.frames.is_empty()
     }
 
-    /// The stack below each, or [`NO_ROW`], and the name of its innermost function. A stack stands behind that below it.
+    /// The stack below each, or [`NO_ROW`], and the name of its innermost function. A stack stands behind that below
+    /// it.
     pub fn frames(&self) -> &[(u32, u32)] {
         &self.frames
     }
@@ -83,10 +84,10 @@ impl<'a> Innermost<'a> {
 }
 
 /// The number of each thread's first call. Calls are numbered by thread, as in a Chrome trace.
-fn first_calls(capture: &Capture, order: &[u32], recorded: &Recorded<'_>) -> Vec<u32> {
+fn first_calls(capture: &Capture, order: &[u32], event_source: &EventSource<'_>) -> Vec<u32> {
     let mut calls = vec![0; capture.threads.len()];
-    let of_calls = order.iter().filter(|item| recorded.calls.is_listed(**item as usize));
-    of_calls.for_each(|item| calls[recorded.placed(*item).thread as usize] += 1);
+    let of_calls = order.iter().filter(|item| event_source.calls.is_listed(**item as usize));
+    of_calls.for_each(|item| calls[event_source.placed(*item).thread as usize] += 1);
     let mut next = 1;
     for count in &mut calls {
         next += std::mem::replace(count, next);
@@ -142,12 +143,18 @@ struct Around {
 
 impl Events {
     /// Fills the columns of stacks and of calls; `order` are the items by start, of which those that stay are rows.
-    pub(crate) fn fill_stacks(&mut self, capture: &Capture, order: &[u32], stays: &[bool], recorded: &Recorded<'_>) {
-        if !order.iter().any(|item| recorded.calls.is_listed(*item as usize)) {
+    pub(crate) fn fill_stacks(
+        &mut self,
+        capture: &Capture,
+        order: &[u32],
+        kept: &[bool],
+        event_source: &EventSource<'_>,
+    ) {
+        if !order.iter().any(|item| event_source.calls.is_listed(*item as usize)) {
             return;
         }
-        let around = self.around(capture, order, recorded);
-        let of_rows = around.into_iter().zip(stays).filter(|(_, stays)| **stays);
+        let around = self.around(capture, order, event_source);
+        let of_rows = around.into_iter().zip(kept).filter(|(_, kept)| **kept);
         for (row, (around, _)) in of_rows.enumerate() {
             self.stack.push(if self.is_memory[row] { NO_ROW } else { around.stack });
             self.call.push(around.call);
@@ -159,29 +166,29 @@ impl Events {
         self.take_stacks_of_forward();
     }
 
-    fn around(&mut self, capture: &Capture, order: &[u32], recorded: &Recorded<'_>) -> Vec<Around> {
+    fn around(&mut self, capture: &Capture, order: &[u32], event_source: &EventSource<'_>) -> Vec<Around> {
         let is_left_out = |name: &String| LEFT_OUT.iter().any(|(a, b)| name.contains(a) && name.contains(b));
         let is_left_out: Vec<bool> = self.names.iter().map(is_left_out).collect();
         let mut threads = Threads::of(capture);
-        let mut next_call = first_calls(capture, order, recorded);
+        let mut next_call = first_calls(capture, order, event_source);
         let mut stacks_of_operators =
-            vec![NO_ROW; if recorded.activities.is_empty() { 0 } else { recorded.host_ranges() }];
+            vec![NO_ROW; if event_source.activities.is_empty() { 0 } else { event_source.host_ranges() }];
         let mut of_item = |item: u32| {
-            if recorded.item(item).is_on_device() {
+            if event_source.item(item).is_on_device() {
                 return Around { stack: NO_ROW, call: 0, caller: 0 };
             }
-            let Placed { start_ns, end_ns, thread, name, .. } = recorded.placed(item);
+            let Placed { start_ns, end_ns, thread, name, .. } = event_source.placed(item);
             let thread = thread as usize;
             let inside = threads.innermost(thread, start_ns).or_else(|| {
                 // A thread of autograd's is inside of what waits for it.
-                let forward = recorded.event(item)?.forward_thread?;
+                let forward = event_source.event(item)?.forward_thread?;
                 let forward = *threads.by_framework_id.get(&forward)?;
                 threads.innermost(forward, start_ns)
             });
             let inside = inside.unwrap_or(Open { end_ns: i64::MAX, stack: NO_ROW, call: 0 });
             let mut around = Around { stack: inside.stack, call: 0, caller: inside.call };
             let mut open = Open { end_ns, ..inside };
-            if recorded.calls.is_listed(item as usize) {
+            if event_source.calls.is_listed(item as usize) {
                 around.call = next_call[thread];
                 next_call[thread] += 1;
                 open.call = around.call;
@@ -196,10 +203,10 @@ impl Events {
         let mut around: Vec<Around> = order.iter().map(|item| of_item(*item)).collect();
         // What runs on a device has the stack of the operator that launched it.
         for (around, item) in around.iter_mut().zip(order) {
-            if let Item::DeviceActivity(device_activity) = recorded.item(*item)
+            if let Item::DeviceActivity(device_activity) = event_source.item(*item)
                 && device_activity.record.thread().is_none()
             {
-                let operator = recorded.operator(*item);
+                let operator = event_source.operator(*item);
                 around.stack = stacks_of_operators.get(operator as usize).copied().unwrap_or(NO_ROW);
             }
         }

@@ -36,8 +36,8 @@ pub(crate) fn build(len: usize, threads: usize, row: impl Fn(usize) -> Placed) -
         }
         open.push((at as u32, row.end_ns));
     }
-    let stays = collapse(&mut parents, |at| row(at).name);
-    (parents, stays)
+    let kept = collapse(&mut parents, |at| row(at).name);
+    (parents, kept)
 }
 
 /// Lifts the children of rows that are the only child of a parent of their name.
@@ -46,23 +46,23 @@ fn collapse(parents: &mut [u32], name: impl Fn(usize) -> u32) -> Vec<bool> {
     for parent in parents.iter().filter(|parent| **parent != NO_ROW) {
         children[*parent as usize] += 1;
     }
-    let mut stays = vec![true; parents.len()];
+    let mut kept = vec![true; parents.len()];
     // A parent stands before its children: when a row is looked at, its own parent is final.
     for at in 0..parents.len() {
         let mut parent = parents[at];
         if parent == NO_ROW {
             continue;
         }
-        if !stays[parent as usize] {
+        if !kept[parent as usize] {
             parent = parents[parent as usize];
             parents[at] = parent;
         }
         if parent != NO_ROW && children[parent as usize] == 1 && name(parent as usize) == name(at) {
-            stays[at] = false;
+            kept[at] = false;
             children[parent as usize] = children[at];
         }
     }
-    stays
+    kept
 }
 
 #[cfg(test)]
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn a_chain_of_one_name_is_one_row() {
         let rows = placed(&[(0, 9, 0, 1), (1, 8, 0, 1), (2, 7, 0, 1), (3, 4, 0, 2), (5, 6, 0, 1)]);
-        let (parents, stays) = build(rows.len(), 1, |at| rows[at]);
-        assert_eq!(stays, [true, false, false, true, true]);
+        let (parents, kept) = build(rows.len(), 1, |at| rows[at]);
+        assert_eq!(kept, [true, false, false, true, true]);
         assert_eq!((parents[3], parents[4]), (0, 0));
     }
 
@@ -131,9 +131,9 @@ mod tests {
             found.iter_mut().for_each(|row| row.1 += row.0);
             found.sort_by_key(|row| (row.0, std::cmp::Reverse(row.1)));
             let rows = placed(&found);
-            let (parents, stays) = build(rows.len(), 2, |at| rows[at]);
+            let (parents, kept) = build(rows.len(), 2, |at| rows[at]);
             let quickly: Vec<(usize, Option<usize>)> = (0..rows.len())
-                .filter(|row| stays[*row])
+                .filter(|row| kept[*row])
                 .map(|row| (row, (parents[row] != NO_ROW).then_some(parents[row] as usize)))
                 .collect();
             prop_assert_eq!(quickly, slowly(&rows));

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 /// Start in ticks, and where the event is: number of its thread, and index.
 type Open = (u64, usize, usize);
 
-/// Ends them: each the last one begun, of that name, on that thread, that is still open. Names are compared by their text:
-/// overloads of one name have ids of their own, and who ends an op may not know which of them it was.
+/// Ends them: each the last one begun, of that name, on that thread, that is still open. Names are compared by their
+/// text: overloads of one name have ids of their own, and who ends an op may not know which of them it was.
 pub(super) fn end_elsewhere(threads: &mut [ThreadRecords], names: &[String]) {
     let mut ends: Vec<EndElsewhere> = threads.iter_mut().flat_map(|thread| thread.ends_elsewhere.drain(..)).collect();
     if ends.is_empty() {

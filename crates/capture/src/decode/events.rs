@@ -83,8 +83,8 @@ pub struct Sample {
     pub value: i64,
 }
 
-/// From a moment on, what a thread runs was begun under a profiler state: PyTorch hands the state of a thread on with the
-/// work that other threads do for it.
+/// From a moment on, what a thread runs was begun under a profiler state: PyTorch hands the state of a thread on with
+/// the work that other threads do for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProfilerState {
     /// Ordinal of the thread.

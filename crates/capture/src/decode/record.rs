@@ -3,8 +3,8 @@
 use crate::layout::{BeginWord, Tag, padded, scope};
 use crate::short::{Begin, Reference, took};
 
-/// One record: its tag, ticks, the bytes after its first word, and of a begin what it says. A short record stands here as
-/// the long one that it means.
+/// One record: its tag, ticks, the bytes after its first word, and of a begin what it says. A short record stands here
+/// as the long one that it means.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) tag: Tag,

@@ -1,14 +1,14 @@
-//! A capture that is listened to: each thread's ranges as they begin and end, without a list of them.
+//! A capture that is streamed: each thread's ranges as they begin and end, without a list of them.
 //!
 //! The file is read twice, a segment at a time into the same memory. The first pass steps over records by their lengths
-//! and takes in only what holds for the process; the second replays the parts that somebody asks for.
+//! and takes in only what holds for the process; the second replays the parts that are requested.
 
-mod listener;
-mod ranges;
+mod event_sink;
 mod scan;
+mod visitor;
 
-pub use listener::Listener;
-pub use ranges::{Ranges, ThreadSurvey};
+pub use event_sink::{EndIndex, EventSink};
+pub use visitor::RecordVisitor;
 
 use super::parts::Records;
 use super::process::ProcessRecords;
@@ -17,12 +17,12 @@ use crate::device::CompactActivities;
 use crate::layout::HEADER_BYTES;
 use crate::read::HeaderFields;
 use crate::{Capture, CaptureError, Inputs, ProfilerState, Sample, Thread, Window};
-use listener::Replay;
 use scan::{profiler_states_of, samples_of, scan, threads_of};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use visitor::Replay;
 
 /// A capture on disk, and all of it that holds for the whole process.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ struct PartOnDisk {
     at: usize,
     end: usize,
     first_ticks: u64,
-    /// Whether a listener hears of any of its records.
-    is_heard: bool,
+    /// Whether a visitor visits any of its records.
+    is_visited: bool,
     /// Its activity records: from, to.
     activities: (usize, usize),
 }
@@ -136,7 +136,7 @@ impl StreamedCapture {
         &self.process.names
     }
 
-    /// What ops were called with, which [`Listener::set_inputs`] refers to.
+    /// What ops were called with, which [`RecordVisitor::set_inputs`] refers to.
     pub fn inputs(&self) -> &[Inputs] {
         self.process.inputs.list()
     }
@@ -179,21 +179,26 @@ impl StreamedCapture {
         self.ends_elsewhere.iter().any(|at_ns| times.contains(at_ns))
     }
 
-    /// Lets `listener` hear what the thread with this ordinal recorded within `times`, and some of what it recorded
+    /// Has `visitor` visit what the thread with this ordinal recorded within `times`, and some of what it recorded
     /// around them.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn listen(&self, thread: u32, times: &Range<i64>, listener: &mut impl Listener) -> Result<(), CaptureError> {
-        self.listen_to_parts(thread, times, listener).map(|_| ())
-    }
-
-    /// The same; gives the parts that were heard.
-    fn listen_to_parts(
+    pub fn visit_thread(
         &self,
         thread: u32,
         times: &Range<i64>,
-        listener: &mut impl Listener,
+        visitor: &mut impl RecordVisitor,
+    ) -> Result<(), CaptureError> {
+        self.visit_parts(thread, times, visitor).map(|_| ())
+    }
+
+    /// As [`visit_thread`](Self::visit_thread); gives the parts that were visited.
+    fn visit_parts(
+        &self,
+        thread: u32,
+        times: &Range<i64>,
+        visitor: &mut impl RecordVisitor,
     ) -> Result<Range<usize>, CaptureError> {
         let Some(StreamedThread { parts, .. }) = self.threads.get(thread as usize) else { return Ok(0..0) };
         let begins_at = |part: &PartOnDisk| self.clock.monotonic_ns(part.first_ticks);
@@ -202,10 +207,10 @@ impl StreamedCapture {
         let is_behind = |at: usize| begins_at(&parts[at]) >= times.end;
         let first = (0..parts.len()).find(|at| !is_over(*at)).unwrap_or(parts.len());
         let mut last = first;
-        let mut replay = self.replay_to(thread, listener);
+        let mut replay = self.replay_to(thread, visitor);
         let mut bytes = vec![0; self.header.segment_bytes];
-        while last < parts.len() && (last == 0 || !is_behind(last - 1) || replay.listener.wants_more()) {
-            if parts[last].is_heard {
+        while last < parts.len() && (last == 0 || !is_behind(last - 1) || replay.visitor.needs_more()) {
+            if parts[last].is_visited {
                 self.replay_part(&parts[last], &mut bytes, &mut replay)?;
             }
             last += 1;
@@ -213,8 +218,8 @@ impl StreamedCapture {
         Ok(first..last)
     }
 
-    fn replay_to<'a, L: Listener>(&'a self, thread: u32, listener: &'a mut L) -> Replay<'a, L> {
-        Replay { thread, names: self.names, process: &self.process, clock: self.clock.cursor(), listener }
+    fn replay_to<'a, L: RecordVisitor>(&'a self, thread: u32, visitor: &'a mut L) -> Replay<'a, L> {
+        Replay { thread, names: self.names, process: &self.process, clock: self.clock.cursor(), visitor }
     }
 
     /// Reads a part into `bytes` and replays it.
@@ -222,7 +227,7 @@ impl StreamedCapture {
         &self,
         part: &PartOnDisk,
         bytes: &mut [u8],
-        replay: &mut Replay<'_, impl Listener>,
+        replay: &mut Replay<'_, impl RecordVisitor>,
     ) -> Result<(), CaptureError> {
         let io = |source| CaptureError::Io { action: "read", source, path: self.path.clone() };
         let mut file = &self.file;

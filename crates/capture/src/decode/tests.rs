@@ -10,8 +10,8 @@ use crate::clock::{ClockPoint, TickClock};
 use made::{SEGMENT, capture_bytes, made_thread};
 use proptest::prelude::*;
 
-/// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on another
-/// thread, sequence number, forward thread, collective, and the value that it was called with.
+/// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on
+/// another thread, sequence number, forward thread, collective, and the value that it was called with.
 pub(super) type Told = (
     u32,
     String,

@@ -100,8 +100,8 @@ impl CaptureFile {
             }
             // What is behind the records needs no place on the disk.
             let len = end_of_records(&segment);
-            // Somebody may write it meanwhile, and an op's end goes into its begin: whoever has a record that was written
-            // behind a begin must have its end as well.
+            // Somebody may write it meanwhile, and an op's end goes into its begin: whoever has a record that was
+            // written behind a begin must have its end as well.
             self.read_segment(index, &mut segment[..len])?;
             segment[..8].copy_from_slice(&first_word_of_segment(kept));
             segment[8..16].fill(0);

@@ -6,8 +6,8 @@ use stepscope_trace::{SliceId, SliceKind, Trace, Track};
 /// What the recorder calls a collection of Python's garbage.
 const COLLECTION: &str = "Python GC";
 
-/// The numbers of a profile's operators, labels and steps, the same as its list of events has: by thread, then by start and
-/// the longest first. Calls of Python have numbers of their own, from 1 on.
+/// The numbers of a profile's operators, labels and steps, the same as its list of events has: by thread, then by start
+/// and the longest first. Calls of Python have numbers of their own, from 1 on.
 pub(super) struct Ids {
     /// By slice, where there are slices; 0 for what has none.
     of_slices: Vec<i64>,

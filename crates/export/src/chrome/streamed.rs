@@ -11,11 +11,11 @@ use super::streamed_arrows::Arrows;
 use super::{Document, head, labels, samples, step_marks};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use stepscope_engine::{StreamedRecording, StreamedRows, StreamedSlice};
+use stepscope_engine::{SliceSink, StreamedRecording, StreamedSlice};
 use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 
-/// Writes `recording` as Chrome JSON, and gives the first number that no operator has. `None` when only a whole trace tells: what
-/// was written then means nothing.
+/// Writes `recording` as Chrome JSON, and gives the first number that no operator has. `None` when a
+/// whole trace has to be read instead: what was written is then invalid.
 ///
 /// # Errors
 /// When `out` cannot be written to.
@@ -24,7 +24,7 @@ pub(crate) fn write_chrome_streamed(
     options: ProfileOptions,
     out: &mut dyn Write,
 ) -> io::Result<Option<i64>> {
-    let trace = recording.frame();
+    let trace = recording.skeleton();
     if step_marks::need_all_slices(trace) {
         return Ok(None);
     }
@@ -36,7 +36,7 @@ pub(crate) fn write_chrome_streamed(
     let heads = Heads::new((0, 0));
     let (calls, arrows) = (Vec::new(), Arrows::new(trace));
     let mut rows = DocumentRows { document, ops, heads, calls, arrows };
-    if !recording.give(&mut rows)? {
+    if !recording.write_to(&mut rows)? {
         return Ok(None);
     }
     let DocumentRows { mut document, arrows, .. } = rows;
@@ -67,7 +67,7 @@ struct OpenCall {
     name: String,
 }
 
-impl StreamedRows for DocumentRows<'_> {
+impl SliceSink for DocumentRows<'_> {
     fn begin_thread(&mut self, track: TrackId) {
         self.heads = Heads::new(self.document.row(track));
         self.calls.clear();

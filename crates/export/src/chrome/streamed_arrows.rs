@@ -37,13 +37,13 @@ pub(super) struct Arrows<'a> {
     /// The last op of each thread, by the framework's id of it, that has a number.
     forward: FxHashMap<(u64, i64), Point>,
     backward: Vec<((u64, i64), Point)>,
-    has_given_up: bool,
+    needs_full_trace: bool,
 }
 
 impl<'a> Arrows<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         let (open, forward, backward) = (Vec::new(), FxHashMap::default(), Vec::new());
-        Self { trace, track: TrackId(0), open, forward, backward, has_given_up: false }
+        Self { trace, track: TrackId(0), open, forward, backward, needs_full_trace: false }
     }
 
     pub(super) fn begin_thread(&mut self, track: TrackId) {
@@ -59,7 +59,7 @@ impl<'a> Arrows<'a> {
         let numbers = numbers.map(|number| (number, info.forward_thread.filter(|thread| *thread != 0)));
         if slice.kind != SliceKind::Op {
             // It has no moment of its own as ops have.
-            self.has_given_up |= numbers.is_some();
+            self.needs_full_trace |= numbers.is_some();
             return;
         }
         let (start_ns, end_ns) = (slice.start_ns, slice.start_ns + slice.dur_ns);
@@ -68,7 +68,7 @@ impl<'a> Arrows<'a> {
             && around.point.at_ns >= start_ns
         {
             // What lies next to it at the same moment decides, which comes later.
-            self.has_given_up |= start_ns == end_ns && around.numbers.is_some();
+            self.needs_full_trace |= start_ns == end_ns && around.numbers.is_some();
             if end_ns > around.point.at_ns {
                 around.point.at_ns = end_ns;
                 around.tries += 1;
@@ -116,6 +116,6 @@ impl<'a> Arrows<'a> {
             let ends = [from, to].map(|point| (document.row(point.track), point.at_ns));
             write_forward_backward(document, number, ends)?;
         }
-        Ok(!self.has_given_up)
+        Ok(!self.needs_full_trace)
     }
 }

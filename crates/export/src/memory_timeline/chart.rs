@@ -81,7 +81,8 @@ fn columns(points: &[(i64, [i64; CATEGORIES.len()])]) -> Vec<[i64; CATEGORIES.le
     columns
 }
 
-/// An outline: along the upper edge to the right, and back along the lower one. Only where the height changes is a corner.
+/// An outline: along the upper edge to the right, and back along the lower one. Only where the height changes is a
+/// corner.
 fn area(below: &[i64], above: &[i64], peak: i64) -> String {
     let y = |bytes: i64| HEIGHT - HEIGHT * bytes as f64 / peak.max(1) as f64;
     let mut path = format!("M{LEFT} {:.1}", y(above[0]));

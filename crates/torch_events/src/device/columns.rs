@@ -1,7 +1,7 @@
 //! What is said of rows that devices' profilers reported, and of what launched them.
 
 use super::{DeviceActivities, correlation};
-use crate::recorded::{Item, Recorded};
+use crate::event_source::{EventSource, Item};
 use crate::{Events, NO_ROW};
 use stepscope_capture::device::{ActivityRecord, Api, WorkKind};
 
@@ -36,7 +36,8 @@ const HIP: u8 = 6;
 pub struct DeviceColumns {
     /// One of [`activity`].
     pub activity: Vec<u8>,
-    /// PyTorch's number of the kind of device that it ran on, or whose runtime was called; 0 for what is the host's own.
+    /// PyTorch's number of the kind of device that it ran on, or whose runtime was called; 0 for what is the host's
+    /// own.
     pub device_type: Vec<u8>,
     /// The device; -1 for what is on none.
     pub device: Vec<i32>,
@@ -120,18 +121,18 @@ impl Events {
         }
     }
 
-    /// Joins rows with what launched them, and adds up. `rows` has for each item of the host the row that it has become,
-    /// or the one that stands for it.
-    pub(crate) fn link_device(&mut self, items: &[u32], rows: &[u32], recorded: &Recorded<'_>) {
+    /// Joins rows with what launched them, and adds up. `rows` has for each item of the host the row that it has
+    /// become, or the one that stands for it.
+    pub(crate) fn link_device(&mut self, items: &[u32], rows: &[u32], event_source: &EventSource<'_>) {
         let row_of = |item: u32| rows.get(item as usize).copied().unwrap_or(NO_ROW);
         for (row, item) in items.iter().enumerate() {
-            let linked = match recorded.item(*item) {
-                Item::DeviceActivity(_) => recorded.operator(*item),
+            let linked = match event_source.item(*item) {
+                Item::DeviceActivity(_) => event_source.operator(*item),
                 Item::Annotation(annotation) => annotation.label,
                 Item::Event(_) | Item::Step(_) | Item::Memory(_) => NO_ROW,
             };
             self.device.linked[row] = row_of(linked);
-            self.device.linked_number[row] = recorded.numbers.of_item(linked);
+            self.device.linked_number[row] = event_source.numbers.of_item(linked);
         }
         let mut own = vec![0_i64; self.len()];
         for row in (0..self.len()).filter(|row| self.device.is_on_device(*row)) {

@@ -25,11 +25,11 @@ enum Kind {
     Call { thread: u32 },
     /// What else lies on such a thread.
     Overhead { thread: u32 },
-    /// What is not asked for, and of no use to what is.
+    /// What is excluded, and of no use to what is not.
     Other,
 }
 
-/// The activity records of a capture that are asked for.
+/// The activity records of a capture that are selected.
 #[derive(Debug)]
 pub(super) struct StreamedActivities<'a> {
     activities: &'a CompactActivities,
@@ -101,14 +101,14 @@ impl<'a> StreamedActivities<'a> {
         of
     }
 
-    fn is_asked(&self, row: &CompactActivity) -> bool {
+    fn is_selected(&self, row: &CompactActivity) -> bool {
         self.spans.iter().any(|span| span.contains(&row.start_ns))
     }
 
-    /// Rows that are asked for, with their numbers and kinds.
+    /// Rows that are selected, with their numbers and kinds.
     fn rows(&self) -> impl Iterator<Item = (u32, &'a CompactActivity, Kind)> {
         let rows = (0..).zip(&self.activities.rows).map(|(at, row)| (at, row, self.kinds[row.about as usize]));
-        rows.filter(|(_, row, kind)| *kind != Kind::Other && self.is_asked(row))
+        rows.filter(|(_, row, kind)| *kind != Kind::Other && self.is_selected(row))
     }
 
     fn name(&mut self, names: &[String], exclude: ExcludeDevice, listed: &[Option<u32>]) {
@@ -290,7 +290,7 @@ impl LaunchedOn<'_> {
     }
 }
 
-/// The kind of what is asked for. Hidden calls still tell who launched what.
+/// The kind of what is selected. Excluded calls still tell who launched what.
 fn kind(about: &DeviceActivity, exclude: ExcludeDevice) -> Kind {
     match &about.record {
         ActivityRecord::Call(call) => Kind::Call { thread: call.thread },

@@ -1,9 +1,9 @@
 //! Sums of events of one name.
 
 use super::tree::Row;
+use crate::event_source::ANY_STEP;
 use crate::events::USER_SCOPE;
 use crate::inputs::InputTexts;
-use crate::recorded::ANY_STEP;
 use crate::{Average, Grouping, NO_ROW, NamedAverage};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -40,7 +40,7 @@ pub(super) struct Done {
 
 impl Done {
     /// A row that has no place in the tree.
-    pub(super) fn aside(row: &Row) -> Self {
+    pub(super) fn detached(row: &Row) -> Self {
         Self {
             name: row.name,
             scope: row.scope,

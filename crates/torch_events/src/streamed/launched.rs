@@ -61,7 +61,8 @@ impl<'a> Launched<'a> {
     pub(super) fn begin(&mut self, row: Row, end_ns: i64, tree: &mut Tree) {
         self.make_calls(row.start_ns, end_ns, tree);
         // Which of two labels that begin together is the inner one, the list of events tells.
-        tree.is_unclear |= row.source == Source::Step && self.open.last().is_some_and(|of| of.start_ns == row.start_ns);
+        tree.needs_full_decode |=
+            row.source == Source::Step && self.open.last().is_some_and(|of| of.start_ns == row.start_ns);
         let place = Place::Waits(self.gone + self.waiting.len());
         let (operator, label) = self.open.last().map_or((NO_ROW, NO_ROW), |of| (of.operator, of.innermost_label));
         let this = self.open.len() as u32;

@@ -39,12 +39,12 @@ pub(super) struct Tree {
     open: Vec<Node>,
     pub(super) groups: Groups,
     /// Set where a list of events is needed to tell what a row is.
-    pub(super) is_unclear: bool,
+    pub(super) needs_full_decode: bool,
 }
 
 impl Tree {
     pub(super) fn new(groups: Groups) -> Self {
-        Self { open: Vec::new(), groups, is_unclear: false }
+        Self { open: Vec::new(), groups, needs_full_decode: false }
     }
 
     /// How many rows are open.
@@ -88,7 +88,7 @@ impl Tree {
         else {
             return;
         };
-        self.is_unclear |= row.source <= Source::Step && row.end_ns <= row.start_ns;
+        self.needs_full_decode |= row.source <= Source::Step && row.end_ns <= row.start_ns;
         if let Some(child) = only_child.take() {
             if child.name == row.name {
                 children_ns = child.children_ns;
@@ -111,7 +111,7 @@ impl Tree {
         let Some(parent) = self.open.last_mut() else { return self.groups.add(&done) };
         // An event goes before a step of the same extent.
         let may_swap = parent.row.source == Source::Step && row.source == Source::Event;
-        self.is_unclear |= may_swap && parent.row.start_ns == row.start_ns;
+        self.needs_full_decode |= may_swap && parent.row.start_ns == row.start_ns;
         parent.children += 1;
         parent.children_ns += done.dur_ns();
         parent.children_device_ns += done.own_device_ns + done.children_device_ns;

@@ -100,7 +100,7 @@ impl Scan {
         }
         let (mut at, mut has_part, mut until) = (SEGMENT_HEADER_BYTES, false, usize::MAX);
         while let Some(half) = half_at(segment, at).filter(|half| *half != 0) {
-            let mut is_heard = true;
+            let mut is_visited = true;
             let len = match SHORT_LENS[usize::from(half as u8)] {
                 0 => {
                     let (record, len) = read_long(segment, at, Tag::from_byte(half as u8)?)?;
@@ -108,7 +108,7 @@ impl Scan {
                         (has_part, until) = (true, self.end_of_part(&record));
                     }
                     if at + len <= until || record.tag == Tag::Thread || record.tag.is_definition() {
-                        is_heard = self.learn(&record, index, at)?;
+                        is_visited = self.learn(&record, index, at)?;
                     }
                     len
                 }
@@ -119,14 +119,14 @@ impl Scan {
             let part = self.parts.last_mut().filter(|_| has_part && at <= segment.len())?;
             if at <= until {
                 part.end = at;
-                part.is_heard |= is_heard;
+                part.is_visited |= is_visited;
                 part.activities.1 = self.activities.rows.len();
             }
         }
         Some(())
     }
 
-    /// Where the part that begins with this record ends, when only some of the capture is asked for.
+    /// Where the part that begins with this record ends, when only some of the capture is read.
     fn end_of_part(&self, record: &Record) -> usize {
         let (ordinal, part) = record.halves(0);
         let Some(until) = &self.until else { return usize::MAX };
@@ -157,16 +157,25 @@ impl Scan {
         of_segments.filter(move |part| reached[&part.ordinal].0 > part.part)
     }
 
-    /// Takes in what a long record says of the process; whether a listener hears of it. `None` when only the whole
-    /// capture tells.
+    /// Takes in what a long record says of the process; whether a visitor visits it. `None` when the whole
+    /// capture has to be decoded instead.
     fn learn(&mut self, record: &Record, segment: usize, at: usize) -> Option<bool> {
         match record.tag {
             Tag::Thread => {
                 let (ordinal, part) = record.halves(0);
                 let (first_ticks, activities) =
                     (record.ticks, (self.activities.rows.len(), self.activities.rows.len()));
-                let is_heard = false;
-                self.parts.push(PartOnDisk { ordinal, part, segment, at, end: at, first_ticks, is_heard, activities });
+                let is_visited = false;
+                self.parts.push(PartOnDisk {
+                    ordinal,
+                    part,
+                    segment,
+                    at,
+                    end: at,
+                    first_ticks,
+                    is_visited,
+                    activities,
+                });
                 let thread = self.threads.entry(ordinal).or_default();
                 if part >= thread.part {
                     let (tid, handle) = record.halves(1);

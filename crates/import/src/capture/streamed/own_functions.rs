@@ -1,8 +1,8 @@
-//! Stepscope's own functions on a thread, heard as they end: before the functions around them, after those inside.
+//! Stepscope's own functions on a thread, received as they end: before the functions around them, after those inside.
 
 use std::ops::Range;
 
-/// What calls are compared with, which are heard in the same way. Those that end before the own function around them
+/// What calls are compared with, which are received in the same way. Those that end before the own function around them
 /// are not known to be in it yet: who keeps them has to look at them again.
 #[derive(Default)]
 pub(super) struct OwnFunctions {
@@ -42,14 +42,15 @@ impl OwnFunctions {
         true
     }
 
-    /// True when a call that was heard before is in one of them that ran at that time. Those that are open at the end
-    /// are heard from the outermost one on: of two that are as long as each other nobody knows which one is around.
+    /// True when a call that was received before is in one of them that ran at that time. Those that are open at the
+    /// end are received from the outermost one on: of two that are as long as each other it is unknown which one is
+    /// around.
     pub(super) fn has(&mut self, ran: &Range<i64>, call: Range<i64>) -> bool {
         self.is_unclear |= *ran == call;
         ran.contains(&call.start)
     }
 
-    /// True when only the whole list tells.
+    /// True when the whole list is needed instead.
     pub(super) fn is_unclear(&self) -> bool {
         self.is_unclear
     }

@@ -1,50 +1,50 @@
-//! The first time: ranges are heard as they end, and the ends of long ones are noted.
+//! The first pass: ranges are passed on as they end, and the ends of long ones are noted.
 
-use super::{End, NEVER_NS, Open, Ranges, SHORT, begun};
+use super::{End, EventSink, MAX_SHORT, NEVER_NS, Open, open_event};
 use crate::MemoryEvent;
-use crate::decode::streamed::Listener;
+use crate::decode::streamed::RecordVisitor;
 use crate::decode::{CollectiveOf, Mark, StepRange};
 use crate::short::Begin;
 
-/// Hears a thread for the first time.
-pub(super) struct First<'a, R> {
+/// The first pass over a thread.
+pub(super) struct EndPass<'a, R> {
     pub(super) thread: u32,
     pub(super) names: u32,
     pub(super) has_calls: bool,
     /// Ranges so far.
-    pub(super) begun: u32,
+    pub(super) begin_count: u32,
     pub(super) open: Vec<Open>,
     pub(super) open_calls: Vec<Open>,
     /// What ended on another thread, if at all.
     pub(super) left_open: Vec<Open>,
     pub(super) open_step: Option<StepRange>,
     pub(super) long: Vec<(u32, End)>,
-    pub(super) has_given_up: bool,
-    pub(super) ranges: &'a mut R,
+    pub(super) needs_full_decode: bool,
+    pub(super) sink: &'a mut R,
 }
 
-impl<R: Ranges> First<'_, R> {
+impl<R: EventSink> EndPass<'_, R> {
     #[inline]
     fn end_range(&mut self, open: Open, at_ns: i64) {
         let Open { number, mut event, .. } = open;
         event.end_ns = at_ns.max(event.start_ns);
         event.is_unfinished = false;
-        if self.begun - number > SHORT {
+        if self.begin_count - number > MAX_SHORT {
             self.long.push((number, End { end_ns: event.end_ns, is_unfinished: false }));
         }
-        self.ranges.range(&event);
+        self.sink.range(&event);
     }
 
     #[inline]
     fn number(&mut self) -> u32 {
-        self.begun += 1;
-        self.begun - 1
+        self.begin_count += 1;
+        self.begin_count - 1
     }
 
     /// Ends what is still open.
     pub(super) fn finish(&mut self, call_stop_ns: impl Fn(u64) -> Option<i64>) {
         // What is still open ended behind everything, however short the list is.
-        self.begun = self.begun.saturating_add(SHORT + 1);
+        self.begin_count = self.begin_count.saturating_add(MAX_SHORT + 1);
         let (open, calls) = (std::mem::take(&mut self.open), std::mem::take(&mut self.open_calls));
         let mut left_open = std::mem::take(&mut self.left_open);
         left_open.extend(open);
@@ -56,18 +56,18 @@ impl<R: Ranges> First<'_, R> {
         }
         for Open { number, event, .. } in left_open {
             self.long.push((number, End { end_ns: NEVER_NS, is_unfinished: true }));
-            self.ranges.range(&event);
+            self.sink.range(&event);
         }
         if let Some(step) = self.open_step.take() {
-            self.ranges.step(&step);
+            self.sink.step(&step);
         }
     }
 }
 
-impl<R: Ranges> Listener for First<'_, R> {
+impl<R: EventSink> RecordVisitor for EndPass<'_, R> {
     #[inline]
     fn begin(&mut self, at_ns: i64, begin: &Begin) {
-        let open = Open { number: self.number(), start_ticks: 0, event: begun(self.thread, at_ns, begin) };
+        let open = Open { number: self.number(), start_ticks: 0, event: open_event(self.thread, at_ns, begin) };
         self.open.push(open);
     }
 
@@ -84,7 +84,7 @@ impl<R: Ranges> Listener for First<'_, R> {
     }
 
     fn begin_step(&mut self, start_ns: i64, number: i64) {
-        self.has_given_up |= self.open_step.is_some();
+        self.needs_full_decode |= self.open_step.is_some();
         let step = StepRange { thread: self.thread, number, start_ns, end_ns: NEVER_NS, is_unfinished: true };
         self.open_step = Some(step);
     }
@@ -93,15 +93,15 @@ impl<R: Ranges> Listener for First<'_, R> {
         match self.open_step.take_if(|step| step.number == number) {
             Some(mut step) => {
                 step.end(at_ns);
-                self.ranges.step(&step);
+                self.sink.step(&step);
             }
-            // It began on another thread, or before the times that are heard.
-            None => self.has_given_up |= self.open_step.is_some(),
+            // It began on another thread, or before the times that are read.
+            None => self.needs_full_decode |= self.open_step.is_some(),
         }
     }
 
-    fn give_up(&mut self) {
-        self.has_given_up = true;
+    fn fall_back(&mut self) {
+        self.needs_full_decode = true;
     }
 
     fn end_outer(&mut self, at_ns: i64, inside: usize) {
@@ -121,9 +121,9 @@ impl<R: Ranges> Listener for First<'_, R> {
     fn end_left(&mut self, at_ns: i64, after: usize) {
         if let Some(left) = self.left_open.len().checked_sub(after.saturating_add(1)) {
             let open = self.left_open.remove(left);
-            // The second time it is not known any more which one that is.
+            // In the second pass it is not known any more which one that is.
             let end_ns = at_ns.max(open.event.start_ns);
-            if self.begun - open.number <= SHORT {
+            if self.begin_count - open.number <= MAX_SHORT {
                 self.long.push((open.number, End { end_ns, is_unfinished: false }));
             }
             self.end_range(open, at_ns);
@@ -132,8 +132,8 @@ impl<R: Ranges> Listener for First<'_, R> {
 
     fn begin_call(&mut self, at_ns: i64, start_ticks: u64, begin: &Begin) {
         if self.has_calls {
-            self.has_given_up |= begin.name >= self.names;
-            let open = Open { number: self.number(), start_ticks, event: begun(self.thread, at_ns, begin) };
+            self.needs_full_decode |= begin.name >= self.names;
+            let open = Open { number: self.number(), start_ticks, event: open_event(self.thread, at_ns, begin) };
             self.open_calls.push(open);
         }
     }
@@ -146,19 +146,19 @@ impl<R: Ranges> Listener for First<'_, R> {
 
     fn set_collective(&mut self, description: Option<u32>, sequence_number: Option<i64>) {
         let Some(open) = self.open.last_mut() else { return };
-        self.has_given_up |= description.is_none();
+        self.needs_full_decode |= description.is_none();
         open.event.collective = description.map(|description| CollectiveOf { description, sequence_number });
     }
 
     fn optimizer_step(&mut self, time_ns: i64, number: Option<i64>) {
-        self.ranges.mark(&Mark { thread: self.thread, time_ns, number });
+        self.sink.mark(&Mark { thread: self.thread, time_ns, number });
     }
 
     fn memory(&mut self, event: &MemoryEvent) {
-        self.ranges.memory(event);
+        self.sink.memory(event);
     }
 
-    fn wants_more(&self) -> bool {
+    fn needs_more(&self) -> bool {
         !self.open.is_empty() || !self.open_calls.is_empty() || self.open_step.is_some()
     }
 }

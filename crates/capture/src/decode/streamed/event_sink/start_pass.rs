@@ -1,34 +1,34 @@
-//! The second time: a range's end is known soon after its begin, so ranges are heard in the order of their begins.
+//! The second pass: a range's end is known soon after its begin, so ranges are passed on in the order of their begins.
 
-use super::{End, Ranges, begun};
+use super::{End, EventSink, open_event};
 use crate::MemoryEvent;
-use crate::decode::streamed::Listener;
+use crate::decode::streamed::RecordVisitor;
 use crate::decode::{CollectiveOf, Event};
 use crate::layout::scope;
 use crate::short::Begin;
 use std::collections::VecDeque;
 
-/// Hears a thread for the second time.
-pub(super) struct Second<'a, R> {
+/// The second pass over a thread.
+pub(super) struct StartPass<'a, R> {
     pub(super) thread: u32,
     pub(super) has_calls: bool,
-    pub(super) begun: u32,
-    /// By number, as in the first one.
+    pub(super) begin_count: u32,
+    /// By number, as in the first pass.
     pub(super) open: Vec<u32>,
     pub(super) open_calls: Vec<u32>,
     /// Long ranges that have not begun yet.
     pub(super) long: &'a [(u32, End)],
     /// Ranges that wait until they are whole, or for those before them; and whether they are.
     pub(super) waiting: VecDeque<(Event, bool)>,
-    pub(super) has_given_up: bool,
-    pub(super) ranges: &'a mut R,
+    pub(super) needs_full_decode: bool,
+    pub(super) sink: &'a mut R,
 }
 
-impl<R: Ranges> Second<'_, R> {
+impl<R: EventSink> StartPass<'_, R> {
     #[inline]
     fn begin_range(&mut self, mut event: Event) -> u32 {
-        let number = self.begun;
-        self.begun += 1;
+        let number = self.begin_count;
+        self.begin_count += 1;
         let long = self.long.first().filter(|(long, _)| *long == number);
         if let Some((_, End { end_ns, is_unfinished })) = long {
             (event.end_ns, event.is_unfinished) = (*end_ns, *is_unfinished);
@@ -36,7 +36,7 @@ impl<R: Ranges> Second<'_, R> {
         }
         let is_whole = long.is_some();
         // What it was called with follows its begin.
-        self.tell();
+        self.flush_ready();
         self.waiting.push_back((event, is_whole));
         number
     }
@@ -44,7 +44,7 @@ impl<R: Ranges> Second<'_, R> {
     /// The range with this number, while it waits.
     #[inline]
     fn waiting(&mut self, number: u32) -> Option<&mut (Event, bool)> {
-        let first = self.begun - self.waiting.len() as u32;
+        let first = self.begin_count - self.waiting.len() as u32;
         self.waiting.get_mut(number.checked_sub(first)? as usize)
     }
 
@@ -55,14 +55,14 @@ impl<R: Ranges> Second<'_, R> {
             event.is_unfinished = false;
             *is_whole = true;
         }
-        self.tell();
+        self.flush_ready();
     }
 
-    /// Lets the ranges at the front be heard that are whole.
+    /// Passes on the ranges at the front that are whole.
     #[inline]
-    pub(super) fn tell(&mut self) {
+    pub(super) fn flush_ready(&mut self) {
         while let Some((event, true)) = self.waiting.front() {
-            self.ranges.range(event);
+            self.sink.range(event);
             self.waiting.pop_front();
         }
     }
@@ -73,10 +73,10 @@ impl<R: Ranges> Second<'_, R> {
     }
 }
 
-impl<R: Ranges> Listener for Second<'_, R> {
+impl<R: EventSink> RecordVisitor for StartPass<'_, R> {
     #[inline]
     fn begin(&mut self, at_ns: i64, begin: &Begin) {
-        let number = self.begin_range(begun(self.thread, at_ns, begin));
+        let number = self.begin_range(open_event(self.thread, at_ns, begin));
         self.open.push(number);
     }
 
@@ -84,7 +84,7 @@ impl<R: Ranges> Listener for Second<'_, R> {
     fn set_inputs(&mut self, row: Option<u32>) {
         match self.innermost() {
             Some(event) => event.inputs = row,
-            None => self.has_given_up |= !self.open.is_empty(),
+            None => self.needs_full_decode |= !self.open.is_empty(),
         }
     }
 
@@ -99,8 +99,8 @@ impl<R: Ranges> Listener for Second<'_, R> {
 
     fn end_step(&mut self, _at_ns: i64, _number: i64) {}
 
-    fn give_up(&mut self) {
-        self.has_given_up = true;
+    fn fall_back(&mut self) {
+        self.needs_full_decode = true;
     }
 
     fn end_outer(&mut self, at_ns: i64, inside: usize) {
@@ -114,13 +114,13 @@ impl<R: Ranges> Listener for Second<'_, R> {
         }
     }
 
-    // Its end was noted the first time.
+    // Its end was noted in the first pass.
     fn end_left(&mut self, _at_ns: i64, _after: usize) {}
 
     fn begin_call(&mut self, at_ns: i64, _ticks: u64, begin: &Begin) {
         if self.has_calls {
             debug_assert!(scope::is_call(begin.scope));
-            let number = self.begin_range(begun(self.thread, at_ns, begin));
+            let number = self.begin_range(open_event(self.thread, at_ns, begin));
             self.open_calls.push(number);
         }
     }
@@ -135,11 +135,11 @@ impl<R: Ranges> Listener for Second<'_, R> {
         let collective = description.map(|description| CollectiveOf { description, sequence_number });
         match self.innermost() {
             Some(event) => event.collective = collective,
-            None => self.has_given_up |= !self.open.is_empty(),
+            None => self.needs_full_decode |= !self.open.is_empty(),
         }
     }
 
     fn memory(&mut self, event: &MemoryEvent) {
-        self.ranges.memory(event);
+        self.sink.memory(event);
     }
 }

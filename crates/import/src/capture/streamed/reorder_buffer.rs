@@ -9,39 +9,39 @@ use stepscope_capture::Event;
 /// anything that lies in them.
 const NEAR: usize = 64;
 
-/// Start and end of what is asked for, and of all of it.
+/// Start and end of the part that is selected, and of all of it.
 type Key = (i64, Reverse<i64>, i64, Reverse<i64>);
 
 /// Events that may still be overtaken.
 #[derive(Default, Debug)]
-pub(super) struct InOrder {
+pub(super) struct ReorderBuffer {
     waiting: VecDeque<(Key, Event)>,
     last: Option<Key>,
-    has_given_up: bool,
+    needs_full_trace: bool,
 }
 
-impl InOrder {
+impl ReorderBuffer {
     /// True when an event came too late for its place.
-    pub(super) fn has_given_up(&self) -> bool {
-        self.has_given_up
+    pub(super) fn needs_full_trace(&self) -> bool {
+        self.needs_full_trace
     }
 
-    /// Takes in an event, of which `span` is asked for.
+    /// Takes in an event, of which `span` is selected.
     #[inline]
     pub(super) fn push(&mut self, event: &Event, (start_ns, end_ns): (i64, i64)) {
         let key = (start_ns, Reverse(end_ns), event.start_ns, Reverse(event.end_ns));
         let event = Event { start_ns, end_ns, ..*event };
         match self.waiting.back() {
             Some((last, _)) if *last > key => {
-                let place = self.waiting.partition_point(|(before, _)| *before <= key);
-                self.waiting.insert(place, (key, event));
+                let index = self.waiting.partition_point(|(before, _)| *before <= key);
+                self.waiting.insert(index, (key, event));
             }
             _ => self.waiting.push_back((key, event)),
         }
-        self.has_given_up |= self.last.is_some_and(|last| key < last);
+        self.needs_full_trace |= self.last.is_some_and(|last| key < last);
     }
 
-    /// The next event, of which that is left which is asked for, and when it ran; when nothing that is near can come
+    /// The next event, as far as it is selected, and when it ran; when nothing that is near can come
     /// before it.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Event, Range<i64>)> {

@@ -1,34 +1,35 @@
 //! A thread's ranges, whole and in order, without a list of them.
 //!
 //! ```text
-//! begin A ─┬─ begin B, end B     heard once B is whole; A waits at the front
+//! begin A ─┬─ begin B, end B     passed on once B is whole; A waits at the front
 //!          ├─ 1,024 more begins
 //! end A ───┘                     behind that, A is long
 //! ```
 //!
-//! A thread is replayed twice. The first time its ranges are heard as they end, and the ends of long ones are noted. The
-//! second time a range's end is therefore known soon after its begin, and ranges are heard in the order of their begins.
+//! A thread is replayed twice. The first pass passes ranges on as they end, and notes the ends of long ones. In the
+//! second pass a range's end is therefore known soon after its begin, and ranges are passed on in the order of their
+//! begins.
 
-mod first;
-mod second;
+mod end_pass;
+mod start_pass;
 
 use super::StreamedCapture;
 use crate::decode::{Event, Mark, StepRange};
 use crate::layout::scope;
 use crate::short::Begin;
 use crate::{CaptureError, MemoryEvent};
-use first::First;
-use second::Second;
+use end_pass::EndPass;
+use start_pass::StartPass;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A range is long when so many more begin before it ends.
-const SHORT: u32 = 1024;
+const MAX_SHORT: u32 = 1024;
 /// When a range ends whose end was not recorded.
 const NEVER_NS: i64 = i64::MAX;
 
-/// What hears of a thread's ranges.
-pub trait Ranges {
+/// Receives a thread's ranges.
+pub trait EventSink {
     /// An op, a label or a call, whole. Ends that were not recorded lie at [`i64::MAX`].
     fn range(&mut self, event: &Event);
     /// Memory was allocated or freed, or could not be.
@@ -39,9 +40,9 @@ pub trait Ranges {
     fn mark(&mut self, _mark: &Mark) {}
 }
 
-/// What was found when a thread's ranges were heard for the first time.
+/// What the first pass over a thread's ranges found: when long ones end.
 #[derive(Debug)]
-pub struct ThreadSurvey {
+pub struct EndIndex {
     thread: u32,
     parts: Range<usize>,
     has_calls: bool,
@@ -49,7 +50,7 @@ pub struct ThreadSurvey {
     long: Vec<(u32, End)>,
 }
 
-impl ThreadSurvey {
+impl EndIndex {
     /// The thread's ordinal.
     pub fn thread(&self) -> u32 {
         self.thread
@@ -64,73 +65,73 @@ struct End {
 }
 
 impl StreamedCapture {
-    /// Lets `ranges` hear what a thread recorded within `times`, in the order in which it ended, and some of what it
-    /// recorded around them; calls only when they are asked for. `None` when only the whole capture tells.
+    /// Passes to `sink` what a thread recorded within `times`, in the order in which it ended, and some of what it
+    /// recorded around them; calls only with `has_calls`. `None` when the whole capture has to be decoded instead.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn survey(
+    pub fn index_ends(
         &self,
         thread: u32,
         times: &Range<i64>,
         has_calls: bool,
-        ranges: &mut impl Ranges,
-    ) -> Result<Option<ThreadSurvey>, CaptureError> {
-        let mut first = First {
+        sink: &mut impl EventSink,
+    ) -> Result<Option<EndIndex>, CaptureError> {
+        let mut end_pass = EndPass {
             thread,
             names: self.names,
             has_calls,
-            begun: 0,
+            begin_count: 0,
             open: Vec::new(),
             open_calls: Vec::new(),
             left_open: Vec::new(),
             open_step: None,
             long: Vec::new(),
-            has_given_up: false,
-            ranges,
+            needs_full_decode: false,
+            sink,
         };
-        let parts = self.listen_to_parts(thread, times, &mut first)?;
+        let parts = self.visit_parts(thread, times, &mut end_pass)?;
         let call_stops = &self.process.call_stops;
-        first.finish(|start_ticks| {
+        end_pass.finish(|start_ticks| {
             let stop = call_stops.partition_point(|ticks| *ticks < start_ticks);
             call_stops.get(stop).map(|ticks| self.clock.monotonic_ns(*ticks))
         });
-        let First { mut long, has_given_up, .. } = first;
+        let EndPass { mut long, needs_full_decode, .. } = end_pass;
         long.sort_unstable_by_key(|(number, _)| *number);
-        Ok((!has_given_up).then_some(ThreadSurvey { thread, parts, has_calls, long }))
+        Ok((!needs_full_decode).then_some(EndIndex { thread, parts, has_calls, long }))
     }
 
-    /// Lets `ranges` hear the same in the order in which it began to be recorded: nearly that of starts. False when only
-    /// the whole capture tells.
+    /// Passes to `sink` what [`index_ends`](Self::index_ends) did, in the order in which it began to be recorded:
+    /// nearly that of starts. False when the whole capture has to be decoded instead.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn replay(&self, survey: &ThreadSurvey, ranges: &mut impl Ranges) -> Result<bool, CaptureError> {
-        let ThreadSurvey { thread, has_calls, .. } = *survey;
-        let mut second = Second {
+    pub fn replay(&self, end_index: &EndIndex, sink: &mut impl EventSink) -> Result<bool, CaptureError> {
+        let EndIndex { thread, has_calls, .. } = *end_index;
+        let mut start_pass = StartPass {
             thread,
             has_calls,
-            begun: 0,
+            begin_count: 0,
             open: Vec::new(),
             open_calls: Vec::new(),
-            long: &survey.long,
+            long: &end_index.long,
             waiting: VecDeque::new(),
-            has_given_up: false,
-            ranges,
+            needs_full_decode: false,
+            sink,
         };
-        let mut replay = self.replay_to(thread, &mut second);
+        let mut replay = self.replay_to(thread, &mut start_pass);
         let mut bytes = vec![0; self.header.segment_bytes];
-        for part in &self.threads[thread as usize].parts[survey.parts.clone()] {
+        for part in &self.threads[thread as usize].parts[end_index.parts.clone()] {
             self.replay_part(part, &mut bytes, &mut replay)?;
         }
-        second.tell();
-        Ok(!second.has_given_up && second.waiting.is_empty())
+        start_pass.flush_ready();
+        Ok(!start_pass.needs_full_decode && start_pass.waiting.is_empty())
     }
 }
 
 /// A range that begins here.
 #[inline]
-fn begun(thread: u32, start_ns: i64, begin: &Begin) -> Event {
+fn open_event(thread: u32, start_ns: i64, begin: &Begin) -> Event {
     let (scope, is_async) = scope::decoded(begin.scope);
     Event {
         thread,

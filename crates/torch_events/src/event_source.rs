@@ -61,7 +61,7 @@ impl Item<'_> {
 
 /// Items are numbered: first the capture's events, then its steps, what devices' profilers reported, labels on devices,
 /// then memory events.
-pub(crate) struct Recorded<'a> {
+pub(crate) struct EventSource<'a> {
     capture: &'a Capture,
     zero_ns: i64,
     /// For each name of the capture the first that is listed alike; `None` for those that are not listed.
@@ -71,7 +71,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) numbers: Numbers,
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> EventSource<'a> {
     pub(crate) fn of(capture: &'a Capture, zero_ns: i64, exclude: ExcludeDevice) -> Self {
         let listed = listed(&capture.names);
         let activities = DeviceActivities::of(capture, exclude, &listed);

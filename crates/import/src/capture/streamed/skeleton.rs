@@ -6,12 +6,12 @@ use super::own_functions::OwnFunctions;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, Event, Mark, MemoryEvent, Ranges, StepRange};
+use stepscope_capture::{Capture, Event, EventSink, Mark, MemoryEvent, StepRange};
 use stepscope_run::{BACKWARD_SCOPE, ListedCalls, ResolvedFilter, ThreadFilter, note_forward};
 use stepscope_trace::SliceKind;
 
-/// The listener that picks them.
-pub(super) struct Frame<'a> {
+/// The sink that picks them.
+pub(super) struct TraceSkeleton<'a> {
     resolved: &'a ResolvedFilter,
     thread_filter: &'a ThreadFilter,
     /// By name: labels of steps, of waits for data, of optimizers.
@@ -36,7 +36,7 @@ pub(super) struct Frame<'a> {
     has_unfinished: bool,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> TraceSkeleton<'a> {
     pub(super) fn new(resolved: &'a ResolvedFilter, thread_filter: &'a ThreadFilter, capture: &Capture) -> Self {
         let is_of_steps = |name: &String| kind_of_label(name) != SliceKind::Annotation;
         Self {
@@ -59,17 +59,17 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// True when the end of something that is asked for was not recorded.
+    /// True when the end of something that is selected was not recorded.
     pub(super) fn has_unfinished(&self) -> bool {
         self.has_unfinished
     }
 
-    /// True when only the whole list tells which calls are Stepscope's own.
+    /// True when the whole list is needed to know which calls are Stepscope's own.
     pub(super) fn is_unclear(&self) -> bool {
         self.own.is_unclear()
     }
 
-    /// What is heard from here on is of this thread.
+    /// What follows is of this thread.
     pub(super) fn begin_thread(&mut self, thread: u32) {
         self.events.extend(self.first.drain(..).flatten().flatten());
         self.events.extend(self.first_op.take());
@@ -105,7 +105,7 @@ fn keep_first(first: &mut Option<Event>, event: &Event) {
     }
 }
 
-impl Ranges for Frame<'_> {
+impl EventSink for TraceSkeleton<'_> {
     #[inline]
     fn range(&mut self, event: &Event) {
         if event.scope == BACKWARD_SCOPE {
@@ -143,8 +143,8 @@ impl Ranges for Frame<'_> {
             _ if is_call => {}
             _ => keep_first(&mut self.first_op, event),
         }
-        if let Some(said) = event.collective
-            && self.described.insert((self.thread, said.description))
+        if let Some(recorded) = event.collective
+            && self.described.insert((self.thread, recorded.description))
         {
             self.events.push(*event);
         }

@@ -1,11 +1,11 @@
-//! Rows are made by a thread of their own, while those before them are used.
+//! A separate thread produces rows in batches, while the caller uses those before them.
 //!
 //! ```text
 //! thread   capture ─▶ rows ─▶ batch ┐   at most so many wait
 //! caller           used ◀── batch ◀─┘   and what is empty goes back
 //! ```
 
-use super::{Rows, StreamedSlice};
+use super::{SliceSink, StreamedSlice};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use stepscope_base::StringId;
@@ -23,7 +23,7 @@ pub(super) struct Batch<'a> {
     /// What few slices have.
     extras: Vec<Extra>,
     /// What comes before the slice with that number in this batch.
-    between: Vec<(usize, Between)>,
+    interleaved: Vec<(usize, Interleaved)>,
 }
 
 /// A slice; names are those of the capture.
@@ -45,7 +45,7 @@ struct Extra {
     collective: Option<Collective>,
 }
 
-enum Between {
+enum Interleaved {
     Thread(TrackId),
     Memory(MemoryEvent, bool),
 }
@@ -54,57 +54,57 @@ impl Batch<'_> {
     fn clear(&mut self) {
         self.slices.clear();
         self.extras.clear();
-        self.between.clear();
+        self.interleaved.clear();
     }
 
-    fn give(&self, rows: &mut impl Rows) -> io::Result<()> {
-        let mut between = self.between.iter().peekable();
+    fn write_to(&self, sink: &mut impl SliceSink) -> io::Result<()> {
+        let mut interleaved = self.interleaved.iter().peekable();
         for (at, row) in self.slices.iter().enumerate() {
-            while let Some((_, what)) = between.next_if(|(before, _)| *before <= at) {
-                what.give(rows)?;
+            while let Some((_, what)) = interleaved.next_if(|(before, _)| *before <= at) {
+                what.write_to(sink)?;
             }
             let Row { kind, is_unfinished, name, text, start_ns, dur_ns, op, .. } = *row;
             let extra = row.extra.map(|extra| &self.extras[extra as usize]);
             let text = extra.and_then(|extra| extra.text.as_deref()).unwrap_or(text);
             let collective = extra.and_then(|extra| extra.collective);
-            rows.slice(&StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective })?;
+            sink.slice(&StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective })?;
         }
-        between.try_for_each(|(_, what)| what.give(rows))
+        interleaved.try_for_each(|(_, what)| what.write_to(sink))
     }
 }
 
-impl Between {
-    fn give(&self, rows: &mut impl Rows) -> io::Result<()> {
+impl Interleaved {
+    fn write_to(&self, sink: &mut impl SliceSink) -> io::Result<()> {
         match self {
-            Self::Thread(track) => rows.begin_thread(*track),
-            Self::Memory(event, is_out_of_memory) => rows.memory(event, *is_out_of_memory)?,
+            Self::Thread(track) => sink.begin_thread(*track),
+            Self::Memory(event, is_out_of_memory) => sink.memory(event, *is_out_of_memory)?,
         }
         Ok(())
     }
 }
 
-/// Where rows are put as they are made.
-pub(super) struct Made<'a> {
+/// Collects rows as they are produced, and sends them in batches.
+pub(super) struct RowBatcher<'a> {
     batch: Batch<'a>,
-    full: SyncSender<Batch<'a>>,
-    emptied: Receiver<Batch<'a>>,
-    is_wanted: bool,
+    filled: SyncSender<Batch<'a>>,
+    recycled: Receiver<Batch<'a>>,
+    has_receiver: bool,
 }
 
-impl<'a> Made<'a> {
-    /// False when nobody wants any more.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.is_wanted
+impl<'a> RowBatcher<'a> {
+    /// False when the receiver has stopped.
+    pub(super) fn has_receiver(&self) -> bool {
+        self.has_receiver
     }
 
     pub(super) fn begin_thread(&mut self, track: TrackId) {
-        self.batch.between.push((self.batch.slices.len(), Between::Thread(track)));
+        self.batch.interleaved.push((self.batch.slices.len(), Interleaved::Thread(track)));
     }
 
     pub(super) fn memory(&mut self, event: MemoryEvent, is_out_of_memory: bool) {
-        self.batch.between.push((self.batch.slices.len(), Between::Memory(event, is_out_of_memory)));
-        if self.batch.between.len() >= BATCH {
-            self.hand_on();
+        self.batch.interleaved.push((self.batch.slices.len(), Interleaved::Memory(event, is_out_of_memory)));
+        if self.batch.interleaved.len() >= BATCH {
+            self.send_batch();
         }
     }
 
@@ -118,41 +118,41 @@ impl<'a> Made<'a> {
         });
         self.batch.slices.push(Row { kind, is_unfinished, name, extra, text, start_ns, dur_ns, op });
         if self.batch.slices.len() >= BATCH {
-            self.hand_on();
+            self.send_batch();
         }
     }
 
-    fn hand_on(&mut self) {
-        let next = self.emptied.try_recv().unwrap_or_default();
-        let full = std::mem::replace(&mut self.batch, next);
-        self.is_wanted &= self.full.send(full).is_ok();
+    fn send_batch(&mut self) {
+        let next = self.recycled.try_recv().unwrap_or_default();
+        let filled = std::mem::replace(&mut self.batch, next);
+        self.has_receiver &= self.filled.send(filled).is_ok();
     }
 }
 
-/// Gives `rows` what `make` makes on a thread of its own, and then what `make` says.
+/// Writes to `sink` what `produce` produces on a separate thread, and returns the result of `produce`.
 ///
 /// # Errors
-/// What `rows` says, and when the system has no more threads.
-pub(super) fn give_made<'a, T: Send>(
-    make: impl FnOnce(&mut Made<'a>) -> T + Send,
-    rows: &mut impl Rows,
+/// What `sink` says, and when the system has no more threads.
+pub(super) fn write_batched<'a, T: Send>(
+    produce: impl FnOnce(&mut RowBatcher<'a>) -> T + Send,
+    sink: &mut impl SliceSink,
 ) -> io::Result<T> {
-    let (full, made) = sync_channel(WAITING);
-    let (empty, emptied) = sync_channel(WAITING + 2);
+    let (filled, batches) = sync_channel(WAITING);
+    let (empty, recycled) = sync_channel(WAITING + 2);
     std::thread::scope(|scope| {
-        let maker = std::thread::Builder::new().name("stepscope-rows".into()).spawn_scoped(scope, move || {
-            let mut to = Made { batch: Batch::default(), full, emptied, is_wanted: true };
-            let said = make(&mut to);
-            to.hand_on();
-            said
+        let producer = std::thread::Builder::new().name("stepscope-rows".into()).spawn_scoped(scope, move || {
+            let mut batcher = RowBatcher { batch: Batch::default(), filled, recycled, has_receiver: true };
+            let recorded = produce(&mut batcher);
+            batcher.send_batch();
+            recorded
         })?;
-        // Dropped when `rows` fails: nobody wants any more then.
-        for mut batch in made {
-            batch.give(rows)?;
+        // Dropped when `sink` fails: the producer then stops.
+        for mut batch in batches {
+            batch.write_to(sink)?;
             batch.clear();
             // There is room for all that there are.
             let _ = empty.try_send(batch);
         }
-        Ok(maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        Ok(producer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
