@@ -11,9 +11,9 @@ mod memory;
 mod ops;
 mod processes;
 mod range_numbers;
+mod recording_findings;
 mod streamed;
 mod torch_session;
-mod trouble;
 mod window;
 
 use crate::ImportError;
@@ -21,8 +21,8 @@ use crate::collectives;
 use crate::labels::{Label, label_kind};
 use crate::name_tables::is_communication_call;
 use calls::{ModuleNames, kind_of_call};
-use ops::OfOps;
-use processes::{PlaceAndPid, add_tracks, place_and_pid, process_of, used_threads};
+use ops::OpInfos;
+use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
@@ -38,7 +38,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Facts that describe one process and not the run.
-const FACTS_OF_A_PROCESS: [&str; 16] = [
+const PROCESS_METADATA_KEYS: [&str; 16] = [
     "process_name",
     "rank",
     "local_rank",
@@ -73,7 +73,7 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
         builder.findings.add(FindingCode::KeptWindows, || kept);
     }
     for capture in &mut run.captures {
-        say_troubles(torch_session::add_sessions(path, capture, None), &mut builder);
+        add_warnings(torch_session::merge_torch_sessions(path, capture, None), &mut builder);
     }
     let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
     Ok(trace_of(&captures, builder))
@@ -82,9 +82,9 @@ pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of
 /// the trace.
 pub(crate) fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<(Trace, Option<Span>), ImportError> {
-    let (mut capture, troubles) = read_of(raw, filter).map_err(|source| ImportError::Run { source })?;
+    let (mut capture, warnings) = read_of(raw, filter).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(raw.file_stem().unwrap_or_default().to_string_lossy());
-    say_troubles(troubles, &mut builder);
+    add_warnings(warnings, &mut builder);
     let resolved = filter.resolve(&capture.windows);
     filter.apply(&mut capture);
     filter.exclude_device_calls(&mut capture);
@@ -102,7 +102,7 @@ pub(crate) fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<(Trace,
 /// The time that is selected, in times of `trace`.
 fn window_of(resolved: &ResolvedFilter, unix_offset_ns: i64, trace: &Trace) -> Option<Span> {
     let times = resolved.times()?;
-    let place = |time_ns: i64| place_ns(time_ns, unix_offset_ns).saturating_sub(trace.start_unix_ns.unwrap_or(0));
+    let place = |time_ns: i64| shifted_ns(time_ns, unix_offset_ns).saturating_sub(trace.start_unix_ns.unwrap_or(0));
     Some(Span::new(place(times.start), place(times.end)))
 }
 
@@ -129,8 +129,8 @@ fn read_of(raw: &Path, filter: &RecordFilter) -> Result<(Capture, Vec<String>), 
     let mut capture = stepscope_run::read_capture(raw)?;
     let times = filter.resolve(&capture.windows).times().unwrap_or_default();
     let run = run_of(raw).unwrap_or_default();
-    let troubles = torch_session::add_sessions(&run, &mut capture, Some(times));
-    Ok((capture, troubles))
+    let warnings = torch_session::merge_torch_sessions(&run, &mut capture, Some(times));
+    Ok((capture, warnings))
 }
 
 /// The run of a raw capture, which may be named by an open file: its own name is gone when it has become a part.
@@ -141,12 +141,12 @@ fn run_of(raw: &Path) -> Option<PathBuf> {
 
 /// What could not be read is said by each who opens the run.
 fn complete(run: &Path, capture: &mut Capture) {
-    torch_session::add_sessions(run, capture, None);
+    torch_session::merge_torch_sessions(run, capture, None);
 }
 
-fn say_troubles(troubles: Vec<String>, builder: &mut TraceBuilder) {
-    for trouble in troubles {
-        builder.findings.add(FindingCode::DeviceNotRecorded, || trouble);
+fn add_warnings(warnings: Vec<String>, builder: &mut TraceBuilder) {
+    for warning in warnings {
+        builder.findings.add(FindingCode::DeviceNotRecorded, || warning);
     }
 }
 
@@ -159,11 +159,11 @@ fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
 fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
     builder.facts = facts_of_run(captures);
     let offsets = host_offsets(captures);
-    let pids: Vec<_> = captures.iter().map(|capture| place_and_pid(capture, capture.process.pid)).collect();
+    let pids: Vec<_> = captures.iter().map(|capture| process_key(capture, capture.process.pid)).collect();
     let mut devices = devices::Devices::default();
     for capture in captures {
         let offset_ns = offsets[&capture.process.boot_id];
-        Placed { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
+        AlignedCapture { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
     }
 }
 
@@ -195,7 +195,7 @@ fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
     let most = captures.iter().rev().max_by_key(|capture| capture.events.len());
     let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
     let is_of_run = |fact: &&(String, String)| {
-        !FACTS_OF_A_PROCESS.contains(&fact.0.as_str()) && !fact.0.starts_with(DEVICE_SESSION)
+        !PROCESS_METADATA_KEYS.contains(&fact.0.as_str()) && !fact.0.starts_with(DEVICE_SESSION)
     };
     // A command's words are kept apart by zeros.
     let mut of_run: Vec<(String, String)> =
@@ -214,26 +214,26 @@ fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
 }
 
 /// A capture, and what turns its times into Unix time.
-pub(crate) struct Placed<'a> {
+pub(crate) struct AlignedCapture<'a> {
     capture: &'a Capture,
     offset_ns: i64,
     is_listed: bool,
 }
 
-impl Placed<'_> {
-    fn add_to(&self, builder: &mut TraceBuilder, pids_of_run: &[PlaceAndPid], devices: &mut devices::Devices) {
+impl AlignedCapture<'_> {
+    fn add_to(&self, builder: &mut TraceBuilder, process_keys: &[ProcessKey], devices: &mut devices::Devices) {
         let capture = self.capture;
-        let process = process_of(capture, pids_of_run);
+        let process = process_of(capture, process_keys);
         let rank = process.rank;
         let process = builder.add_process(process);
         if capture.is_cut() {
             builder.set_cut(process);
         }
-        trouble::report(capture, builder);
+        recording_findings::report(capture, builder);
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
         let names = intern_names(capture, builder);
-        let of_ops = OfOps::of(capture, builder);
+        let op_infos = OpInfos::of(capture, builder);
         let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };
         let mut numbers = range_numbers::of(capture).into_iter().peekable();
         for (at, event) in capture.events.iter().enumerate() {
@@ -244,7 +244,7 @@ impl Placed<'_> {
                 }
                 Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
                 None => {
-                    let slice = self.add_event(event, &tracks, &names, &of_ops, builder);
+                    let slice = self.add_event(event, &tracks, &names, &op_infos, builder);
                     let number = numbers.next_if(|(of, _)| *of == at);
                     number.into_iter().for_each(|(_, number)| builder.add_range_number(slice, number));
                 }
@@ -254,7 +254,7 @@ impl Placed<'_> {
         counters::add_counters(self, (process, rank), devices, builder);
         for step in &capture.steps {
             let name = builder.strings.intern(&format!("ProfilerStep#{}", step.number));
-            let (start_ns, dur_ns) = self.place(step.start_ns, step.end_ns);
+            let (start_ns, dur_ns) = self.align(step.start_ns, step.end_ns);
             let slice = builder.add_slice(tracks[&step.thread], SliceKind::Step, name, start_ns, dur_ns);
             builder.add_step_label(slice, step.number);
             if step.is_unfinished {
@@ -262,16 +262,16 @@ impl Placed<'_> {
             }
         }
         for mark in &capture.optimizer_steps {
-            builder.add_step_mark(tracks[&mark.thread], self.place(mark.time_ns, mark.time_ns).0, mark.number);
+            builder.add_step_mark(tracks[&mark.thread], self.align(mark.time_ns, mark.time_ns).0, mark.number);
         }
         self.add_device_activities((process, rank), &tracks, devices, builder);
         self.add_memory(rank, &tracks, devices, builder);
     }
 
     /// Start in Unix time, and duration.
-    fn place(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
-        let start_ns = place_ns(start_ns, self.offset_ns);
-        (start_ns, place_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
+    fn align(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
+        let start_ns = shifted_ns(start_ns, self.offset_ns);
+        (start_ns, shifted_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
     }
 
     fn add_call(
@@ -282,7 +282,7 @@ impl Placed<'_> {
         name: StringId,
         builder: &mut TraceBuilder,
     ) {
-        let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
+        let (start_ns, dur_ns) = self.align(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
             builder.set_unfinished(slice);
@@ -294,18 +294,18 @@ impl Placed<'_> {
         event: &Event,
         tracks: &BTreeMap<u32, TrackId>,
         names: &[(StringId, SliceKind)],
-        of_ops: &OfOps,
+        op_infos: &OpInfos,
         builder: &mut TraceBuilder,
     ) -> SliceId {
         let (name, label) = names[event.name as usize];
         let kind = kind_of_event(event, label, &self.capture.steps);
-        let (start_ns, dur_ns) = self.place(event.start_ns, event.end_ns);
+        let (start_ns, dur_ns) = self.align(event.start_ns, event.end_ns);
         let slice = builder.add_slice(tracks[&event.thread], kind, name, start_ns, dur_ns);
         if event.is_unfinished {
             builder.set_unfinished(slice);
         }
         if kind == SliceKind::Op || event.inputs.is_some() {
-            builder.add_op(slice, of_ops.info(event));
+            builder.add_op(slice, op_infos.info(event));
         }
         if is_communication_call(builder.strings.get(name)) {
             builder.add_communication_call(slice);
@@ -341,7 +341,7 @@ fn intern_names(capture: &Capture, builder: &mut TraceBuilder) -> Vec<(StringId,
 }
 
 /// Unix time; numbers that only damage can explain are cut to what arithmetic can bear.
-fn place_ns(time_ns: i64, offset_ns: i64) -> i64 {
+fn shifted_ns(time_ns: i64, offset_ns: i64) -> i64 {
     const FARTHEST_NS: i64 = 1 << 61;
     time_ns.saturating_add(offset_ns).clamp(-FARTHEST_NS, FARTHEST_NS)
 }

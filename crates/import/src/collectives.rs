@@ -6,10 +6,10 @@ use stepscope_capture::{Capture, CollectiveOf};
 use stepscope_trace::{Collective, SliceId, TraceBuilder};
 
 /// Adds what an event says of the collective that it is.
-pub(crate) fn add(said: CollectiveOf, capture: &Capture, slice: SliceId, builder: &mut TraceBuilder) {
-    let description = capture.names.get(said.description as usize).map_or("", String::as_str);
+pub(crate) fn add(recorded: CollectiveOf, capture: &Capture, slice: SliceId, builder: &mut TraceBuilder) {
+    let description = capture.names.get(recorded.description as usize).map_or("", String::as_str);
     let described = describe(description, &mut builder.strings);
-    builder.add_collective(Collective { slice, sequence_number: said.sequence_number, ..described });
+    builder.add_collective(Collective { slice, sequence_number: recorded.sequence_number, ..described });
 }
 
 /// The collective that is described so, on no slice yet.

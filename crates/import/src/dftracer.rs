@@ -83,10 +83,10 @@ fn add_input(rows: &mut Rows, path: &Path, blocks: &mut dyn Blocks) {
     let label = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     rows.begin_file(label);
     let mut stretches = Stretches::new(rows);
-    let trouble = stretches.read(blocks);
+    let source_error = stretches.read(blocks);
     let at_byte = stretches.end();
-    if let Some(trouble) = trouble {
-        let place = rows.place(at_byte);
-        rows.builder.findings.add(FindingCode::TruncatedInput, || format!("{trouble} {place}"));
+    if let Some(source_error) = source_error {
+        let location = rows.location(at_byte);
+        rows.builder.findings.add(FindingCode::TruncatedInput, || format!("{source_error} {location}"));
     }
 }

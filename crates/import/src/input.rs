@@ -177,17 +177,17 @@ impl SharedText {
         }
     }
 
-    /// Takes back bytes that were read alone, up to where reading stopped, and that begin at `place`.
-    pub(crate) fn remember(&self, place: u64, bytes: &[u8]) {
+    /// Takes back bytes that were read alone, up to where reading stopped, and that begin at `position`.
+    pub(crate) fn remember(&self, position: u64, bytes: &[u8]) {
         if let Self::Stream(stream) = self {
-            stream.remember(place, bytes.to_vec());
+            stream.remember(position, bytes.to_vec());
         }
     }
 
-    /// What is before `place` will not be asked for any more.
-    pub(crate) fn forget_before(&self, place: u64) {
+    /// What is before `position` will not be asked for any more.
+    pub(crate) fn forget_before(&self, position: u64) {
         if let Self::Stream(stream) = self {
-            stream.forget_before(place);
+            stream.forget_before(position);
         }
     }
 }

@@ -9,11 +9,11 @@
 mod arrows;
 mod categories;
 mod chunk;
+mod conversion;
 mod cursor;
 mod document;
 mod entries;
 mod event;
-mod facts;
 mod keys;
 mod known_inputs;
 mod layouts;
@@ -42,9 +42,9 @@ const CHUNK_BYTES: u64 = 2 << 20;
 #[cfg(any(test, fuzzing))]
 const CHUNK_BYTES: u64 = 1 << 10;
 
-/// Where the part that holds `place` ends, of a list of events that begins at `from`.
-fn chunk_limit(from: u64, place: u64) -> u64 {
-    from + ((place - from) / CHUNK_BYTES + 1) * CHUNK_BYTES
+/// Where the part that holds `position` ends, of a list of events that begins at `from`.
+fn chunk_limit(from: u64, position: u64) -> u64 {
+    from + ((position - from) / CHUNK_BYTES + 1) * CHUNK_BYTES
 }
 
 /// What a text is read into, and where it comes from.
@@ -73,17 +73,19 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         Ok(b'[') => true,
         Ok(_) => return Err(not_json(source.path, &mut document, "'{' or '['")),
         Err(_) => {
-            return Err(match (document.trouble(), source.packing) {
-                (Some(trouble), Some(_)) => ImportError::Damaged { path: source.path.into(), message: trouble.says },
-                (Some(trouble), None) => {
-                    ImportError::Read { path: source.path.into(), source: std::io::Error::other(trouble.says) }
+            return Err(match (document.source_error(), source.packing) {
+                (Some(source_error), Some(_)) => {
+                    ImportError::Damaged { path: source.path.into(), message: source_error.message }
+                }
+                (Some(source_error), None) => {
+                    ImportError::Read { path: source.path.into(), source: std::io::Error::other(source_error.message) }
                 }
                 (None, _) => ImportError::Empty { path: source.path.into() },
             });
         }
     };
     let result = if is_list { document.read_events() } else { document.read_object() };
-    let at_byte = document.cursor.place();
+    let at_byte = document.cursor.position();
     let not_a_trace = |found: &str| ImportError::NotATrace { path: source.path.into(), found: found.into(), at_byte };
     match result {
         Err(Stop::Unexpected { expected, .. }) => return Err(not_json(source.path, &mut document, expected)),
@@ -93,14 +95,15 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         _ => {}
     }
     if result.is_ok() && document.cursor.peek().is_ok() {
-        document.unreadable(document.cursor.place());
+        document.unreadable(document.cursor.position());
     }
     let end = document.cursor.end();
-    let trouble = document.trouble();
+    let source_error = document.source_error();
     let findings = &mut document.rows.builder.findings;
-    match trouble {
-        Some(trouble) => findings
-            .add(FindingCode::TruncatedInput, || format!("{} after {} bytes", trouble.says, trouble.after_bytes)),
+    match source_error {
+        Some(source_error) => findings.add(FindingCode::TruncatedInput, || {
+            format!("{} after {} bytes", source_error.message, source_error.after_bytes)
+        }),
         None if result.is_err() => findings.add(FindingCode::TruncatedInput, || format!("at byte {end}")),
         None => {}
     }
@@ -108,7 +111,7 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
 }
 
 fn not_json(path: &Path, document: &mut Document<'_>, expected: &'static str) -> ImportError {
-    let (at_byte, byte) = document.broken_at.unwrap_or((document.cursor.place(), document.cursor.byte()));
+    let (at_byte, byte) = document.broken_at.unwrap_or((document.cursor.position(), document.cursor.byte()));
     let found = match byte {
         Some(byte) if byte.is_ascii_graphic() => format!("{:?}", byte as char),
         Some(byte) => format!("byte 0x{byte:02x}"),

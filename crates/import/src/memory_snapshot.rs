@@ -16,7 +16,7 @@ mod stacks;
 mod tests;
 
 use crate::ImportError;
-use crate::pickle::{self, Plain, Trouble};
+use crate::pickle::{self, PickleError, Plain};
 use crate::window::Blocks;
 use document::{Document, Keys};
 use std::path::Path;
@@ -37,8 +37,8 @@ pub(crate) fn read(path: &Path, name: String, blocks: impl Blocks) -> Result<Tra
     };
     match pickle::read(blocks, &mut plain) {
         Ok(()) => {}
-        Err(Trouble::Damaged { at_byte, found }) => return Err(refused(found, Some(at_byte))),
-        Err(Trouble::Cut { at_byte, reason }) => {
+        Err(PickleError::Damaged { at_byte, found }) => return Err(refused(found, Some(at_byte))),
+        Err(PickleError::Cut { at_byte, reason }) => {
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
             builder.findings.add(FindingCode::TruncatedInput, || format!("at byte {at_byte}{reason}"));
         }

@@ -137,7 +137,7 @@ impl Plain {
 
 /// What ended the reading of a pickle before its own end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum PickleError {
     /// There are no more bytes: why, when the source says so. What came before is read.
     Cut { at_byte: u64, reason: Option<String> },
     /// It is no pickle from here on, or one that is not read.
@@ -145,11 +145,11 @@ pub(crate) enum Trouble {
 }
 
 /// Reads a pickle into `plain`.
-pub(crate) fn read(source: impl Blocks, plain: &mut Plain) -> Result<(), Trouble> {
+pub(crate) fn read(source: impl Blocks, plain: &mut Plain) -> Result<(), PickleError> {
     read_within(source, plain, MAX_MEMORY_BYTES)
 }
 
-fn read_within(source: impl Blocks, plain: &mut Plain, max_memory_bytes: usize) -> Result<(), Trouble> {
+fn read_within(source: impl Blocks, plain: &mut Plain, max_memory_bytes: usize) -> Result<(), PickleError> {
     Machine::new(Bytes::of(source), plain, max_memory_bytes).run()
 }
 

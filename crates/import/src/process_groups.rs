@@ -63,8 +63,9 @@ mod tests {
         let json = br#"[{"pg_name": "3", "pg_desc": "dp", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [5, 1]},
             {"pg_name": 4, "ranks": [1, "x"]}, null]"#;
         let [first, second, third] = &read(json, PG_CONFIG)[..] else { panic!("three groups") };
-        let told = (first.name.as_str(), first.description.as_str(), first.backend.as_str(), first.size, &*first.ranks);
-        assert_eq!(told, ("3", "dp", "cpu:gloo", Some(2), &[5, 1][..]));
+        let summary =
+            (first.name.as_str(), first.description.as_str(), first.backend.as_str(), first.size, &*first.ranks);
+        assert_eq!(summary, ("3", "dp", "cpu:gloo", Some(2), &[5, 1][..]));
         assert_eq!((second, third), (&ProcessGroup::default(), &ProcessGroup::default()));
         assert!(read(b"{}", PG_CONFIG).is_empty() && read(b"[", PG_CONFIG).is_empty());
     }

@@ -39,7 +39,7 @@ struct State {
     /// Nothing comes behind the end.
     is_over: bool,
     /// What stopped the stream there.
-    trouble: Option<(io::ErrorKind, String)>,
+    source_error: Option<(io::ErrorKind, String)>,
     has_readers: bool,
 }
 
@@ -58,17 +58,17 @@ impl Both {
         while state.has_readers && state.end >= state.wanted.max(state.kept_from + AHEAD_BYTES) {
             state = self.wait(state);
         }
-        let place = state.end;
+        let position = state.end;
         state.end += block.len() as u64;
-        state.blocks.push_back((place, Arc::new(block)));
+        state.blocks.push_back((position, Arc::new(block)));
         self.changed.notify_all();
         state.has_readers
     }
 
-    fn close(&self, trouble: Option<io::Error>) {
+    fn close(&self, source_error: Option<io::Error>) {
         let mut state = self.lock();
         state.is_over = true;
-        state.trouble = trouble.map(|error| (error.kind(), error.to_string()));
+        state.source_error = source_error.map(|error| (error.kind(), error.to_string()));
         self.changed.notify_all();
     }
 }
@@ -108,22 +108,22 @@ impl SharedStream {
         StreamPart { stream: self.clone(), from: at, at, kept_bytes: 0 }
     }
 
-    /// What is before `place` will not be asked for any more.
-    pub(crate) fn forget_before(&self, place: u64) {
+    /// What is before `position` will not be asked for any more.
+    pub(crate) fn forget_before(&self, position: u64) {
         let mut state = self.0.0.lock();
-        state.kept_from = state.kept_from.max(place);
-        while state.blocks.front().is_some_and(|(at, block)| at + block.len() as u64 <= place) {
+        state.kept_from = state.kept_from.max(position);
+        while state.blocks.front().is_some_and(|(at, block)| at + block.len() as u64 <= position) {
             let block = state.blocks.pop_front().and_then(|(_, block)| Arc::try_unwrap(block).ok());
             state.spare.extend(block.filter(|block| block.capacity() == BLOCK_BYTES));
         }
         self.0.0.changed.notify_all();
     }
 
-    /// Remembers bytes that were read alone, up to where reading stopped, and that begin at `place`.
-    pub(crate) fn remember(&self, place: u64, bytes: Vec<u8>) {
+    /// Remembers bytes that were read alone, up to where reading stopped, and that begin at `position`.
+    pub(crate) fn remember(&self, position: u64, bytes: Vec<u8>) {
         let mut state = self.0.0.lock();
-        state.kept_from = place;
-        state.blocks.push_front((place, Arc::new(bytes)));
+        state.kept_from = position;
+        state.blocks.push_front((position, Arc::new(bytes)));
     }
 
     /// Where what is unpacked so far ends.
@@ -131,24 +131,24 @@ impl SharedStream {
         self.0.0.lock().end
     }
 
-    /// The block that holds the byte at `place`, once it is there; `None` at the end.
-    fn block(&self, place: u64) -> io::Result<Option<(u64, Arc<Vec<u8>>)>> {
+    /// The block that holds the byte at `position`, once it is there; `None` at the end.
+    fn block(&self, position: u64) -> io::Result<Option<(u64, Arc<Vec<u8>>)>> {
         let both = &self.0.0;
         let mut state = both.lock();
         loop {
-            if place < state.end {
-                let at = state.blocks.partition_point(|(at, _)| *at <= place).checked_sub(1);
+            if position < state.end {
+                let at = state.blocks.partition_point(|(at, _)| *at <= position).checked_sub(1);
                 let block = at.map(|at| state.blocks[at].clone());
                 return block.map(Some).ok_or_else(|| io::Error::other("this part of the stream was forgotten"));
             }
             if state.is_over {
-                return match &state.trouble {
+                return match &state.source_error {
                     Some((kind, message)) => Err(io::Error::new(*kind, message.clone())),
                     None => Ok(None),
                 };
             }
-            if state.wanted <= place {
-                state.wanted = place + 1;
+            if state.wanted <= position {
+                state.wanted = position + 1;
                 both.changed.notify_all();
             }
             state = both.wait(state);
@@ -169,7 +169,7 @@ impl Writer {
             let mut block = self.0.lock().spare.pop().unwrap_or_default();
             block.resize(BLOCK_BYTES, 0);
             let mut len = 0;
-            let trouble = loop {
+            let source_error = loop {
                 match source.read(&mut block[len..]) {
                     Ok(0) => break None,
                     Ok(read) => len += read,
@@ -180,7 +180,7 @@ impl Writer {
             let is_last = len < block.len();
             block.truncate(len);
             let goes_on = len == 0 || self.0.push(block);
-            if let Some(error) = trouble {
+            if let Some(error) = source_error {
                 return Err(error);
             }
             if is_last || !goes_on {
@@ -204,8 +204,8 @@ impl Blocks for StreamPart {
         let before = bytes.len();
         while bytes.len() - before < wanted {
             match self.stream.block(self.at) {
-                Ok(Some((place, block))) => {
-                    let new = &block[(self.at - place) as usize..];
+                Ok(Some((position, block))) => {
+                    let new = &block[(self.at - position) as usize..];
                     bytes.extend_from_slice(new);
                     self.at += new.len() as u64;
                 }

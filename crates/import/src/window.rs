@@ -35,7 +35,7 @@ impl Blocks for &[u8] {
 pub(crate) struct Begun<'a> {
     head: Vec<u8>,
     /// What stopped it behind them.
-    trouble: Option<io::Error>,
+    source_error: Option<io::Error>,
     rest: Box<dyn Blocks + 'a>,
 }
 
@@ -43,8 +43,8 @@ impl<'a> Begun<'a> {
     /// Looks at the first block of `rest`.
     pub(crate) fn of(mut rest: Box<dyn Blocks + 'a>) -> Self {
         let mut head = Vec::new();
-        let trouble = rest.append(&mut head, BLOCK_BYTES).err();
-        Self { head, trouble, rest }
+        let source_error = rest.append(&mut head, BLOCK_BYTES).err();
+        Self { head, source_error, rest }
     }
 
     /// The first bytes, until they are read.
@@ -60,7 +60,7 @@ impl Blocks for Begun<'_> {
             bytes.extend_from_slice(&head);
             return Ok(head.len());
         }
-        self.trouble.take().map_or_else(|| self.rest.append(bytes, wanted), Err)
+        self.source_error.take().map_or_else(|| self.rest.append(bytes, wanted), Err)
     }
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct Window<B> {
     /// Place of the first byte at hand within the text.
     base: u64,
     is_at_end: bool,
-    trouble: Option<String>,
+    source_error: Option<String>,
 }
 
 impl<B: Blocks> Window<B> {
     /// Nothing at hand yet; the text begins at `base`.
     pub(crate) fn new(source: B, base: u64) -> Self {
-        Self { source, bytes: Vec::new(), base, is_at_end: false, trouble: None }
+        Self { source, bytes: Vec::new(), base, is_at_end: false, source_error: None }
     }
 
     /// The same in memory that another window used. What a long item needed is given back: files are read into all the
@@ -85,7 +85,7 @@ impl<B: Blocks> Window<B> {
     pub(crate) fn in_memory_of(source: B, base: u64, mut memory: Vec<u8>) -> Self {
         memory.clear();
         memory.shrink_to(2 * BLOCK_BYTES);
-        Self { source, bytes: memory, base, is_at_end: false, trouble: None }
+        Self { source, bytes: memory, base, is_at_end: false, source_error: None }
     }
 
     /// The memory, for another window.
@@ -111,8 +111,8 @@ impl<B: Blocks> Window<B> {
     }
 
     /// What stopped the source before its end.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(crate) fn source_error(&self) -> Option<&str> {
+        self.source_error.as_deref()
     }
 
     /// Forgets the bytes before `keep_from` and brings at least one more; as many again as are kept when they are many,
@@ -135,7 +135,7 @@ impl<B: Blocks> Window<B> {
             Ok(_) => {}
             Err(error) => {
                 self.is_at_end = true;
-                self.trouble = Some(error.to_string());
+                self.source_error = Some(error.to_string());
             }
         }
         self.bytes.len() > before
@@ -176,6 +176,6 @@ mod tests {
         }
         let mut window = Window::new(Cut(false), 0);
         assert!(window.grow() && window.grow() && !window.grow());
-        assert_eq!((window.bytes(), window.trouble()), (b"xx".as_slice(), Some("cut")));
+        assert_eq!((window.bytes(), window.source_error()), (b"xx".as_slice(), Some("cut")));
     }
 }

@@ -119,8 +119,8 @@ fn everything_that_was_unpacked_before_damage_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     for cut in [packed.len() / 3, packed.len() / 2, packed.len() - 9] {
         let mut before = Vec::new();
-        let trouble = flate2::read::MultiGzDecoder::new(&packed[..cut]).read_to_end(&mut before);
-        assert!(trouble.is_err() && before.len() > 300_000);
+        let result = flate2::read::MultiGzDecoder::new(&packed[..cut]).read_to_end(&mut before);
+        assert!(result.is_err() && before.len() > 300_000);
         let path = folder.path().join("cut.json.gz");
         std::fs::write(&path, &packed[..cut]).expect("written");
         let trace = open(&path).expect("a trace");

@@ -1,6 +1,6 @@
 //! What a process sampled of itself and of its devices.
 
-use super::Placed;
+use super::AlignedCapture;
 use super::devices::Devices;
 use std::collections::BTreeMap;
 use stepscope_capture::Sample;
@@ -9,17 +9,17 @@ use stepscope_trace::{Counter, ProcessId, TraceBuilder};
 
 /// Adds a counter for each quantity that was sampled.
 pub(super) fn add_counters(
-    placed: &Placed<'_>,
+    aligned: &AlignedCapture<'_>,
     (process, rank): (ProcessId, u32),
     devices: &mut Devices,
     builder: &mut TraceBuilder,
 ) {
-    let Placed { capture, offset_ns, .. } = *placed;
+    let AlignedCapture { capture, offset_ns, .. } = *aligned;
     let mut samples: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
     let is_quantity = |sample: &&Sample| capture.names[sample.name as usize] != RANGE_NUMBER;
     for sample in capture.samples.iter().filter(is_quantity) {
         let (times, values) = samples.entry(sample.name).or_default();
-        times.push(super::place_ns(sample.time_ns, offset_ns));
+        times.push(super::shifted_ns(sample.time_ns, offset_ns));
         values.push(sample.value as f64);
     }
     for (name, (time_ns, value)) in samples {

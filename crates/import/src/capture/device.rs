@@ -1,7 +1,7 @@
 //! What devices' profilers reported: work on streams, calls on threads, waits.
 
 use super::devices::Devices;
-use super::{DEVICE_SESSION, Placed, devices, fact, memory};
+use super::{AlignedCapture, DEVICE_SESSION, devices, fact, memory};
 use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
@@ -18,7 +18,7 @@ use stepscope_trace::{
 
 /// Where the activity records of a process go.
 struct Reader<'a, 'b> {
-    placed: &'a Placed<'a>,
+    aligned: &'a AlignedCapture<'a>,
     process: ProcessId,
     rank: u32,
     threads: &'a BTreeMap<u32, TrackId>,
@@ -44,7 +44,7 @@ struct Kernel {
     uses_tensor_cores: bool,
 }
 
-impl Placed<'_> {
+impl AlignedCapture<'_> {
     /// Adds what a process's devices did; `threads` are the tracks of its threads.
     pub(super) fn add_device_activities(
         &self,
@@ -61,7 +61,7 @@ impl Placed<'_> {
         let mut devices_at_work = contexts.values().copied();
         let only_device = devices_at_work.next().filter(|first| devices_at_work.all(|device| device == *first));
         let mut reader = Reader {
-            placed: self,
+            aligned: self,
             process,
             rank,
             threads,
@@ -206,7 +206,7 @@ impl Reader<'_, '_> {
         if let Some(known) = name.and_then(|name| self.kernels.get(&name)) {
             return *known;
         }
-        let text = name.and_then(|name| self.placed.capture.names.get(name as usize));
+        let text = name.and_then(|name| self.aligned.capture.names.get(name as usize));
         let text = text.map_or("(name lost)", String::as_str);
         let kernel = Kernel {
             name: self.builder.strings.intern(text),
@@ -270,12 +270,12 @@ impl Reader<'_, '_> {
     }
 
     fn name(&mut self, id: Option<u32>) -> StringId {
-        let text = id.and_then(|id| self.placed.capture.names.get(id as usize));
+        let text = id.and_then(|id| self.aligned.capture.names.get(id as usize));
         self.builder.strings.intern(text.map_or("(name lost)", String::as_str))
     }
 
     fn add_slice(&mut self, track: TrackId, kind: SliceKind, name: StringId, (start, end): (i64, i64)) -> SliceId {
-        let (start_ns, dur_ns) = self.placed.place(start, end);
+        let (start_ns, dur_ns) = self.aligned.align(start, end);
         self.builder.add_slice(track, kind, name, start_ns, dur_ns)
     }
 

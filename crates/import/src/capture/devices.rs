@@ -13,28 +13,28 @@ const FACT: &str = "devices";
 #[derive(Default)]
 pub(super) struct Devices {
     ids: HashMap<(u32, i64), DeviceId>,
-    /// What the process that is read says of its devices.
-    said: Vec<Device>,
+    /// The devices that the process that is read lists in its metadata.
+    listed_devices: Vec<Device>,
 }
 
 impl Devices {
     /// Takes in what a process says of its devices; each call of [`of`](Self::of) up to the next one is of that
     /// process.
     pub(super) fn learn(&mut self, capture: &Capture, rank: u32, builder: &mut TraceBuilder) {
-        self.said = listed(capture).iter().map(|said| device_of(said, rank)).collect();
+        self.listed_devices = listed(capture).iter().map(|entry| device_of(entry, rank)).collect();
         // Another process of the rank may have used it without a word.
-        for said in &self.said {
-            let known = self.ids.get(&(rank, said.ordinal)).map(|id| builder.device_mut(*id));
-            known.filter(|known| known.name.is_none()).into_iter().for_each(|known| known.clone_from(said));
+        for device in &self.listed_devices {
+            let known = self.ids.get(&(rank, device.ordinal)).map(|id| builder.device_mut(*id));
+            known.filter(|known| known.name.is_none()).into_iter().for_each(|known| known.clone_from(device));
         }
     }
 
     /// The device with this number.
     pub(super) fn of(&mut self, rank: u32, ordinal: i64, builder: &mut TraceBuilder) -> DeviceId {
-        let Self { ids, said } = self;
+        let Self { ids, listed_devices } = self;
         *ids.entry((rank, ordinal)).or_insert_with(|| {
-            let said = said.iter().find(|device| device.ordinal == ordinal);
-            builder.add_device(said.cloned().unwrap_or(Device { rank, ordinal, ..Device::default() }))
+            let listed = listed_devices.iter().find(|device| device.ordinal == ordinal);
+            builder.add_device(listed.cloned().unwrap_or(Device { rank, ordinal, ..Device::default() }))
         })
     }
 }
@@ -61,13 +61,13 @@ pub(super) fn versions(capture: &Capture) -> Vec<(String, String)> {
     ["runtime", "driver"].into_iter().filter_map(version).collect()
 }
 
-fn device_of(said: &Value, rank: u32) -> Device {
-    let whole = |key: &str| said.get(key).and_then(Value::as_i64);
+fn device_of(entry: &Value, rank: u32) -> Device {
+    let whole = |key: &str| entry.get(key).and_then(Value::as_i64);
     let small = |key: &str| whole(key).and_then(|number| u32::try_from(number).ok());
     Device {
         rank,
         ordinal: whole("index").unwrap_or(0),
-        name: said.get("name").and_then(Value::as_str).map(str::to_string),
+        name: entry.get("name").and_then(Value::as_str).map(str::to_string),
         memory_bytes: whole("memory_bytes"),
         sm_count: small("sm_count"),
         compute_capability: small("compute_capability_major").zip(small("compute_capability_minor")),

@@ -1,7 +1,7 @@
 //! Allocations, frees and allocations that failed.
 
 use super::devices::Devices;
-use super::{Placed, fact};
+use super::{AlignedCapture, fact};
 use std::collections::BTreeMap;
 use stepscope_capture::Capture;
 use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
@@ -9,7 +9,7 @@ use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId}
 /// PyTorch's number of the host among the kinds of devices.
 pub(super) const HOST: u8 = 0;
 
-impl Placed<'_> {
+impl AlignedCapture<'_> {
     pub(super) fn add_memory(
         &self,
         rank: u32,
@@ -21,7 +21,7 @@ impl Placed<'_> {
             let ordinal = (event.device_type != HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
             let device = ordinal.map(|ordinal| devices.of(rank, ordinal, builder));
             let seen = MemoryEvent {
-                time_ns: self.place(event.time_ns, event.time_ns).0,
+                time_ns: self.align(event.time_ns, event.time_ns).0,
                 track: tracks[&event.thread],
                 device,
                 address: event.address.unwrap_or(0),

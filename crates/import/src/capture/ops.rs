@@ -6,12 +6,12 @@ use stepscope_trace::{OpInfo, OpInputs, OpInputsId, TraceBuilder};
 
 /// What events refer to beside their names, as the trace's.
 #[derive(Debug)]
-pub(super) struct OfOps {
+pub(super) struct OpInfos {
     overloads: Vec<StringId>,
     inputs: Vec<OpInputsId>,
 }
 
-impl OfOps {
+impl OpInfos {
     pub(super) fn of(capture: &Capture, builder: &mut TraceBuilder) -> Self {
         let overloads = capture.overloads.iter().map(|overload| builder.strings.intern(overload)).collect();
         let inputs = capture.inputs.iter().map(|inputs| intern_inputs(inputs, builder)).collect();

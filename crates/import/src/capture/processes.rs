@@ -8,21 +8,21 @@ use stepscope_capture::Capture;
 use stepscope_trace::{Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
 
 /// What tells a pid from the same number on another host or in another container.
-pub(super) type PlaceAndPid = ([u8; 16], u64, u64);
+pub(super) type ProcessKey = ([u8; 16], u64, u64);
 
-pub(super) fn place_and_pid(capture: &Capture, pid: u64) -> PlaceAndPid {
+pub(super) fn process_key(capture: &Capture, pid: u64) -> ProcessKey {
     (capture.process.boot_id, capture.process.pid_namespace, pid)
 }
 
-pub(super) fn process_of(capture: &Capture, pids_of_run: &[PlaceAndPid]) -> Process {
-    let parent = place_and_pid(capture, capture.parent_pid);
+pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Process {
+    let parent = process_key(capture, capture.parent_pid);
     let groups = fact(capture, "process_groups").unwrap_or_default();
     let process_groups = process_groups::read(groups.as_bytes(), process_groups::FACT);
     Process {
         rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
         world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
         pid: Some(capture.process.pid as i64),
-        parent_pid: pids_of_run.contains(&parent).then_some(capture.parent_pid as i64),
+        parent_pid: process_keys.contains(&parent).then_some(capture.parent_pid as i64),
         host: fact(capture, "host").map(str::to_string),
         name: fact(capture, "process_name").unwrap_or("process").to_string(),
         data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),

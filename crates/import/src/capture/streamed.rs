@@ -19,8 +19,8 @@ mod skeleton;
 
 use super::collectives::describe;
 use super::{
-    DEVICE_SESSION, ModuleNames, OfOps, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory,
-    place_ns, used_threads, window_of,
+    DEVICE_SESSION, ModuleNames, OpInfos, add_all, host_offsets, intern_names, kind_of_call, kind_of_event, memory,
+    shifted_ns, used_threads, window_of,
 };
 use reorder_buffer::ReorderBuffer;
 use row_batcher::{RowBatcher, write_batched};
@@ -84,7 +84,7 @@ pub struct StreamedRecording {
     /// The capture of the skeleton, filtered.
     skeleton_capture: Capture,
     names: Vec<(StringId, SliceKind)>,
-    of_ops: OfOps,
+    op_infos: OpInfos,
     /// By the id of the name that describes them.
     collectives: HashMap<u32, Collective>,
     devices: HashMap<i64, DeviceId>,
@@ -157,7 +157,7 @@ impl StreamedRecording {
         builder.clock_zero_unix_ns = Some(0);
         add_all(&[&skeleton_capture], true, &mut builder);
         let names = intern_names(&skeleton_capture, &mut builder);
-        let of_ops = OfOps::of(&skeleton_capture, &mut builder);
+        let op_infos = OpInfos::of(&skeleton_capture, &mut builder);
         let described = skeleton_capture.events.iter().filter_map(|event| Some(event.collective?.description));
         let described = described.map(|id| (id, describe(&skeleton_capture.names[id as usize], &mut builder.strings)));
         let collectives = described.collect();
@@ -185,7 +185,7 @@ impl StreamedRecording {
             threads,
             skeleton_capture,
             names,
-            of_ops,
+            op_infos,
             collectives,
             devices,
             offset_ns,
@@ -250,8 +250,8 @@ impl StreamedRecording {
     /// Start and duration in the trace.
     #[inline]
     fn align(&self, start_ns: i64, end_ns: i64) -> (i64, i64) {
-        let start_ns = place_ns(start_ns, self.offset_ns);
-        (start_ns, place_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
+        let start_ns = shifted_ns(start_ns, self.offset_ns);
+        (start_ns, shifted_ns(end_ns, self.offset_ns).max(start_ns) - start_ns)
     }
 }
 
@@ -307,7 +307,7 @@ impl<'a> ThreadRowProducer<'a, '_> {
             let described = *recording.collectives.get(&recorded.description)?;
             Some(Collective { sequence_number: recorded.sequence_number, ..described })
         });
-        let (is_unfinished, op) = (event.is_unfinished, is_op.then(|| recording.of_ops.info(event)));
+        let (is_unfinished, op) = (event.is_unfinished, is_op.then(|| recording.op_infos.info(event)));
         self.push_slice((StreamedSlice { kind, name, text, start_ns, dur_ns, is_unfinished, op, collective }, own));
     }
 

@@ -1,5 +1,5 @@
-//! What a session of PyTorch's own profiler told of devices, beside a capture (`--gpu=torch`): read as any trace, and
-//! added to the capture as if its recorder had heard it.
+//! What a session of PyTorch's own profiler recorded of devices, beside a capture (`--gpu=torch`): read as any trace,
+//! and added to the capture as if its recorder had recorded it.
 //!
 //! ```text
 //! capture, session's file ──▶ capture with the device's rows ──▶ part, which says that it has them
@@ -27,45 +27,46 @@ const MOST_THREADS: usize = 4096;
 
 /// Adds what the sessions beside `capture` told, each once: their facts say so from then on. With `times` only those
 /// that listened then. Gives what could not be read, in words, each time.
-pub(super) fn add_sessions(run: &Path, capture: &mut Capture, times: Option<Range<i64>>) -> Vec<String> {
-    let said = capture.facts.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
-    let said: Vec<(String, Said)> = said.map(|(key, text)| (key.clone(), Said::of(text))).collect();
-    let mut begins: Vec<i64> = said.iter().filter_map(|(_, session)| session.begin_ns()).collect();
+pub(super) fn merge_torch_sessions(run: &Path, capture: &mut Capture, times: Option<Range<i64>>) -> Vec<String> {
+    let sessions = capture.facts.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
+    let sessions: Vec<(String, SessionMetadata)> =
+        sessions.map(|(key, text)| (key.clone(), SessionMetadata::of(text))).collect();
+    let mut begins: Vec<i64> = sessions.iter().filter_map(|(_, session)| session.begin_ns()).collect();
     begins.sort_unstable();
     // Until the next one begins.
-    let listens_in = |session: &Said, times: &Range<i64>| {
+    let listens_in = |session: &SessionMetadata, times: &Range<i64>| {
         session.begin_ns().is_none_or(|begin_ns| {
             let next_ns = begins[begins.partition_point(|at_ns| *at_ns <= begin_ns)..].first();
             begin_ns < times.end && next_ns.is_none_or(|next_ns| *next_ns > times.start)
         })
     };
-    let added = said.iter().filter(|(_, session)| session.is_added());
+    let added = sessions.iter().filter(|(_, session)| session.is_added());
     let mut known: HashSet<PathBuf> = added.filter_map(|(_, session)| Some(session.file().ok()?.into())).collect();
-    let mut troubles = Vec::new();
-    for (key, mut session) in said {
+    let mut warnings = Vec::new();
+    for (key, mut session) in sessions {
         if times.as_ref().is_some_and(|times| !listens_in(&session, times)) {
             continue;
         }
         if !session.is_added() {
-            match add_session(run, &session, &mut known, capture) {
-                Ok(trouble) => session.set_added(trouble),
-                Err(trouble) => {
-                    troubles.push(trouble);
+            match merge_torch_session(run, &session, &mut known, capture) {
+                Ok(warning) => session.set_added(warning),
+                Err(warning) => {
+                    warnings.push(warning);
                     continue;
                 }
             }
             let fact = capture.facts.iter_mut().find(|(known, _)| *known == key);
             fact.into_iter().for_each(|(_, text)| *text = session.0.to_string());
         }
-        troubles.extend(session.trouble());
+        warnings.extend(session.warning());
     }
-    troubles
+    warnings
 }
 
-/// What a fact says of a session.
-struct Said(Value);
+/// The metadata of a session.
+struct SessionMetadata(Value);
 
-impl Said {
+impl SessionMetadata {
     fn of(text: &str) -> Self {
         Self(serde_json::from_str(text).unwrap_or_default())
     }
@@ -97,21 +98,21 @@ impl Said {
     }
 
     /// What was found when it was added.
-    fn trouble(&self) -> Option<String> {
+    fn warning(&self) -> Option<String> {
         self.0.get("trouble").and_then(Value::as_str).map(String::from)
     }
 
-    fn set_added(&mut self, trouble: Option<String>) {
+    fn set_added(&mut self, warning: Option<String>) {
         let Value::Object(members) = &mut self.0 else { return };
         members.insert("is_added".into(), json!(true));
-        members.extend(trouble.map(|trouble| ("trouble".into(), json!(trouble))));
+        members.extend(warning.map(|warning| ("trouble".into(), json!(warning))));
     }
 }
 
 /// Adds a session whose file is none of the `known`; gives what of it is missing. Nothing was added where it fails.
-fn add_session(
+fn merge_torch_session(
     run: &Path,
-    session: &Said,
+    session: &SessionMetadata,
     known: &mut HashSet<PathBuf>,
     capture: &mut Capture,
 ) -> Result<Option<String>, String> {
@@ -240,10 +241,10 @@ impl<'a> Session<'a> {
     }
 
     fn add_synchronization(&mut self, row: usize) {
-        let said = self.trace.synchronizations[row];
-        let (start_ns, end_ns) = self.span(said.slice);
-        let context = self.device(said.device);
-        let kind = match said.kind {
+        let recorded = self.trace.synchronizations[row];
+        let (start_ns, end_ns) = self.span(recorded.slice);
+        let context = self.device(recorded.device);
+        let kind = match recorded.kind {
             SyncKind::Unknown => SynchronizationKind::Unknown,
             SyncKind::Event => SynchronizationKind::Event,
             SyncKind::StreamWaitEvent => SynchronizationKind::StreamWaitEvent,
@@ -251,7 +252,7 @@ impl<'a> Session<'a> {
             SyncKind::Device => SynchronizationKind::Context,
         };
         // Each recording is an event of its own, numbered by its call.
-        let event = match (said.event_record, said.event_stream) {
+        let event = match (recorded.event_record, recorded.event_stream) {
             (Some(record), Some(stream)) => {
                 let correlation = self.correlation(record);
                 let (event, event_sync) = (correlation, u64::from(correlation));
@@ -264,8 +265,8 @@ impl<'a> Session<'a> {
             }
             _ => 0,
         };
-        let stream = said.stream.and_then(|stream| u32::try_from(stream).ok());
-        let correlation = said.call.map_or(0, |call| self.correlation(call));
+        let stream = recorded.stream.and_then(|stream| u32::try_from(stream).ok());
+        let correlation = recorded.call.map_or(0, |call| self.correlation(call));
         let event_sync = u64::from(event);
         self.push(ActivityRecord::Synchronization(Synchronization {
             kind,
@@ -333,8 +334,8 @@ impl<'a> Session<'a> {
 }
 
 /// Streams, graphs and devices have small numbers; what has none, or another, is 0.
-fn number(said: Option<i64>) -> u32 {
-    said.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+fn number(value: Option<i64>) -> u32 {
+    value.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }
 
 /// What `Memcpy HtoD (Pinned -> Device)` says.

@@ -1,6 +1,6 @@
 //! Captures of which only some was recorded: a flight recorder's last moments, or some steps now and then.
 
-use super::{Placed, fact};
+use super::{AlignedCapture, fact};
 use stepscope_base::Span;
 use stepscope_base::units::format_ns;
 use stepscope_capture::{Capture, Window};
@@ -39,14 +39,14 @@ pub(super) fn report(capture: &Capture, who: &impl Fn() -> String, findings: &mu
     }
 }
 
-impl Placed<'_> {
+impl AlignedCapture<'_> {
     /// Tells the builder when it was recorded, where that was not all the time.
     pub(super) fn add_windows(&self, process: ProcessId, builder: &mut TraceBuilder) {
         if fact(self.capture, "schedule").is_none() {
             return;
         }
         for (start_ns, end_ns) in windows(self.capture) {
-            let (start_ns, dur_ns) = self.place(start_ns, end_ns);
+            let (start_ns, dur_ns) = self.align(start_ns, end_ns);
             builder.add_recorded(process, Span::new(start_ns, start_ns + dur_ns));
         }
     }

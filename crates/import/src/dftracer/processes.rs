@@ -16,7 +16,7 @@ const MAX_RANK: i64 = 1 << 16;
 
 /// A text, or the hash of one.
 #[derive(Clone, Copy, Debug)]
-enum Said {
+enum TextOrHash {
     Text(StringId),
     Hash(Hash),
 }
@@ -35,8 +35,8 @@ struct Known {
     rank: Option<u32>,
     /// What metadata calls it.
     name: Option<StringId>,
-    program: Option<Said>,
-    command: Option<Said>,
+    program: Option<TextOrHash>,
+    command: Option<TextOrHash>,
     has_full_host_names: bool,
     is_started: bool,
     is_ended: bool,
@@ -55,18 +55,18 @@ pub(super) struct Processes {
     last: Last,
 }
 
-/// The last row's place, since the next one is often there too.
+/// The owner of the last row, since the next one often has the same.
 #[derive(Debug, Default)]
 struct Last {
     pid: Vec<u8>,
     tid: Vec<u8>,
     host: Vec<u8>,
-    place: Option<Place>,
+    owner: Option<RowOwner>,
 }
 
-/// Where a row lies.
+/// The process and the thread that a row is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct RowOwner {
     /// Which of the known processes.
     process: usize,
     /// The pid as written.
@@ -84,87 +84,87 @@ impl Processes {
     }
 
     /// Where a row lies; `None` when its numbers are none.
-    pub(super) fn place(&mut self, row: &Row<'_>, builder: &mut TraceBuilder) -> Option<Place> {
+    pub(super) fn owner(&mut self, row: &Row<'_>, builder: &mut TraceBuilder) -> Option<RowOwner> {
         let last = &self.last;
-        if let Some(place) = last.place
+        if let Some(owner) = last.owner
             && (&*last.tid, &*last.pid, &*last.host) == (row.tid, row.pid, row.args.host)
         {
-            return Some(place);
+            return Some(owner);
         }
         let id = |written: &[u8]| if written.is_empty() { Some(0) } else { integer(written) };
         let (pid, tid) = (id(row.pid)?, id(row.tid)?);
         let host = self.host(pid, &row.args);
         let process = self.process(host, pid, builder);
         self.known[process].has_full_host_names |= !row.args.host.is_empty() && !row.args.is_host_hashed;
-        let place = Place { process, pid, tid, track: self.tracks.get(&(process, tid)).copied() };
+        let owner = RowOwner { process, pid, tid, track: self.tracks.get(&(process, tid)).copied() };
         let last = &mut self.last;
         let copies = [(&mut last.pid, row.pid), (&mut last.tid, row.tid), (&mut last.host, row.args.host)];
         for (copy, written) in copies {
             copy.clear();
             copy.extend_from_slice(written);
         }
-        last.place = Some(place);
-        Some(place)
+        last.owner = Some(owner);
+        Some(owner)
     }
 
     /// The thread of a row.
-    pub(super) fn track(&mut self, place: Place, builder: &mut TraceBuilder) -> TrackId {
-        if let Some(track) = place.track {
+    pub(super) fn track(&mut self, owner: RowOwner, builder: &mut TraceBuilder) -> TrackId {
+        if let Some(track) = owner.track {
             return track;
         }
-        let known = &mut self.known[place.process];
-        let track = *self.tracks.entry((place.process, place.tid)).or_insert_with(|| {
+        let known = &mut self.known[owner.process];
+        let track = *self.tracks.entry((owner.process, owner.tid)).or_insert_with(|| {
             let track = builder.add_track(Track::new(TrackKind::Thread, known.id, ""));
-            known.threads.push((place.tid, track));
+            known.threads.push((owner.tid, track));
             track
         });
-        self.last.place =
-            self.last.place.map(|last| if last == place { Place { track: Some(track), ..last } } else { last });
+        self.last.owner =
+            self.last.owner.map(|last| if last == owner { RowOwner { track: Some(track), ..last } } else { last });
         track
     }
 
     /// The process of a row.
-    pub(super) fn id(&self, place: Place) -> ProcessId {
-        self.known[place.process].id
+    pub(super) fn id(&self, owner: RowOwner) -> ProcessId {
+        self.known[owner.process].id
     }
 
     /// A row says which rank its process has.
-    pub(super) fn set_rank(&mut self, place: Place, rank: u32) {
-        self.known[place.process].rank = Some(rank);
+    pub(super) fn set_rank(&mut self, owner: RowOwner, rank: u32) {
+        self.known[owner.process].rank = Some(rank);
     }
 
     /// A row says what its process is called.
-    pub(super) fn set_name(&mut self, place: Place, name: StringId) {
-        self.known[place.process].name = Some(name);
+    pub(super) fn set_name(&mut self, owner: RowOwner, name: StringId) {
+        self.known[owner.process].name = Some(name);
     }
 
     /// A row says that its process forked `child`.
-    pub(super) fn add_fork(&mut self, place: Place, child: i64) {
+    pub(super) fn add_fork(&mut self, owner: RowOwner, child: i64) {
         if child > 0 {
-            self.known[place.process].forks.push((child, place.tid));
+            self.known[owner.process].forks.push((child, owner.tid));
         }
     }
 
     /// A row says how its process began.
-    pub(super) fn start(&mut self, place: Place, args: &Args<'_>, builder: &mut TraceBuilder) {
-        let known = &mut self.known[place.process];
+    pub(super) fn start(&mut self, owner: RowOwner, args: &Args<'_>, builder: &mut TraceBuilder) {
+        let known = &mut self.known[owner.process];
         known.is_started = true;
         args.for_each(|key, written| {
-            let mut intern = || Said::Text(builder.strings.intern(&text::decode(written).text));
+            let mut intern = || TextOrHash::Text(builder.strings.intern(&text::decode(written).text));
             match key {
                 b"ppid" => known.parent = integer(written),
                 b"exec" => known.program = Some(intern()),
                 b"cmd" => known.command = Some(intern()),
-                b"exec_hash" => known.program = Hash::read(written, place.pid).map(Said::Hash),
-                b"cmd_hash" => known.command = Hash::read(written, place.pid).map(Said::Hash),
+                b"exec_hash" => known.program = Hash::read(written, owner.pid).map(TextOrHash::Hash),
+                b"cmd_hash" => known.command = Hash::read(written, owner.pid).map(TextOrHash::Hash),
                 _ => {}
             }
         });
     }
 
     /// A row says that DFTracer ended in good order.
-    pub(super) fn end(&mut self, place: Place) {
-        self.known[place.process].is_ended = true;
+    pub(super) fn end(&mut self, owner: RowOwner) {
+        self.known[owner.process].is_ended = true;
     }
 
     /// Fills in what is only known at the end.
@@ -178,13 +178,13 @@ impl Processes {
         for at in 0..self.known.len() {
             let rank = self.rank(at, &by_host, 0);
             let known = &self.known[at];
-            let said = |said: Option<Said>| match said? {
-                Said::Text(text) => Some(text),
-                Said::Hash(hash) => Some(hashes.get(hash)?.text),
+            let text_id = |text_id: Option<TextOrHash>| match text_id? {
+                TextOrHash::Text(text) => Some(text),
+                TextOrHash::Hash(hash) => Some(hashes.get(hash)?.text),
             };
             let name = process_name(
-                said(known.program).map(|text| builder.strings.get(text)),
-                said(known.command).map(|text| builder.strings.get(text)),
+                text_id(known.program).map(|text| builder.strings.get(text)),
+                text_id(known.command).map(|text| builder.strings.get(text)),
                 known.name.map(|text| builder.strings.get(text)),
             );
             let host = known.host.and_then(|host| self.host_name(host, known.pid, hashes, builder));

@@ -20,9 +20,9 @@ const CHUNK: u64 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     marks: Vec<[u32; CHUNK as usize]>,
-    /// The place in `marks` of a thread's numbers.
-    places: FxHashMap<(TrackId, u64), u32>,
-    /// The numbers and the place that each thread used last, since its next number is often one of them.
+    /// The index in `marks` of a thread's numbers.
+    indexes: FxHashMap<(TrackId, u64), u32>,
+    /// The numbers and the index that each thread used last, since its next number is often one of them.
     last: Vec<(u64, u32)>,
 }
 
@@ -33,24 +33,24 @@ impl Repeats {
         (start_ns, dur_ns, name).hash(&mut hasher);
         // 0 means that there was no row.
         let mark = (hasher.finish() >> 32) as u32 | 1;
-        let place = self.place(track, id / CHUNK);
-        let known = &mut self.marks[place as usize][(id % CHUNK) as usize];
+        let index = self.index(track, id / CHUNK);
+        let known = &mut self.marks[index as usize][(id % CHUNK) as usize];
         let is_repeated = *known == mark;
         *known = mark;
         is_repeated
     }
 
-    fn place(&mut self, track: TrackId, chunk: u64) -> u32 {
+    fn index(&mut self, track: TrackId, chunk: u64) -> u32 {
         if self.last.len() <= track.index() {
             self.last.resize(track.index() + 1, (u64::MAX, 0));
         }
         let last = &mut self.last[track.index()];
         if last.0 != chunk {
-            let place = *self.places.entry((track, chunk)).or_insert_with(|| {
+            let index = *self.indexes.entry((track, chunk)).or_insert_with(|| {
                 self.marks.push([0; CHUNK as usize]);
                 self.marks.len() as u32 - 1
             });
-            *last = (chunk, place);
+            *last = (chunk, index);
         }
         last.1
     }

@@ -4,7 +4,7 @@ use super::calls::{Calls, Role};
 use super::hashes::{Hash, Hashes};
 use super::iterations::Iterations;
 use super::numbers;
-use super::processes::{Place, Processes};
+use super::processes::{Processes, RowOwner};
 use super::repeats::Repeats;
 use super::row::{Args, FileName, Phase, Row, integer, plain_digits};
 use super::samples::Samples;
@@ -61,19 +61,19 @@ impl Rows {
     }
 
     /// A place in the file, for findings.
-    pub(super) fn place(&self, at_byte: usize) -> String {
+    pub(super) fn location(&self, at_byte: usize) -> String {
         format!("at byte {at_byte} of {}", self.file)
     }
 
     /// Adds the row that stands at `at_byte`.
     pub(super) fn add(&mut self, row: &Row<'_>, at_byte: usize) {
-        let Some(place) = self.processes.place(row, &mut self.builder) else {
+        let Some(owner) = self.processes.owner(row, &mut self.builder) else {
             return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
         };
         match row.phase {
-            Phase::Complete => self.add_event(row, place, at_byte),
-            Phase::Metadata => self.add_metadata(row, place),
-            Phase::Counter | Phase::Aggregated => self.add_sample(row, place, at_byte),
+            Phase::Complete => self.add_event(row, owner, at_byte),
+            Phase::Metadata => self.add_metadata(row, owner),
+            Phase::Counter | Phase::Aggregated => self.add_sample(row, owner, at_byte),
             Phase::Unknown => self.leave_out(FindingCode::UnknownPhase, row, at_byte),
         }
     }
@@ -94,7 +94,7 @@ impl Rows {
         self.builder.finish()
     }
 
-    fn add_event(&mut self, row: &Row<'_>, place: Place, at_byte: usize) {
+    fn add_event(&mut self, row: &Row<'_>, owner: RowOwner, at_byte: usize) {
         let Some(start_ns) = self.ns(row.time).filter(|ns| (0..MAX_TIME_NS).contains(ns)) else {
             return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
         };
@@ -111,7 +111,7 @@ impl Rows {
             _ => return self.leave_out(FindingCode::UnreadableEvent, row, at_byte),
         };
         let call = self.calls.get(row.category, row.name, &mut self.builder);
-        let track = self.processes.track(place, &mut self.builder);
+        let track = self.processes.track(owner, &mut self.builder);
         if !row.is_numbered_phase
             && let Some(id) = plain_digits(row.id)
             && self.repeats.is_repeated(track, id, start_ns, dur_ns, call.name)
@@ -121,10 +121,10 @@ impl Rows {
         match call.role {
             Role::Start | Role::End => {
                 self.builder.add_instant(track, call.name, start_ns);
-                return self.add_limit(call.role, row, place);
+                return self.add_limit(call.role, row, owner);
             }
             Role::Fork => {
-                integer(row.args.result).into_iter().for_each(|child| self.processes.add_fork(place, child));
+                integer(row.args.result).into_iter().for_each(|child| self.processes.add_fork(owner, child));
             }
             Role::IterationWait => self.iterations.add_wait(track, &row.args, start_ns),
             Role::IterationBody => self.iterations.add_body(track, &row.args, start_ns, start_ns + dur_ns),
@@ -132,7 +132,7 @@ impl Rows {
         }
         let slice = self.builder.add_slice(track, call.kind, call.name, start_ns, dur_ns);
         match call.io {
-            Some((layer, action)) => self.add_io(slice, layer, action, &row.args, place),
+            Some((layer, action)) => self.add_io(slice, layer, action, &row.args, owner),
             None if call.role == Role::Application && !row.args.step.is_empty() => {
                 self.iterations.add(track, call.name, &row.args, slice, (start_ns, start_ns + dur_ns));
             }
@@ -141,11 +141,11 @@ impl Rows {
     }
 
     /// DFTracer began or ended with a process.
-    fn add_limit(&mut self, role: Role, row: &Row<'_>, place: Place) {
+    fn add_limit(&mut self, role: Role, row: &Row<'_>, owner: RowOwner) {
         if role == Role::End {
-            return self.processes.end(place);
+            return self.processes.end(owner);
         }
-        self.processes.start(place, &row.args, &mut self.builder);
+        self.processes.start(owner, &row.args, &mut self.builder);
         row.args.for_each(|key, written| {
             if key == b"version" {
                 add_fact(&mut self.builder, "dftracer_version", written);
@@ -153,7 +153,7 @@ impl Rows {
         });
     }
 
-    fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, args: &Args<'_>, place: Place) {
+    fn add_io(&mut self, slice: SliceId, layer: IoLayer, action: IoAction, args: &Args<'_>, owner: RowOwner) {
         let moves_bytes = action.moves_bytes();
         let bytes = if moves_bytes { bytes_moved(layer, args) } else { None };
         let offset = Some(args.offset).filter(|_| moves_bytes).and_then(integer).filter(|offset| *offset >= 0);
@@ -161,7 +161,7 @@ impl Rows {
         let file = match args.file {
             FileName::Missing => StringTable::EMPTY,
             FileName::Path(path) => self.path(path),
-            FileName::Hash(written) => match Hash::read(written, place.pid) {
+            FileName::Hash(written) => match Hash::read(written, owner.pid) {
                 None => StringTable::EMPTY,
                 Some(hash) => match self.hashes.get_again(hash) {
                     None => return self.unresolved.push((event, hash)),
@@ -179,11 +179,11 @@ impl Rows {
         self.builder.add_io_event(IoEvent { file, ..event });
     }
 
-    fn add_metadata(&mut self, row: &Row<'_>, place: Place) {
+    fn add_metadata(&mut self, row: &Row<'_>, owner: RowOwner) {
         let (name, value) = (row.args.name, row.args.value);
         match row.name {
             b"FH" | b"SH" | b"HH" => {
-                if let Some(hash) = Hash::read(value, place.pid) {
+                if let Some(hash) = Hash::read(value, owner.pid) {
                     let text = self.text(name);
                     self.hashes.explain(hash, text);
                 }
@@ -198,11 +198,11 @@ impl Rows {
             }
             b"PR" if name == b"rank" => {
                 let rank = integer(value).and_then(|rank| u32::try_from(rank).ok());
-                rank.into_iter().for_each(|rank| self.processes.set_rank(place, rank));
+                rank.into_iter().for_each(|rank| self.processes.set_rank(owner, rank));
             }
             b"process_name" => {
                 let text = self.text(name);
-                self.processes.set_name(place, text);
+                self.processes.set_name(owner, text);
             }
             // It only repeats the thread's number.
             b"thread_name" => {}
@@ -213,11 +213,11 @@ impl Rows {
         }
     }
 
-    fn add_sample(&mut self, row: &Row<'_>, place: Place, at_byte: usize) {
+    fn add_sample(&mut self, row: &Row<'_>, owner: RowOwner, at_byte: usize) {
         let Some(time_ns) = self.ns(row.time).filter(|ns| (0..MAX_TIME_NS).contains(ns)) else {
             return self.leave_out(FindingCode::UnreadableEvent, row, at_byte);
         };
-        let process = self.processes.id(place);
+        let process = self.processes.id(owner);
         if row.phase == Phase::Aggregated {
             let call = self.calls.get(row.category, row.name, &mut self.builder);
             let action = call.io.map(|(_, action)| action);

@@ -45,7 +45,7 @@ struct Facts {
     begins_with_id: bool,
     has_category: bool,
     has_name: bool,
-    has_place: bool,
+    has_ids: bool,
     has_phase: bool,
     /// The category of DFTracer's own rows.
     is_own_category: bool,
@@ -62,7 +62,7 @@ struct Facts {
 
 impl Facts {
     fn is_of_dftracer(&self) -> bool {
-        let is_row = self.begins_well && self.has_category && self.has_name && self.has_place;
+        let is_row = self.begins_well && self.has_category && self.has_name && self.has_ids;
         // Rows without arguments: other lists have commas between their rows.
         let is_apart = self.next == Some(b'{') || (self.begins_with_id && self.next != Some(b','));
         let is_bare_row = self.has_phase && self.is_whole && is_apart;
@@ -89,7 +89,7 @@ impl Facts {
                 self.is_own_category = category == b"dftracer";
             }
             (b"name", Value::Text(_)) => self.has_name = true,
-            (b"pid" | b"tid", _) => self.has_place = true,
+            (b"pid" | b"tid", _) => self.has_ids = true,
             (b"ph", Value::Text(b"X" | b"M" | b"C")) => self.has_phase = true,
             (b"ph", Value::Bare(b"1" | b"2" | b"3" | b"4")) => self.is_integer_phase = true,
             _ => {}

@@ -52,8 +52,8 @@ impl<'r> Stretches<'r> {
     /// Says that the file ends; gives its length.
     pub(super) fn end(self) -> usize {
         if self.is_open_list && !self.is_cut {
-            let place = self.rows.place(self.before);
-            self.rows.builder.findings.add(FindingCode::UnclosedList, || place);
+            let location = self.rows.location(self.before);
+            self.rows.builder.findings.add(FindingCode::UnclosedList, || location);
         }
         self.before
     }
@@ -112,8 +112,8 @@ impl<'r> Stretches<'r> {
         let next = next_row(text, from);
         if next.is_none() && is_at_end {
             self.is_cut = true;
-            let place = self.rows.place(self.before + start);
-            self.rows.builder.findings.add(FindingCode::TruncatedInput, || place);
+            let location = self.rows.location(self.before + start);
+            self.rows.builder.findings.add(FindingCode::TruncatedInput, || location);
             return text.len();
         }
         self.unreadable(start);
@@ -121,8 +121,8 @@ impl<'r> Stretches<'r> {
     }
 
     fn unreadable(&mut self, at: usize) {
-        let place = self.rows.place(self.before + at);
-        self.rows.builder.findings.add(FindingCode::UnreadableEvent, || place);
+        let location = self.rows.location(self.before + at);
+        self.rows.builder.findings.add(FindingCode::UnreadableEvent, || location);
     }
 }
 

@@ -222,7 +222,7 @@ impl Chunk {
         let row = self.row(event);
         let at = u32::try_from(at_byte - self.base).unwrap_or(u32::MAX);
         self.slices.push(ChunkSlice { time_ns, dur_ns, name, row, at, category });
-        let words = event.said(Text::Words);
+        let words = event.known_text(Text::Words);
         if !words.is_empty() {
             let words = self.texts.intern(words);
             self.words.push((slice, words));
@@ -241,8 +241,8 @@ impl Chunk {
     fn add_op(&mut self, event: &Event<'_>, slice: u32) {
         self.add_collective(event, slice);
         let sequence_number = event.integer(Integer::SequenceNumber).unwrap_or(-1).max(-1);
-        let has_facts = sequence_number >= 0 || event.has_text(Text::CallStack) || event.has_inputs();
-        if event.category == Category::Op && has_facts {
+        let has_op_info = sequence_number >= 0 || event.has_text(Text::CallStack) || event.has_inputs();
+        if event.category == Category::Op && has_op_info {
             let inputs = self.inputs(event);
             let stack = self.texts.intern(event.text(Text::CallStack));
             let forward_thread = event.integer(Integer::ForwardThread).unwrap_or(0) as u64;
@@ -288,7 +288,7 @@ impl Chunk {
         ];
         self.collectives.push(ChunkCollective {
             slice,
-            texts: texts.map(|text| self.texts.intern(event.said(text))),
+            texts: texts.map(|text| self.texts.intern(event.known_text(text))),
             input_elements: event.integer(Integer::InElements),
             output_elements: event.integer(Integer::OutElements),
             group_size: event.integer(Integer::GroupSize),

@@ -1,8 +1,8 @@
-//! A place in a text that is read through a window: events one after the other, going on after broken places.
+//! A position in a text that is read through a window: events one after the other, continuing after broken ones.
 
 use super::chunk::Chunk;
 use super::event::Event;
-use super::row::Learned;
+use super::row::RowCache;
 use crate::json::scanner::{Scanner, Stop};
 use crate::window::{Blocks, MAX_ITEM_BYTES, Window};
 use stepscope_trace::FindingCode;
@@ -12,16 +12,16 @@ use stepscope_trace::FindingCode;
 pub(super) enum Ended {
     /// The next event begins here, at or behind the chunk's limit.
     Limit(u64),
-    /// The list ends before this place.
+    /// The list ends before this position.
     List(u64),
     /// The text ends.
     Text,
 }
 
-/// What the system or a decoder said when it would not give more of a text.
+/// The error of the system or a decoder that ended a text early.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    pub(super) says: String,
+pub(super) struct SourceError {
+    pub(super) message: String,
     pub(super) after_bytes: u64,
 }
 
@@ -30,7 +30,7 @@ const REREAD_BYTES: usize = 16 * super::CHUNK_BYTES as usize;
 /// What is kept of a broken item that is too long, so that an event's begin is not cut in two.
 const KEPT_BYTES: usize = 1024;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Cursor<B> {
     pub(super) window: Window<B>,
     at: usize,
@@ -42,8 +42,8 @@ impl<B: Blocks> Cursor<B> {
         Self { window, at: 0 }
     }
 
-    /// The place within the whole text.
-    pub(super) fn place(&self) -> u64 {
+    /// The position within the whole text.
+    pub(super) fn position(&self) -> u64 {
         self.window.base() + self.at as u64
     }
 
@@ -63,9 +63,9 @@ impl<B: Blocks> Cursor<B> {
     }
 
     /// What stopped the source before its end, and after how many bytes of the text.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
-        let says = self.window.trouble()?.to_string();
-        Some(Trouble { says, after_bytes: self.end() })
+    pub(super) fn source_error(&self) -> Option<SourceError> {
+        let message = self.window.source_error()?.to_string();
+        Some(SourceError { message, after_bytes: self.end() })
     }
 
     /// Goes behind the byte order mark that some editors write.
@@ -104,9 +104,9 @@ impl<B: Blocks> Cursor<B> {
 
     /// Brings all of the value here into the window.
     pub(super) fn bring_value(&mut self) -> Result<(), Stop> {
-        let at_place = self.place();
+        let at_position = self.position();
         let result = self.read(|scanner| scanner.skip_value().map(drop));
-        self.at = (at_place - self.window.base()) as usize;
+        self.at = (at_position - self.window.base()) as usize;
         result
     }
 
@@ -126,24 +126,24 @@ impl<B: Blocks> Cursor<B> {
         }
     }
 
-    /// Goes to `place`, which lies within the first block; `None` when the text ends before.
-    pub(super) fn peek_at(&mut self, place: u64) -> Option<()> {
+    /// Goes to `position`, which lies within the first block; `None` when the text ends before.
+    pub(super) fn peek_at(&mut self, position: u64) -> Option<()> {
         self.window.grow();
-        self.go_to(place);
-        (self.place() == place).then_some(())
+        self.go_to(position);
+        (self.position() == position).then_some(())
     }
 
     /// Goes back or forth by whole bytes within what is at hand.
-    pub(super) fn go_to(&mut self, place: u64) {
-        self.at = (place.saturating_sub(self.window.base()) as usize).min(self.window.bytes().len());
+    pub(super) fn go_to(&mut self, position: u64) {
+        self.at = (position.saturating_sub(self.window.base()) as usize).min(self.window.bytes().len());
     }
 
     /// Goes to the first event from here on that begins before `limit`; false when there is none.
     pub(super) fn go_to_event(&mut self, limit: u64) -> bool {
-        while self.place() < limit {
+        while self.position() < limit {
             if let Some(at) = next_event(self.window.bytes(), self.at, None) {
                 self.at = at;
-                return self.place() < limit;
+                return self.position() < limit;
             }
             let keep_from = self.at.max(self.window.bytes().len().saturating_sub(KEPT_BYTES));
             self.at = 0;
@@ -155,8 +155,8 @@ impl<B: Blocks> Cursor<B> {
     }
 
     /// Reads the events that begin here and before `limit`.
-    pub(super) fn read_events(&mut self, chunk: &mut Chunk, learned: &mut Learned, limit: u64) -> Ended {
-        learned.make_room();
+    pub(super) fn read_events(&mut self, chunk: &mut Chunk, row_cache: &mut RowCache, limit: u64) -> Ended {
+        row_cache.make_room();
         let (mut reread_budget, mut is_begun) = (REREAD_BYTES, false);
         loop {
             let base = self.window.base();
@@ -169,20 +169,20 @@ impl<B: Blocks> Cursor<B> {
                     Ok(b']') => {
                         self.at = scanner.at() + 1;
                         chunk.findings.add_count(FindingCode::RepairedNumber, missing_numbers);
-                        return Ended::List(self.place());
+                        return Ended::List(self.position());
                     }
                     Ok(b',') => scanner.go_to(scanner.at() + 1),
                     Ok(byte) => {
                         let start = scanner.at();
-                        let place = base + start as u64;
-                        if place >= limit {
+                        let position = base + start as u64;
+                        if position >= limit {
                             self.at = start;
                             chunk.findings.add_count(FindingCode::RepairedNumber, missing_numbers);
-                            return Ended::Limit(place);
+                            return Ended::Limit(position);
                         }
                         let result = match byte {
-                            b'{' => event.read(&mut scanner, learned).map(|()| chunk.add(&event, place)),
-                            _ => scanner.skip_value().map(|_| unreadable(chunk, place)),
+                            b'{' => event.read(&mut scanner, row_cache).map(|()| chunk.add(&event, position)),
+                            _ => scanner.skip_value().map(|_| unreadable(chunk, position)),
                         };
                         if let Err(stop) = result {
                             broken = Some((start, scanner.at()));
@@ -195,7 +195,7 @@ impl<B: Blocks> Cursor<B> {
             chunk.findings.add_count(FindingCode::RepairedNumber, missing_numbers);
             let (start, reached) = broken.unwrap_or((scanner.at(), scanner.at()));
             self.at = start;
-            let read = self.place() - chunk.base;
+            let read = self.position() - chunk.base;
             if stop == Stop::End && self.bring_more(start) {
                 if !std::mem::replace(&mut is_begun, true) && read > 0 {
                     chunk.expect_more(limit.saturating_sub(chunk.base) / read);
@@ -215,7 +215,7 @@ impl<B: Blocks> Cursor<B> {
     /// even inside what was already passed, since a stray quote may have swallowed whole events; or else to the end of
     /// the list. False at the end of the text.
     fn go_on_after(&mut self, passed: usize, stop: Stop, reread_budget: &mut usize, chunk: &mut Chunk) -> bool {
-        let start_place = self.place();
+        let start_position = self.position();
         let mut skip = match reread_budget.checked_sub(passed) {
             Some(left) => {
                 *reread_budget = left;
@@ -227,7 +227,7 @@ impl<B: Blocks> Cursor<B> {
         loop {
             if let Some(at) = next_event(self.window.bytes(), self.at + skip, item_at) {
                 if !is_reported {
-                    unreadable(chunk, start_place);
+                    unreadable(chunk, start_position);
                 }
                 self.at = at;
                 return true;
@@ -239,7 +239,7 @@ impl<B: Blocks> Cursor<B> {
             if !self.window.is_at_end() {
                 // Too long to be kept: no way back to it.
                 if !is_reported {
-                    unreadable(chunk, start_place);
+                    unreadable(chunk, start_position);
                 }
                 (is_reported, skip, item_at) = (true, 0, None);
                 let keep_from = self.window.bytes().len() - KEPT_BYTES;
@@ -251,7 +251,7 @@ impl<B: Blocks> Cursor<B> {
                 self.at = self.window.bytes().len();
                 return false;
             }
-            unreadable(chunk, start_place);
+            unreadable(chunk, start_position);
             self.at = list_end(self.window.bytes(), self.at + skip).unwrap_or(self.window.bytes().len());
             return true;
         }
@@ -268,8 +268,8 @@ impl<B: Blocks> Cursor<B> {
     }
 }
 
-fn unreadable(chunk: &mut Chunk, place: u64) {
-    chunk.findings.add(FindingCode::UnreadableEvent, || format!("at byte {place}"));
+fn unreadable(chunk: &mut Chunk, position: u64) {
+    chunk.findings.add(FindingCode::UnreadableEvent, || format!("at byte {position}"));
 }
 
 /// The first `{` from `from` on that stands in a list and begins with a key of an event. Where an item of a list

@@ -1,10 +1,10 @@
 //! The whole text: where the events are, what stands beside them, and how to go on after a broken place.
 
 use super::chunk::Chunk;
-use super::cursor::{Cursor, Ended, Trouble};
+use super::cursor::{Cursor, Ended, SourceError};
 use super::metadata::Metadata;
 use super::parallel::{processors, read_on_all_processors};
-use super::row::Learned;
+use super::row::RowCache;
 use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
@@ -25,7 +25,7 @@ pub(super) struct Document<'a> {
     /// Where the top level was broken last, and the byte there.
     pub(super) broken_at: Option<(u64, Option<u8>)>,
     /// What the system said when it would not give more of the text.
-    trouble: Option<Trouble>,
+    source_error: Option<SourceError>,
     /// The same text for several readers: its events are then read on all processors.
     shared: Option<SharedText>,
 }
@@ -40,40 +40,40 @@ impl<'a> Document<'a> {
             metadata: Metadata::default(),
             has_events_list: false,
             broken_at: None,
-            trouble: None,
+            source_error: None,
             shared,
         }
     }
 
     /// What stopped the source before its end.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
-        self.trouble.clone().or_else(|| self.cursor.trouble())
+    pub(super) fn source_error(&self) -> Option<SourceError> {
+        self.source_error.clone().or_else(|| self.cursor.source_error())
     }
 
     /// Reads an object with `traceEvents`. What is broken beside the events is a finding.
     pub(super) fn read_object(&mut self) -> Result<(), Stop> {
         self.cursor.read(|scanner| scanner.expect(b'{', "'{'"))?;
         for _ in 0..MAX_RESTARTS {
-            let mut member_place = self.cursor.place();
-            let Err(stop) = self.read_members(&mut member_place) else { return Ok(()) };
+            let mut member_position = self.cursor.position();
+            let Err(stop) = self.read_members(&mut member_position) else { return Ok(()) };
             if self.has_events_list {
                 return self.stop_beside_events(stop);
             }
-            self.broken_at = Some((self.cursor.place(), self.cursor.byte()));
-            self.cursor.go_to(member_place + 1);
+            self.broken_at = Some((self.cursor.position(), self.cursor.byte()));
+            self.cursor.go_to(member_position + 1);
             if !self.cursor.go_to_next(|bytes, from| find(bytes, from, b"\"traceEvents\"")) {
                 return Err(stop);
             }
-            self.unreadable(member_place);
+            self.unreadable(member_position);
         }
-        Err(Stop::Unexpected { expected: "traceEvents", at: self.cursor.place() as usize })
+        Err(Stop::Unexpected { expected: "traceEvents", at: self.cursor.position() as usize })
     }
 
     /// Reads a list of events, to its end or to the end of the text.
     pub(super) fn read_events(&mut self) -> Result<(), Stop> {
         self.cursor.read(|scanner| scanner.expect(b'[', "a list of events"))?;
         self.has_events_list = true;
-        let from = self.cursor.place();
+        let from = self.cursor.position();
         // Unpacking and reading take turns on one processor, too; a file is read there by one thread.
         let is_for_many = |text: &&SharedText| match text.len() {
             Some(len) => len.saturating_sub(from) > CHUNK_BYTES && (processors() > 1 || cfg!(any(test, fuzzing))),
@@ -81,25 +81,25 @@ impl<'a> Document<'a> {
         };
         let Some(text) = self.shared.as_ref().filter(is_for_many) else { return self.read_events_here(from) };
         text.remember(from, self.cursor.at_hand());
-        let (end, trouble) = read_on_all_processors(text, from, &mut self.rows);
-        self.trouble = trouble;
-        let place = match end {
-            Ended::List(place) | Ended::Limit(place) => place,
+        let (end, source_error) = read_on_all_processors(text, from, &mut self.rows);
+        self.source_error = source_error;
+        let position = match end {
+            Ended::List(position) | Ended::Limit(position) => position,
             Ended::Text => text.end(),
         };
         // What stands behind the events.
-        self.cursor = Cursor::new(Window::new(text.alone_from(place), place));
+        self.cursor = Cursor::new(Window::new(text.alone_from(position), position));
         if end == Ended::Text { Err(Stop::End) } else { Ok(()) }
     }
 
     fn read_events_here(&mut self, from: u64) -> Result<(), Stop> {
         let mut len = self.shared.as_ref().and_then(SharedText::len);
-        let (mut chunk, mut learned) = (Chunk::default(), Learned::default());
+        let (mut chunk, mut row_cache) = (Chunk::default(), RowCache::default());
         loop {
-            chunk.begin(self.cursor.place());
-            let ended = self.cursor.read_events(&mut chunk, &mut learned, chunk_limit(from, self.cursor.place()));
+            chunk.begin(self.cursor.position());
+            let ended = self.cursor.read_events(&mut chunk, &mut row_cache, chunk_limit(from, self.cursor.position()));
             if let Some(len) = len.take() {
-                self.rows.expect(&chunk, self.cursor.place() - from, len - from);
+                self.rows.expect(&chunk, self.cursor.position() - from, len - from);
             }
             chunk = self.rows.add(chunk);
             match ended {
@@ -110,15 +110,15 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Says that something at `place` was left out.
-    pub(super) fn unreadable(&mut self, place: u64) {
-        self.rows.builder.findings.add(FindingCode::UnreadableEvent, || format!("at byte {place}"));
+    /// Says that something at `position` was left out.
+    pub(super) fn unreadable(&mut self, position: u64) {
+        self.rows.builder.findings.add(FindingCode::UnreadableEvent, || format!("at byte {position}"));
     }
 
-    fn read_members(&mut self, member_place: &mut u64) -> Result<(), Stop> {
+    fn read_members(&mut self, member_position: &mut u64) -> Result<(), Stop> {
         loop {
             let next = self.cursor.peek()?;
-            *member_place = self.cursor.place();
+            *member_position = self.cursor.position();
             match next {
                 b'}' => return self.cursor.read(|scanner| scanner.expect(b'}', "'}'")),
                 b',' => self.cursor.read(|scanner| scanner.expect(b',', "','"))?,
@@ -145,7 +145,7 @@ impl<'a> Document<'a> {
         match stop {
             Stop::End => Err(Stop::End),
             Stop::Unexpected { .. } => {
-                self.unreadable(self.cursor.place());
+                self.unreadable(self.cursor.position());
                 while self.cursor.go_to_next(|_, _| None) {}
                 Ok(())
             }

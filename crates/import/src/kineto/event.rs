@@ -115,8 +115,8 @@ impl<'a> Event<'a> {
         self.texts.get(which as usize).unwrap_or_default()
     }
 
-    /// A text that says something.
-    pub(super) fn said(&self, which: Text) -> &'a [u8] {
+    /// A text; empty where it is not given or not known (`N/A`).
+    pub(super) fn known_text(&self, which: Text) -> &'a [u8] {
         let text = self.text(which);
         if text.eq_ignore_ascii_case(b"N/A") { b"" } else { text }
     }
@@ -162,7 +162,7 @@ impl<'a> Event<'a> {
 
     /// True when the source itself says that this is a part of a collective.
     pub(super) fn is_of_collective(&self) -> bool {
-        !self.said(Text::CollectiveName).is_empty() || !self.said(Text::Group).is_empty()
+        !self.known_text(Text::CollectiveName).is_empty() || !self.known_text(Text::Group).is_empty()
     }
 
     /// Reads the value of `key` when it is one of the many that are plain; else reads nothing, and says so.
@@ -294,12 +294,12 @@ fn read_size(scanner: &mut Scanner<'_>) -> Result<Option<[u32; 3]>, Stop> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Learned;
+    use super::super::row::RowCache;
     use super::*;
 
     fn read(text: &str) -> Event<'_> {
         let mut event = Event::default();
-        event.read(&mut Scanner::new(text.as_bytes()), &mut Learned::default()).expect("an event");
+        event.read(&mut Scanner::new(text.as_bytes()), &mut RowCache::default()).expect("an event");
         event
     }
 

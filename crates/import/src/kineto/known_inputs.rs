@@ -2,7 +2,7 @@
 //! the lists of its shapes, types, strides and values need not be taken apart each time.
 
 use super::event::InputTexts;
-use super::layouts::Place;
+use super::layouts::NodeId;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
@@ -14,7 +14,7 @@ pub(super) struct Known {
     /// Their length as written.
     pub(super) len: usize,
     /// The layout's place before the last of their values.
-    pub(super) behind: Place,
+    pub(super) behind: NodeId,
     parts: [(u32, u32); 4],
 }
 
@@ -29,7 +29,7 @@ impl Known {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The layout's places before the first and the last value.
-    places: (Place, Place),
+    nodes: (NodeId, NodeId),
     /// Where each of them begins and ends.
     parts: [(u32, u32); 4],
     from: u32,
@@ -78,23 +78,23 @@ impl KnownInputs {
         self.last = 0;
     }
 
-    /// The inputs that `text` begins with, in an operator called `name` whose layout is at `place`.
+    /// The inputs that `text` begins with, in an operator called `name` whose layout is at `node`.
     #[inline]
-    pub(super) fn find(&mut self, name: &[u8], place: Place, text: &[u8]) -> Option<Known> {
+    pub(super) fn find(&mut self, name: &[u8], node: NodeId, text: &[u8]) -> Option<Known> {
         let next = self.entries.get(self.last as usize)?.next;
-        let known = match self.known(next, place, text) {
+        let known = match self.known(next, node, text) {
             Some(known) => known,
-            None => self.find_by_name(name, place, text)?,
+            None => self.find_by_name(name, node, text)?,
         };
         self.entries[self.last as usize].next = known.number;
         self.last = known.number;
         Some(known)
     }
 
-    fn find_by_name(&mut self, name: &[u8], place: Place, text: &[u8]) -> Option<Known> {
+    fn find_by_name(&mut self, name: &[u8], node: NodeId, text: &[u8]) -> Option<Known> {
         let set = self.sets[set_of(name)];
         for (way, number) in set.iter().enumerate() {
-            if let Some(known) = self.known(number.checked_sub(1)?, place, text) {
+            if let Some(known) = self.known(number.checked_sub(1)?, node, text) {
                 self.sets[set_of(name)][..=way].rotate_right(1);
                 return Some(known);
             }
@@ -103,11 +103,11 @@ impl KnownInputs {
     }
 
     #[inline(always)]
-    fn known(&self, number: u32, place: Place, text: &[u8]) -> Option<Known> {
+    fn known(&self, number: u32, node: NodeId, text: &[u8]) -> Option<Known> {
         let entry = self.entries.get(number as usize)?;
         let bytes = &self.bytes[entry.from as usize..][..entry.len as usize];
-        let is_here = entry.places.0 == place && text.starts_with(bytes);
-        is_here.then_some(Known { number, len: bytes.len(), behind: entry.places.1, parts: entry.parts })
+        let is_here = entry.nodes.0 == node && text.starts_with(bytes);
+        is_here.then_some(Known { number, len: bytes.len(), behind: entry.nodes.1, parts: entry.parts })
     }
 
     /// Remembers inputs that were read one after the other between two places of a layout; their number. `written`
@@ -116,7 +116,7 @@ impl KnownInputs {
     pub(super) fn learn(
         &mut self,
         name: &[u8],
-        places: (Place, Place),
+        nodes: (NodeId, NodeId),
         written: &[u8],
         inputs: &InputTexts<'_>,
     ) -> Option<u32> {
@@ -127,7 +127,7 @@ impl KnownInputs {
         let (from, len) = (self.bytes.len() as u32, written.len() as u32);
         self.bytes.extend_from_slice(written);
         let number = self.entries.len() as u32;
-        self.entries.push(Entry { places, parts, from, len, next: 0 });
+        self.entries.push(Entry { nodes, parts, from, len, next: 0 });
         self.entries[self.last as usize].next = number;
         self.last = number;
         let set = &mut self.sets[set_of(name)];

@@ -15,18 +15,18 @@
 use super::categories::Category;
 use super::keys::Key;
 
-/// What a step says, and what comes behind it.
+/// What a step means, and whose value comes behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Meaning {
+pub(super) struct KeyMeaning {
     /// Whose value comes next; `None` at the end of the row.
     pub(super) key: Option<Key>,
-    /// What the step itself says, if anything.
-    pub(super) said: Option<Said>,
+    /// The fields that the step itself sets, if any.
+    pub(super) fields: Option<StepFields>,
 }
 
-/// What a step says itself. Places are bytes from its begin.
+/// The fields of a row that a step itself sets. Positions are bytes from its begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct StepFields {
     /// Where a phase of one letter stands.
     pub(super) phase: Option<u8>,
     pub(super) category: Option<Category>,
@@ -36,9 +36,9 @@ pub(super) struct Said {
     pub(super) args_end: Option<u8>,
 }
 
-/// A place in the tree of steps.
+/// A node of the tree of steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place(u16);
+pub(super) struct NodeId(u16);
 
 /// Longer steps are not learned. A row's begin with its category takes 100 bytes where its keys stand far to the right.
 const STEP_BYTES: usize = 128;
@@ -48,7 +48,7 @@ const SHORT_BYTES: usize = 16;
 type Words = [u64; STEP_BYTES / 8];
 /// More steps than rows of one text have layouts; what comes later is read without.
 const MAX_STEPS: usize = 2_048;
-/// More different steps than this behind one place are no layout.
+/// More different steps than this behind one node are no layout.
 const MAX_CHOICES: usize = 32;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Step {
     /// The step that was taken from here last; 0 is none.
     likely: u16,
     len: u8,
-    meaning: Meaning,
+    meaning: KeyMeaning,
     /// The bytes, and behind them zeros.
     bytes: Words,
     /// Ones for each of the bytes.
@@ -74,34 +74,34 @@ pub(super) struct Layouts {
 
 impl Default for Layouts {
     fn default() -> Self {
-        Self { steps: vec![Step::new(b"", Meaning { key: None, said: None })] }
+        Self { steps: vec![Step::new(b"", KeyMeaning { key: None, fields: None })] }
     }
 }
 
 impl Layouts {
     /// The begin of a row, behind its opening bracket.
-    pub(super) const BEGIN: Place = Place(0);
+    pub(super) const BEGIN: NodeId = NodeId(0);
 
-    /// Takes a known step from `place`, when `text` begins with one: where it leads, its length, what it means.
+    /// Takes a known step from `node`, when `text` begins with one: where it leads, its length, what it means.
     #[inline(always)]
-    pub(super) fn step(&mut self, place: Place, text: &[u8]) -> Option<(Place, usize, Meaning)> {
+    pub(super) fn step(&mut self, node: NodeId, text: &[u8]) -> Option<(NodeId, usize, KeyMeaning)> {
         let text = text.first_chunk::<STEP_BYTES>()?;
-        let likely = self.steps[place.0 as usize].likely;
+        let likely = self.steps[node.0 as usize].likely;
         let step = &self.steps[likely as usize];
         if step.begins(text) && likely != 0 {
-            return Some((Place(likely), step.len as usize, step.meaning));
+            return Some((NodeId(likely), step.len as usize, step.meaning));
         }
-        self.other_step(place, text)
+        self.other_step(node, text)
     }
 
     #[inline(never)]
-    fn other_step(&mut self, place: Place, text: &[u8; STEP_BYTES]) -> Option<(Place, usize, Meaning)> {
-        let mut at = self.steps[place.0 as usize].first;
+    fn other_step(&mut self, node: NodeId, text: &[u8; STEP_BYTES]) -> Option<(NodeId, usize, KeyMeaning)> {
+        let mut at = self.steps[node.0 as usize].first;
         while at != 0 {
             let step = &self.steps[at as usize];
             if step.begins(text) {
-                let found = (Place(at), step.len as usize, step.meaning);
-                self.steps[place.0 as usize].likely = at;
+                let found = (NodeId(at), step.len as usize, step.meaning);
+                self.steps[node.0 as usize].likely = at;
                 return Some(found);
             }
             at = step.beside;
@@ -111,12 +111,12 @@ impl Layouts {
 
     /// Learns a step that was read and was not known: where it leads. `None` when there is no room for it; what comes
     /// behind it in the row then cannot be learned either.
-    pub(super) fn learn(&mut self, place: Place, bytes: &[u8], meaning: Meaning) -> Option<Place> {
-        let (mut at, mut last, mut choices) = (self.steps[place.0 as usize].first, 0, 0);
+    pub(super) fn learn(&mut self, node: NodeId, bytes: &[u8], meaning: KeyMeaning) -> Option<NodeId> {
+        let (mut at, mut last, mut choices) = (self.steps[node.0 as usize].first, 0, 0);
         while at != 0 {
             let step = &self.steps[at as usize];
             if step.is(bytes, meaning) {
-                return Some(Place(at));
+                return Some(NodeId(at));
             }
             (last, at, choices) = (at, step.beside, choices + 1);
         }
@@ -126,16 +126,16 @@ impl Layouts {
         let new = self.steps.len() as u16;
         self.steps.push(Step::new(bytes, meaning));
         match last {
-            0 => self.steps[place.0 as usize].first = new,
+            0 => self.steps[node.0 as usize].first = new,
             _ => self.steps[last as usize].beside = new,
         }
-        self.steps[place.0 as usize].likely = new;
-        Some(Place(new))
+        self.steps[node.0 as usize].likely = new;
+        Some(NodeId(new))
     }
 }
 
 impl Step {
-    fn new(written: &[u8], meaning: Meaning) -> Self {
+    fn new(written: &[u8], meaning: KeyMeaning) -> Self {
         let (mut bytes, mut mask) = ([0; STEP_BYTES], [0; STEP_BYTES]);
         let len = written.len().min(STEP_BYTES);
         bytes[..len].copy_from_slice(&written[..len]);
@@ -144,7 +144,7 @@ impl Step {
         Self { bytes: words(&bytes), mask: words(&mask), len: len as u8, meaning, likely: 0, first: 0, beside: 0 }
     }
 
-    fn is(&self, bytes: &[u8], meaning: Meaning) -> bool {
+    fn is(&self, bytes: &[u8], meaning: KeyMeaning) -> bool {
         let other = Self::new(bytes, meaning);
         self.meaning == meaning && self.len as usize == bytes.len() && self.bytes == other.bytes
     }
@@ -173,7 +173,7 @@ fn word(bytes: &[u8; STEP_BYTES], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    const VALUE: Meaning = Meaning { key: Some(Key::Time), said: None };
+    const VALUE: KeyMeaning = KeyMeaning { key: Some(Key::Time), fields: None };
 
     /// Text long enough to be looked at.
     fn padded(text: &str) -> Vec<u8> {
@@ -217,9 +217,9 @@ mod tests {
         }
         assert_eq!(layouts.learn(Layouts::BEGIN, b"one more", VALUE), None);
         assert!(layouts.step(Layouts::BEGIN, &padded("001")).is_some());
-        let mut place = layouts.learn(Layouts::BEGIN, b"000", VALUE);
-        while let Some(deeper) = place {
-            place = layouts.learn(deeper, b"000", VALUE);
+        let mut node = layouts.learn(Layouts::BEGIN, b"000", VALUE);
+        while let Some(deeper) = node {
+            node = layouts.learn(deeper, b"000", VALUE);
         }
         assert_eq!(layouts.steps.len(), MAX_STEPS);
     }

@@ -8,8 +8,8 @@ use crate::process_groups::{self, comm_backend};
 use stepscope_trace::{CommBackend, Device, ProcessGroup};
 
 /// More facts than this, or longer ones, are somebody's data, not facts.
-const MAX_FACTS: usize = 500;
-const MAX_FACT_BYTES: usize = 2_000;
+const MAX_ENTRIES: usize = 500;
+const MAX_ENTRY_BYTES: usize = 2_000;
 
 /// Everything but the events.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Metadata {
     pub(super) clock_zero_unix_ns: Option<i64>,
     pub(super) host: Option<String>,
     /// Other scalars: `("cuda_runtime_version", "12040")`; those one level down are named `distributedInfo.backend`.
-    pub(super) facts: Vec<(String, String)>,
+    pub(super) entries: Vec<(String, String)>,
 }
 
 impl Metadata {
@@ -76,8 +76,8 @@ impl Metadata {
 
     fn add_fact(&mut self, key: &[u8], value: Value<'_>) {
         let Some(bytes) = written(value) else { return };
-        if self.facts.len() < MAX_FACTS && key.len() + bytes.len() <= MAX_FACT_BYTES {
-            self.facts.push((text::decode(key).text.into_owned(), text::decode(bytes).text.into_owned()));
+        if self.entries.len() < MAX_ENTRIES && key.len() + bytes.len() <= MAX_ENTRY_BYTES {
+            self.entries.push((text::decode(key).text.into_owned(), text::decode(bytes).text.into_owned()));
         }
     }
 
@@ -140,9 +140,9 @@ mod tests {
         assert_eq!(metadata.clock_zero_unix_ns, Some(1_711_964_646_000_000_000));
         assert_eq!(metadata.comm_backend, Some(CommBackend::Nccl));
         assert_eq!(metadata.process_groups, [ProcessGroup { name: "0".into(), ..ProcessGroup::default() }]);
-        let facts: Vec<String> = metadata.facts.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let entries: Vec<String> = metadata.entries.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let expected = "distributedInfo.backend=nccl distributedInfo.rank=3 distributedInfo.world_size=8 \
                         cuda_runtime_version=12040 with_stack=true";
-        assert_eq!(facts.join(" "), expected);
+        assert_eq!(entries.join(" "), expected);
     }
 }

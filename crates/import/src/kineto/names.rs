@@ -1,6 +1,6 @@
 //! What a name says, found out once for each distinct name.
 
-use super::facts::{copy_direction, is_pageable};
+use super::conversion::{copy_direction, is_pageable};
 use crate::json::text;
 use crate::labels::{Label, data_parallelism, label_kind};
 use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
@@ -12,7 +12,7 @@ const MODULE_PREFIX: &str = "nn.Module: ";
 
 /// What a name says in whatever category its event is, and what it says in some, once that was asked.
 #[derive(Clone, Debug)]
-pub(super) struct NameFacts {
+pub(super) struct NameInfo {
     pub(super) name: StringId,
     /// The name without what marks a module.
     pub(super) module: Option<StringId>,
@@ -25,26 +25,26 @@ pub(super) struct NameFacts {
     pub(super) is_backward_node: bool,
     /// The text as written had to be repaired.
     pub(super) is_repaired: bool,
-    kernel: Option<KernelFacts>,
-    copy: Option<CopyFacts>,
+    kernel: Option<KernelInfo>,
+    copy: Option<MemcpyInfo>,
     is_host_sync_call: Option<bool>,
 }
 
 /// What the name of a kernel says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KernelFacts {
+pub(super) struct KernelInfo {
     pub(super) communicates: bool,
     pub(super) uses_tensor_cores: bool,
 }
 
 /// What the name of a copy says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CopyFacts {
+pub(super) struct MemcpyInfo {
     pub(super) direction: CopyDirection,
     pub(super) is_pageable: Option<bool>,
 }
 
-impl NameFacts {
+impl NameInfo {
     /// What the name as written says.
     pub(super) fn of(written: &[u8], strings: &mut StringTable) -> Self {
         let decoded = text::decode(written);
@@ -65,18 +65,18 @@ impl NameFacts {
     }
 
     /// What it says of a kernel.
-    pub(super) fn kernel(&mut self, strings: &StringTable) -> KernelFacts {
+    pub(super) fn kernel(&mut self, strings: &StringTable) -> KernelInfo {
         *self.kernel.get_or_insert_with(|| {
             let name = strings.get(self.name);
-            KernelFacts { communicates: is_communication_kernel(name), uses_tensor_cores: uses_tensor_cores(name) }
+            KernelInfo { communicates: is_communication_kernel(name), uses_tensor_cores: uses_tensor_cores(name) }
         })
     }
 
     /// What it says of a copy.
-    pub(super) fn copy(&mut self, strings: &StringTable) -> CopyFacts {
+    pub(super) fn copy(&mut self, strings: &StringTable) -> MemcpyInfo {
         *self.copy.get_or_insert_with(|| {
             let name = strings.get(self.name).as_bytes();
-            CopyFacts { direction: copy_direction(name), is_pageable: is_pageable(name) }
+            MemcpyInfo { direction: copy_direction(name), is_pageable: is_pageable(name) }
         })
     }
 

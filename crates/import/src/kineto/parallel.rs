@@ -12,8 +12,8 @@
 
 use super::CHUNK_BYTES;
 use super::chunk::Chunk;
-use super::cursor::{Cursor, Ended, Trouble};
-use super::row::Learned;
+use super::cursor::{Cursor, Ended, SourceError};
+use super::row::RowCache;
 use super::rows::Rows;
 use crate::input::SharedText;
 use crate::window::{Blocks, Window};
@@ -33,7 +33,7 @@ struct Read {
     chunk: Chunk,
     ended: Ended,
     /// What the system said when it would not give more of the file.
-    trouble: Option<Trouble>,
+    source_error: Option<SourceError>,
 }
 
 /// What a worker keeps from chunk to chunk.
@@ -41,7 +41,7 @@ struct Read {
 struct Reader {
     /// Of its window.
     memory: Vec<u8>,
-    learned: Learned,
+    row_cache: RowCache,
 }
 
 /// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache
@@ -73,9 +73,9 @@ struct State<'a> {
 struct Adding<'a> {
     rows: &'a mut Rows,
     /// Where the next event is, and why those before it ended.
-    place: u64,
+    position: u64,
     ended: Ended,
-    trouble: Option<Trouble>,
+    source_error: Option<SourceError>,
 }
 
 /// How many this process may use.
@@ -87,14 +87,14 @@ pub(super) fn processors() -> u64 {
 
 /// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what
 /// the system said when the file could not be read to its end.
-pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<Trouble>) {
+pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<SourceError>) {
     let processors = processors();
     let (workers, count) = match text.len() {
         Some(len) => (processors, (len - from).div_ceil(CHUNK_BYTES)),
         // Unpacking, by one thread, keeps no more readers busy.
         None => (processors.min(STREAM_WORKERS), u64::MAX),
     };
-    let adding = Some(Adding { rows, place: from, ended: Ended::Text, trouble: None });
+    let adding = Some(Adding { rows, position: from, ended: Ended::Text, source_error: None });
     let (waiting, spare) = (BTreeMap::new(), Vec::new());
     let state = Mutex::new(State { next: 0, added: 0, is_over: count == 0, waiting, spare, adding });
     let list = List { text, from, count, ahead: workers + 1, state, changed: Condvar::new() };
@@ -104,7 +104,7 @@ pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Ro
     });
     match list.state.into_inner().unwrap_or_else(PoisonError::into_inner).adding {
         Some(Adding { ended: ended @ Ended::List(_), .. }) => (ended, None),
-        adding => (Ended::Text, adding.and_then(|adding| adding.trouble)),
+        adding => (Ended::Text, adding.and_then(|adding| adding.source_error)),
     }
 }
 
@@ -153,20 +153,20 @@ impl<'a> List<'a> {
     /// Adds the chunk whose turn it is, unless an event before it reaches over all of it; gives it back for its memory.
     fn add(&self, index: u64, mut read: Read, adding: &mut Adding<'_>, reader: &mut Reader) -> Chunk {
         let limit = self.limit(index);
-        if adding.place < limit {
-            if read.start != Some(adding.place) {
-                read = self.read_from(index, adding.place, read.chunk, reader);
+        if adding.position < limit {
+            if read.start != Some(adding.position) {
+                read = self.read_from(index, adding.position, read.chunk, reader);
             }
             if let (0, Some(len)) = (index, self.text.len()) {
                 adding.rows.expect(&read.chunk, limit - self.from, len - self.from);
             }
             read.chunk = adding.rows.add(read.chunk);
-            (adding.ended, adding.trouble) = (read.ended, read.trouble);
+            (adding.ended, adding.source_error) = (read.ended, read.source_error);
             if let Ended::Limit(next) = read.ended {
-                adding.place = next;
+                adding.position = next;
             }
         }
-        self.text.forget_before(limit.min(adding.place).saturating_sub(BEFORE_BYTES));
+        self.text.forget_before(limit.min(adding.position).saturating_sub(BEFORE_BYTES));
         read.chunk
     }
 
@@ -176,11 +176,11 @@ impl<'a> List<'a> {
             return self.read_from(0, begin, chunk, reader);
         }
         // Before it may stand the comma that makes the first event an item of the list.
-        let place = begin - BEFORE_BYTES.min(begin);
-        let window = Window::in_memory_of(self.text.from(place), place, std::mem::take(&mut reader.memory));
+        let position = begin - BEFORE_BYTES.min(begin);
+        let window = Window::in_memory_of(self.text.from(position), position, std::mem::take(&mut reader.memory));
         let mut cursor = Cursor::new(window);
         if cursor.peek_at(begin).is_none() || !cursor.go_to_event(self.limit(index)) {
-            return Read { start: None, chunk, ended: Ended::Text, trouble: None };
+            return Read { start: None, chunk, ended: Ended::Text, source_error: None };
         }
         self.read_with(cursor, index, chunk, reader)
     }
@@ -192,12 +192,12 @@ impl<'a> List<'a> {
 
     /// Reads the events from where `cursor` is.
     fn read_with<B: Blocks>(&self, mut cursor: Cursor<B>, index: u64, mut chunk: Chunk, reader: &mut Reader) -> Read {
-        let start = cursor.place();
+        let start = cursor.position();
         chunk.begin(start);
-        let ended = cursor.read_events(&mut chunk, &mut reader.learned, self.limit(index));
-        let trouble = cursor.trouble();
+        let ended = cursor.read_events(&mut chunk, &mut reader.row_cache, self.limit(index));
+        let source_error = cursor.source_error();
         reader.memory = cursor.window.into_memory();
-        Read { start: Some(start), chunk, ended, trouble }
+        Read { start: Some(start), chunk, ended, source_error }
     }
 }
 

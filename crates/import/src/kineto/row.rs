@@ -5,17 +5,17 @@ use super::categories;
 use super::event::{Event, written};
 use super::keys::{self, Key};
 use super::known_inputs::KnownInputs;
-use super::layouts::{Layouts, Meaning, Place, Said};
+use super::layouts::{KeyMeaning, Layouts, NodeId, StepFields};
 use crate::json::scanner::{Scanner, Stop, Value};
 
-/// What the rows read so far teach about the next ones. It changes how fast they are read, never what is read.
+/// What was learned from the rows so far, to read the next ones. It changes how fast they are read, never what is read.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
+pub(super) struct RowCache {
     pub(super) layouts: Layouts,
     pub(super) inputs: KnownInputs,
 }
 
-impl Learned {
+impl RowCache {
     /// Between two chunks, which number inputs apart: forgets them when there are many.
     pub(super) fn make_room(&mut self) {
         if self.inputs.is_nearly_full() {
@@ -30,11 +30,11 @@ impl<'a> Event<'a> {
     /// # Errors
     /// When it ends or breaks where the scanner then stands.
     #[inline(always)]
-    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<(), Stop> {
+    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, row_cache: &mut RowCache) -> Result<(), Stop> {
         self.clear();
         scanner.expect(b'{', "an object")?;
-        let mut row = Row { event: self, place: Some(Layouts::BEGIN), args_from: None, inputs: Inputs::Ahead };
-        while row.read_part(scanner, learned)? {}
+        let mut row = Row { event: self, node: Some(Layouts::BEGIN), args_from: None, inputs: Inputs::Ahead };
+        while row.read_part(scanner, row_cache)? {}
         Ok(())
     }
 }
@@ -42,8 +42,8 @@ impl<'a> Event<'a> {
 /// A row that is being read.
 struct Row<'e, 'a> {
     event: &'e mut Event<'a>,
-    /// Where its layout is, as long as it is one that can be learned.
-    place: Option<Place>,
+    /// The node of its layout, as long as it is one that can be learned.
+    node: Option<NodeId>,
     /// Where the arguments begin, within them.
     args_from: Option<usize>,
     inputs: Inputs,
@@ -55,7 +55,7 @@ enum Inputs {
     /// None yet.
     Ahead,
     /// Read one after the other so far, from one byte to another; the layout's places before the first and last value.
-    Among { from: usize, to: usize, first: Place, last: Place },
+    Among { from: usize, to: usize, first: NodeId, last: NodeId },
     /// All were read.
     Behind,
 }
@@ -63,25 +63,25 @@ enum Inputs {
 impl<'a> Row<'_, 'a> {
     /// Reads what stands before a value, and the value; false at the end of the row.
     #[inline(always)]
-    fn read_part(&mut self, scanner: &mut Scanner<'a>, learned: &mut Learned) -> Result<bool, Stop> {
-        let known = self.place.and_then(|place| learned.layouts.step(place, scanner.rest()));
+    fn read_part(&mut self, scanner: &mut Scanner<'a>, row_cache: &mut RowCache) -> Result<bool, Stop> {
+        let known = self.node.and_then(|node| row_cache.layouts.step(node, scanner.rest()));
         let key = match known {
-            Some((place, len, meaning)) => {
+            Some((node, len, meaning)) => {
                 let from = scanner.at();
                 scanner.go_to(from + len);
-                self.place = Some(place);
-                if let Some(said) = meaning.said {
-                    self.take_said(said, from, scanner.bytes());
+                self.node = Some(node);
+                if let Some(fields) = meaning.fields {
+                    self.apply_fields(fields, from, scanner.bytes());
                 }
                 meaning.key
             }
-            None => self.learn_step(scanner, &mut learned.layouts)?,
+            None => self.learn_step(scanner, &mut row_cache.layouts)?,
         };
         if let Some(key @ Key::Input(_)) = key {
-            return self.read_inputs(key, scanner, &mut learned.inputs).map(|()| true);
+            return self.read_inputs(key, scanner, &mut row_cache.inputs).map(|()| true);
         }
         if let Inputs::Among { .. } = self.inputs {
-            self.learn_inputs(scanner.bytes(), &mut learned.inputs);
+            self.learn_inputs(scanner.bytes(), &mut row_cache.inputs);
         }
         let Some(key) = key else { return Ok(false) };
         if !self.event.read_plain(key, scanner) {
@@ -92,17 +92,17 @@ impl<'a> Row<'_, 'a> {
 
     /// Takes what a step that begins at `from` says.
     #[inline(always)]
-    fn take_said(&mut self, said: Said, from: usize, bytes: &'a [u8]) {
-        if let Some(at) = said.phase {
+    fn apply_fields(&mut self, fields: StepFields, from: usize, bytes: &'a [u8]) {
+        if let Some(at) = fields.phase {
             self.event.phase = &bytes[from + at as usize..][..1];
         }
-        if let Some(category) = said.category {
+        if let Some(category) = fields.category {
             self.event.category = category;
         }
-        if let Some(at) = said.args_begin {
+        if let Some(at) = fields.args_begin {
             self.args_from = Some(from + at as usize);
         }
-        if let Some(at) = said.args_end {
+        if let Some(at) = fields.args_end {
             let args_from = self.args_from.take().unwrap_or(from);
             self.event.args = &bytes[args_from..from + at as usize + 1];
         }
@@ -112,7 +112,7 @@ impl<'a> Row<'_, 'a> {
     #[inline(never)]
     fn learn_step(&mut self, scanner: &mut Scanner<'a>, layouts: &mut Layouts) -> Result<Option<Key>, Stop> {
         let from = scanner.at();
-        let (mut said, mut is_clear) = (Said::default(), true);
+        let (mut fields, mut is_clear) = (StepFields::default(), true);
         // What does not fit is too long to be learned.
         let near = |at: usize| u8::try_from(at - from).ok();
         let key = loop {
@@ -120,28 +120,28 @@ impl<'a> Row<'_, 'a> {
                 None => match self.args_from.take() {
                     Some(args_from) => {
                         self.event.args = &scanner.bytes()[args_from..scanner.at()];
-                        said.args_end = near(scanner.at() - 1);
+                        fields.args_end = near(scanner.at() - 1);
                     }
                     None => break None,
                 },
                 Some(Key::Args) if scanner.peek()? == b'{' => {
                     // Arguments behind arguments: what a step says has one place for them.
-                    is_clear &= said.args_end.is_none();
+                    is_clear &= fields.args_end.is_none();
                     self.args_from = Some(scanner.at());
-                    said.args_begin = near(scanner.at());
+                    fields.args_begin = near(scanner.at());
                     scanner.go_to(scanner.at() + 1);
                 }
                 Some(Key::Phase) => {
                     let phase = scanner.skip_value()?;
                     self.event.phase = written(phase).unwrap_or_default();
                     is_clear &= matches!(phase, Value::Text([_]));
-                    said.phase = near(scanner.at() - 2);
+                    fields.phase = near(scanner.at() - 2);
                 }
                 Some(Key::Category) => {
                     let category = scanner.skip_value()?;
                     self.event.category = categories::category(written(category).unwrap_or_default());
                     is_clear &= matches!(category, Value::Text(_));
-                    said.category = Some(self.event.category);
+                    fields.category = Some(self.event.category);
                 }
                 // Whether an object follows decides what comes behind it.
                 Some(Key::Args) => {
@@ -151,9 +151,9 @@ impl<'a> Row<'_, 'a> {
                 key => break key,
             }
         };
-        let meaning = Meaning { key, said: Some(said).filter(|said| *said != Said::default()) };
+        let meaning = KeyMeaning { key, fields: Some(fields).filter(|fields| *fields != StepFields::default()) };
         let bytes = &scanner.bytes()[from..scanner.at()];
-        self.place = self.place.filter(|_| is_clear).and_then(|place| layouts.learn(place, bytes, meaning));
+        self.node = self.node.filter(|_| is_clear).and_then(|node| layouts.learn(node, bytes, meaning));
         Ok(key)
     }
 
@@ -179,19 +179,19 @@ impl<'a> Row<'_, 'a> {
     #[inline(always)]
     fn read_inputs(&mut self, key: Key, scanner: &mut Scanner<'a>, known: &mut KnownInputs) -> Result<(), Stop> {
         let from = scanner.at();
-        if let (Inputs::Ahead, Some(place)) = (self.inputs, self.place)
-            && let Some(known) = known.find(self.event.name(), place, scanner.rest())
+        if let (Inputs::Ahead, Some(node)) = (self.inputs, self.node)
+            && let Some(known) = known.find(self.event.name(), node, scanner.rest())
         {
             scanner.go_to(from + known.len);
             self.event.set_inputs(known.texts_in(&scanner.bytes()[from..]));
             self.event.known_inputs = Some(known.number);
-            (self.place, self.inputs) = (Some(known.behind), Inputs::Behind);
+            (self.node, self.inputs) = (Some(known.behind), Inputs::Behind);
             return Ok(());
         }
         self.event.read_value(key, scanner)?;
         let to = scanner.at();
-        self.inputs = match (self.inputs, self.place) {
-            (Inputs::Ahead, Some(place)) => Inputs::Among { from, to, first: place, last: place },
+        self.inputs = match (self.inputs, self.node) {
+            (Inputs::Ahead, Some(node)) => Inputs::Among { from, to, first: node, last: node },
             (Inputs::Among { from, first, .. }, Some(last)) => Inputs::Among { from, to, first, last },
             _ => {
                 // They do not stand together.
@@ -218,9 +218,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// What was read, and where reading ended.
-    fn told(text: &[u8], learned: &mut Learned) -> String {
+    fn parsed(text: &[u8], row_cache: &mut RowCache) -> String {
         let (mut event, mut scanner) = (Event::default(), Scanner::new(text));
-        let result = event.read(&mut scanner, learned);
+        let result = event.read(&mut scanner, row_cache);
         let at = scanner.at();
         if result.is_err() {
             return format!("{result:?} at {at}");
@@ -317,23 +317,23 @@ mod tests {
                     format!("{{{before}\"ph\": \"X\", \"args\": {{{args}}}, {behind}\"ts\": 1{end}{}", " ".repeat(160))
                 })
                 .collect();
-            let mut learned = Learned::default();
+            let mut row_cache = RowCache::default();
             for at in order {
                 let row = at.get(&rows).as_bytes();
-                prop_assert_eq!(told(row, &mut learned), told(row, &mut Learned::default()));
+                prop_assert_eq!(parsed(row, &mut row_cache), parsed(row, &mut RowCache::default()));
             }
             let row = &rows[0].as_bytes()[..cut.index(rows[0].len())];
-            prop_assert_eq!(told(row, &mut learned), told(row, &mut Learned::default()));
+            prop_assert_eq!(parsed(row, &mut row_cache), parsed(row, &mut RowCache::default()));
         }
     }
 
     #[test]
     fn arguments_behind_arguments_are_read_each_time_as_the_first_time() {
         let row = format!("{{\"args\": {{\"stream\": 7}}, \"args\": {{\"stream\": 8}}}}{}", " ".repeat(160));
-        let mut learned = Learned::default();
-        let first = told(row.as_bytes(), &mut learned);
+        let mut row_cache = RowCache::default();
+        let first = parsed(row.as_bytes(), &mut row_cache);
         assert!(first.contains("Some(8)"), "{first}");
-        assert_eq!(told(row.as_bytes(), &mut learned), first);
+        assert_eq!(parsed(row.as_bytes(), &mut row_cache), first);
     }
 
     #[test]
@@ -343,10 +343,10 @@ mod tests {
         };
         let same = row("\"Input Dims\": [[2, 3], [3, 4]], \"Input type\": [\"float\", \"float\"]");
         let other = row("\"Input Dims\": [[2, 3], [3, 5]], \"Input type\": [\"float\", \"float\"]");
-        let mut learned = Learned::default();
+        let mut row_cache = RowCache::default();
         let mut known = |text: &str| {
             let mut event = Event::default();
-            event.read(&mut Scanner::new(text.as_bytes()), &mut learned).unwrap();
+            event.read(&mut Scanner::new(text.as_bytes()), &mut row_cache).unwrap();
             (event.known_inputs, event.inputs()[0].to_vec())
         };
         assert_eq!(known(&same), (Some(0), b"[[2, 3], [3, 4]]".to_vec()));

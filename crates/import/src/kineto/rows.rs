@@ -7,10 +7,10 @@ mod unknown_work;
 use super::arrows::Arrows;
 use super::categories::Category;
 use super::chunk::Chunk;
+use super::conversion;
 use super::entries::{ChunkDeviceRow, ChunkRowId, ChunkSlice};
-use super::facts;
 use super::metadata::Metadata;
-use super::names::NameFacts;
+use super::names::NameInfo;
 use super::tracks::{Row, RowKey, Tracks};
 use crate::json::text;
 use crate::json::texts::TextId;
@@ -33,10 +33,10 @@ pub(super) struct Rows {
     instants: Vec<(Row, StringId, i64, bool)>,
     counters: FxHashMap<(Row, StringId), Counter>,
     counter_order: Vec<(Row, StringId)>,
-    /// Which of `facts` a name has, by the bytes as written.
+    /// Which of `name_infos` a name has, by the bytes as written.
     names: FxHashMap<Box<[u8]>, u32>,
     /// What names say.
-    facts: Vec<NameFacts>,
+    name_infos: Vec<NameInfo>,
     /// The first backward node of each sequence number.
     backward_nodes: FxHashMap<i64, StringId>,
     has_device_events: bool,
@@ -71,7 +71,7 @@ impl Rows {
             counters: FxHashMap::default(),
             counter_order: Vec::new(),
             names: FxHashMap::default(),
-            facts: Vec::new(),
+            name_infos: Vec::new(),
             backward_nodes: FxHashMap::default(),
             has_device_events: false,
             unknown_work: FxHashMap::default(),
@@ -108,7 +108,7 @@ impl Rows {
                 self.add_host_row(slice, &mut translation);
             }
         }
-        self.add_facts(&slices, &mut translation);
+        self.add_details(&slices, &mut translation);
         self.add_moments(&mut translation);
         self.add_borders(&mut translation);
         chunk.slices = slices;
@@ -141,7 +141,7 @@ impl Rows {
         self.arrows.finish(&mut self.builder, &self.tracks);
         self.tracks.finish(&mut self.builder, &mut metadata);
         self.builder.clock_zero_unix_ns = metadata.clock_zero_unix_ns;
-        self.builder.facts = metadata.facts;
+        self.builder.facts = metadata.entries;
         if !self.has_device_events && !has_unknown_work {
             self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
         }
@@ -172,8 +172,8 @@ impl Rows {
         if let Some(at) = self.names.get(written) {
             return *at;
         }
-        let at = self.facts.len() as u32;
-        self.facts.push(NameFacts::of(written, &mut self.builder.strings));
+        let at = self.name_infos.len() as u32;
+        self.name_infos.push(NameInfo::of(written, &mut self.builder.strings));
         self.names.insert(written.into(), at);
         at
     }
@@ -184,7 +184,7 @@ impl Rows {
     }
 
     fn report_repair(&mut self, name: usize) {
-        let shown = || self.builder.strings.get(self.facts[name].name).chars().take(80).collect();
+        let shown = || self.builder.strings.get(self.name_infos[name].name).chars().take(80).collect();
         self.builder.findings.add(FindingCode::RepairedText, shown);
     }
 
@@ -201,40 +201,40 @@ impl Rows {
 
     #[inline]
     fn add_host_row(&mut self, slice: &ChunkSlice, translation: &mut Translation<'_>) {
-        let facts_at = self.name(translation, slice.name);
-        if self.facts[facts_at].is_repaired {
-            self.report_repair(facts_at);
+        let name_at = self.name(translation, slice.name);
+        if self.name_infos[name_at].is_repaired {
+            self.report_repair(name_at);
         }
         let track = if slice.category.is_on_thread() {
             self.thread(translation, slice.row)
         } else {
             let row = translation.rows[slice.row as usize];
-            self.count_unknown_work(slice.category, row, self.facts[facts_at].name, slice.dur_ns);
+            self.count_unknown_work(slice.category, row, self.name_infos[name_at].name, slice.dur_ns);
             let name = (slice.category == Category::Overhead).then_some("profiler overhead");
             self.tracks.other(&mut self.builder, row, name)
         };
-        let facts = &mut self.facts[facts_at];
-        let kind = host_kind(slice.category, facts, &self.builder.strings);
-        let name = if kind == SliceKind::Module { facts.module.unwrap_or(facts.name) } else { facts.name };
+        let info = &mut self.name_infos[name_at];
+        let kind = host_kind(slice.category, info, &self.builder.strings);
+        let name = if kind == SliceKind::Module { info.module.unwrap_or(info.name) } else { info.name };
         let id = self.builder.add_slice(track, kind, name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
         if matches!(slice.category, Category::Op | Category::Annotation) {
-            if let (Label::Step(number), SliceKind::Step) = (facts.label, kind) {
+            if let (Label::Step(number), SliceKind::Step) = (info.label, kind) {
                 self.builder.add_step_label(id, number);
             }
-            if facts.is_communication_call {
+            if info.is_communication_call {
                 self.builder.add_communication_call(id);
             }
-            if let Some(parallelism) = facts.data_parallelism {
+            if let Some(parallelism) = info.data_parallelism {
                 self.builder.set_data_parallelism(track, parallelism);
             }
         }
     }
 
     fn add_device_row(&mut self, slice: &ChunkSlice, row: &ChunkDeviceRow, translation: &mut Translation<'_>) {
-        let facts_at = self.name(translation, slice.name);
-        if self.facts[facts_at].is_repaired {
-            self.report_repair(facts_at);
+        let name_at = self.name(translation, slice.name);
+        if self.name_infos[name_at].is_repaired {
+            self.report_repair(name_at);
         }
         let (track_kind, kind) = match slice.category {
             Category::Synchronization => (TrackKind::StreamSync, SliceKind::Synchronization),
@@ -246,26 +246,26 @@ impl Rows {
         let place = translation.rows[slice.row as usize];
         let (track, device, stream) =
             self.tracks.device_track(&mut self.builder, track_kind, place, row.args.device, row.args.stream);
-        let facts = &mut self.facts[facts_at];
-        let id = self.builder.add_slice(track, kind, facts.name, slice.time_ns, slice.dur_ns);
+        let info = &mut self.name_infos[name_at];
+        let id = self.builder.add_slice(track, kind, info.name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
         match track_kind {
             TrackKind::Stream => {
                 self.has_device_events = true;
                 let strings = &self.builder.strings;
                 let copy_kind = translation.chunk.texts.get(row.copy_kind);
-                let class = facts::device_class(kind, facts, strings, copy_kind);
-                let event = facts::with_launch_size(DeviceEvent::new(id, device, class), &row.args);
-                let uses_tensor_cores = class == DeviceEventClass::Compute && facts.kernel(strings).uses_tensor_cores;
-                let is_pageable = if kind == SliceKind::Memcpy { facts.copy(strings).is_pageable } else { None };
+                let class = conversion::device_class(kind, info, strings, copy_kind);
+                let event = conversion::with_launch_size(DeviceEvent::new(id, device, class), &row.args);
+                let uses_tensor_cores = class == DeviceEventClass::Compute && info.kernel(strings).uses_tensor_cores;
+                let is_pageable = if kind == SliceKind::Memcpy { info.copy(strings).is_pageable } else { None };
                 self.correlate(row.args.correlation, id);
                 self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..event });
             }
             TrackKind::StreamSync => {
                 self.correlate(row.args.correlation, id);
-                let said = Some(translation.chunk.texts.get(row.sync_kind)).filter(|kind| !kind.is_empty());
-                let said = said.unwrap_or(translation.chunk.texts.get(slice.name));
-                let wait = facts::synchronization(said, &row.args, id, device, stream);
+                let found = Some(translation.chunk.texts.get(row.sync_kind)).filter(|kind| !kind.is_empty());
+                let found = found.unwrap_or(translation.chunk.texts.get(slice.name));
+                let wait = conversion::synchronization(found, &row.args, id, device, stream);
                 self.builder.add_synchronization(wait, row.args.event_correlation);
             }
             _ => {}
@@ -279,7 +279,7 @@ impl Rows {
     }
 
     /// What belongs to slices: correlation ids of calls, facts about ops, collectives.
-    fn add_facts(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
+    fn add_details(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
         let chunk = translation.chunk;
         let slice_of = |slice: u32, first: usize| SliceId::from_index(first + slice as usize);
         for (slice, correlation) in &chunk.calls {
@@ -308,20 +308,20 @@ impl Rows {
             let words = chunk.texts.get(*words);
             let id = slice_of(*slice, translation.first_slice);
             let is_on_thread = slices[*slice as usize].category.is_on_thread();
-            if let Some(kind) = facts::said_kind(words).filter(|_| is_on_thread) {
+            if let Some(kind) = conversion::kind_in_words(words).filter(|_| is_on_thread) {
                 self.builder.set_kind(id, kind);
             }
-            if facts::says(words, "unfinished") {
+            if conversion::has_word(words, "unfinished") {
                 self.builder.set_unfinished(id);
             }
-            if facts::says(words, "communication") {
+            if conversion::has_word(words, "communication") {
                 self.builder.set_communicates(id);
             }
         }
-        for said in &chunk.collectives {
-            let texts = said.texts.map(|text| self.text(translation, text));
-            let slice = slice_of(said.slice, translation.first_slice);
-            let collective = facts::collective(said, texts, slice);
+        for found in &chunk.collectives {
+            let texts = found.texts.map(|text| self.text(translation, text));
+            let slice = slice_of(found.slice, translation.first_slice);
+            let collective = conversion::collective(found, texts, slice);
             self.builder.add_collective(collective);
             self.builder.set_communicates(slice);
         }
@@ -330,20 +330,21 @@ impl Rows {
     /// One sequence number belongs to one backward node.
     fn check_backward_node(&mut self, number: i64, name: TextId, translation: &mut Translation<'_>) {
         let at = self.name(translation, name);
-        let facts = &self.facts[at];
-        if facts.is_backward_node && *self.backward_nodes.entry(number).or_insert(facts.name) != facts.name {
+        let info = &self.name_infos[at];
+        if info.is_backward_node && *self.backward_nodes.entry(number).or_insert(info.name) != info.name {
             self.builder.findings.add(FindingCode::SharedBackwardNumber, || format!("sequence number {number}"));
         }
     }
 
     /// PyTorch's record of a collective says what it carries.
     fn check_collectives(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
-        let mut said = translation.chunk.collectives.iter().peekable();
+        let mut found = translation.chunk.collectives.iter().peekable();
         for (at, slice) in slices.iter().enumerate() {
-            let is_complete = said.next_if(|said| said.slice as usize == at).is_some_and(|said| said.is_complete());
+            let is_complete =
+                found.next_if(|found| found.slice as usize == at).is_some_and(|found| found.is_complete());
             let mut is_collective_record = || {
                 let at = self.name(translation, slice.name);
-                self.facts[at].is_collective_record
+                self.name_infos[at].is_collective_record
             };
             let is_record = slice.category == Category::Op && is_collective_record();
             if is_record && !is_complete {
@@ -355,23 +356,23 @@ impl Rows {
 
     fn inputs(&mut self, chunk: &Chunk, texts: &[TextId; 4]) -> OpInputsId {
         let [dims, types, strides, concrete] =
-            texts.map(|text| facts::compact(chunk.texts.get(text), &mut self.builder.strings));
+            texts.map(|text| conversion::compact(chunk.texts.get(text), &mut self.builder.strings));
         self.builder.intern_inputs(OpInputs { dims, types, strides, concrete, ..OpInputs::UNKNOWN })
     }
 }
 
 /// What a row on the host is. Old files have no category for labels: of their operators, those with a label's name are.
 #[inline]
-fn host_kind(category: Category, facts: &mut NameFacts, strings: &StringTable) -> SliceKind {
-    match (category, facts.label) {
+fn host_kind(category: Category, info: &mut NameInfo, strings: &StringTable) -> SliceKind {
+    match (category, info.label) {
         (Category::Op | Category::Annotation, Label::Step(_)) => SliceKind::Step,
         (Category::Op | Category::Annotation, Label::DataLoader) => SliceKind::DataLoader,
         (Category::Op | Category::Annotation, Label::Optimizer) => SliceKind::Optimizer,
         (Category::Op, _) => SliceKind::Op,
         (Category::Annotation, _) => SliceKind::Annotation,
-        (Category::PythonFunction, _) if facts.module.is_some() => SliceKind::Module,
+        (Category::PythonFunction, _) if info.module.is_some() => SliceKind::Module,
         (Category::PythonFunction, _) => SliceKind::PythonFunction,
-        (Category::Runtime | Category::Driver, _) if facts.is_host_sync_call(strings) => SliceKind::HostSync,
+        (Category::Runtime | Category::Driver, _) if info.is_host_sync_call(strings) => SliceKind::HostSync,
         (Category::Runtime, _) => SliceKind::Runtime,
         (Category::Driver, _) => SliceKind::Driver,
         (Category::Overhead, _) => SliceKind::Overhead,

@@ -78,7 +78,7 @@ fn open(snapshot: &P) -> Trace {
 }
 
 /// Events as `time: bytes @address → allocated/reserved stack`.
-fn told(trace: &Trace) -> Vec<String> {
+fn lines_of(trace: &Trace) -> Vec<String> {
     let line = |event: &stepscope_trace::MemoryEvent| {
         let stack = event.stack.map_or("-".into(), |stack| trace.stacks.text(stack, &trace.strings));
         let (allocated, reserved) = (event.allocated_bytes.unwrap_or(-1), event.reserved_bytes.unwrap_or(-1));
@@ -108,7 +108,7 @@ fn totals_run_from_what_was_there_to_what_is_there() {
     let later = vec![block(8_192, 0, "active_awaiting_free"), block(8_704, 30, "active_allocated")];
     let trace = open(&snapshot(vec![segment(4_096, blocks), segment(8_192, later)], entries));
     assert_eq!(
-        told(&trace),
+        lines_of(&trace),
         [
             // Nobody saw when: 50 bytes that are freed later are in the totals from the start.
             "0: 200 @4096 → 250/4096 a.py(3): f".to_string(),
@@ -130,13 +130,13 @@ fn what_the_history_does_not_lead_to_is_corrected_at_its_end() {
         vec![entry(10, "alloc", 4_096, 100), entry(11, "alloc", 4_608, 60), entry(12, "free_requested", 4_608, 60)];
     let blocks = vec![block(4_096, 0, "inactive"), block(4_608, 70, "active_allocated")];
     let trace = open(&snapshot(vec![segment(4_096, blocks)], entries));
-    let end: Vec<String> = told(&trace).split_off(3);
+    let end: Vec<String> = lines_of(&trace).split_off(3);
     assert_eq!(end, ["2000: -100 @4096 → 0/4096 -", "2000: 70 @4608 → 70/4096 a.py(3): f"]);
     assert_eq!(codes(&trace), [("import.memory_contradicted", 2)]);
     // More was given back than there ever was.
     let entries = vec![entry(10, "segment_alloc", 1, 9_000), entry(11, "segment_free", 1, 100)];
     let trace = open(&snapshot(vec![segment(4_096, vec![])], entries));
-    assert_eq!(told(&trace).last().unwrap(), "1000: 0 @0 → 0/4096 -");
+    assert_eq!(lines_of(&trace).last().unwrap(), "1000: 0 @0 → 0/4096 -");
     assert_eq!(codes(&trace), [("import.memory_contradicted", 1)]);
 }
 
@@ -145,7 +145,7 @@ fn a_state_without_history_is_what_is_allocated() {
     let segments = vec![segment(4_096, vec![block(4_096, 200, "active_allocated")])];
     for shape in [snapshot(segments.clone(), vec![]), L(segments)] {
         let trace = open(&shape);
-        assert_eq!(told(&trace), ["0: 200 @4096 → 200/4096 a.py(3): f"]);
+        assert_eq!(lines_of(&trace), ["0: 200 @4096 → 200/4096 a.py(3): f"]);
         assert_eq!((trace.start_unix_ns, codes(&trace)), (None, vec![("import.memory_before_history", 1)]));
     }
 }

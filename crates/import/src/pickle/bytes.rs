@@ -1,6 +1,6 @@
 //! The bytes of a pickle, in order.
 
-use super::Trouble;
+use super::PickleError;
 use crate::window::{Blocks, MAX_ITEM_BYTES, Window};
 
 /// A line of a pickle, as the name of a class, may be this long.
@@ -21,13 +21,13 @@ impl<B: Blocks> Bytes<B> {
 
     /// The next instruction.
     #[inline]
-    pub(super) fn instruction(&mut self) -> Result<u8, Trouble> {
+    pub(super) fn instruction(&mut self) -> Result<u8, PickleError> {
         self.instruction = self.window.base() + self.at as u64;
         self.byte()
     }
 
     #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, Trouble> {
+    pub(super) fn byte(&mut self) -> Result<u8, PickleError> {
         if self.at == self.window.bytes().len() {
             self.bring(1)?;
         }
@@ -38,7 +38,7 @@ impl<B: Blocks> Bytes<B> {
 
     /// The next bytes, as many as asked for.
     #[inline]
-    pub(super) fn take(&mut self, count: u64) -> Result<&[u8], Trouble> {
+    pub(super) fn take(&mut self, count: u64) -> Result<&[u8], PickleError> {
         let Some(count) = usize::try_from(count).ok().filter(|count| *count <= MAX_ITEM_BYTES) else {
             return Err(self.damaged(format!("a text of {count} bytes")));
         };
@@ -51,14 +51,14 @@ impl<B: Blocks> Bytes<B> {
 
     /// The next bytes as a number, the least first.
     #[inline]
-    pub(super) fn number<const COUNT: usize>(&mut self) -> Result<u64, Trouble> {
+    pub(super) fn number<const COUNT: usize>(&mut self) -> Result<u64, PickleError> {
         let mut word = [0; 8];
         word[..COUNT].copy_from_slice(self.take(COUNT as u64)?);
         Ok(u64::from_le_bytes(word))
     }
 
     /// The text up to the next line's end.
-    pub(super) fn line(&mut self) -> Result<String, Trouble> {
+    pub(super) fn line(&mut self) -> Result<String, PickleError> {
         let mut line = Vec::new();
         loop {
             match self.byte()? {
@@ -70,12 +70,12 @@ impl<B: Blocks> Bytes<B> {
     }
 
     /// Says that the instruction cannot be carried out.
-    pub(super) fn damaged(&self, found: String) -> Trouble {
-        Trouble::Damaged { at_byte: self.instruction, found }
+    pub(super) fn damaged(&self, found: String) -> PickleError {
+        PickleError::Damaged { at_byte: self.instruction, found }
     }
 
     /// Brings bytes until `count` are at hand.
-    fn bring(&mut self, count: usize) -> Result<(), Trouble> {
+    fn bring(&mut self, count: usize) -> Result<(), PickleError> {
         let mut grows = self.window.slide(std::mem::take(&mut self.at));
         while grows && self.window.bytes().len() < count {
             grows = self.window.grow();
@@ -84,6 +84,6 @@ impl<B: Blocks> Bytes<B> {
             return Ok(());
         }
         let at_byte = self.window.base() + self.window.bytes().len() as u64;
-        Err(Trouble::Cut { at_byte, reason: self.window.trouble().map(str::to_string) })
+        Err(PickleError::Cut { at_byte, reason: self.window.source_error().map(str::to_string) })
     }
 }

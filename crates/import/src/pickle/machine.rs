@@ -1,7 +1,7 @@
 //! What the instructions of a pickle do, one byte each: they push values, and make lists and dicts of what was pushed.
 
 use super::bytes::Bytes;
-use super::{DictId, ListId, Plain, Trouble, Value};
+use super::{DictId, ListId, PickleError, Plain, Value};
 use crate::window::Blocks;
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
@@ -30,14 +30,14 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// Runs to the end. A pickle that is cut gives what was in the making.
-    pub(super) fn run(mut self) -> Result<(), Trouble> {
+    pub(super) fn run(mut self) -> Result<(), PickleError> {
         let ending = loop {
             match self.step() {
                 Ok(true) => {}
                 ending => break ending,
             }
         };
-        if matches!(ending, Err(Trouble::Cut { .. })) {
+        if matches!(ending, Err(PickleError::Cut { .. })) {
             self.close_all()?;
         }
         self.plain.root = self.stack.pop();
@@ -45,7 +45,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// Carries out one instruction; false at the last.
-    fn step(&mut self) -> Result<bool, Trouble> {
+    fn step(&mut self) -> Result<bool, PickleError> {
         let code = self.bytes.instruction()?;
         match code {
             0x80 => drop(self.bytes.byte()?),
@@ -127,7 +127,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// What makes sets and objects of classes: their parts are taken off the stack, and nothing is made of them.
-    fn step_of_objects(&mut self, code: u8) -> Result<(), Trouble> {
+    fn step_of_objects(&mut self, code: u8) -> Result<(), PickleError> {
         let parts = match code {
             // A set, and its items.
             0x8f => 0,
@@ -179,7 +179,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
         }
     }
 
-    fn remember(&mut self, code: u8) -> Result<(), Trouble> {
+    fn remember(&mut self, code: u8) -> Result<(), PickleError> {
         let number = match code {
             b'q' => self.bytes.byte()?.into(),
             b'r' => self.bytes.number::<4>()? as u32,
@@ -191,7 +191,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
         Ok(())
     }
 
-    fn recall(&mut self, code: u8) -> Result<(), Trouble> {
+    fn recall(&mut self, code: u8) -> Result<(), PickleError> {
         let number = if code == b'h' { self.bytes.byte()?.into() } else { self.bytes.number::<4>()? as u32 };
         let Some(value) = self.memo.get(&number).copied() else {
             return Err(self.bytes.damaged(format!("a reference to {number}, which stands for nothing")));
@@ -200,7 +200,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// An integer of any length, the least byte first.
-    fn push_long(&mut self, code: u8) -> Result<(), Trouble> {
+    fn push_long(&mut self, code: u8) -> Result<(), PickleError> {
         let len = if code == 0x8a { self.bytes.byte()?.into() } else { self.bytes.number::<4>()? };
         let bytes = self.bytes.take(len)?;
         let is_negative = bytes.last().is_some_and(|byte| *byte >= 0x80);
@@ -216,7 +216,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
         self.push(Value::Large((self.plain.large.len() - 1) as u32))
     }
 
-    fn push_text(&mut self, code: u8) -> Result<(), Trouble> {
+    fn push_text(&mut self, code: u8) -> Result<(), PickleError> {
         let len = self.length(code)?;
         let texts = self.plain.texts.len();
         let text = String::from_utf8_lossy(self.bytes.take(len)?);
@@ -228,7 +228,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// The length in front of a text or bytes.
-    fn length(&mut self, code: u8) -> Result<u64, Trouble> {
+    fn length(&mut self, code: u8) -> Result<u64, PickleError> {
         match code {
             0x8c | b'U' | b'C' => self.bytes.byte().map(u64::from),
             b'X' | b'T' | b'B' => self.bytes.number::<4>(),
@@ -236,14 +236,14 @@ impl<'a, B: Blocks> Machine<'a, B> {
         }
     }
 
-    fn push_list(&mut self, items: Vec<Value>) -> Result<(), Trouble> {
+    fn push_list(&mut self, items: Vec<Value>) -> Result<(), PickleError> {
         self.spend(CONTAINER_BYTES)?;
         let id = ListId::from_index(self.plain.lists.len());
         self.plain.lists.push(items);
         self.push(Value::List(id))
     }
 
-    fn push_dict(&mut self, items: &[Value]) -> Result<(), Trouble> {
+    fn push_dict(&mut self, items: &[Value]) -> Result<(), PickleError> {
         self.spend(CONTAINER_BYTES)?;
         let id = DictId::from_index(self.plain.dicts.len());
         self.plain.dicts.push(Vec::new());
@@ -252,7 +252,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// Adds to the list on top of the stack; what is added to an object goes where the object went.
-    fn append(&mut self, items: &[Value]) -> Result<(), Trouble> {
+    fn append(&mut self, items: &[Value]) -> Result<(), PickleError> {
         match self.top()? {
             Value::List(id) => self.plain.lists[id.index()].extend_from_slice(items),
             Value::Other => {}
@@ -262,7 +262,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// Adds keys and values to the dict on top of the stack.
-    fn set(&mut self, items: &[Value]) -> Result<(), Trouble> {
+    fn set(&mut self, items: &[Value]) -> Result<(), PickleError> {
         match self.top()? {
             Value::Dict(id) => {
                 let pairs = items.chunks_exact(2).map(|pair| (pair[0], pair[1]));
@@ -274,41 +274,41 @@ impl<'a, B: Blocks> Machine<'a, B> {
         Ok(())
     }
 
-    fn push(&mut self, value: Value) -> Result<(), Trouble> {
+    fn push(&mut self, value: Value) -> Result<(), PickleError> {
         self.spend(VALUE_BYTES)?;
         self.stack.push(value);
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<Value, Trouble> {
+    fn pop(&mut self) -> Result<Value, PickleError> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let value = if self.stack.len() > floor { self.stack.pop() } else { None };
         value.ok_or_else(|| self.missing())
     }
 
-    fn top(&self) -> Result<Value, Trouble> {
+    fn top(&self) -> Result<Value, PickleError> {
         self.stack.last().copied().ok_or_else(|| self.missing())
     }
 
     /// Takes the last `count` values off the stack.
-    fn last(&mut self, count: usize) -> Result<Vec<Value>, Trouble> {
+    fn last(&mut self, count: usize) -> Result<Vec<Value>, PickleError> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let from = self.stack.len().checked_sub(count).filter(|from| *from >= floor);
         from.map(|from| self.stack.split_off(from)).ok_or_else(|| self.missing())
     }
 
     /// Takes what was pushed since the last mark off the stack.
-    fn items(&mut self) -> Result<Vec<Value>, Trouble> {
+    fn items(&mut self) -> Result<Vec<Value>, PickleError> {
         let from = self.marks.pop().ok_or_else(|| self.missing())?;
         Ok(self.stack.split_off(from))
     }
 
-    fn missing(&self) -> Trouble {
+    fn missing(&self) -> PickleError {
         self.bytes.damaged("an instruction for values that are not there".into())
     }
 
     /// Counts memory that is taken.
-    fn spend(&mut self, bytes: usize) -> Result<(), Trouble> {
+    fn spend(&mut self, bytes: usize) -> Result<(), PickleError> {
         self.memory_bytes += bytes;
         if self.memory_bytes <= self.max_memory_bytes {
             return Ok(());
@@ -318,7 +318,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// Puts everything that is open into the list or dict that it is for, from the innermost outwards.
-    fn close_all(&mut self) -> Result<(), Trouble> {
+    fn close_all(&mut self) -> Result<(), PickleError> {
         loop {
             let from = self.marks.pop();
             // Without a mark it is one item of a list, or a key and its value.
@@ -340,7 +340,7 @@ impl<'a, B: Blocks> Machine<'a, B> {
     }
 
     /// What stands where a key should is an only item, not yet put into the list before it. Gives the keys and values.
-    fn put_into_lists(&mut self, items: &[Value]) -> Result<Vec<Value>, Trouble> {
+    fn put_into_lists(&mut self, items: &[Value]) -> Result<Vec<Value>, PickleError> {
         let mut pairs = Vec::with_capacity(items.len());
         let mut list = None;
         for item in items {

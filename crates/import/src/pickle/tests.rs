@@ -1,6 +1,6 @@
 use super::*;
 
-fn read_bytes(bytes: &[u8]) -> (Plain, Result<(), Trouble>) {
+fn read_bytes(bytes: &[u8]) -> (Plain, Result<(), PickleError>) {
     let mut plain = Plain::default();
     let result = read(bytes, &mut plain);
     (plain, result)
@@ -31,7 +31,9 @@ fn check(bytes: &[u8], expected: &str) {
 
 fn damage(bytes: &[u8], expected: &str) {
     match read_bytes(bytes).1 {
-        Err(Trouble::Damaged { at_byte, found }) => assert_eq!(format!("{found} at {at_byte}"), expected, "{bytes:x?}"),
+        Err(PickleError::Damaged { at_byte, found }) => {
+            assert_eq!(format!("{found} at {at_byte}"), expected, "{bytes:x?}")
+        }
         other => panic!("{bytes:x?}: {other:?}"),
     }
 }
@@ -105,7 +107,7 @@ fn a_pickle_that_is_cut_gives_what_was_in_the_making() {
     let whole = b"\x80\x04}(\x8c\x01a](K\x01K\x02e\x8c\x01b](K\x03K\x04eu.";
     let cut_at = |len: usize| {
         let (plain, result) = read_bytes(&whole[..len]);
-        assert_eq!(result, Err(Trouble::Cut { at_byte: len as u64, reason: None }), "{len}");
+        assert_eq!(result, Err(PickleError::Cut { at_byte: len as u64, reason: None }), "{len}");
         plain.root.map_or("nothing".into(), |root| shown(&plain, root, 0))
     };
     assert_eq!(cut_at(0), "nothing");
@@ -140,7 +142,7 @@ fn memory_has_a_limit() {
     let many = [b"\x80\x04(".as_slice(), &vec![b'}'; 1_000_000], b"l."].concat();
     let mut plain = Plain::default();
     let result = read_within(many.as_slice(), &mut plain, 8 << 20);
-    let Err(Trouble::Damaged { found, .. }) = result else { panic!("{result:?}") };
+    let Err(PickleError::Damaged { found, .. }) = result else { panic!("{result:?}") };
     assert_eq!(found, "more data than fits into 8 MiB of memory");
     assert!(plain.dict_count() < 300_000, "{}", plain.dict_count());
 }

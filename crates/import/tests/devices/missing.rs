@@ -127,14 +127,14 @@ fn a_range_that_did_not_end_is_marked_and_says_nothing_of_the_device() {
     made.activity(range(2, 0), Some("open"));
     made.is_killed = true;
     let trace = opened(&made);
-    let told: Vec<_> = trace
+    let found: Vec<_> = trace
         .slices
         .ids()
         .filter(|id| trace.slices.kind(*id) == SliceKind::Annotation)
         .map(|id| (trace.slice_name(id), trace.slices.dur_ns[id.index()], trace.slices.is_unfinished[id.index()]))
         .collect();
     // The process is known to have lived for five.
-    assert_eq!(told, [("open", 4 * MS, true), ("ended", 2 * MS, false)]);
+    assert_eq!(found, [("open", 4 * MS, true), ("ended", 2 * MS, false)]);
     assert_eq!(examples(&trace, FindingCode::UnfinishedSlices), ["open in process (pid 70)"]);
     let expected = ["process (pid 70): 3.00 ms after recording began, 2.00 ms before it ended"];
     assert_eq!(examples(&trace, FindingCode::DeviceUnknownAfter), expected);

@@ -73,13 +73,13 @@ fn two_ranks_on_two_devices_of_a_host_do_not_mix() {
     let devices: Vec<_> = trace.devices.iter().map(|of| (of.rank, of.ordinal, of.name.as_deref())).collect();
     assert_eq!(devices, [(0, 0, Some("GPU of 0")), (1, 1, Some("GPU of 1"))]);
     let name = |slice| trace.slice_name(slice);
-    let told: Vec<_> = trace
+    let found: Vec<_> = trace
         .device_events
         .iter()
         .map(|event| (event.device.index(), name(event.slice), event.op.map(name), event.blocks_per_sm))
         .collect();
     let expected = [(0, "kernel of 0", Some("op of 0"), Some(2.0)), (1, "kernel of 1", Some("op of 1"), Some(2.0))];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     // A wait in a context in which nothing ran is of the only device.
     assert_eq!(trace.synchronizations.iter().map(|wait| wait.device.index()).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(
@@ -142,7 +142,7 @@ fn work_is_named_and_classed_by_what_it_is() {
     made.activity(ActivityRecord::Work(graph), None);
     let trace = opened(&[made]);
     let memcpy = DeviceEventClass::Memcpy;
-    let told: Vec<_> =
+    let found: Vec<_> =
         trace.device_events.iter().skip(1).map(|event| (trace.slice_name(event.slice), event.class)).collect();
     let expected = [
         ("Memcpy HtoD (Pinned -> Device)", memcpy(CopyDirection::HostToDevice)),
@@ -153,7 +153,7 @@ fn work_is_named_and_classed_by_what_it_is() {
         ("(name lost)", DeviceEventClass::Compute),
         ("CUDA graph", DeviceEventClass::Compute),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     let graph = trace.device_events.iter().last().expect("events");
     assert_eq!((graph.graph, graph.stream, graph.context), (Some(4), Some(0), Some(1)));
 }
@@ -167,7 +167,7 @@ fn ranges_and_calls_of_threads_that_recorded_nothing_have_tracks() {
     let overhead = Overhead { name: None, start_ns: 8 * MS, end_ns: 9 * MS, thread: 0x123 };
     made.activity(ActivityRecord::Overhead(overhead), Some("Activity Buffer Request"));
     let trace = opened(&[made]);
-    let told: Vec<_> = trace
+    let found: Vec<_> = trace
         .slices
         .ids()
         .map(|id| (&trace.tracks[trace.slices.track[id.index()].index()], id))
@@ -180,5 +180,5 @@ fn ranges_and_calls_of_threads_that_recorded_nothing_have_tracks() {
         ("all streams", SliceKind::Synchronization, "Context Sync"),
         ("profiler overhead", SliceKind::Overhead, "Activity Buffer Request"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }

@@ -30,7 +30,7 @@ impl Made {
         made.write(folder.path());
         let made = Self { folder };
         for (number, begin_ns) in begins_ns.iter().enumerate() {
-            made.write(number, &told(*begin_ns).to_string());
+            made.write(number, &session_rows(*begin_ns).to_string());
         }
         made
     }
@@ -72,7 +72,7 @@ fn fact(file: &str, begin_ns: i64) -> String {
 }
 
 /// What a session tells: 1 ms after it began a call of 10 us, which launched a kernel of 100 us.
-fn told(begin_ns: i64) -> Value {
+fn session_rows(begin_ns: i64) -> Value {
     let at_us = begin_ns / 1_000 + 1_000;
     let row = |cat: &str, name: &str, ts: i64, dur: i64, pid: u64, tid: u64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args});
     let launch = json!({"correlation": 9});
@@ -87,13 +87,13 @@ fn told(begin_ns: i64) -> Value {
 /// The work of devices: name, start and duration in us, and what launched it.
 fn work(trace: &Trace) -> Vec<String> {
     let start_ns = trace.start_unix_ns.expect("a clock") - UNIX_NS;
-    let told = trace.device_events.iter().map(|event| {
+    let rows = trace.device_events.iter().map(|event| {
         let span = trace.slices.span(event.slice);
         let launch = event.launch.map_or("nothing", |launch| trace.slice_name(launch));
         let (at_us, dur_us) = ((span.start_ns + start_ns) / 1_000, (span.end_ns - span.start_ns) / 1_000);
         format!("{} at {at_us} for {dur_us} by {launch}", trace.slice_name(event.slice))
     });
-    told.collect()
+    rows.collect()
 }
 
 /// What was recorded in that time.
@@ -101,7 +101,7 @@ fn filter(span: Range<i64>) -> RecordFilter {
     RecordFilter { spans: vec![span], ..RecordFilter::default() }
 }
 
-fn troubles(trace: &Trace) -> Vec<String> {
+fn warnings(trace: &Trace) -> Vec<String> {
     let of_devices = trace.findings.iter().filter(|finding| finding.code == FindingCode::DeviceNotRecorded);
     of_devices.flat_map(|finding| finding.examples.clone()).collect()
 }
@@ -118,7 +118,7 @@ fn a_part_has_what_sessions_told_and_needs_their_files_no_longer() {
     assert_eq!(work(&made.open()), [FIRST, SECOND], "each once, though the files are there");
     std::fs::remove_dir_all(made.run().join("device")).expect("removed");
     let trace = made.open();
-    assert_eq!((work(&trace), troubles(&trace)), (vec![FIRST.to_string(), SECOND.to_string()], vec![]));
+    assert_eq!((work(&trace), warnings(&trace)), (vec![FIRST.to_string(), SECOND.to_string()], vec![]));
 }
 
 #[test]
@@ -144,16 +144,16 @@ fn a_file_that_is_lost_is_said_and_may_come_back() {
     assert_eq!(made.rows_of_parts(), 2);
     let trace = made.open();
     assert_eq!(work(&trace), [SECOND]);
-    assert_eq!(troubles(&trace), ["what PyTorch's profiler told is not there: device/0.json"]);
+    assert_eq!(warnings(&trace), ["what PyTorch's profiler told is not there: device/0.json"]);
     std::fs::rename(made.run().join("elsewhere"), made.file(0)).expect("moved");
     let trace = made.open();
-    assert_eq!((work(&trace), troubles(&trace)), (vec![FIRST.to_string(), SECOND.to_string()], vec![]));
+    assert_eq!((work(&trace), warnings(&trace)), (vec![FIRST.to_string(), SECOND.to_string()], vec![]));
 }
 
 #[test]
 fn a_file_that_is_cut_gives_its_beginning_and_is_said_each_time() {
     let made = Made::new(&[MS, 3 * MS]);
-    let mut rows = told(3 * MS);
+    let mut rows = session_rows(3 * MS);
     let more = rows["traceEvents"][1].clone();
     rows["traceEvents"].as_array_mut().expect("a list").push(more);
     let text = rows.to_string();
@@ -163,14 +163,14 @@ fn a_file_that_is_cut_gives_its_beginning_and_is_said_each_time() {
     for _ in 0..2 {
         let trace = made.open();
         assert_eq!(work(&trace), [FIRST, SECOND]);
-        assert_eq!(troubles(&trace), ["the end of what PyTorch's profiler told cannot be read: device/1.json"]);
+        assert_eq!(warnings(&trace), ["the end of what PyTorch's profiler told cannot be read: device/1.json"]);
     }
 }
 
 #[test]
 fn rows_that_are_damaged_are_counted() {
     let made = Made::new(&[MS]);
-    let mut rows = told(MS);
+    let mut rows = session_rows(MS);
     let mut damaged = rows["traceEvents"][1].clone();
     damaged["ts"] = json!("soon");
     rows["traceEvents"].as_array_mut().expect("a list").push(damaged);
@@ -178,7 +178,7 @@ fn rows_that_are_damaged_are_counted() {
     made.recover();
     let trace = made.open();
     assert_eq!(work(&trace), [FIRST]);
-    assert_eq!(troubles(&trace), ["1 of the events that PyTorch's profiler told cannot be read: device/0.json"]);
+    assert_eq!(warnings(&trace), ["1 of the events that PyTorch's profiler told cannot be read: device/0.json"]);
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn a_file_that_is_no_trace_adds_nothing() {
         assert_eq!(made.rows_of_parts(), 2, "{damaged:?}");
         let trace = made.open();
         assert_eq!(work(&trace), [SECOND], "{damaged:?}");
-        let troubles = troubles(&trace);
-        assert!(troubles.len() == 1 && troubles[0].contains("device/0.json"), "{damaged:?}: {troubles:?}");
+        let warnings = warnings(&trace);
+        assert!(warnings.len() == 1 && warnings[0].contains("device/0.json"), "{damaged:?}: {warnings:?}");
     }
 }
 
@@ -205,10 +205,10 @@ fn facts_that_make_no_sense_are_said() {
         made.begin(MS, "aten::mm", None);
         made.end(5 * MS);
         made.write(folder.path());
-        std::fs::write(folder.path().join("run.txt"), told(MS).to_string()).expect("written");
+        std::fs::write(folder.path().join("run.txt"), session_rows(MS).to_string()).expect("written");
         recover(folder.path()).expect("a run");
         let trace = open(folder.path()).expect("a run");
-        assert_eq!((work(&trace).len(), troubles(&trace)), (0, vec![expected.to_string()]), "{value}");
+        assert_eq!((work(&trace).len(), warnings(&trace)), (0, vec![expected.to_string()]), "{value}");
     };
     for value in ["", "{", "3", "{}", r#"{"file": 3}"#] {
         check(value, "a session's fact names no file");
@@ -232,7 +232,7 @@ fn a_file_that_is_named_twice_is_added_once() {
     let expected = "two sessions of PyTorch's profiler name one file: device/./0.json";
     for _ in 0..2 {
         let trace = made.open();
-        assert_eq!((work(&trace), troubles(&trace)), (vec![FIRST.to_string()], vec![expected.to_string()]));
+        assert_eq!((work(&trace), warnings(&trace)), (vec![FIRST.to_string()], vec![expected.to_string()]));
     }
 }
 
@@ -244,9 +244,9 @@ fn a_cut_has_the_sessions_that_listened_in_it_and_reads_no_others() {
     assert_eq!(work(&open_filtered(&raw, &filter(0..6 * MS)).expect("a trace")), [FIRST, SECOND]);
     std::fs::remove_file(made.file(0)).expect("removed");
     let trace = open_filtered(&raw, &second).expect("a trace");
-    assert_eq!((work(&trace), troubles(&trace)), (vec![SECOND.to_string()], vec![]));
+    assert_eq!((work(&trace), warnings(&trace)), (vec![SECOND.to_string()], vec![]));
     assert_eq!(read_capture(&raw, &second).expect("a capture").device.len(), 2);
-    assert_eq!(troubles(&open_filtered(&raw, &first).expect("a trace")).len(), 1);
+    assert_eq!(warnings(&open_filtered(&raw, &first).expect("a trace")).len(), 1);
     assert_eq!(read_capture(&raw, &filter(0..MS)).expect("a capture").device.len(), 0);
 }
 
@@ -279,7 +279,7 @@ fn check(name: &str) {
     std::fs::create_dir(folder.path().join("device")).expect("a folder");
     std::fs::write(folder.path().join("device/0.json"), document.to_string()).expect("written");
     let ours = open(folder.path()).expect("a run");
-    assert_eq!(troubles(&ours), [""; 0]);
+    assert_eq!(warnings(&ours), [""; 0]);
     assert_eq!(differences(&theirs, &ours), [""; 0], "while the file is there");
     std::fs::remove_dir_all(folder.path().join("device")).expect("removed");
     let part = open(folder.path()).expect("a run");

@@ -55,13 +55,13 @@ impl Rows {
             }
         }
         for instant in &chunk.instants {
-            let facts_at = self.name(translation, instant.name);
-            if self.facts[facts_at].is_repaired {
-                self.report_repair(facts_at);
+            let name_at = self.name(translation, instant.name);
+            if self.name_infos[name_at].is_repaired {
+                self.report_repair(name_at);
             }
             self.last_ns = self.last_ns.max(instant.time_ns);
             let row = translation.rows[instant.row as usize];
-            self.instants.push((row, self.facts[facts_at].name, instant.time_ns, instant.is_on_thread));
+            self.instants.push((row, self.name_infos[name_at].name, instant.time_ns, instant.is_on_thread));
         }
         for sample in &chunk.samples {
             let (name, series) = (self.text(translation, sample.name), self.text(translation, sample.series));

@@ -63,14 +63,14 @@ fn a_long_stream_is_read_by_several_threads_as_it_is_by_one() {
     let rows: String = (0..12_000).map(row).collect();
     let text = format!("{{\"deviceProperties\": [], \"traceEvents\": [{rows}], \"hostname\": \"box\"}}").into_bytes();
     assert!(text.len() > 15 * crate::window::BLOCK_BYTES);
-    let told = |trace: Trace| format!("{:?} {:?} {:?}", slices(&trace), trace.findings, trace.processes);
+    let summary = |trace: Trace| format!("{:?} {:?} {:?}", slices(&trace), trace.findings, trace.processes);
     let (stream, alone) = (read_stream(text.clone()).expect("a trace"), try_read(&text).expect("a trace"));
     assert_eq!(alone.slices.len(), 12_000);
-    assert!(told(stream) == told(alone));
+    assert!(summary(stream) == summary(alone));
     let cut = text[..text.len() / 2].to_vec();
     let (stream, alone) = (read_stream(cut.clone()).expect("a trace"), try_read(&cut).expect("a trace"));
     assert_eq!(alone.findings.count(FindingCode::TruncatedInput), 1);
-    assert!(told(stream) == told(alone));
+    assert!(summary(stream) == summary(alone));
 }
 
 proptest! {

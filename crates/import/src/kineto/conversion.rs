@@ -1,7 +1,7 @@
-//! From what an event says to what the trace keeps of it.
+//! Conversion of what an event says to what the trace keeps of it.
 
 use super::entries::{ChunkCollective, DeviceArgs};
-use super::names::NameFacts;
+use super::names::NameInfo;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
@@ -9,14 +9,14 @@ use stepscope_trace::{
 };
 
 /// The kind that one of our own export's `words` says a host row is, where only a name would tell.
-pub(super) fn said_kind(words: &[u8]) -> Option<SliceKind> {
+pub(super) fn kind_in_words(words: &[u8]) -> Option<SliceKind> {
     let kinds = [SliceKind::DataLoader, SliceKind::Optimizer, SliceKind::HostSync, SliceKind::Io];
-    kinds.into_iter().find(|kind| says(words, kind.as_str()))
+    kinds.into_iter().find(|kind| has_word(words, kind.as_str()))
 }
 
 /// True when `word` is one of our own export's `words`.
-pub(super) fn says(words: &[u8], word: &str) -> bool {
-    words.split(|byte| *byte == b' ').any(|said| said == word.as_bytes())
+pub(super) fn has_word(words: &[u8], word: &str) -> bool {
+    words.split(|byte| *byte == b' ').any(|found| found == word.as_bytes())
 }
 
 /// A JSON text without the white space between its values.
@@ -58,15 +58,15 @@ pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceE
 /// was launched within one. Of copies, `copy_kind` counts before the name.
 pub(super) fn device_class(
     kind: SliceKind,
-    name: &mut NameFacts,
+    name: &mut NameInfo,
     strings: &StringTable,
     copy_kind: &[u8],
 ) -> DeviceEventClass {
     match kind {
         SliceKind::Memcpy => {
-            let said = copy_direction(copy_kind);
-            let is_said = said != CopyDirection::Unknown;
-            DeviceEventClass::Memcpy(if is_said { said } else { name.copy(strings).direction })
+            let direction = copy_direction(copy_kind);
+            let is_known = direction != CopyDirection::Unknown;
+            DeviceEventClass::Memcpy(if is_known { direction } else { name.copy(strings).direction })
         }
         SliceKind::Memset => DeviceEventClass::Memset,
         _ if name.kernel(strings).communicates => DeviceEventClass::Communication,
@@ -98,19 +98,19 @@ fn has(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// A wait on a device's track; `said` is what the source calls it.
+/// A wait on a device's track; `text` is what the source calls it.
 pub(super) fn synchronization(
-    said: &[u8],
+    text: &[u8],
     args: &DeviceArgs,
     slice: SliceId,
     device: DeviceId,
     stream: Option<i64>,
 ) -> Synchronization {
     let kind = match () {
-        () if has(said, "wait event") => SyncKind::StreamWaitEvent,
-        () if has(said, "context sync") || has(said, "device sync") => SyncKind::Device,
-        () if has(said, "stream sync") => SyncKind::Stream,
-        () if has(said, "event sync") => SyncKind::Event,
+        () if has(text, "wait event") => SyncKind::StreamWaitEvent,
+        () if has(text, "context sync") || has(text, "device sync") => SyncKind::Device,
+        () if has(text, "stream sync") => SyncKind::Stream,
+        () if has(text, "event sync") => SyncKind::Event,
         () => SyncKind::Unknown,
     };
     let event_stream = args.event_stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
@@ -118,25 +118,25 @@ pub(super) fn synchronization(
 }
 
 /// What a row says of a collective.
-pub(super) fn collective(said: &ChunkCollective, texts: [StringId; 7], slice: SliceId) -> Collective {
+pub(super) fn collective(recorded: &ChunkCollective, texts: [StringId; 7], slice: SliceId) -> Collective {
     let [name, dtype, group, group_description, group_ranks, input_split_sizes, output_split_sizes] = texts;
     Collective {
         slice,
         name,
         dtype,
-        input_elements: said.input_elements,
-        output_elements: said.output_elements,
+        input_elements: recorded.input_elements,
+        output_elements: recorded.output_elements,
         input_split_sizes,
         output_split_sizes,
         group,
         group_description,
-        group_size: said.group_size,
+        group_size: recorded.group_size,
         group_ranks,
-        group_rank: said.group_rank,
-        source_rank: said.source_rank,
-        destination_rank: said.destination_rank,
-        is_async: said.is_async,
-        sequence_number: said.sequence_number,
+        group_rank: recorded.group_rank,
+        source_rank: recorded.source_rank,
+        destination_rank: recorded.destination_rank,
+        is_async: recorded.is_async,
+        sequence_number: recorded.sequence_number,
     }
 }
 
