@@ -35,5 +35,5 @@ pub use liveness::{ProcessIdentity, State};
 pub use memory::MemoryEvent;
 pub use read::{Capture, Thread, read};
 #[cfg(target_os = "linux")]
-pub use ring::KeptCopy;
+pub use ring::Snapshot;
 pub use ring::{RingWindow, definitions};

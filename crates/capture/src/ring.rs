@@ -1,12 +1,12 @@
-//! A ring: a capture that keeps the last moments only. Segments that are old enough are given up and used again.
+//! A ring: a capture that keeps the last moments only. Segments that are old enough are evicted and used again.
 //!
 //! ```text
-//! segments   │ 0: names, facts … │ 1: given up │ 2: 40 s ago │ 3: 10 s ago │ 4: now │
-//!              never given up      to be used     ├──────── the window ─────────────┤
+//! segments   │ 0: names, facts … │ 1: evicted │ 2: 40 s ago │ 3: 10 s ago │ 4: now │
+//!              never evicted      to be used     ├──────── the window ─────────────┤
 //!                                  again
 //! ```
 //!
-//! Before a segment is given up, the definitions in it are carried over into a segment that belongs to no thread
+//! Before a segment is evicted, the definitions in it are carried over into a segment that belongs to no thread
 //! ([`NO_THREAD`](crate::layout::NO_THREAD)), and the header says up to which moment records may be missing. So the
 //! file is whole at every moment, whenever its process is killed.
 
@@ -24,9 +24,9 @@ use std::path::Path;
 pub struct RingWindow {
     /// How much of the past was asked for, ns.
     pub asked_ns: i64,
-    /// From here on everything is there, monotonic ns; `None` when nothing was given up.
+    /// From here on everything is there, monotonic ns; `None` when nothing was evicted.
     pub since_ns: Option<i64>,
-    /// Ranges that ended within the window and are left out, since their begin was given up.
+    /// Ranges that ended within the window and are left out, since their begin was evicted.
     pub lost_begins: u64,
 }
 
@@ -53,14 +53,14 @@ impl Capture {
 
     /// True when the process worked on after the last record: it was killed, runs, or this is a copy of its ring.
     pub fn is_cut(&self) -> bool {
-        self.state != State::Closed || self.facts.iter().any(|(key, _)| key == KEPT_BECAUSE)
+        self.state != State::Closed || self.facts.iter().any(|(key, _)| key == SNAPSHOT_REASON)
     }
 }
 
 /// The fact that a copy of a ring has: why it was kept.
-pub(crate) const KEPT_BECAUSE: &str = "kept_because";
+pub(crate) const SNAPSHOT_REASON: &str = "kept_because";
 
-/// The bytes of a capture. A ring may be written meanwhile: what was given up while it was read is left out.
+/// The bytes of a capture. A ring may be written meanwhile: what was evicted while it was read is left out.
 pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
@@ -91,7 +91,7 @@ fn leave_out_given_up(file: &File, bytes: &mut [u8]) -> std::io::Result<()> {
             segment[..8].fill(0);
         }
     }
-    // Last: what was given up until now is what the segments above lack.
+    // Last: what was evicted until now is what the segments above lack.
     file.read_exact_at(header, 0)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn records_of(segment: &[u8]) -> impl Iterator<Item = (Tag, Range<usi
 }
 
 #[cfg(target_os = "linux")]
-pub use writing::KeptCopy;
+pub use writing::Snapshot;
 
 /// The writing half.
 #[cfg(target_os = "linux")]

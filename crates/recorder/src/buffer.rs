@@ -10,7 +10,7 @@ mod records;
 mod segments;
 mod write;
 
-pub use calls::{outermost_call, pop_call, pop_calls, pop_outer_call, push_call, put_calls_around};
+pub use calls::{outermost_call, pop_call, pop_calls, pop_outer_call, push_call, set_outer_calls};
 pub use collectives::describe_collective;
 pub use device::{counter, device_activity, device_clock};
 pub(crate) use owner::{OWNER, framework_thread, has_buffer, is_past_end, with_buffer};
@@ -29,7 +29,7 @@ use stepscope_capture::ProfilerState;
 use stepscope_capture::inputs::Signature;
 use stepscope_capture::layout::scope::LABEL;
 use stepscope_capture::short::{Begin, Reference};
-use write::Timed;
+use write::InlineEnd;
 
 /// What names an open op between its begin and its end: an address or a token, unique while the op is open.
 pub type OpenOp = usize;
@@ -53,8 +53,8 @@ pub(crate) struct ThreadBuffer {
     /// What a short record counts from.
     reference: Reference,
     /// The last begins of an op and of a call that may say how long they took.
-    timed: Timed,
-    timed_call: Timed,
+    inline_end: InlineEnd,
+    inline_call_end: InlineEnd,
     epoch: u64,
     open_len: usize,
     open: [OpenOp; MAX_OPEN],
@@ -125,8 +125,8 @@ unsafe fn begin_with(
 ) {
     with_buffer(|buffer| {
         // A label begins inside the call that enters it, which ends before the label: written, the two would overlap.
-        if !buffer.calls.is_settled() && scope != LABEL {
-            buffer.settle_calls();
+        if !buffer.calls.has_no_pending_calls() && scope != LABEL {
+            buffer.write_pending_calls();
         }
         // SAFETY: the caller's promise.
         let known = unsafe { buffer.known_name_id(Name::stable(text)) };
@@ -192,8 +192,8 @@ impl ThreadBuffer {
             cursor: std::ptr::null_mut(),
             end: std::ptr::null_mut(),
             reference: Reference::default(),
-            timed: Timed::NONE,
-            timed_call: Timed::NONE,
+            inline_end: InlineEnd::NONE,
+            inline_call_end: InlineEnd::NONE,
             epoch: 0,
             open_len: 0,
             open: [0; MAX_OPEN],

@@ -2,7 +2,7 @@
 
 use crate::call_names::NAMES;
 use crate::calls::SEEDS;
-use crate::family;
+use crate::fork_state;
 use crate::session::STATE;
 use std::sync::Once;
 
@@ -34,6 +34,6 @@ fn release() {
 
 unsafe extern "C" fn in_child() {
     release();
-    family::become_child();
+    fork_state::become_child();
     STATE.lock().become_child();
 }

@@ -1,8 +1,8 @@
 //! The one thread of our own: it has segments ready before they are asked for, reads the clocks, and says that we live.
 
-use crate::keep::{Keeper, Requests};
 use crate::ring::Ring;
 use crate::session::{STATE, Segment};
+use crate::snapshot::{SnapshotRequests, Snapshotter};
 use crate::{clock, counters, labels};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub(crate) struct Helper {
     join: JoinHandle<()>,
     is_stopping: Arc<AtomicBool>,
     /// Reasons to keep what is in the ring, not yet seen to.
-    requests: Arc<Requests>,
+    requests: Arc<SnapshotRequests>,
 }
 
 impl Helper {
     /// Starts the thread; `None` when the system has no more threads: then every thread maps its own segments.
-    pub(crate) fn start(file: Arc<CaptureFile>, ring: Option<(Ring, Keeper)>) -> Option<Self> {
-        let (is_stopping, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(Requests::default()));
+    pub(crate) fn start(file: Arc<CaptureFile>, ring: Option<(Ring, Snapshotter)>) -> Option<Self> {
+        let (is_stopping, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(SnapshotRequests::default()));
         let (seen_by_thread, requests_of_thread) = (Arc::clone(&is_stopping), Arc::clone(&requests));
         let spawn = || {
             let name = std::thread::Builder::new().name("stepscope".into()).stack_size(256 << 10);
@@ -44,8 +44,8 @@ impl Helper {
         self.join.thread()
     }
 
-    /// Asks for what is in the ring to be kept; nothing is waited for.
-    pub(crate) fn keep(&self, because: &str) {
+    /// Requests a snapshot of the ring; nothing is waited for.
+    pub(crate) fn request_snapshot(&self, because: &str) {
         self.requests.add(because);
         self.join.thread().unpark();
     }
@@ -72,8 +72,13 @@ pub fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Requests, is_stopping: &AtomicBool) {
-    let (mut ring, mut keeper) = ring.unzip();
+fn run(
+    file: &Arc<CaptureFile>,
+    ring: Option<(Ring, Snapshotter)>,
+    requests: &SnapshotRequests,
+    is_stopping: &AtomicBool,
+) {
+    let (mut ring, mut snapshotter) = ring.unzip();
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
     let mut next_sample = next_clock;
@@ -83,9 +88,9 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
             ring.release_unless(|| requests.are_waiting());
         }
         tend_segments(file, ring.as_mut());
-        if let (Some(ring), Some(keeper)) = (&mut ring, &mut keeper) {
+        if let (Some(ring), Some(snapshotter)) = (&mut ring, &mut snapshotter) {
             ring.hold();
-            keeper.tend(file, requests, false, || tend_segments(file, Some(&mut *ring)));
+            snapshotter.take_requested(file, requests, false, || tend_segments(file, Some(&mut *ring)));
         }
         let now = std::time::Instant::now();
         if now >= next_clock {
@@ -102,9 +107,9 @@ fn run(file: &Arc<CaptureFile>, ring: Option<(Ring, Keeper)>, requests: &Request
         let next = if counters::are_on() { next_clock.min(next_sample) } else { next_clock };
         std::thread::park_timeout(next.saturating_duration_since(std::time::Instant::now()));
     }
-    // What was asked for a moment ago is kept, too.
-    if let Some(keeper) = &mut keeper {
-        keeper.tend(file, requests, true, || {});
+    // What was requested a moment ago is written, too.
+    if let Some(snapshotter) = &mut snapshotter {
+        snapshotter.take_requested(file, requests, true, || {});
     }
 }
 

@@ -14,29 +14,28 @@ mod call_names;
 mod calls;
 mod clock;
 mod counters;
-mod family;
 mod fork;
+mod fork_state;
 mod helper;
 mod inputs;
-mod keep;
 mod labels;
 mod lock;
 mod memory;
 mod names;
 mod ring;
 mod session;
+mod snapshot;
 
 pub use buffer::{
     OpenOp, begin, begin_with_inputs, counter, describe_collective, device_activity, device_clock, end, outermost_call,
-    pop_call, pop_calls, pop_outer_call, push_call, put_calls_around, set_framework_thread, set_profiler_state,
+    pop_call, pop_calls, pop_outer_call, push_call, set_framework_thread, set_outer_calls, set_profiler_state,
     set_thread_words, thread_words,
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
 pub use counters::{start_counters, stop_counters};
-pub use family::{tell_children, window_of_parent};
+pub use fork_state::{parent_window, publish_to_children};
 pub use helper::with_signals_blocked;
-pub use keep::{before_keeping, keep, keep_on_signal};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
     mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
@@ -44,6 +43,7 @@ pub use labels::{
 pub use lock::{ForkGuard, ForkLock};
 pub use memory::{memory, out_of_memory};
 pub use names::Name;
+pub use snapshot::{before_snapshot, snapshot, snapshot_on_signal};
 /// An activity record, and the kind of device that it is about.
 pub use stepscope_capture::DeviceActivity;
 /// Numbers of profiler states.

@@ -1,6 +1,6 @@
-//! The flight recorder: segments that nobody writes any more are given up once they are old, and used again.
+//! The flight recorder: segments that nobody writes any more are evicted once they are old, and used again.
 //!
-//! All of it happens on the helper thread. A definition that stands in a segment to be given up, such as a name, is
+//! All of it happens on the helper thread. A definition that stands in a segment to be evicted, such as a name, is
 //! carried over first: so the paths on which records are written know nothing of the ring.
 
 use crate::clock;
@@ -14,9 +14,9 @@ use std::time::Duration;
 use stepscope_capture::layout::{NO_THREAD, SEGMENT_BYTES, SEGMENT_HEADER_BYTES, Tag, first_word};
 use stepscope_capture::{CaptureFile, definitions};
 
-/// A ring with more full segments than this (1 GiB) gives up younger ones than was asked for.
+/// A ring with more full segments than this (1 GiB) evicts younger ones than was asked for.
 const MAX_RETIRED: usize = 4096;
-/// Segments that were given up and keep their place on the disk, so that taking them into use again is quick.
+/// Segments that were evicted and keep their place on the disk, so that taking them into use again is quick.
 const MAX_FREE: usize = 4;
 /// Definitions carried over, at most; those beyond are lost, and counted.
 const MAX_DEFINITION_BYTES: usize = 64 << 20;
@@ -26,11 +26,12 @@ pub(crate) struct Ring {
     window_ns: i64,
     /// Oldest first.
     retired: VecDeque<Retired>,
-    /// What was given up is read here.
+    /// What was evicted is read here.
     bytes: Vec<u8>,
     definitions: Definitions,
-    /// Up to when it is known that nobody asked this process for a copy; `None` while one is wanted, and nothing is given up.
-    unasked_until_ns: Option<i64>,
+    /// Up to when it is known that nobody asked this process for a copy; `None` while one is wanted, and nothing is
+    /// evicted.
+    no_snapshot_until_ns: Option<i64>,
 }
 
 struct Retired {
@@ -46,20 +47,20 @@ impl Ring {
             retired: VecDeque::new(),
             bytes: vec![0; SEGMENT_BYTES],
             definitions: Definitions::default(),
-            unasked_until_ns: None,
+            no_snapshot_until_ns: None,
         }
     }
 
-    /// Gives up nothing from now on: a copy is made.
+    /// Evicts nothing from now on: a snapshot is written.
     pub(crate) fn hold(&mut self) {
-        self.unasked_until_ns = None;
+        self.no_snapshot_until_ns = None;
     }
 
-    /// Gives up again what is old, unless a copy is wanted. The time is read before anybody is asked: whatever lies within
-    /// the window when somebody wants a copy is in it, however late this thread is on a busy machine.
+    /// Evicts again what is old, unless a snapshot is wanted. The time is read before this is asked: whatever lies
+    /// within the window when somebody wants a copy is in it, however late this thread is on a busy machine.
     pub(crate) fn release_unless(&mut self, is_wanted: impl FnOnce() -> bool) {
         let now_ns = clock::monotonic_ns();
-        self.unasked_until_ns = (!is_wanted()).then_some(now_ns);
+        self.no_snapshot_until_ns = (!is_wanted()).then_some(now_ns);
     }
 
     /// Takes out what ended threads left long ago: nobody will continue it.
@@ -78,9 +79,9 @@ impl Ring {
         self.retired.push_back(Retired { index, at_ticks: now.ticks, at_ns: now.monotonic_ns });
     }
 
-    /// Gives up what is older than the window, or too much; what is free then is in `Session::free`.
+    /// Evicts what is older than the window, or too much; what is free then is in `Session::free`.
     pub(crate) fn give_up_old(&mut self, file: &Arc<CaptureFile>) {
-        let Some(until_ns) = self.unasked_until_ns else { return };
+        let Some(until_ns) = self.no_snapshot_until_ns else { return };
         let oldest_ns = until_ns.saturating_sub(self.window_ns);
         while let Some(oldest) = self.retired.front() {
             let is_too_much = self.retired.len() > MAX_RETIRED;
@@ -97,7 +98,7 @@ impl Ring {
             }
             self.retired.pop_front();
             let too_many = with_free(file, |free| {
-                free.given_up += 1;
+                free.evicted += 1;
                 free.segments.push(index);
                 (free.segments.len() > MAX_FREE).then(|| free.segments.remove(0))
             });
@@ -108,39 +109,39 @@ impl Ring {
         }
     }
 
-    /// A segment that was given up, else a new one.
+    /// A segment that was evicted, else a new one.
     pub(crate) fn map_segment(&self, file: &Arc<CaptureFile>) -> Result<NonNull<u8>> {
-        match with_free(file, Free::take).flatten() {
+        match with_free(file, FreeSegments::take).flatten() {
             Some((index, generation)) => file.reuse_segment(index, generation),
             None => file.map_segment(),
         }
     }
 }
 
-/// Segments of a ring that were given up, for whoever needs one.
+/// Segments of a ring that were evicted, for the next thread that needs one.
 #[derive(Default)]
-pub(crate) struct Free {
+pub(crate) struct FreeSegments {
     segments: Vec<u64>,
     /// Those that have no place on the disk any more.
     released: Vec<u64>,
-    /// How many were given up so far.
-    given_up: u64,
+    /// How many were evicted so far.
+    evicted: u64,
 }
 
-impl Free {
+impl FreeSegments {
     /// One of them with its generation, when there is one.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
-        Some((self.segments.pop().or_else(|| self.released.pop())?, self.given_up))
+        Some((self.segments.pop().or_else(|| self.released.pop())?, self.evicted))
     }
 }
 
 /// Under the lock: what is free in the capture `file`, while it is open.
-fn with_free<R>(file: &Arc<CaptureFile>, f: impl FnOnce(&mut Free) -> R) -> Option<R> {
+fn with_free<R>(file: &Arc<CaptureFile>, f: impl FnOnce(&mut FreeSegments) -> R) -> Option<R> {
     let mut state = STATE.lock();
     state.session.as_mut().filter(|session| Arc::ptr_eq(&session.file, file)).map(|session| f(&mut session.free))
 }
 
-/// Segments that are never given up, for what all others need.
+/// Segments that are never evicted, for what all others need.
 #[derive(Default)]
 struct Definitions {
     at: Option<(NonNull<u8>, usize)>,

@@ -1,11 +1,11 @@
 //! The capture of this process: opened, handed to threads by segments, closed, and opened anew in a forked child.
 
 use crate::inputs::InputsTable;
-use crate::keep::Keeper;
 use crate::lock::ForkLock;
 use crate::names::NameTable;
-use crate::ring::{Free, Ring};
-use crate::{clock, family, fork, helper, labels};
+use crate::ring::{FreeSegments, Ring};
+use crate::snapshot::Snapshotter;
+use crate::{clock, fork, fork_state, helper, labels};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -45,7 +45,7 @@ pub(crate) struct Session {
     pub(crate) ready: Vec<Segment>,
     pub(crate) partial: Vec<Segment>,
     pub(crate) retired: Vec<Segment>,
-    pub(crate) free: Free,
+    pub(crate) free: FreeSegments,
     pub(crate) names: NameTable,
     pub(crate) inputs: InputsTable,
     pub(crate) next_ordinal: u32,
@@ -194,14 +194,14 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
     let ring_ns = plan.ring.map_or(0, |ring| u64::try_from(ring.as_nanos()).unwrap_or(u64::MAX));
     let new = NewCapture { process, parent_pid, clock_kind: clock::kind(), opened, ring_ns };
     let file = Arc::new(CaptureFile::create(&path, &new).map_err(|error| error.to_string())?);
-    let ring = plan.ring.map(|window| (Ring::new(window), Keeper::new(&plan.run, &path)));
+    let ring = plan.ring.map(|window| (Ring::new(window), Snapshotter::new(&plan.run, &path)));
     let helper = helper::Helper::start(Arc::clone(&file), ring);
     if plan.ring.is_some() && helper.is_none() {
         let _ = std::fs::remove_file(&path);
         return Err("cannot start the thread that keeps the ring small".into());
     }
     HEADER.store(std::ptr::from_ref(file.header()).cast_mut(), Ordering::Release);
-    family::begin();
+    fork_state::begin();
     EPOCH.fetch_add(1, Ordering::Release);
     state.session = Some(Session {
         helper,
@@ -210,7 +210,7 @@ fn start(state: &mut State, plan: Plan) -> Result<PathBuf, String> {
         ready: Vec::new(),
         partial: Vec::new(),
         retired: Vec::new(),
-        free: Free::default(),
+        free: FreeSegments::default(),
         names: NameTable::default(),
         inputs: InputsTable::default(),
         next_ordinal: 0,

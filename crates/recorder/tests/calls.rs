@@ -80,7 +80,7 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
             };
             assert!(!enter("first"), "it may lie in others");
             let around = OpenCall { key: 9, name: call_name("bootstrap"), scope: scope::PYTHON_CALL };
-            recorder::put_calls_around(&[around]);
+            recorder::set_outer_calls(&[around]);
             assert!(enter("second"));
             op("aten::mm");
             assert!(pop("second") && pop("first"));
@@ -119,7 +119,7 @@ fn calls_are_written_when_something_is_recorded_inside_them() {
     // Another capture knows none of the calls that are open, as in a forked child.
     let first = recorder::open(run.path(), &[]).expect("the capture opens");
     recorder::start_calls(true, vec![]);
-    recorder::put_calls_around(&[OpenCall { key: 8, name: call_name("main"), scope: scope::PYTHON_CALL }]);
+    recorder::set_outer_calls(&[OpenCall { key: 8, name: call_name("main"), scope: scope::PYTHON_CALL }]);
     push("outer");
     op("aten::mm");
     recorder::close();

@@ -168,14 +168,14 @@ fn scenarios() {
                 }
             };
             busy("before", 4);
-            assert!(recorder::keep("slow_step 7: 30 ms"));
+            assert!(recorder::snapshot("slow_step 7: 30 ms"));
             std::fs::write(run.join("asked"), monotonic_ns().to_string()).unwrap();
-            assert!(recorder::keep("slow_step 7: 30 ms"), "twice is once");
+            assert!(recorder::snapshot("slow_step 7: 30 ms"), "twice is once");
             busy("after", 12);
         }
         "keep_at_the_end" => {
             label("last words");
-            assert!(recorder::keep("exception"));
+            assert!(recorder::snapshot("exception"));
         }
         "watch" => {
             let is_kept = || {
@@ -188,7 +188,7 @@ fn scenarios() {
             }
         }
         "signal" => {
-            recorder::keep_on_signal(libc::SIGUSR2);
+            recorder::snapshot_on_signal(libc::SIGUSR2);
             label("working");
             // SAFETY: a plain system call; the handler is there.
             unsafe { libc::raise(libc::SIGUSR2) };
@@ -225,7 +225,7 @@ fn the_last_moments_are_kept_with_all_that_they_need() {
     assert!(count(&capture, "main works on") > 1_000);
     assert_eq!(count(&capture, "only once"), 1, "the first one is long ago, its name still known");
     assert_eq!(count(&capture, "(name lost)"), 0);
-    // On a busy machine the segment with its begin may not have been given up yet.
+    // On a busy machine the segment with its begin may not have been evicted yet.
     let is_there = u64::from(count(&capture, "outer") == 1);
     assert!(ring.lost_begins + is_there >= 1, "the range around everything is counted");
     assert!(capture.facts.contains(&("rank".into(), "3".into())));

@@ -1,8 +1,8 @@
 //! CUDA: CUPTI's activity API, by `dlopen`.
 //!
 //! Of its records only fields are read that have stood in the same place since CUDA 11.8, the oldest that is used; how
-//! long a record is follows from where the next one begins. [`layout`] has the places, and a test compares them with the
-//! headers of CUPTI where they are installed.
+//! long a record is follows from where the next one begins. [`layout`] has the places, and a test compares them with
+//! the headers of CUPTI where they are installed.
 
 mod api;
 mod callbacks;
@@ -18,7 +18,7 @@ mod read;
 mod workload;
 
 use crate::proof::Workload;
-use crate::{DeviceFacts, DeviceProfiler, Found, Pool, Refusal, Wanted, Write, places};
+use crate::{DeviceProfiler, DeviceProperties, Found, Pool, Refusal, Wanted, Write, library_search};
 use api::Cupti;
 use driver::Driver;
 use kinds::Enabled;
@@ -51,12 +51,12 @@ pub(crate) fn workload(device: u32) -> Result<Box<dyn Workload>, Refusal> {
 /// Listens to CUPTI.
 #[derive(Default)]
 pub(crate) struct Cuda {
-    listening: Option<Listening>,
+    active: Option<ActiveSession>,
     driver: Option<Driver>,
     sampler: Sampler,
 }
 
-struct Listening {
+struct ActiveSession {
     cupti: Cupti,
     enabled: Enabled,
     reader: Reader,
@@ -67,7 +67,7 @@ impl Cuda {
     fn open(&mut self, libraries: &[PathBuf]) -> Result<(Cupti, PathBuf), Refusal> {
         let driver = Driver::load()?;
         self.driver = Some(driver);
-        let (library, path) = places::open(LIBRARY_VARIABLE, STEM, libraries, &NAMES)
+        let (library, path) = library_search::open(LIBRARY_VARIABLE, STEM, libraries, &NAMES)
             .map_err(|why| Refusal(format!("CUPTI (libcupti.so) cannot be loaded: {why}")))?;
         Ok((Cupti::find(library)?, path))
     }
@@ -112,42 +112,42 @@ impl DeviceProfiler for Cuda {
         // Those of whoever listened before.
         cupti.dropped();
         let found = self.found(&cupti, path, remarks);
-        self.listening = Some(Listening { cupti, enabled, reader: Reader::default() });
+        self.active = Some(ActiveSession { cupti, enabled, reader: Reader::default() });
         Ok(found)
     }
 
     fn flush(&mut self) {
-        if let Some(listening) = &self.listening {
-            listening.cupti.flush(false);
+        if let Some(active) = &self.active {
+            active.cupti.flush(false);
         }
     }
 
     fn write(&mut self, write: Write<'_>) {
-        if let Some(listening) = &mut self.listening {
-            listening.reader.write(&listening.cupti, &POOL, write);
+        if let Some(active) = &mut self.active {
+            active.reader.write(&active.cupti, &POOL, write);
             POOL.tend();
         }
     }
 
     fn take_dropped(&mut self) -> u64 {
-        self.listening.as_mut().map_or(0, |listening| listening.reader.take_dropped() + listening.cupti.dropped())
+        self.active.as_mut().map_or(0, |active| active.reader.take_dropped() + active.cupti.dropped())
     }
 
     fn clock_ns(&self) -> Option<i64> {
-        self.listening.as_ref()?.cupti.now_ns()
+        self.active.as_ref()?.cupti.now_ns()
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
+    fn devices(&self) -> Vec<DeviceProperties> {
         self.driver.as_ref().map_or_else(Vec::new, Driver::devices)
     }
 
     fn stop(&mut self) {
-        if let Some(listening) = &mut self.listening {
-            listening.enabled.disable(&listening.cupti);
+        if let Some(active) = &mut self.active {
+            active.enabled.disable(&active.cupti);
             // Complete ones first: what a forced flush finds unfinished has no end.
-            listening.cupti.flush(false);
-            listening.cupti.flush(true);
-            listening.reader.end(listening.cupti.now_ns());
+            active.cupti.flush(false);
+            active.cupti.flush(true);
+            active.reader.end(active.cupti.now_ns());
             POOL.close();
         }
     }
@@ -161,7 +161,7 @@ impl DeviceProfiler for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        if self.listening.take().is_some() {
+        if self.active.take().is_some() {
             // Those that were read last are free now.
             POOL.close();
         }

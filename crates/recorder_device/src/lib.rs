@@ -8,27 +8,27 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
-mod bell;
 mod cuda;
 mod demangle;
-mod facts;
+mod device_properties;
 mod fields;
 mod forked;
 mod library;
+mod library_search;
 mod numbers;
-mod places;
 mod pool;
 mod profiler;
 mod proof;
 mod rocm;
 mod session;
+mod wakeup;
 mod worker;
 mod xpu;
 
-pub use bell::Bell;
-pub use facts::DeviceFacts;
+pub use device_properties::DeviceProperties;
 pub use library::Library;
 pub use pool::{BUFFER_BYTES, Full, Pool};
 pub use profiler::{DeviceProfiler, Found, Refusal, Wanted, Write};
-pub use proof::{End, Tried, Verdict, prove, run_child, run_limited};
+pub use proof::{End, Proof, Verdict, prove, run_child, run_limited};
 pub use session::{find, flush, start, start_with, stop};
+pub use wakeup::Wakeup;

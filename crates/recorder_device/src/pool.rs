@@ -1,7 +1,7 @@
 //! Buffers that a vendor's profiler fills: taken and put back on its threads and the job's, without lock or allocation.
 
-use crate::bell::Bell;
 use crate::forked;
+use crate::wakeup::Wakeup;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
@@ -184,7 +184,7 @@ impl Pool {
         slot.len.store(len.min(BUFFER_BYTES), Relaxed);
         slot.ticket.store(self.ticket.fetch_add(1, Relaxed), Relaxed);
         let was_taken = slot.moves(state::TAKEN, state::FULL);
-        Bell::worker().ring();
+        Wakeup::worker().wake();
         was_taken
     }
 

@@ -1,6 +1,6 @@
 //! What a vendor's profiler must be able to do to be listened to.
 
-use crate::DeviceFacts;
+use crate::DeviceProperties;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub trait DeviceProfiler: Send {
     fn clock_ns(&self) -> Option<i64>;
 
     /// The devices that the process uses; empty as long as it has not begun to use any. Must not begin to.
-    fn devices(&self) -> Vec<DeviceFacts>;
+    fn devices(&self) -> Vec<DeviceProperties>;
 
     /// Listens no longer, and has everything handed over, for one last [`Self::write`]. What ran at full speed before
     /// `start` does so again.
@@ -102,7 +102,7 @@ pub struct Found {
     /// How it is listened to, in a word or two.
     pub interface: String,
     /// The devices in use, or with `may_initialize` all that can be; empty when the process has not begun to use any.
-    pub devices: Vec<DeviceFacts>,
+    pub devices: Vec<DeviceProperties>,
     /// What is to be known before anyone trusts it: "not verified on hardware".
     pub remarks: Vec<String>,
 }

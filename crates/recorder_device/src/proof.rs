@@ -9,7 +9,7 @@ mod verify;
 pub use child::run_child;
 pub use process::{End, run_limited};
 
-use crate::{DeviceFacts, DeviceProfiler, Found, Refusal, Wanted, Write, cuda, session};
+use crate::{DeviceProfiler, DeviceProperties, Found, Refusal, Wanted, Write, cuda, session};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stepscope_recorder::device::{ActivityRecord, Call, DeviceWork, Direction};
@@ -57,7 +57,7 @@ pub(crate) enum Expected {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// What was reported is what was launched; with what was tried.
-    Proven(Tried),
+    Proven(Proof),
     /// It is not: why.
     Refused(String),
     /// Nothing could be tried: why.
@@ -66,7 +66,7 @@ pub enum Verdict {
 
 /// What was tried.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tried {
+pub struct Proof {
     /// The device's name.
     pub device: String,
     /// The profiler's library, and its version.
@@ -97,11 +97,11 @@ fn try_out(
     stage: &mut dyn FnMut(&str),
 ) -> Verdict {
     let (number, device) = workload.device();
-    let mut tried = Tried { device, ..Tried::default() };
+    let mut tried = Proof { device, ..Proof::default() };
     for _ in 0..SESSIONS {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let reported = Arc::new(Mutex::new(Reported::default()));
         stage("it was told to listen");
-        let found = match session::start_with(Box::new(Overheard::new(profiler(), &heard)), wanted) {
+        let found = match session::start_with(Box::new(ReportingProfiler::new(profiler(), &reported)), wanted) {
             Ok(found) => found,
             Err(Refusal(why)) => return Verdict::Untried(why),
         };
@@ -121,7 +121,7 @@ fn try_out(
         stage("it was told to stop");
         session::stop();
         let place = verify::Place { device: number, thread, kernel: workload.kernel_name() };
-        if let Err(why) = verify::verify(&launched, &lock(&heard), &place) {
+        if let Err(why) = verify::verify(&launched, &lock(&reported), &place) {
             return Verdict::Refused(why);
         }
         tried.works += launched.iter().map(|call| call.works.len()).sum::<usize>();
@@ -132,7 +132,7 @@ fn try_out(
 
 /// What a profiler reported.
 #[derive(Default, Debug)]
-struct Heard {
+struct Reported {
     works: Vec<(DeviceWork, String)>,
     calls: Vec<(Call, String)>,
     dropped: u64,
@@ -148,18 +148,18 @@ struct Moment {
     took_ns: i64,
 }
 
-/// A profiler as it is, whose activity records are noted down.
-struct Overheard {
+/// Wraps a profiler, and keeps a copy of its activity records.
+struct ReportingProfiler {
     profiler: Box<dyn DeviceProfiler>,
-    heard: Arc<Mutex<Heard>>,
+    reported: Arc<Mutex<Reported>>,
 }
 
-impl Overheard {
-    fn new(profiler: Box<dyn DeviceProfiler>, heard: &Arc<Mutex<Heard>>) -> Self {
-        Self { profiler, heard: Arc::clone(heard) }
+impl ReportingProfiler {
+    fn new(profiler: Box<dyn DeviceProfiler>, reported: &Arc<Mutex<Reported>>) -> Self {
+        Self { profiler, reported: Arc::clone(reported) }
     }
 
-    fn note_clock(&self) {
+    fn read_clock(&self) {
         let reading = |_| {
             let before_ns = monotonic_ns();
             let device_ns = self.profiler.clock_ns()?;
@@ -167,11 +167,11 @@ impl Overheard {
             Some(Moment { host_ns: before_ns + took_ns / 2, device_ns, took_ns })
         };
         let best = (0..CLOCK_READINGS).filter_map(reading).min_by_key(|moment| moment.took_ns);
-        lock(&self.heard).moments.extend(best);
+        lock(&self.reported).moments.extend(best);
     }
 }
 
-impl DeviceProfiler for Overheard {
+impl DeviceProfiler for ReportingProfiler {
     fn device_type(&self) -> u8 {
         self.profiler.device_type()
     }
@@ -182,7 +182,7 @@ impl DeviceProfiler for Overheard {
 
     fn start(&mut self, wanted: &Wanted) -> Result<Found, Refusal> {
         let found = self.profiler.start(wanted)?;
-        self.note_clock();
+        self.read_clock();
         Ok(found)
     }
 
@@ -191,12 +191,12 @@ impl DeviceProfiler for Overheard {
     }
 
     fn write(&mut self, write: Write<'_>) {
-        let heard = &self.heard;
+        let reported = &self.reported;
         self.profiler.write(&mut |record, name| {
             let text = || name.unwrap_or_default().to_string();
             match record {
-                ActivityRecord::Work(work) => lock(heard).works.push((work, text())),
-                ActivityRecord::Call(call) => lock(heard).calls.push((call, text())),
+                ActivityRecord::Work(work) => lock(reported).works.push((work, text())),
+                ActivityRecord::Call(call) => lock(reported).calls.push((call, text())),
                 _ => {}
             }
             write(record, name);
@@ -205,7 +205,7 @@ impl DeviceProfiler for Overheard {
 
     fn take_dropped(&mut self) -> u64 {
         let dropped = self.profiler.take_dropped();
-        lock(&self.heard).dropped += dropped;
+        lock(&self.reported).dropped += dropped;
         dropped
     }
 
@@ -213,12 +213,12 @@ impl DeviceProfiler for Overheard {
         self.profiler.clock_ns()
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
+    fn devices(&self) -> Vec<DeviceProperties> {
         self.profiler.devices()
     }
 
     fn stop(&mut self) {
-        self.note_clock();
+        self.read_clock();
         self.profiler.stop();
     }
 
@@ -227,8 +227,8 @@ impl DeviceProfiler for Overheard {
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(reported: &Mutex<Reported>) -> MutexGuard<'_, Reported> {
+    reported.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The monotonic clock.

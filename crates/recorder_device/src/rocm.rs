@@ -1,10 +1,11 @@
-//! AMD's GPUs, which PyTorch calls CUDA, too: listened to by roctracer, the library that PyTorch's wheels for ROCm bring.
+//! AMD's GPUs, which PyTorch calls CUDA, too: listened to by roctracer, the library that PyTorch's wheels for ROCm
+//! bring.
 
 mod hip;
 mod library;
 mod records;
 
-use crate::{DeviceFacts, DeviceProfiler, Found, Library, Refusal, Wanted, Write, places};
+use crate::{DeviceProfiler, DeviceProperties, Found, Library, Refusal, Wanted, Write, library_search};
 use library::{Opened, POOL, Roctracer};
 use records::{Decoder, domain};
 use std::cell::OnceCell;
@@ -23,7 +24,8 @@ const DRIVER: &str = "/dev/kfd";
 /// The release whose records are known.
 const MAJOR: u32 = 4;
 
-/// Calls that only ask or remember something, and are made before each launch. PyTorch's own profiler leaves them out, too.
+/// Calls that only ask or remember something, and are made before each launch. PyTorch's own profiler leaves them out,
+/// too.
 const LEFT_OUT: &[&str] = &[
     "hipGetDevice",
     "hipSetDevice",
@@ -39,22 +41,22 @@ const NOT_VERIFIED: &str = "recording of AMD GPUs is not verified on hardware";
 /// Listens to roctracer.
 #[derive(Default)]
 pub(crate) struct Rocm {
-    listens: Option<Listens>,
+    active: Option<ActiveSession>,
     dropped: u64,
 }
 
-struct Listens {
+struct ActiveSession {
     roctracer: Roctracer,
     pool: Option<Opened>,
     decoder: Decoder<Roctracer>,
     enabled: Vec<u32>,
     /// Asked for once: HIP takes a while.
-    devices: OnceCell<Vec<DeviceFacts>>,
+    devices: OnceCell<Vec<DeviceProperties>>,
 }
 
 /// The library, where it lies, and its functions.
 fn open(libraries: &[PathBuf], may_load_hip: bool) -> Result<(PathBuf, Roctracer), Refusal> {
-    let is_named = places::is_named(VARIABLE);
+    let is_named = library_search::is_named(VARIABLE);
     if !is_named && !Path::new(DRIVER).exists() {
         return Err(Refusal(format!("there is no AMD GPU, or no driver for it ({DRIVER})")));
     }
@@ -64,7 +66,7 @@ fn open(libraries: &[PathBuf], may_load_hip: bool) -> Result<(PathBuf, Roctracer
             "the process has not loaded HIP (libamdhip64.so): this PyTorch is not for AMD GPUs".into(),
         ));
     }
-    let (library, path) = places::open(VARIABLE, STEM, libraries, NAMES).map_err(|why| match successor() {
+    let (library, path) = library_search::open(VARIABLE, STEM, libraries, NAMES).map_err(|why| match successor() {
         Some(name) => Refusal(format!(
             "this ROCm has {name} alone, which a program must set up before its first use of HIP: not recorded yet, \
              --gpu=torch takes the GPU's rows from torch.profiler"
@@ -101,14 +103,15 @@ impl DeviceProfiler for Rocm {
         // SAFETY: always succeeds.
         let own_thread = unsafe { libc::gettid() } as u32;
         let decoder = Decoder::new(roctracer, own_thread);
-        let mut listens = Listens { roctracer, pool: None, decoder, enabled: Vec::new(), devices: OnceCell::new() };
-        match listens.enable(wanted.has_calls) {
+        let mut active =
+            ActiveSession { roctracer, pool: None, decoder, enabled: Vec::new(), devices: OnceCell::new() };
+        match active.enable(wanted.has_calls) {
             Ok(refused) => {
-                self.listens = Some(listens);
+                self.active = Some(active);
                 Ok(found(path, roctracer, Vec::new(), refused))
             }
             Err(why) => {
-                listens.close();
+                active.close();
                 POOL.close();
                 Err(Refusal(format!("roctracer does not record AMD GPUs: {why}")))
             }
@@ -117,20 +120,20 @@ impl DeviceProfiler for Rocm {
 
     fn flush(&mut self) {
         POOL.tend();
-        if let Some(listens) = &self.listens {
-            listens.pool.iter().for_each(|pool| listens.roctracer.flush(pool));
+        if let Some(active) = &self.active {
+            active.pool.iter().for_each(|pool| active.roctracer.flush(pool));
         }
     }
 
     fn write(&mut self, write: Write<'_>) {
-        let Some(listens) = &mut self.listens else { return };
+        let Some(active) = &mut self.active else { return };
         POOL.tend();
         while let Some(full) = POOL.next_full() {
             if !full.is_current {
                 continue;
             }
             for (fields, name) in records::written(full.bytes()) {
-                self.dropped += u64::from(!listens.decoder.decode(fields, name, write));
+                self.dropped += u64::from(!active.decoder.decode(fields, name, write));
             }
         }
     }
@@ -140,32 +143,32 @@ impl DeviceProfiler for Rocm {
     }
 
     fn clock_ns(&self) -> Option<i64> {
-        self.listens.as_ref()?.roctracer.timestamp_ns()
+        self.active.as_ref()?.roctracer.timestamp_ns()
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
+    fn devices(&self) -> Vec<DeviceProperties> {
         // Work on a device means that the process uses it; HIP itself would begin to.
-        let Some(listens) = self.listens.as_ref().filter(|listens| listens.decoder.has_work) else { return Vec::new() };
-        listens.devices.get_or_init(|| hip::loaded().map(hip::devices).unwrap_or_default()).clone()
+        let Some(active) = self.active.as_ref().filter(|active| active.decoder.has_work) else { return Vec::new() };
+        active.devices.get_or_init(|| hip::loaded().map(hip::devices).unwrap_or_default()).clone()
     }
 
     fn stop(&mut self) {
-        if let Some(listens) = &mut self.listens {
-            listens.close();
+        if let Some(active) = &mut self.active {
+            active.close();
         }
     }
 }
 
 impl Drop for Rocm {
     fn drop(&mut self) {
-        if let Some(mut listens) = self.listens.take() {
-            listens.close();
+        if let Some(mut active) = self.active.take() {
+            active.close();
             POOL.close();
         }
     }
 }
 
-impl Listens {
+impl ActiveSession {
     /// What could not be enabled, in words; an error where that is the devices' work itself.
     fn enable(&mut self, has_calls: bool) -> Result<Vec<String>, String> {
         let pool = self.pool.insert(self.roctracer.open()?);
@@ -192,7 +195,7 @@ impl Listens {
     }
 }
 
-fn found(library: PathBuf, roctracer: Roctracer, devices: Vec<DeviceFacts>, mut remarks: Vec<String>) -> Found {
+fn found(library: PathBuf, roctracer: Roctracer, devices: Vec<DeviceProperties>, mut remarks: Vec<String>) -> Found {
     let (major, minor) = roctracer.version();
     remarks.push(NOT_VERIFIED.into());
     Found { library, version: format!("{major}.{minor}"), interface: "roctracer".into(), devices, remarks }

@@ -1,6 +1,6 @@
 //! The one device profiler that this process listens to: begun, flushed and ended from any thread.
 
-use crate::worker::{Wish, Worker};
+use crate::worker::{Request, Worker};
 use crate::{DeviceProfiler, Found, Refusal, Wanted, cuda, forked, rocm, xpu};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use stepscope_recorder as recorder;
 use stepscope_recorder::ForkLock;
 
 /// How long a caller waits for the vendor's library. It may hang, and the job must not.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// And how long a window of the flight recorder waits for what the library has complete.
-const PATIENCE_TO_KEEP: Duration = Duration::from_secs(2);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
 static CURRENT: ForkLock<Option<Arc<Worker>>> = ForkLock::new(None);
 
@@ -26,8 +26,8 @@ fn profiler_of(kind: &str) -> Result<Box<dyn DeviceProfiler>, Refusal> {
     }
 }
 
-/// Looks what is able to listen to devices of a `kind` (`cuda`, `rocm`, `xpu`), without listening. With `may_initialize`
-/// the process may begin to use the devices, which it never does otherwise.
+/// Looks what is able to listen to devices of a `kind` (`cuda`, `rocm`, `xpu`), without listening. With
+/// `may_initialize` the process may begin to use the devices, which it never does otherwise.
 ///
 /// # Errors
 /// Why none is.
@@ -51,20 +51,20 @@ pub fn start(kind: &str, wanted: &Wanted) -> Result<Found, Refusal> {
 /// # Errors
 /// Why it cannot be done.
 pub fn start_with(profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
-    start_within(PATIENCE, profiler, wanted)
+    start_within(TIMEOUT, profiler, wanted)
 }
 
-fn start_within(patience: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
+fn start_within(timeout: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &Wanted) -> Result<Found, Refusal> {
     if forked::is_forked() {
         return Err(is_forked());
     }
     forked::watch();
-    recorder::before_keeping(flush_to_keep);
+    recorder::before_snapshot(flush_for_snapshot);
     let worker = {
         let mut current = CURRENT.lock();
         match current.as_ref() {
             Some(worker) if worker.is_over() => {}
-            Some(worker) if worker.is_given_up() => {
+            Some(worker) if worker.is_abandoned() => {
                 return Err(Refusal("the devices' profiler hangs".into()));
             }
             Some(_) => return Err(Refusal("devices are recorded already".into())),
@@ -74,10 +74,10 @@ fn start_within(patience: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &
             .ok_or_else(|| Refusal("the system has no thread left to record devices with".into()))?;
         Arc::clone(current.insert(worker))
     };
-    let Some(started) = worker.started(patience) else {
+    let Some(started) = worker.started(timeout) else {
         // It has been waited for long enough: what hangs as it starts would hang as it ends.
-        worker.give_up();
-        return Err(Refusal(format!("the devices' profiler did not start within {} s", patience.as_secs_f32())));
+        worker.abandon();
+        return Err(Refusal(format!("the devices' profiler did not start within {} s", timeout.as_secs_f32())));
     };
     if started.is_err() {
         end(&worker);
@@ -87,18 +87,18 @@ fn start_within(patience: Duration, profiler: Box<dyn DeviceProfiler>, wanted: &
 
 /// Has what is complete written. Waits for it, but not for long.
 pub fn flush() {
-    flush_within(PATIENCE);
+    flush_within(TIMEOUT);
 }
 
 /// A window is about to be kept: what the device did last belongs to it.
-fn flush_to_keep() {
-    flush_within(PATIENCE_TO_KEEP);
+fn flush_for_snapshot() {
+    flush_within(SNAPSHOT_TIMEOUT);
 }
 
 fn flush_within(limit: Duration) {
     let worker = CURRENT.lock().clone();
     if let Some(worker) = worker {
-        worker.wish(Wish::Flush, limit);
+        worker.request(Request::Flush, limit);
     }
 }
 
@@ -111,8 +111,8 @@ pub fn stop() {
 
 /// Ends the thread, or leaves it alone when that takes too long.
 fn end(worker: &Arc<Worker>) {
-    if !worker.wish(Wish::Stop, PATIENCE) {
-        return worker.give_up();
+    if !worker.request(Request::Stop, TIMEOUT) {
+        return worker.abandon();
     }
     // Another may have begun in the meantime.
     let mut current = CURRENT.lock();

@@ -1,8 +1,8 @@
 //! The thread `stepscope gpu`: everything that a vendor's library is asked to do, and every activity record that is
 //! written.
 
-use crate::bell::Bell;
-use crate::{DeviceFacts, DeviceProfiler, Found, Refusal, Wanted};
+use crate::wakeup::Wakeup;
+use crate::{DeviceProfiler, DeviceProperties, Found, Refusal, Wanted};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use stepscope_recorder::device::ActivityRecord;
 
 /// What the thread is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     /// Write what is complete.
     Flush,
     /// The same with all there is, and end.
@@ -28,8 +28,8 @@ pub(crate) struct Worker {
     is_stopping: AtomicBool,
     is_over: AtomicBool,
     /// Nobody waits any more: what is still written would be of a recording that is over.
-    is_given_up: AtomicBool,
-    answer: Bell,
+    is_abandoned: AtomicBool,
+    answer: Wakeup,
 }
 
 impl Worker {
@@ -41,8 +41,8 @@ impl Worker {
             flushes_done: AtomicU32::new(0),
             is_stopping: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            is_given_up: AtomicBool::new(false),
-            answer: Bell::new(),
+            is_abandoned: AtomicBool::new(false),
+            answer: Wakeup::new(),
         });
         let of_thread = Arc::clone(&worker);
         let thread = std::thread::Builder::new().name("stepscope gpu".into()).stack_size(1 << 20);
@@ -57,17 +57,17 @@ impl Worker {
     }
 
     /// Asks for something and waits until it is done; false when it takes longer than `limit`.
-    pub(crate) fn wish(&self, wish: Wish, limit: Duration) -> bool {
-        match wish {
-            Wish::Flush => {
+    pub(crate) fn request(&self, request: Request, limit: Duration) -> bool {
+        match request {
+            Request::Flush => {
                 let flush = self.flushes_wanted.fetch_add(1, Ordering::AcqRel) + 1;
-                Bell::worker().ring();
+                Wakeup::worker().wake();
                 let is_done = || self.flushes_done.load(Ordering::Acquire).wrapping_sub(flush) as i32 >= 0;
                 self.wait(limit, || is_done() || self.is_over())
             }
-            Wish::Stop => {
+            Request::Stop => {
                 self.is_stopping.store(true, Ordering::Release);
-                Bell::worker().ring();
+                Wakeup::worker().wake();
                 self.wait(limit, || self.is_over())
             }
         }
@@ -78,21 +78,21 @@ impl Worker {
         self.is_over.load(Ordering::Acquire)
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::Acquire)
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Acquire)
     }
 
     /// Leaves the thread alone, which from now on writes nothing and ends when it can.
-    pub(crate) fn give_up(&self) {
-        self.is_given_up.store(true, Ordering::Release);
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
         self.is_stopping.store(true, Ordering::Release);
-        Bell::worker().ring();
+        Wakeup::worker().wake();
     }
 
     fn wait(&self, limit: Duration, is_done: impl Fn() -> bool) -> bool {
         let end = Instant::now() + limit;
         loop {
-            let seen = self.answer.rings();
+            let seen = self.answer.count();
             if is_done() {
                 return true;
             }
@@ -110,7 +110,7 @@ struct Loop {
     worker: Arc<Worker>,
     profiler: Box<dyn DeviceProfiler>,
     wanted: Wanted,
-    devices: Vec<DeviceFacts>,
+    devices: Vec<DeviceProperties>,
 }
 
 impl Loop {
@@ -126,7 +126,7 @@ impl Loop {
             self.read_clock();
         }
         let _ = self.worker.started.set(started);
-        self.worker.answer.ring();
+        self.worker.answer.wake();
         if is_started {
             self.listen();
             // Before and after: the second may never come.
@@ -138,7 +138,7 @@ impl Loop {
         let Self { worker, profiler, .. } = self;
         drop(profiler);
         worker.is_over.store(true, Ordering::Release);
-        worker.answer.ring();
+        worker.answer.wake();
     }
 
     /// Writes what comes, until it is to stop.
@@ -146,7 +146,7 @@ impl Loop {
         let mut next_flush = Instant::now() + self.wanted.flush_period;
         let mut next_sample = self.wanted.sample_period.map(|_| Instant::now());
         loop {
-            let seen = Bell::worker().rings();
+            let seen = Wakeup::worker().count();
             if self.worker.is_stopping.load(Ordering::Acquire) {
                 return;
             }
@@ -157,7 +157,7 @@ impl Loop {
                 self.flush();
                 next_flush = Instant::now() + self.wanted.flush_period;
                 self.worker.flushes_done.store(flushes, Ordering::Release);
-                self.worker.answer.ring();
+                self.worker.answer.wake();
             }
             if let (Some(next), Some(period)) = (&mut next_sample, self.wanted.sample_period)
                 && Instant::now() >= *next
@@ -166,7 +166,7 @@ impl Loop {
                 *next = Instant::now() + period;
             }
             let next = next_sample.map_or(next_flush, |sample| sample.min(next_flush));
-            Bell::worker().wait(seen, next.saturating_duration_since(Instant::now()));
+            Wakeup::worker().wait(seen, next.saturating_duration_since(Instant::now()));
         }
     }
 
@@ -182,7 +182,7 @@ impl Loop {
     fn write(&mut self) {
         let (worker, device_type) = (&self.worker, self.profiler.device_type());
         let mut write = |record: ActivityRecord, name: Option<&str>| {
-            if !worker.is_given_up() {
+            if !worker.is_abandoned() {
                 recorder::device_activity(&DeviceActivity { device_type, record }, name);
             }
         };
@@ -195,14 +195,14 @@ impl Loop {
 
     /// Ties the vendor's clock to the capture's.
     fn read_clock(&self) {
-        if !self.worker.is_given_up() {
+        if !self.worker.is_abandoned() {
             recorder::device_clock(|| self.profiler.clock_ns());
         }
     }
 
-    fn learn_devices(&mut self, devices: Vec<DeviceFacts>) {
-        if !devices.is_empty() && devices != self.devices && !self.worker.is_given_up() {
-            recorder::set_fact("devices", &DeviceFacts::to_json(&devices));
+    fn learn_devices(&mut self, devices: Vec<DeviceProperties>) {
+        if !devices.is_empty() && devices != self.devices && !self.worker.is_abandoned() {
+            recorder::set_fact("devices", &DeviceProperties::to_json(&devices));
             self.devices = devices;
         }
     }

@@ -6,7 +6,7 @@ mod level_zero;
 mod library;
 mod records;
 
-use crate::{DeviceFacts, DeviceProfiler, Found, Library, Refusal, Wanted, Write, places};
+use crate::{DeviceProfiler, DeviceProperties, Found, Library, Refusal, Wanted, Write, library_search};
 use level_zero::Gpu;
 use library::{POOL, Pti};
 use records::{Decoder, Sizes, view};
@@ -29,11 +29,11 @@ const FORKS: &str = "a process that is forked while Intel's PTI listens may hang
 /// Listens to PTI.
 #[derive(Default)]
 pub(crate) struct Xpu {
-    listens: Option<Listens>,
+    active: Option<ActiveSession>,
     dropped: u64,
 }
 
-struct Listens {
+struct ActiveSession {
     pti: Pti,
     sizes: Sizes,
     decoder: Decoder<Pti>,
@@ -43,10 +43,10 @@ struct Listens {
 
 /// The library, where it lies, and its functions.
 fn open(libraries: &[PathBuf]) -> Result<(Library, PathBuf, Pti), Refusal> {
-    if !places::is_named(VARIABLE) && !has_gpu() {
+    if !library_search::is_named(VARIABLE) && !has_gpu() {
         return Err(Refusal("there is no Intel GPU".into()));
     }
-    let (library, path) = places::open(VARIABLE, STEM, libraries, NAMES)
+    let (library, path) = library_search::open(VARIABLE, STEM, libraries, NAMES)
         .map_err(|why| Refusal(format!("Intel's PTI (the package intel-pti) cannot be loaded: {why}")))?;
     Ok((library, path, Pti::of(library)?))
 }
@@ -96,26 +96,26 @@ impl DeviceProfiler for Xpu {
         let uuids: Vec<_> = gpus.iter().map(|gpu| gpu.uuid).collect();
         let decoder = Decoder::new(pti, &uuids);
         library::take_dropped();
-        self.listens = Some(Listens { pti, sizes, decoder, enabled, gpus });
+        self.active = Some(ActiveSession { pti, sizes, decoder, enabled, gpus });
         Ok(found)
     }
 
     fn flush(&mut self) {
         POOL.tend();
-        if let Some(listens) = &self.listens {
-            listens.pti.flush();
+        if let Some(active) = &self.active {
+            active.pti.flush();
         }
     }
 
     fn write(&mut self, write: Write<'_>) {
-        let Some(listens) = &mut self.listens else { return };
+        let Some(active) = &mut self.active else { return };
         POOL.tend();
         while let Some(full) = POOL.next_full() {
             if !full.is_current {
                 continue;
             }
-            for record in listens.sizes.split(full.bytes()) {
-                let is_read = record.is_ok_and(|(kind, fields)| listens.decoder.decode(kind, fields, write));
+            for record in active.sizes.split(full.bytes()) {
+                let is_read = record.is_ok_and(|(kind, fields)| active.decoder.decode(kind, fields, write));
                 self.dropped += u64::from(!is_read);
             }
         }
@@ -126,23 +126,23 @@ impl DeviceProfiler for Xpu {
     }
 
     fn clock_ns(&self) -> Option<i64> {
-        self.listens.as_ref()?.pti.timestamp_ns()
+        self.active.as_ref()?.pti.timestamp_ns()
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
-        self.listens.iter().flat_map(|listens| &listens.gpus).map(|gpu| gpu.facts.clone()).collect()
+    fn devices(&self) -> Vec<DeviceProperties> {
+        self.active.iter().flat_map(|active| &active.gpus).map(|gpu| gpu.properties.clone()).collect()
     }
 
     fn stop(&mut self) {
-        let Some(listens) = &self.listens else { return };
-        listens.enabled.iter().for_each(|kind| listens.pti.disable(*kind));
-        listens.pti.flush();
+        let Some(active) = &self.active else { return };
+        active.enabled.iter().for_each(|kind| active.pti.disable(*kind));
+        active.pti.flush();
     }
 }
 
 impl Drop for Xpu {
     fn drop(&mut self) {
-        if self.listens.take().is_some() {
+        if self.active.take().is_some() {
             POOL.close();
         }
     }
@@ -154,7 +154,7 @@ fn found(library: PathBuf, pti: &Pti, gpus: &[Gpu], mut remarks: Vec<String>) ->
         library,
         version: pti.version(),
         interface: "PTI views".into(),
-        devices: gpus.iter().map(|gpu| gpu.facts.clone()).collect(),
+        devices: gpus.iter().map(|gpu| gpu.properties.clone()).collect(),
         remarks,
     }
 }

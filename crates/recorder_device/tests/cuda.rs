@@ -1,5 +1,5 @@
-//! CUPTI's callbacks on many threads, with records of any bytes, while sessions come and go: to be run under valgrind and
-//! AddressSanitizer, too. What the records say is tested in `tests/python/test_cupti.py`.
+//! CUPTI's callbacks on many threads, with records of any bytes, while sessions come and go: to be run under valgrind
+//! and AddressSanitizer, too. What the records say is tested in `tests/python/test_cupti.py`.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
@@ -119,8 +119,8 @@ fn no_kernel_is_written_twice_and_no_bytes_do_harm() {
             while reported.load(Ordering::Acquire) < before + KERNELS {
                 device::flush();
             }
-            // What is held back at the end of a session comes in the next one, where nobody asks for it. Nothing would ever come
-            // of what the last one held back.
+            // What is held back at the end of a session comes in the next one, where nobody asks for it. Nothing would
+            // ever come of what the last one held back.
             hold(i32::from(session == 1));
             device::stop();
             hold(0);

@@ -187,8 +187,9 @@ fn name(capture: &Capture, id: Option<u32>) -> &str {
     id.map_or("", |id| &capture.names[id as usize])
 }
 
-/// As [`run`], of a scenario whose kernels are launched by `launch` and of which `broken` records have no times: a run that
-/// lost no others. Threads that do nothing but launch are faster than a busy machine writes; what is lost is counted.
+/// As [`run`], of a scenario whose kernels are launched by `launch` and of which `broken` records have no times: a run
+/// that lost no others. Threads that do nothing but launch are faster than a busy machine writes; what is lost is
+/// counted.
 fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, broken: u64) -> (Capture, String) {
     for _ in 0..20 {
         let (capture, told) = run(scenario, variables);
@@ -208,8 +209,8 @@ fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, br
     panic!("every run lost something");
 }
 
-/// Every kernel lies on the stream of the thread whose call has its number, begins when that call ends, and is as long as
-/// it was told to be.
+/// Every kernel lies on the stream of the thread whose call has its number, begins when that call ends, and is as long
+/// as it was told to be.
 fn check_kernels(capture: &Capture, launch: &str, devices: usize) {
     let launches: BTreeMap<u32, &Call> = calls(capture)
         .into_iter()

@@ -135,7 +135,7 @@ fn described<'py>(py: Python<'py>, found: &device::Found) -> PyResult<Bound<'py,
     dict.set_item("library", found.library.to_string_lossy())?;
     dict.set_item("version", &found.version)?;
     dict.set_item("interface", &found.interface)?;
-    dict.set_item("devices", device::DeviceFacts::to_json(&found.devices))?;
+    dict.set_item("devices", device::DeviceProperties::to_json(&found.devices))?;
     dict.set_item("remarks", &found.remarks)?;
     Ok(dict)
 }

@@ -18,7 +18,7 @@ pub(crate) const DEFINITION: usize = 16;
 
 /// Where a frame has its code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CodePlace {
+pub(crate) enum CodeOffset {
     /// So many bytes from its begin.
     InFrame(usize),
     /// So many bytes from the begin of what is named so many bytes from its begin: from 3.11 on.
@@ -35,12 +35,12 @@ fn words<const N: usize>(peek: &Peek, address: usize) -> [usize; N] {
 }
 
 /// The one place that is right for every object; `None` when there is none, or more.
-fn only_place<P: PartialEq>(mut places_of_objects: impl Iterator<Item = Vec<P>>) -> Option<P> {
-    let mut places = places_of_objects.next()?;
-    for others in places_of_objects {
-        places.retain(|place| others.contains(place));
+fn only_place<P: PartialEq>(mut offsets_of_objects: impl Iterator<Item = Vec<P>>) -> Option<P> {
+    let mut offsets = offsets_of_objects.next()?;
+    for others in offsets_of_objects {
+        offsets.retain(|place| others.contains(place));
     }
-    places.pop().filter(|_| places.is_empty())
+    offsets.pop().filter(|_| offsets.is_empty())
 }
 
 fn offsets_of(words: &[usize], sought: usize) -> impl Iterator<Item = usize> {
@@ -60,17 +60,17 @@ fn code_of<'py>(frame: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 }
 
 /// Where frames have their code.
-pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodePlace> {
+pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodeOffset> {
     let peek = Peek::new().ok()?;
     let places_of = |frame: Bound<'_, PyAny>| {
         let code = code_of(&frame).as_ptr() as usize;
         let of_frame = words::<FRAME_WORDS>(&peek, frame.as_ptr() as usize);
-        let mut places: Vec<_> = offsets_of(&of_frame, code).map(CodePlace::InFrame).collect();
+        let mut offsets: Vec<_> = offsets_of(&of_frame, code).map(CodeOffset::InFrame).collect();
         for (at, word) in of_frame.iter().enumerate() {
             let behind = words::<FRAME_WORDS>(&peek, *word);
-            places.extend(offsets_of(&behind, code).map(|offset| CodePlace::Behind(at * WORD_BYTES, offset)));
+            offsets.extend(offsets_of(&behind, code).map(|offset| CodeOffset::Behind(at * WORD_BYTES, offset)));
         }
-        places
+        offsets
     };
     only_place(frames(py).into_iter().map(places_of))
 }
@@ -97,11 +97,11 @@ pub(crate) fn extra_of_code(py: Python<'_>, extra: &CodeExtra, index: isize) -> 
             of_extra[0] > at && of_extra.get(1 + at) == Some(&value)
         };
         let of_code = words::<CODE_WORDS>(&peek, code.as_ptr() as usize);
-        let places = of_code.iter().enumerate().filter(|(_, word)| is_it(**word)).map(|(at, _)| at * WORD_BYTES);
-        let places = places.collect();
+        let offsets = of_code.iter().enumerate().filter(|(_, word)| is_it(**word)).map(|(at, _)| at * WORD_BYTES);
+        let offsets = offsets.collect();
         // SAFETY: as above.
         unsafe { (extra.set)(code.as_ptr(), index, std::ptr::null_mut()) };
-        places
+        offsets
     };
     only_place(frames(py).into_iter().map(&mut places_of))
 }

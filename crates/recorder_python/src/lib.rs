@@ -149,25 +149,25 @@ mod _recorder {
     /// Keeps what is in the ring; false without one.
     #[pyfunction]
     fn keep(because: &Bound<'_, PyAny>) -> bool {
-        recorder::keep(&text(because))
+        recorder::snapshot(&text(because))
     }
 
     /// Keeps what is in the ring whenever this process gets a signal.
     #[pyfunction]
     fn keep_on_signal(signal: i32) {
-        recorder::keep_on_signal(signal);
+        recorder::snapshot_on_signal(signal);
     }
 
     /// Tells forked processes whether to record now, and in which cycle.
     #[pyfunction]
     fn tell_children(is_on: bool, cycle: u64) {
-        recorder::tell_children(is_on, cycle);
+        recorder::publish_to_children(is_on, cycle);
     }
 
     /// Whether the process that this one was forked from records now, and in which cycle; None where it does not say.
     #[pyfunction]
     fn window_of_parent() -> Option<(bool, u64)> {
-        recorder::window_of_parent()
+        recorder::parent_window()
     }
 
     /// A schedule switched recording.

@@ -20,8 +20,8 @@ pub(crate) fn call_on_new_thread(py: Python<'_>, function: Py<PyAny>, seconds: f
     };
     let thread = std::thread::Builder::new().name("stepscope-probe".into()).spawn(call);
     thread.map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
-    let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    py.detach(move || take.recv_timeout(patience)).unwrap_or_else(|_| {
+    let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    py.detach(move || take.recv_timeout(timeout)).unwrap_or_else(|_| {
         let late = format!("what was to be found out took longer than {seconds} s");
         Err(PyTimeoutError::new_err(late))
     })

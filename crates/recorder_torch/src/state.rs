@@ -12,7 +12,7 @@
 mod api;
 mod numbered;
 mod object;
-mod place;
+mod slot_address;
 mod trial;
 
 pub use numbered::{enter_state, leave_state};
@@ -20,7 +20,7 @@ pub use numbered::{enter_state, leave_state};
 use crate::solve::Refusal;
 use api::{Shared, StateApi};
 use object::Table;
-use place::{Holder, Place};
+use slot_address::{Holder, SlotAddress};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::path::Path;
@@ -35,7 +35,7 @@ struct State {
     /// That of threads that asked for none of their own.
     object: *const c_void,
     /// Where a thread has what holds its innermost object, when that was found.
-    place: Option<Place>,
+    slot_address: Option<SlotAddress>,
 }
 
 /// Made ready by [`probe_state`]; never freed or changed, since PyTorch keeps its object.
@@ -63,14 +63,14 @@ pub fn probe_state(folder: &Path) -> Result<(), Refusal> {
     }
     let api = StateApi::find(folder)?;
     // On a thread of its own: this one's slot may be taken.
-    let trial = move || trial::slots(&api).map(|slots| (slots, trial::place(&api)));
+    let trial = move || trial::slots(&api).map(|slots| (slots, trial::slot_address(&api)));
     let trial = std::thread::Builder::new().name("stepscope-probe".into()).spawn(trial);
     let trial = trial.map_err(|error| Refusal::CannotLook { reason: error.to_string() })?;
     let found = trial.join().unwrap_or(Err("the trial did not end"));
-    let (slots, place) = found.map_err(|what| Refusal::StateNotUnderstood { what })?;
+    let (slots, slot_address) = found.map_err(|what| Refusal::StateNotUnderstood { what })?;
     let table = object::table(&slots, api.type_info);
     let object = object::new(table, ProfilerState::OF_NOBODY);
-    READY.store(Box::into_raw(Box::new(State { api, table, object, place })), Ordering::Release);
+    READY.store(Box::into_raw(Box::new(State { api, table, object, slot_address })), Ordering::Release);
     Ok(())
 }
 
@@ -96,19 +96,19 @@ pub fn stop_state() {
 #[inline(always)]
 pub fn attend_thread() {
     // Asked for first and in any case: what follows in the same function then finds the thread's memory with it.
-    let [place, seen] = stepscope_recorder::thread_words();
-    if MODE.load(Ordering::Relaxed) != 0 && !is_innermost(place.cast(), seen) {
+    let [slot_address, seen] = stepscope_recorder::thread_words();
+    if MODE.load(Ordering::Relaxed) != 0 && !is_innermost(slot_address.cast(), seen) {
         attend_changed_thread();
     }
 }
 
-/// True when the object that was seen last is the calling thread's innermost one still. `place` is where this thread has
+/// True when the object that was seen last is the calling thread's innermost one still. `slot_address` is where this thread has
 /// its holder; null until that was asked for.
 #[inline(always)]
-fn is_innermost(place: *const Holder, seen: *const c_void) -> bool {
+fn is_innermost(slot_address: *const Holder, seen: *const c_void) -> bool {
     // SAFETY: a word of PyTorch's that the calling thread alone changes: null, or the address of a live holder.
     unsafe {
-        let holder = if place.is_null() { std::ptr::null() } else { *place };
+        let holder = if slot_address.is_null() { std::ptr::null() } else { *slot_address };
         !holder.is_null() && std::ptr::eq(*holder, seen)
     }
 }
@@ -157,14 +157,14 @@ impl State {
 
     /// Says that what the calling thread runs from here on was begun under the state that `object` is.
     fn note(&self, object: *const c_void) {
-        let [mut place, _] = stepscope_recorder::thread_words();
-        if place.is_null() {
-            place = self.place.map_or(place, |place| place.in_this_thread().cast());
+        let [mut slot_address, _] = stepscope_recorder::thread_words();
+        if slot_address.is_null() {
+            slot_address = self.slot_address.map_or(slot_address, |slot_address| slot_address.in_this_thread().cast());
         }
         let number = self.number_of(object);
         stepscope_recorder::set_profiler_state(number.unwrap_or(ProfilerState::NOT_KNOWN));
         // Others' objects may be freed, and something else have their address.
-        stepscope_recorder::set_thread_words([place, number.map_or(std::ptr::null(), |_| object)]);
+        stepscope_recorder::set_thread_words([slot_address, number.map_or(std::ptr::null(), |_| object)]);
     }
 
     /// The number of an object in a slot, when it is ours.

@@ -31,7 +31,7 @@ pub(crate) fn leave_out(capture: &mut Capture) {
     });
 }
 
-/// From when to when it was recorded. What was switched off first was on before: a ring has given up its beginning.
+/// From when to when it was recorded. What was switched off first was on before: a ring has evicted its beginning.
 fn spans_of(windows: &[Window], opened_ns: i64) -> Vec<Range<i64>> {
     let mut spans = Vec::new();
     let mut on_ns = windows.first().is_some_and(|first| !first.is_on).then_some(opened_ns);

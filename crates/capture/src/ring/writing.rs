@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{KEPT_BECAUSE, end_of_records};
+use super::{SNAPSHOT_REASON, end_of_records};
 use crate::CaptureFile;
 use crate::layout::{
     HEADER_BYTES, Header, NO_THREAD, SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded,
@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// A copy of a ring that stays as it is.
-pub struct KeptCopy<'a> {
+pub struct Snapshot<'a> {
     /// Where it is written; it must not exist.
     pub path: &'a Path,
     /// Why it is kept.
@@ -44,18 +44,18 @@ impl CaptureFile {
         self.with_file(|file| file.read_exact_at(bytes, place_of(index)))
     }
 
-    /// Gives up what was recorded until `at_ticks`, of which the segment at `index` is the last. Nobody uses it any
+    /// Evicts what was recorded until `at_ticks`, of which the segment at `index` is the last. Nobody uses it any
     /// more, and what later records need of it stands elsewhere.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn give_up_segment(&self, index: u64, at_ticks: u64) -> Result<()> {
-        // First: a process that is killed between the two has given up less than it says.
+        // First: a process that is killed between the two has evicted less than it says.
         self.header().given_up_ticks.store(at_ticks.max(1), Ordering::Release);
         self.with_file(|file| file.write_all_at(&[0; 8], place_of(index)))
     }
 
-    /// Gives the disk space of a segment back that was given up. Where the file system cannot do so, it stays.
+    /// Gives the disk space of a segment back that was evicted. Where the file system cannot do so, it stays.
     pub fn release_segment(&self, index: u64) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let len = SEGMENT_BYTES as libc::off_t;
@@ -63,7 +63,7 @@ impl CaptureFile {
         unsafe { libc::fallocate(self.fd.as_raw_fd(), mode, place_of(index) as libc::off_t, len) };
     }
 
-    /// Takes a segment into use again that was given up; `generation` is larger than ever before.
+    /// Takes a segment into use again that was evicted; `generation` is larger than ever before.
     ///
     /// # Errors
     /// As [`CaptureFile::map_segment`].
@@ -75,7 +75,7 @@ impl CaptureFile {
     ///
     /// # Errors
     /// When it cannot be written; nothing is left then.
-    pub fn keep(&self, copy: &KeptCopy, mut between: impl FnMut()) -> Result<()> {
+    pub fn write_snapshot(&self, copy: &Snapshot, mut between: impl FnMut()) -> Result<()> {
         let file = File::options().write(true).create_new(true).open(copy.path)?;
         let written = self.copy_segments(&file, copy, &mut between);
         if written.is_err() {
@@ -84,7 +84,7 @@ impl CaptureFile {
         written
     }
 
-    fn copy_segments(&self, file: &File, copy: &KeptCopy, between: &mut impl FnMut()) -> Result<()> {
+    fn copy_segments(&self, file: &File, copy: &Snapshot, between: &mut impl FnMut()) -> Result<()> {
         let mut segment = vec![0; SEGMENT_BYTES];
         let mut kept = 0;
         for index in 0..self.header().segments.load(Ordering::Relaxed) {
@@ -134,9 +134,9 @@ fn first_word_of_segment(index: u64) -> [u8; 8] {
 }
 
 /// A segment that says why the copy was made.
-fn reason_segment(index: u64, copy: &KeptCopy) -> Vec<u8> {
+fn reason_segment(index: u64, copy: &Snapshot) -> Vec<u8> {
     let because: String = copy.because.chars().take(1_000).collect();
-    let (key, value) = (KEPT_BECAUSE, because.as_str());
+    let (key, value) = (SNAPSHOT_REASON, because.as_str());
     let mut bytes = first_word_of_segment(index).to_vec();
     bytes.resize(SEGMENT_HEADER_BYTES, 0);
     let lens = key.len() as u64 | (value.len() as u64) << 32;

@@ -2,7 +2,7 @@
 //! it began; most calls never are, and cost no more than a few stores.
 //!
 //! ```text
-//! main ─ step ─ forward      written:  main step              nothing is pending: the thread is settled
+//! main ─ step ─ forward      written:  main step              nothing is pending
 //!                ▲           pending:             forward     an op begins: `forward` is written before it
 //! ```
 
@@ -46,7 +46,7 @@ pub(crate) struct Calls {
     /// The calls' epoch that the stack belongs to.
     epoch: u64,
     /// The same while everything is written, else 0.
-    settled: u64,
+    all_written_epoch: u64,
     /// The same while all calls are wanted and nothing is in the way of writing one as it begins, else 0.
     ready: u64,
 }
@@ -54,8 +54,8 @@ pub(crate) struct Calls {
 impl Calls {
     /// True when nothing is pending, nor has anybody started or stopped to record calls.
     #[inline(always)]
-    pub(crate) fn is_settled(&self) -> bool {
-        self.settled == CALLS_EPOCH.load(Ordering::Relaxed)
+    pub(crate) fn has_no_pending_calls(&self) -> bool {
+        self.all_written_epoch == CALLS_EPOCH.load(Ordering::Relaxed)
     }
 
     /// Nothing is written in a capture that was just entered.
@@ -66,8 +66,8 @@ impl Calls {
 
     #[inline(always)]
     fn note_written(&mut self) {
-        self.settled = if self.written == self.stack.len() { self.epoch } else { 0 };
-        self.ready = if self.is_complete && self.deeper == 0 && are_all_written() { self.settled } else { 0 };
+        self.all_written_epoch = if self.written == self.stack.len() { self.epoch } else { 0 };
+        self.ready = if self.is_complete && self.deeper == 0 && are_all_written() { self.all_written_epoch } else { 0 };
     }
 
     /// True when the next call can be written as it begins.
@@ -79,7 +79,7 @@ impl Calls {
     /// A call begins that is not written for now.
     fn push_pending(&mut self, call: Call) {
         self.stack.push(call);
-        (self.settled, self.ready) = (0, 0);
+        (self.all_written_epoch, self.ready) = (0, 0);
     }
 
     /// Forgets calls of another epoch; takes those that the thread was inside of when recording began.
@@ -108,7 +108,7 @@ impl Calls {
 }
 
 /// A call begins on the calling thread. It is written at once when `is_written` or when all are. False when the thread
-/// may be inside of calls that are not known: see [`put_calls_around`].
+/// may be inside of calls that are not known: see [`set_outer_calls`].
 #[inline(always)]
 pub fn push_call(key: usize, name: &'static CallName, scope: u8, number: i8, is_written: bool) -> bool {
     // SAFETY: nothing below comes back here. Not by `with_buffer`, whose closure would get all of these in memory.
@@ -119,7 +119,7 @@ pub fn push_call(key: usize, name: &'static CallName, scope: u8, number: i8, is_
 }
 
 /// The calls around those that the calling thread is known to be inside of, outermost first. They count from now on.
-pub fn put_calls_around(outer: &[OpenCall]) {
+pub fn set_outer_calls(outer: &[OpenCall]) {
     with_buffer(|buffer| {
         let calls = &mut buffer.calls;
         if !calls.is_current() {
@@ -137,7 +137,7 @@ pub fn put_calls_around(outer: &[OpenCall]) {
             calls.note_written();
         }
         if are_all_written() {
-            buffer.settle_calls();
+            buffer.write_pending_calls();
         }
     });
 }
@@ -202,7 +202,7 @@ impl ThreadBuffer {
         let is_complete = calls.is_complete;
         // What is written cannot be moved into those around it, which the caller now puts there.
         if (is_written || are_all_written()) && (is_complete || scope != PYTHON_CALL) {
-            self.settle_calls();
+            self.write_pending_calls();
         }
         is_complete
     }
@@ -248,16 +248,16 @@ impl ThreadBuffer {
 
     /// Writes the calls that are pending, when any are.
     #[inline(always)]
-    pub(crate) fn settle_pending_calls(&mut self) {
-        if !self.calls.is_settled() {
-            self.settle_calls();
+    pub(crate) fn flush_pending_calls(&mut self) {
+        if !self.calls.has_no_pending_calls() {
+            self.write_pending_calls();
         }
     }
 
     /// Writes the calls that are pending.
     #[cold]
     #[inline(never)]
-    pub(crate) fn settle_calls(&mut self) {
+    pub(crate) fn write_pending_calls(&mut self) {
         if !self.calls.is_current() {
             self.calls.renew();
         }
@@ -311,13 +311,13 @@ impl ThreadBuffer {
         true
     }
 
-    /// The end of the call that was the innermost and is written. What was settled stays so.
+    /// The end of the call that was the innermost and is written. Where nothing was pending, nothing is.
     #[inline(always)]
     fn end_written_call(&mut self) {
         let at_ticks = ticks();
         self.calls.written = self.calls.stack.len();
         // Another capture does not know the call.
-        if self.epoch == EPOCH.load(Ordering::Relaxed) && !self.end_timed_call(at_ticks) && self.reserve(1) {
+        if self.epoch == EPOCH.load(Ordering::Relaxed) && !self.end_inline_call(at_ticks) && self.reserve(1) {
             self.write_end_as(at_ticks, Tag::ShortCallEnd, Tag::CallEnd);
         }
     }

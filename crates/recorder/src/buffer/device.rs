@@ -73,7 +73,7 @@ thread_local! {
     static LAST_MOMENT: Cell<Moment> = const { Cell::new(Moment { epoch: 0, part: 0, at_ticks: 0, device_ns: 0 }) };
 }
 
-/// Has the last reading of the clocks stand in the segment at hand, for which there is room: a ring may give up the one
+/// Has the last reading of the clocks stand in the segment at hand, for which there is room: a ring may evict the one
 /// where it stood, and without it no activity record could be placed.
 fn repeat_moment(buffer: &mut ThreadBuffer) {
     let moment = LAST_MOMENT.get();

@@ -107,7 +107,7 @@ impl ThreadBuffer {
                     publish_half(self.cursor, id << 8 | Tag::InputsReference as u32);
                     self.cursor.add(1)
                 };
-                self.timed.pass(self.cursor, after);
+                self.inline_end.pass(self.cursor, after);
                 self.cursor = after;
             }
             Reference::InPlace => self.write_in_place(),

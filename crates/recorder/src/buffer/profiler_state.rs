@@ -5,8 +5,8 @@ use crate::clock::ticks;
 use stepscope_capture::ProfilerState;
 use stepscope_capture::layout::Tag;
 
-/// What the calling thread runs from here on was begun under the profiler state with this number. Each part of a thread's
-/// records says it anew.
+/// What the calling thread runs from here on was begun under the profiler state with this number. Each part of a
+/// thread's records says it anew.
 pub fn set_profiler_state(number: u64) {
     with_buffer(|buffer| {
         if buffer.profiler_state == number {

@@ -1,7 +1,7 @@
 //! Where a buffer's memory comes from and goes to: another segment of the same capture, or another capture.
 
 use super::records::fact_record;
-use super::write::Timed;
+use super::write::InlineEnd;
 use super::{OWNER, ThreadBuffer, framework_thread};
 use crate::clock::{self, ticks};
 use crate::helper::fresh;
@@ -90,7 +90,8 @@ impl ThreadBuffer {
         let handle = unsafe { libc::pthread_self() } as u32;
         let who = u64::from(self.ordinal) | u64::from(self.part) << 32;
         self.part += 1;
-        // Written into the segment at hand: asking for room could move to another capture, where the ordinal is another.
+        // Written into the segment at hand: asking for room could move to another capture, where the ordinal is
+        // another.
         let at_ticks = ticks();
         self.write(
             at_ticks,
@@ -112,7 +113,7 @@ impl ThreadBuffer {
 
     pub(crate) fn use_segment(&mut self, segment: Segment) {
         self.cursor = segment.cursor.as_ptr();
-        (self.timed, self.timed_call) = (Timed::NONE, Timed::NONE);
+        (self.inline_end, self.inline_call_end) = (InlineEnd::NONE, InlineEnd::NONE);
         // SAFETY: one past the end of the mapping.
         self.end = unsafe { segment.base.add(SEGMENT_BYTES) }.as_ptr().cast();
         self.base = Some(segment.base);
@@ -151,8 +152,8 @@ fn stocked_segment(session: &mut Session, is_new_thread: bool) -> Option<Segment
     session.ready.pop()
 }
 
-/// The name given by `name_thread`, else the system's; empty when that is not the thread's own: a thread begins with the
-/// name of the one that started it, in most programs the process'.
+/// The name given by `name_thread`, else the system's; empty when that is not the thread's own: a thread begins with
+/// the name of the one that started it, in most programs the process'.
 fn thread_name() -> Vec<u8> {
     let given = OWNER.try_with(|owner| owner.try_borrow().ok().and_then(|owner| owner.name.clone())).ok().flatten();
     if let Some(name) = given {

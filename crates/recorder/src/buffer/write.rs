@@ -12,14 +12,14 @@ const PREFETCH_BYTES: usize = 320;
 
 /// A begin that takes its end in place, as long as nothing is written behind it.
 #[derive(Clone, Copy)]
-pub(super) struct Timed {
+pub(super) struct InlineEnd {
     /// Its second half.
     second: *mut u32,
     /// Where the cursor stands while nothing is.
     cursor: *mut u32,
 }
 
-impl Timed {
+impl InlineEnd {
     /// No cursor stands there.
     pub(super) const NONE: Self = Self { second: std::ptr::null_mut(), cursor: std::ptr::without_provenance_mut(1) };
 
@@ -32,12 +32,13 @@ impl Timed {
 
     /// Writes that it took so many ticks; false where something is written behind it, or it took too long.
     #[inline(always)]
-    fn end(&mut self, cursor: *mut u32, took: u64) -> bool {
+    fn end(&mut self, cursor: *mut u32, duration_ticks: u64) -> bool {
         if self.cursor != cursor {
             return false;
         }
-        // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was written.
-        let Some(second) = short::ended(unsafe { self.second.read() }, took) else { return false };
+        // SAFETY: the cursor has not moved since the begin: its second half, in the segment at hand, is as it was
+        // written.
+        let Some(second) = short::ended(unsafe { self.second.read() }, duration_ticks) else { return false };
         // SAFETY: as above.
         unsafe { publish_half(self.second, second) };
         *self = Self::NONE;
@@ -59,24 +60,24 @@ impl ThreadBuffer {
     pub(super) fn write_begin(&mut self, begin: &Begin) {
         let short = self.reference.short_begin(begin);
         // As late as can be: what is done before is not the op's.
-        self.timed = self.write_begin_at(ticks(), short, begin);
+        self.inline_end = self.write_begin_at(ticks(), short, begin);
     }
 
     /// The same of a call.
     #[inline(always)]
     pub(super) fn write_begin_of_call(&mut self, at_ticks: u64, begin: &Begin) {
         let short = self.reference.short_begin(begin);
-        self.timed_call = self.write_begin_at(at_ticks, short, begin);
+        self.inline_call_end = self.write_begin_at(at_ticks, short, begin);
     }
 
     #[inline(always)]
-    fn write_begin_at(&mut self, at_ticks: u64, short: Option<(Tag, u32)>, begin: &Begin) -> Timed {
-        let mut timed = Timed::NONE;
+    fn write_begin_at(&mut self, at_ticks: u64, short: Option<(Tag, u32)>, begin: &Begin) -> InlineEnd {
+        let mut inline_end = InlineEnd::NONE;
         let word = short.and_then(|(tag, second)| Some((tag, self.reference.short_word(at_ticks, tag)?, second)));
         match word {
             Some((tag, first, second)) => {
                 let at = self.cursor;
-                timed = Timed::at(at, tag);
+                inline_end = InlineEnd::at(at, tag);
                 // SAFETY: `reserve` gave room for a longer record.
                 unsafe {
                     at.add(1).write(second);
@@ -89,19 +90,19 @@ impl ThreadBuffer {
             None => self.write_long_begin(at_ticks, begin),
         }
         self.reference.note(begin);
-        timed
+        inline_end
     }
 
     /// Ends the op that began last within its begin; false where there is no room for that.
     #[inline(always)]
     pub(super) fn end_timed(&mut self, at_ticks: u64) -> bool {
-        self.timed.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
+        self.inline_end.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
     }
 
     /// The same of a call.
     #[inline(always)]
-    pub(super) fn end_timed_call(&mut self, at_ticks: u64) -> bool {
-        self.timed_call.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
+    pub(super) fn end_inline_call(&mut self, at_ticks: u64) -> bool {
+        self.inline_call_end.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! CUDA's driver: what devices the process uses, without making it use any.
 
 use crate::library::functions;
-use crate::{DeviceFacts, Library, Refusal};
+use crate::{DeviceProperties, Library, Refusal};
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 use std::ptr::null;
@@ -71,8 +71,8 @@ impl Driver {
     }
 
     /// The devices of which the process has a context, in the order of their numbers.
-    pub(super) fn devices(&self) -> Vec<DeviceFacts> {
-        self.in_use().map(|(index, device)| self.facts(index, device)).collect()
+    pub(super) fn devices(&self) -> Vec<DeviceProperties> {
+        self.in_use().map(|(index, device)| self.properties(index, device)).collect()
     }
 
     /// Where they are on the bus, by their numbers.
@@ -103,7 +103,7 @@ impl Driver {
         code == SUCCESS && is_active != 0
     }
 
-    fn facts(&self, index: u32, device: c_int) -> DeviceFacts {
+    fn properties(&self, index: u32, device: c_int) -> DeviceProperties {
         // SAFETY: the number is writable.
         let attribute = |which| ask(|value| unsafe { (self.functions.attribute)(value, which, device) });
         let number = |which| attribute(which).and_then(|value| u64::try_from(value).ok());
@@ -116,7 +116,7 @@ impl Driver {
         };
         // SAFETY: the driver wrote a text with its zero.
         let name = has_name.then(|| unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned());
-        DeviceFacts {
+        DeviceProperties {
             kind: "cuda",
             index,
             name,

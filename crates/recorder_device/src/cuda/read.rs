@@ -61,7 +61,8 @@ impl Reader {
 
     fn read(&mut self, cupti: &Cupti, full: &Full<'_>, write: Write<'_>) {
         let bytes = full.bytes();
-        // SAFETY: CUPTI filled the buffer, which is ours until `full` is dropped; each record came from the call before.
+        // SAFETY: CUPTI filled the buffer, which is ours until `full` is dropped; each record came from the call
+        // before.
         let next = |record| unsafe { cupti.next_record(full.base(), full.len(), record) };
         let place =
             |record: *mut u8| (record as usize).checked_sub(full.base() as usize).filter(|at| *at < bytes.len());

@@ -1,5 +1,5 @@
-//! Work for a device of CUDA's that is known to the last byte: copies, a fill, a kernel, a graph. By the driver alone, so
-//! that neither PyTorch nor the runtime is needed.
+//! Work for a device of CUDA's that is known to the last byte: copies, a fill, a kernel, a graph. By the driver alone,
+//! so that neither PyTorch nor the runtime is needed.
 
 use super::driver::{self, Driver};
 use crate::Refusal;
@@ -186,8 +186,8 @@ impl CudaWorkload {
 
 impl Workload for CudaWorkload {
     fn device(&self) -> (u32, String) {
-        let facts = self.driver.devices().into_iter().find(|facts| facts.index == self.index);
-        (self.index, facts.and_then(|facts| facts.name).unwrap_or_default())
+        let properties = self.driver.devices().into_iter().find(|found| found.index == self.index);
+        (self.index, properties.and_then(|found| found.name).unwrap_or_default())
     }
 
     fn kernel_name(&self) -> &'static str {

@@ -8,8 +8,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, RawFd};
 use std::time::Duration;
 
-/// Tries, in a process that is there for nothing else, and writes lines to standard output: `at STAGE` before each stage;
-/// then `proven`, `refused WHY` or `untried WHY`, the first after `device`, `library`, `version` and `works`.
+/// Tries, in a process that is there for nothing else, and writes lines to standard output: `at STAGE` before each
+/// stage; then `proven`, `refused WHY` or `untried WHY`, the first after `device`, `library`, `version` and `works`.
 ///
 /// The process ends with whoever started it, and at the latest after `limit`.
 pub fn run_child(kind: &str, wanted: &Wanted, device: u32, limit: Duration) {

@@ -24,8 +24,8 @@ pub enum End {
     Unknown,
 }
 
-/// Runs a command to its end, without input, in a process group of its own; gives what it wrote to standard output. It is
-/// killed after `limit`, or as soon as `is_wanted` says no.
+/// Runs a command to its end, without input, in a process group of its own; gives what it wrote to standard output. It
+/// is killed after `limit`, or as soon as `is_wanted` says no.
 ///
 /// # Errors
 /// It cannot be started.

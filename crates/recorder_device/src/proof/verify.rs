@@ -1,6 +1,6 @@
 //! Whether what was reported is what was launched.
 
-use super::{Expected, Heard, Launched, Moment};
+use super::{Expected, Launched, Moment, Reported};
 use std::collections::HashSet;
 use stepscope_recorder::device::{Call, DeviceWork, WorkKind};
 
@@ -34,10 +34,10 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// What is wrong, in one line.
-pub(super) fn verify(launched: &[Launched], heard: &Heard, place: &Place) -> Result<(), String> {
-    counts(launched, heard)?;
-    let clock = Clock::of(&heard.moments)?;
-    let mut works: Vec<&(DeviceWork, String)> = heard.works.iter().collect();
+pub(super) fn verify(launched: &[Launched], reported: &Reported, place: &Place) -> Result<(), String> {
+    counts(launched, reported)?;
+    let clock = Clock::of(&reported.moments)?;
+    let mut works: Vec<&(DeviceWork, String)> = reported.works.iter().collect();
     works.sort_by_key(|(work, _)| work.start_ns);
     let mut works = works.into_iter();
     let mut correlations = HashSet::new();
@@ -62,7 +62,7 @@ pub(super) fn verify(launched: &[Launched], heard: &Heard, place: &Place) -> Res
         if of_call.iter().any(|work| work.correlation != correlation) || !correlations.insert(correlation) {
             return Err(format!("what {} launched is not joined with it alone", call.call));
         }
-        joined(call, correlation, &heard.calls, &clock, place.thread)?;
+        joined(call, correlation, &reported.calls, &clock, place.thread)?;
         let nodes: HashSet<u64> = of_call.iter().map(|work| work.graph_node).collect();
         if nodes.len() < of_call.len() || of_call.iter().any(|work| work.graph != first.graph) {
             return Err("the nodes of a graph are not told apart, or not as of one graph".into());
@@ -78,15 +78,15 @@ fn is_kernel(work: &DeviceWork, is_of_graph: bool) -> bool {
     matches!(work.kind, WorkKind::Kernel { .. }) && (work.graph != 0) == is_of_graph
 }
 
-fn counts(launched: &[Launched], heard: &Heard) -> Result<(), String> {
-    if heard.dropped > 0 {
-        return Err(format!("it lost {} reports, or they could not be read", heard.dropped));
+fn counts(launched: &[Launched], reported: &Reported) -> Result<(), String> {
+    if reported.dropped > 0 {
+        return Err(format!("it lost {} reports, or they could not be read", reported.dropped));
     }
     for (what, is_launched, is_reported) in KINDS {
         let launched = launched.iter().flat_map(|call| &call.works).filter(|work| is_launched(work)).count();
-        let reported = heard.works.iter().filter(|(work, _)| is_reported(work)).count();
-        if launched != reported {
-            return Err(format!("{launched} {what} were launched, and it reports {reported}"));
+        let reported_count = reported.works.iter().filter(|(work, _)| is_reported(work)).count();
+        if launched != reported_count {
+            return Err(format!("{launched} {what} were launched, and it reports {reported_count}"));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The devices that HIP has (`libamdhip64.so`).
 
 use crate::fields::Fields;
-use crate::{DeviceFacts, Library};
+use crate::{DeviceProperties, Library};
 use std::path::{Path, PathBuf};
 
 type Count = unsafe extern "C" fn(*mut i32) -> i32;
@@ -28,7 +28,7 @@ const NAMES: &[&str] = &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so
 const MOST: i32 = 64;
 
 /// The devices, by HIP's numbers, which are PyTorch's. Begins to use them, unless the process does.
-pub(super) fn devices(hip: Library) -> Vec<DeviceFacts> {
+pub(super) fn devices(hip: Library) -> Vec<DeviceProperties> {
     // SAFETY: the types are those of `hip_runtime_api.h`.
     let (count, properties, runtime, driver) = unsafe {
         (
@@ -57,9 +57,12 @@ pub(super) fn devices(hip: Library) -> Vec<DeviceFacts> {
         // SAFETY: more room than the structure has, which the function of this name fills.
         let status = unsafe { properties(words.as_mut_ptr().cast(), index) };
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let facts = facts(index, &bytes);
-        let versions =
-            DeviceFacts { runtime_version: runtime_version.clone(), driver_version: driver_version.clone(), ..facts };
+        let found = properties_of(index, &bytes);
+        let versions = DeviceProperties {
+            runtime_version: runtime_version.clone(),
+            driver_version: driver_version.clone(),
+            ..found
+        };
         (status == 0).then_some(versions)
     };
     (0..found.clamp(0, MOST)).filter_map(device).collect()
@@ -77,7 +80,7 @@ pub(super) fn load(beside: &[PathBuf]) -> Option<Library> {
     paths.find_map(|path| Library::load(&path).ok())
 }
 
-fn facts(index: i32, bytes: &[u8]) -> DeviceFacts {
+fn properties_of(index: i32, bytes: &[u8]) -> DeviceProperties {
     let fields = Fields(bytes);
     let number = |at| Some(u64::from(fields.u32(at))).filter(|number| *number > 0);
     let long = |at| Some(fields.u64(at)).filter(|number| *number > 0);
@@ -86,7 +89,7 @@ fn facts(index: i32, bytes: &[u8]) -> DeviceFacts {
         Some(String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty())
     };
     let major = number(layout::MAJOR);
-    DeviceFacts {
+    DeviceProperties {
         kind: "hip",
         index: index as u32,
         name: text(layout::NAME).or_else(|| text(layout::ARCHITECTURE)),
@@ -98,7 +101,7 @@ fn facts(index: i32, bytes: &[u8]) -> DeviceFacts {
         warp_size: number(layout::WARP),
         registers_per_sm: number(layout::REGISTERS),
         shared_bytes_per_sm: long(layout::SHARED),
-        ..DeviceFacts::default()
+        ..DeviceProperties::default()
     }
 }
 

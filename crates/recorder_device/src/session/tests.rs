@@ -1,5 +1,5 @@
 use super::*;
-use crate::{DeviceFacts, Write};
+use crate::{DeviceProperties, Write};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
@@ -18,7 +18,7 @@ impl DeviceProfiler for Hangs {
 
     fn start(&mut self, _: &Wanted) -> Result<Found, Refusal> {
         let _ = self.0.lock().unwrap().recv();
-        let devices = vec![DeviceFacts { kind: "cuda", ..DeviceFacts::default() }];
+        let devices = vec![DeviceProperties { kind: "cuda", ..DeviceProperties::default() }];
         Ok(Found { devices, ..Found::default() })
     }
 
@@ -34,7 +34,7 @@ impl DeviceProfiler for Hangs {
         Some(1)
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
+    fn devices(&self) -> Vec<DeviceProperties> {
         Vec::new()
     }
 
@@ -50,12 +50,12 @@ fn a_library_that_hangs_as_it_starts_is_waited_for_once_and_writes_nothing_later
     let began = Instant::now();
     let refusal = start_within(Duration::from_millis(1500), Box::new(Hangs(Mutex::new(go_on))), &wanted).unwrap_err();
     assert_eq!(refusal.to_string(), "the devices' profiler did not start within 1.5 s");
-    assert!(began.elapsed() < PATIENCE, "its end was waited for, too");
+    assert!(began.elapsed() < TIMEOUT, "its end was waited for, too");
     let worker = CURRENT.lock().clone().unwrap();
     let again = start_with(Box::new(Hangs(Mutex::new(channel().1))), &wanted).unwrap_err();
     assert_eq!(again.to_string(), "the devices' profiler hangs");
     go.send(()).unwrap();
-    assert!(worker.wish(Wish::Stop, PATIENCE));
+    assert!(worker.request(Request::Stop, TIMEOUT));
     stepscope_recorder::close();
     let capture = stepscope_capture::read(&capture).unwrap();
     assert!(capture.facts.iter().all(|(key, _)| key != "devices"), "{:?}", capture.facts);

@@ -51,7 +51,7 @@ impl DeviceProfiler for Watched {
         None
     }
 
-    fn devices(&self) -> Vec<DeviceFacts> {
+    fn devices(&self) -> Vec<DeviceProperties> {
         Vec::new()
     }
 
@@ -82,18 +82,21 @@ const SHORT: Duration = Duration::from_millis(20);
 fn it_flushes_when_asked_and_ends_when_told() {
     let (worker, said, _go) = started("");
     assert_eq!(worker.started(LONG), Some(Ok(Found::default())));
-    assert!(worker.wish(Wish::Flush, LONG));
-    assert!(worker.wish(Wish::Flush, LONG));
-    assert!(worker.wish(Wish::Stop, LONG));
+    assert!(worker.request(Request::Flush, LONG));
+    assert!(worker.request(Request::Flush, LONG));
+    assert!(worker.request(Request::Stop, LONG));
     assert_eq!(*said.lock().unwrap(), ["start", "flush", "flush", "stop", "dropped"]);
-    assert!(worker.wish(Wish::Flush, LONG) && worker.wish(Wish::Stop, LONG), "nobody waits for what has ended");
+    assert!(
+        worker.request(Request::Flush, LONG) && worker.request(Request::Stop, LONG),
+        "nobody waits for what has ended"
+    );
 }
 
 #[test]
 fn a_refusal_ends_it_without_a_stop() {
     let (worker, said, _go) = started("refuses");
     assert_eq!(worker.started(LONG), Some(Err(Refusal("no".into()))));
-    assert!(worker.wish(Wish::Stop, LONG));
+    assert!(worker.request(Request::Stop, LONG));
     assert_eq!(*said.lock().unwrap(), ["start", "dropped"]);
 }
 
@@ -104,14 +107,14 @@ fn a_library_that_hangs_is_not_waited_for_and_ended_when_it_comes_back() {
         if hangs_in == "start" {
             assert_eq!(worker.started(SHORT), None);
         } else {
-            let wish = if hangs_in == "flush" { Wish::Flush } else { Wish::Stop };
+            let request = if hangs_in == "flush" { Request::Flush } else { Request::Stop };
             assert_eq!(worker.started(LONG), Some(Ok(Found::default())));
-            assert!(!worker.wish(wish, SHORT), "{hangs_in}");
+            assert!(!worker.request(request, SHORT), "{hangs_in}");
         }
-        worker.give_up();
-        assert!(!worker.is_over() && worker.is_given_up());
+        worker.abandon();
+        assert!(!worker.is_over() && worker.is_abandoned());
         go.send(()).unwrap();
-        assert!(worker.wish(Wish::Stop, LONG));
+        assert!(worker.request(Request::Stop, LONG));
         assert_eq!(said.lock().unwrap().last(), Some(&"dropped"), "{hangs_in}");
     }
 }

@@ -1,7 +1,7 @@
 //! The devices that Intel's driver has, by Level Zero (`libze_loader.so.1`).
 
 use crate::fields::Fields;
-use crate::{DeviceFacts, Library, Refusal};
+use crate::{DeviceProperties, Library, Refusal};
 use std::path::Path;
 
 type Init = unsafe extern "C" fn(u32) -> u32;
@@ -15,8 +15,8 @@ const LOADER: &str = "libze_loader.so.1";
 /// So many drivers, devices and memories are looked at.
 const MOST: usize = 64;
 
-/// `ze_device_properties_t`, `ze_driver_properties_t` and `ze_device_memory_properties_t`: what says which of them it is,
-/// how long it is, and where in it things stand.
+/// `ze_device_properties_t`, `ze_driver_properties_t` and `ze_device_memory_properties_t`: what says which of them it
+/// is, how long it is, and where in it things stand.
 mod layout {
     pub(super) const DEVICE: (u32, usize) = (3, 368);
     pub(super) const TYPE: usize = 16;
@@ -36,7 +36,7 @@ mod layout {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Gpu {
     pub(super) uuid: [u8; 16],
-    pub(super) facts: DeviceFacts,
+    pub(super) properties: DeviceProperties,
 }
 
 /// The loader's functions, from `library` if it has them.
@@ -46,8 +46,8 @@ fn loader(library: Library) -> Option<Library> {
     if is_in { Some(library) } else { Library::load(Path::new(LOADER)).ok() }
 }
 
-/// The GPUs, in the driver's order, which is PyTorch's. Begins to use the driver only with `may_initialize`; without, there
-/// are none in a process that has not begun to.
+/// The GPUs, in the driver's order, which is PyTorch's. Begins to use the driver only with `may_initialize`; without,
+/// there are none in a process that has not begun to.
 ///
 /// # Errors
 /// With `may_initialize`, why the driver cannot be used.
@@ -99,16 +99,16 @@ pub(super) fn gpus(library: Library, may_initialize: bool) -> Result<Vec<Gpu>, R
                 memory_of(|count, at| unsafe { read(handle, count, at) })
             });
             let sm_count = u64::from(fields.u32(layout::SLICES)) * u64::from(fields.u32(layout::SUBSLICES));
-            let facts = DeviceFacts {
+            let properties = DeviceProperties {
                 kind: "xpu",
                 index: gpus.len() as u32,
                 name: text(&bytes[layout::NAME]),
                 memory_bytes,
                 sm_count: Some(sm_count).filter(|count| *count > 0),
                 driver_version: version.clone(),
-                ..DeviceFacts::default()
+                ..DeviceProperties::default()
             };
-            gpus.push(Gpu { uuid: fields.bytes16(layout::UUID), facts });
+            gpus.push(Gpu { uuid: fields.bytes16(layout::UUID), properties });
         }
     }
     Ok(gpus)

@@ -104,7 +104,7 @@ unsafe extern "C" fn on_enter(
     unsafe {
         if is_code(args, count) && !enter_code(*args) {
             // A thread that began since then is seen from its first call on: there is none around it.
-            recorder::put_calls_around(&[]);
+            recorder::set_outer_calls(&[]);
         }
         none()
     }

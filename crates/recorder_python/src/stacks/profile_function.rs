@@ -2,7 +2,7 @@
 
 use super::{call_of, enter_c_function, enter_code, leave_c_function, leave_code};
 use crate::cpython::{FAST, MethodDefinition, Profiling, PyFrame_GetCode};
-use crate::layout::{self, CodePlace};
+use crate::layout::{self, CodeOffset};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ const C_EXCEPTION: c_int = 5;
 const C_RETURN: c_int = 6;
 
 /// Where frames have their code, when that is certain.
-static CODE_PLACE: OnceLock<Option<CodePlace>> = OnceLock::new();
+static CODE_OFFSET: OnceLock<Option<CodeOffset>> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// True once the run says that another profiler follows a thread.
 static IS_LOSS_KNOWN: AtomicBool = AtomicBool::new(false);
@@ -66,7 +66,7 @@ fn token(py: Python<'_>) -> PyResult<Py<PyAny>> {
 pub(super) fn start(py: Python<'_>) -> PyResult<Vec<usize>> {
     let profiling = profiling().ok_or_else(|| PyRuntimeError::new_err("this Python sets no profile functions"))?;
     FOLLOWERS.prepare();
-    CODE_PLACE.get_or_init(|| layout::code_of_frame(py));
+    CODE_OFFSET.get_or_init(|| layout::code_of_frame(py));
     let token = token(py)?;
     let get_profile = py.import("sys")?.getattr("getprofile")?;
     let mut left_out = Vec::new();
@@ -173,12 +173,12 @@ unsafe extern "C" fn on_new_thread(_: *mut PyObject, _: *const *mut PyObject, _:
 unsafe fn with_code<R>(frame: *mut c_void, f: impl FnOnce(*mut PyObject) -> R) -> R {
     // SAFETY: the callers hold the lock and give a frame, which keeps its code. A place is only known where it is certain.
     unsafe {
-        match CODE_PLACE.get().copied().flatten() {
-            Some(CodePlace::Behind(first, then)) => {
+        match CODE_OFFSET.get().copied().flatten() {
+            Some(CodeOffset::Behind(first, then)) => {
                 let behind = *frame.byte_add(first).cast::<*const c_void>();
                 f(*behind.byte_add(then).cast())
             }
-            Some(CodePlace::InFrame(offset)) => f(*frame.byte_add(offset).cast()),
+            Some(CodeOffset::InFrame(offset)) => f(*frame.byte_add(offset).cast()),
             None => {
                 let code = PyFrame_GetCode(frame);
                 let result = f(code);
@@ -233,5 +233,5 @@ unsafe fn put_callers_around(frame: *mut c_void) {
         }
     }
     callers.reverse();
-    recorder::put_calls_around(&callers);
+    recorder::set_outer_calls(&callers);
 }

@@ -180,8 +180,8 @@ fn list_items(pairs: &[(&SeenValue, &Known)]) -> Result<usize, Refusal> {
             && room >= end
             && payloads.iter().enumerate().all(is_item)
     };
-    let places = (8..OBJECT_BYTES - 32).step_by(8);
-    only("items of a list", places.filter(|at| pairs.iter().all(|(value, known)| explains(value, known, *at))))
+    let offsets = (8..OBJECT_BYTES - 32).step_by(8);
+    only("items of a list", offsets.filter(|at| pairs.iter().all(|(value, known)| explains(value, known, *at))))
 }
 
 /// What stands for the type of tensors' lists: the same for all of them, and something else for lists of integers.
@@ -225,8 +225,8 @@ fn text_value(pairs: &[(&SeenValue, &Known)]) -> Option<usize> {
             word(&value.object, at + 8) == text.len() as u64 && value.targets[at / 8].starts_with(text.as_bytes())
         })
     };
-    let places = (8..OBJECT_BYTES - 16).step_by(8);
-    only("text", places.filter(|at| texts().next().is_some() && explains(*at))).ok()
+    let offsets = (8..OBJECT_BYTES - 16).step_by(8);
+    only("text", offsets.filter(|at| texts().next().is_some() && explains(*at))).ok()
 }
 
 /// Where an empty map stood in every range.
@@ -254,8 +254,8 @@ fn sizes_of(tensors: &[SeenTensor]) -> Result<usize, Refusal> {
             }
     };
     let plain = || tensors.iter().filter(|tensor| tensor.policy == 0);
-    let places = (8..TENSOR_BYTES - 8 * (2 * INNER_DIMS + 1)).step_by(8);
-    only("sizes of a tensor", places.filter(|at| plain().all(|tensor| explains(tensor, *at))))
+    let offsets = (8..TENSOR_BYTES - 8 * (2 * INNER_DIMS + 1)).step_by(8);
+    only("sizes of a tensor", offsets.filter(|at| plain().all(|tensor| explains(tensor, *at))))
 }
 
 fn dtype_of(tensors: &[SeenTensor]) -> Result<usize, Refusal> {
@@ -267,9 +267,9 @@ fn dtype_of(tensors: &[SeenTensor]) -> Result<usize, Refusal> {
 fn policy_of(tensors: &[SeenTensor]) -> Result<usize, Refusal> {
     // Both bits in one byte.
     let bits = |tensor: &SeenTensor, bit: usize| tensor.bytes[bit / 8] >> (bit % 8) & 3;
-    let places = (64..TENSOR_BYTES * 8).filter(|bit| bit % 8 < 7);
+    let offsets = (64..TENSOR_BYTES * 8).filter(|bit| bit % 8 < 7);
     let explains = |bit: &usize| tensors.iter().all(|tensor| bits(tensor, *bit) == tensor.policy);
-    only("way a tensor keeps its sizes", places.filter(explains))
+    only("way a tensor keeps its sizes", offsets.filter(explains))
 }
 
 fn plain_class(tensors: &[SeenTensor]) -> Result<usize, Refusal> {

@@ -8,8 +8,8 @@ use crate::solve::Refusal;
 use std::ffi::c_void;
 use std::path::Path;
 
-/// A `std::shared_ptr` of libstdc++: the object, and the block that counts its owners. Without such a block nobody counts,
-/// and the object is never freed.
+/// A `std::shared_ptr` of libstdc++: the object, and the block that counts its owners. Without such a block nobody
+/// counts, and the object is never freed.
 #[repr(C)]
 pub(super) struct Shared {
     object: *const c_void,
@@ -66,8 +66,8 @@ impl StateApi {
             return Err(Refusal::UnsupportedPlatform);
         }
         let (c10, cpu) = (library(folder, "libc10.so")?, library(folder, "libtorch_cpu.so")?);
-        // SAFETY: each symbol's mangled name fixes its argument types, which the field's type repeats; the slot's name is
-        // an object of the size of an address.
+        // SAFETY: each symbol's mangled name fixes its argument types, which the field's type repeats; the slot's name
+        // is an object of the size of an address.
         unsafe {
             let slot = symbol::<*const usize>(c10, "_ZN3c1013DebugInfoKind14PROFILER_STATEE");
             Ok(Self {
@@ -133,8 +133,8 @@ impl StateApi {
     /// `object` was pushed by [`Self::push`], uncounted.
     pub(super) unsafe fn pop_if_innermost(&self, object: *const c_void) -> bool {
         let holder = self.holder();
-        // SAFETY: the thread's own holder, which lives as long as it is the innermost. That it begins with the pointer to
-        // its object the trial has proven.
+        // SAFETY: the thread's own holder, which lives as long as it is the innermost. That it begins with the pointer
+        // to its object the trial has proven.
         let is_innermost = !holder.is_null() && std::ptr::eq(unsafe { *holder }, object);
         if is_innermost {
             let mut popped = Shared::null();

@@ -2,7 +2,7 @@
 
 use super::api::{Shared, StateApi};
 use super::object::{Slots, TABLE_LEN, with_table};
-use super::place::{Candidates, Place};
+use super::slot_address::{Candidates, SlotAddress};
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -35,8 +35,8 @@ macro_rules! noting {
 
 const TABLE: fn() -> [usize; TABLE_LEN] = || noting!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 
-/// The entries, each proven by a call of PyTorch's; or what went otherwise. The calling thread's slot is empty before and
-/// after.
+/// The entries, each proven by a call of PyTorch's; or what went otherwise. The calling thread's slot is empty before
+/// and after.
 pub(super) fn slots(api: &StateApi) -> Result<Slots, &'static str> {
     if !api.in_slot().is_null() {
         return Err("a new thread has one already");
@@ -58,7 +58,7 @@ pub(super) fn slots(api: &StateApi) -> Result<Slots, &'static str> {
 
 /// Where a thread has what holds its innermost object: the only word that is what it should be after each push and pop.
 /// To be asked after [`slots`], on the same thread.
-pub(super) fn place(api: &StateApi) -> Option<Place> {
+pub(super) fn slot_address(api: &StateApi) -> Option<SlotAddress> {
     let mut candidates = Candidates::of_library(api.looks_into_slots())?;
     let objects = [(); 2].map(|()| with_table(TABLE(), api.type_info));
     let mut keep = || candidates.keep(api.holder() as usize);

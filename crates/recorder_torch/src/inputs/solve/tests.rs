@@ -106,8 +106,8 @@ fn unclear(field: &'static str, is_ambiguous: bool) -> Result<InputsLayout, Refu
 #[test]
 fn one_explanation_is_used() {
     let layout = solve(&calls(), &tensors()).expect("there is one");
-    let places = (layout.list_items, layout.complex_value, layout.text_value, layout.keywords);
-    assert_eq!(places, (16, 16, Some(16), Some(224)));
+    let offsets = (layout.list_items, layout.complex_value, layout.text_value, layout.keywords);
+    assert_eq!(offsets, (16, 16, Some(16), Some(224)));
     assert_eq!((layout.sizes, layout.dtype, layout.policy_bit), (56, 160, 166 * 8 + 2));
     assert_eq!((layout.tensor_type, layout.plain_class), (TENSORS as usize, 0x1000));
     let kind = |tag: u32| layout.kinds[tag as usize];

@@ -5,8 +5,8 @@
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// A bit that is set once something was said, and one that says whether to record; the cycle lies above.
-const IS_SAID: u64 = 1;
+/// A bit that is set once something was published, and one that says whether to record; the cycle lies above.
+const IS_PUBLISHED: u64 = 1;
 const IS_ON: u64 = 2;
 const CYCLE_SHIFT: u32 = 2;
 
@@ -33,21 +33,22 @@ fn new_page() -> *mut AtomicU64 {
     if page == libc::MAP_FAILED { null_mut() } else { page.cast() }
 }
 
-/// Tells processes that are forked, and those that were since the capture was opened, whether to record now; and in
-/// which cycle.
-pub fn tell_children(is_on: bool, cycle: u64) {
-    let number = IS_SAID | if is_on { IS_ON } else { 0 } | cycle << CYCLE_SHIFT;
+/// Publishes to processes that are forked, and to those that were since the capture was opened, whether to record now,
+/// and in which cycle.
+pub fn publish_to_children(is_on: bool, cycle: u64) {
+    let number = IS_PUBLISHED | if is_on { IS_ON } else { 0 } | cycle << CYCLE_SHIFT;
     // SAFETY: null, or a number in memory that is never unmapped.
     if let Some(ours) = unsafe { OURS.load(Ordering::Acquire).as_ref() } {
         ours.store(number, Ordering::Release);
     }
 }
 
-/// Whether the process that this one was forked from records now, and in which cycle; `None` where it does not say.
-pub fn window_of_parent() -> Option<(bool, u64)> {
+/// Whether the process that this one was forked from records now, and in which cycle; `None` where it has not published
+/// it.
+pub fn parent_window() -> Option<(bool, u64)> {
     // SAFETY: as above.
     let number = unsafe { PARENTS.load(Ordering::Acquire).as_ref() }?.load(Ordering::Acquire);
-    (number & IS_SAID != 0).then_some((number & IS_ON != 0, number >> CYCLE_SHIFT))
+    (number & IS_PUBLISHED != 0).then_some((number & IS_ON != 0, number >> CYCLE_SHIFT))
 }
 
 /// In a forked child: what was ours is the parent's. One that says nothing itself leaves its own children its parent's.

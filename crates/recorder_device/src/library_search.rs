@@ -1,4 +1,4 @@
-//! Where a vendor's library is looked for.
+//! The search for a vendor's library.
 
 use crate::Library;
 use std::os::unix::ffi::OsStrExt;
@@ -24,10 +24,10 @@ fn of_library(variable: &str, stem: &str, given: &[PathBuf], names: &[&str]) -> 
         return vec![path.into()];
     }
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-    let mut places = mapped(&maps, stem);
-    places.extend(given.iter().filter(|path| has_stem(path, stem)).cloned());
-    places.extend(names.iter().map(PathBuf::from));
-    places
+    let mut candidates = mapped(&maps, stem);
+    candidates.extend(given.iter().filter(|path| has_stem(path, stem)).cloned());
+    candidates.extend(names.iter().map(PathBuf::from));
+    candidates
 }
 
 /// True where the environment's `variable` names a library: it is used as it is, whatever else is here.
@@ -63,8 +63,8 @@ mod tests {
                      7f02-7f03 rw-p 00000000 00:00 0 [heap]\n7f03-7f04 r--p 00000000 08:01 12 /b/libpti.so\n";
         assert_eq!(mapped(maps, "libpti_view.so"), [PathBuf::from("/a b/libpti_view.so.1.2")]);
         let given = ["/c/libpti_view.so.0".into(), "/c/libcupti.so.13".into()];
-        let places = of_library("STEPSCOPE_NO_SUCH_VARIABLE", "libpti_view.so", &given, &["libpti_view.so.1"]);
-        assert_eq!(places, [PathBuf::from("/c/libpti_view.so.0"), PathBuf::from("libpti_view.so.1")]);
+        let candidates = of_library("STEPSCOPE_NO_SUCH_VARIABLE", "libpti_view.so", &given, &["libpti_view.so.1"]);
+        assert_eq!(candidates, [PathBuf::from("/c/libpti_view.so.0"), PathBuf::from("libpti_view.so.1")]);
         let itself = of_library("STEPSCOPE_NO_SUCH_VARIABLE", "libc.so", &[], &[]);
         assert!(itself.iter().any(|path| path.is_absolute()), "{itself:?}");
     }

@@ -1,4 +1,4 @@
-//! What is in the ring is kept: a copy of it goes to a folder of its own, which is a run like any other.
+//! Snapshots: a copy of what is in the ring goes to a folder of its own, which is a run like any other.
 //!
 //! ```text
 //! RUN/raw/….capture                                      the rings, of every process
@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use stepscope_capture::{CaptureFile, KeptCopy};
+use stepscope_capture::{CaptureFile, Snapshot};
 
 /// Copies in one run, at most: what is worth a look is among the first.
-const MAX_KEPT: usize = 16;
+const MAX_SNAPSHOTS: usize = 16;
 /// Requests that wait for the helper thread, at most.
 const MAX_REQUESTS: usize = 16;
 
@@ -29,33 +29,33 @@ const MAX_REQUESTS: usize = 16;
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// What is called before each copy.
-static BEFORE_COPY: OnceLock<fn()> = OnceLock::new();
+static BEFORE_SNAPSHOT: OnceLock<fn()> = OnceLock::new();
 
-/// Has `f` called before what is in the ring is copied, on a thread of the recorder's own: by it whoever holds something
-/// back writes it. It should not take long. The first one that is given stays.
-pub fn before_keeping(f: fn()) {
-    let _ = BEFORE_COPY.set(f);
+/// Has `f` called before each snapshot, on a thread of the recorder's own: what holds records back writes them then. It
+/// should not take long. The first one that is given stays.
+pub fn before_snapshot(f: fn()) {
+    let _ = BEFORE_SNAPSHOT.set(f);
 }
 
 /// Set by the signal's handler.
 static IS_SIGNALLED: AtomicBool = AtomicBool::new(false);
 
-/// Asks for what is in the ring to be kept, in this process and all others of the run; false without a ring. Nothing is
+/// Requests a snapshot of the ring, in this process and all others of the run; false without a ring. Nothing is
 /// waited for. The first word of `because` becomes part of the folder's name.
-pub fn keep(because: &str) -> bool {
+pub fn snapshot(because: &str) -> bool {
     let state = STATE.lock();
     let session = state.session.as_ref().filter(|session| session.is_ring());
     match session.and_then(|session| session.helper.as_ref()) {
         Some(helper) => {
-            helper.keep(because);
+            helper.request_snapshot(because);
             true
         }
         None => false,
     }
 }
 
-/// Keeps what is in the ring whenever this process gets `signal`; a handler that was there is called as well.
-pub fn keep_on_signal(signal: i32) {
+/// Requests a snapshot whenever this process gets `signal`; a handler that was there is called as well.
+pub fn snapshot_on_signal(signal: i32) {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         // SAFETY: the handler is a plain function that lives as long as the process, and does what a handler may.
@@ -103,38 +103,38 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     }
 }
 
-/// Reasons to keep what is in the ring, from any thread to the helper thread.
+/// Requests for snapshots, by their reasons, from any thread to the helper thread.
 #[derive(Default)]
-pub(crate) struct Requests(Mutex<Waiting>);
+pub(crate) struct SnapshotRequests(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    asked: Vec<String>,
+    requested: Vec<String>,
     /// How many had no room, and the last of them.
     refused: u64,
     last_refused: String,
 }
 
-impl Requests {
+impl SnapshotRequests {
     pub(crate) fn add(&self, because: &str) {
         let mut waiting = self.lock();
-        if waiting.asked.len() < MAX_REQUESTS {
-            waiting.asked.push(because.into());
+        if waiting.requested.len() < MAX_REQUESTS {
+            waiting.requested.push(because.into());
         } else {
             waiting.refused += 1;
             waiting.last_refused = because.into();
         }
     }
 
-    /// True when something is to be kept.
+    /// True when a snapshot is requested.
     pub(crate) fn are_waiting(&self) -> bool {
-        IS_SIGNALLED.load(Ordering::Acquire) || !self.lock().asked.is_empty()
+        IS_SIGNALLED.load(Ordering::Acquire) || !self.lock().requested.is_empty()
     }
 
     fn take(&self) -> Waiting {
         let mut waiting = std::mem::take(&mut *self.lock());
         if IS_SIGNALLED.swap(false, Ordering::AcqRel) {
-            waiting.asked.push("signal".into());
+            waiting.requested.push("signal".into());
         }
         waiting
     }
@@ -144,32 +144,40 @@ impl Requests {
     }
 }
 
-/// Makes the copies; lives on the helper thread.
-pub(crate) struct Keeper {
+/// Writes the snapshots, on the helper thread.
+pub(crate) struct Snapshotter {
     run: PathBuf,
     /// The capture's file name.
     name: OsString,
     /// Folders that have the copy, or were there before this capture.
     seen: HashSet<OsString>,
     next_look: Instant,
-    /// What was asked for and not kept.
+    /// How many requests were refused.
     refused: u64,
 }
 
-impl Keeper {
+impl Snapshotter {
     pub(crate) fn new(run: &Path, capture: &Path) -> Self {
         let name = capture.file_name().unwrap_or_default().to_os_string();
-        let mut keeper = Self { run: run.into(), name, seen: HashSet::new(), next_look: Instant::now(), refused: 0 };
-        keeper.seen = keeper.folders().into_iter().collect();
-        keeper
+        let mut snapshotter =
+            Self { run: run.into(), name, seen: HashSet::new(), next_look: Instant::now(), refused: 0 };
+        snapshotter.seen = snapshotter.folders().into_iter().collect();
+        snapshotter
     }
 
-    /// Keeps what was asked for, here or by another process; `between` is called now and then while it copies.
-    pub(crate) fn tend(&mut self, file: &CaptureFile, requests: &Requests, is_last: bool, mut between: impl FnMut()) {
-        let Waiting { asked, refused, last_refused } = requests.take();
+    /// Writes the snapshots that were requested, here or by another process; `between` is called now and then while it
+    /// copies.
+    pub(crate) fn take_requested(
+        &mut self,
+        file: &CaptureFile,
+        requests: &SnapshotRequests,
+        is_last: bool,
+        mut between: impl FnMut(),
+    ) {
+        let Waiting { requested, refused, last_refused } = requests.take();
         self.refuse(refused, &last_refused);
-        for because in &asked {
-            match self.new_folder(because) {
+        for because in &requested {
+            match self.create_folder(because) {
                 Some(folder) => self.copy_to(&folder, because, file, &mut between),
                 None => self.refuse(1, because),
             }
@@ -184,7 +192,7 @@ impl Keeper {
         }
     }
 
-    /// Notes in the run that this was asked for and not kept.
+    /// Notes in the run that this snapshot was requested and not written.
     fn refuse(&mut self, count: u64, because: &str) {
         if count > 0 {
             self.refused += count;
@@ -194,7 +202,7 @@ impl Keeper {
     }
 
     /// Makes the folder of a copy; `None` when there are too many, or it cannot be made.
-    fn new_folder(&self, because: &str) -> Option<OsString> {
+    fn create_folder(&self, because: &str) -> Option<OsString> {
         let word: String = because.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(32).collect();
         let word = if word.is_empty() { "asked" } else { &word };
         let [before, now] = [1, 0].map(|seconds_ago| format!("{}-{word}", compact_utc(seconds_ago)));
@@ -203,7 +211,7 @@ impl Keeper {
         if path.join(&before).is_dir() {
             return Some(before.into());
         }
-        if self.folders().len() >= MAX_KEPT || std::fs::create_dir_all(&path).is_err() {
+        if self.folders().len() >= MAX_SNAPSHOTS || std::fs::create_dir_all(&path).is_err() {
             return None;
         }
         match std::fs::create_dir(path.join(&now)) {
@@ -220,7 +228,7 @@ impl Keeper {
     }
 
     fn copy_to(&mut self, folder: &OsString, because: &str, file: &CaptureFile, between: &mut impl FnMut()) {
-        if !self.seen.insert(folder.clone()) || self.seen.len() > 4 * MAX_KEPT {
+        if !self.seen.insert(folder.clone()) || self.seen.len() > 4 * MAX_SNAPSHOTS {
             return;
         }
         // Nobody can be told: the run shows which processes are in the copy.
@@ -236,11 +244,11 @@ impl Keeper {
             std::fs::copy(self.run.join("run.json"), &beside)?;
             std::fs::rename(&beside, &manifest)?;
         }
-        if let Some(f) = BEFORE_COPY.get() {
+        if let Some(f) = BEFORE_SNAPSHOT.get() {
             f();
         }
         let path = raw.join(&self.name).with_extension("new");
-        file.keep(&KeptCopy { path: &path, because, at_ticks: clock::ticks() }, between)?;
+        file.write_snapshot(&Snapshot { path: &path, because, at_ticks: clock::ticks() }, between)?;
         std::fs::rename(&path, raw.join(&self.name))
     }
 }

@@ -1,10 +1,10 @@
-//! What is known of a device.
+//! Properties of a device.
 
 use std::fmt::Write;
 
 /// A device; what is not known is absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DeviceFacts {
+pub struct DeviceProperties {
     /// `cuda`, `hip`, `xpu`.
     pub kind: &'static str,
     /// Its number in this process, as activity records have it.
@@ -33,8 +33,8 @@ pub struct DeviceFacts {
     pub runtime_version: Option<String>,
 }
 
-impl DeviceFacts {
-    /// A JSON list, as the fact `devices` has it.
+impl DeviceProperties {
+    /// A JSON list, as the metadata key `devices` has it.
     pub fn to_json(devices: &[Self]) -> String {
         let devices: Vec<String> = devices.iter().map(Self::to_object).collect();
         format!("[{}]", devices.join(","))
@@ -85,18 +85,18 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out_and_names_are_escaped() {
-        let named = DeviceFacts {
+        let named = DeviceProperties {
             kind: "cuda",
             index: 1,
             name: Some("a \"b\"\\\n".into()),
             sm_count: Some(132),
-            ..DeviceFacts::default()
+            ..DeviceProperties::default()
         };
-        let bare = DeviceFacts { kind: "xpu", ..DeviceFacts::default() };
+        let bare = DeviceProperties { kind: "xpu", ..DeviceProperties::default() };
         assert_eq!(
-            DeviceFacts::to_json(&[named, bare]),
+            DeviceProperties::to_json(&[named, bare]),
             r#"[{"type":"cuda","index":1,"name":"a \"b\"\\\u000a","sm_count":132},{"type":"xpu","index":0}]"#
         );
-        assert_eq!(DeviceFacts::to_json(&[]), "[]");
+        assert_eq!(DeviceProperties::to_json(&[]), "[]");
     }
 }

@@ -1,12 +1,12 @@
-//! Where a thread of PyTorch keeps what holds its innermost object. Looked at in place, two loads tell that the object is
-//! still ours; asking PyTorch takes a call, for every op.
+//! Where a thread of PyTorch keeps what holds its innermost object. Looked at in place, two loads tell that the object
+//! is still ours; asking PyTorch takes a call, for every op.
 
 use std::ffi::{c_int, c_void};
 use std::mem::size_of;
 
-/// A word of the thread-local memory of PyTorch's library, at the same place in each thread's own.
+/// The address of a word in the thread-local memory of PyTorch's library, at the same offset in each thread's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct SlotAddress {
     module: usize,
     offset: usize,
 }
@@ -23,7 +23,7 @@ unsafe extern "C" {
     fn __tls_get_addr(index: *const TlsIndex) -> *mut c_void;
 }
 
-impl Place {
+impl SlotAddress {
     /// Where it is in the calling thread.
     pub(super) fn in_this_thread(self) -> *const Holder {
         let index = TlsIndex { module: self.module, offset: self.offset };
@@ -35,7 +35,7 @@ impl Place {
 /// What points to the holder of an object, whose first word is the object's address; null without one.
 pub(super) type Holder = *const *const c_void;
 
-/// Places that may be the one: those that had the right word whenever it was looked.
+/// Addresses that may be the one: those that had the right word whenever it was looked.
 pub(super) struct Candidates {
     module: usize,
     memory: *const usize,
@@ -60,9 +60,9 @@ impl Candidates {
     }
 
     /// The only one that is left.
-    pub(super) fn only(self) -> Option<Place> {
+    pub(super) fn only(self) -> Option<SlotAddress> {
         let [offset] = self.offsets[..] else { return None };
-        Some(Place { module: self.module, offset })
+        Some(SlotAddress { module: self.module, offset })
     }
 }
 
@@ -123,10 +123,11 @@ mod tests {
             set(word);
             candidates.keep(word);
         }
-        let place = candidates.only().expect("no other word changes so");
-        assert!(HERE.with(|here| std::ptr::eq(here.as_ptr().cast(), place.in_this_thread())));
-        let other =
-            std::thread::spawn(move || HERE.with(|here| std::ptr::eq(here.as_ptr().cast(), place.in_this_thread())));
+        let slot_address = candidates.only().expect("no other word changes so");
+        assert!(HERE.with(|here| std::ptr::eq(here.as_ptr().cast(), slot_address.in_this_thread())));
+        let other = std::thread::spawn(move || {
+            HERE.with(|here| std::ptr::eq(here.as_ptr().cast(), slot_address.in_this_thread()))
+        });
         assert!(other.join().unwrap());
     }
 

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Counts how often it was rung. Who waits says up to which ring it has seen.
-pub struct Bell(AtomicU32);
+/// Wakes waiting threads, by a futex. Counts the wake-ups: a thread that waits says which count it has seen.
+pub struct Wakeup(AtomicU32);
 
-static WORKER: Bell = Bell(AtomicU32::new(0));
+static WORKER: Wakeup = Wakeup(AtomicU32::new(0));
 
-impl Bell {
-    /// One that was never rung.
+impl Wakeup {
+    /// One without a wake-up so far.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
@@ -19,19 +19,19 @@ impl Bell {
         &WORKER
     }
 
-    /// Wakes whoever waits.
-    pub fn ring(&self) {
+    /// Wakes every thread that waits.
+    pub fn wake(&self) {
         self.0.fetch_add(1, Ordering::Release);
         // SAFETY: the word outlives the call; without waiters the kernel does nothing.
         unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), WAKE, i32::MAX) };
     }
 
-    /// How often it was rung: read before one looks for what there is to do.
-    pub fn rings(&self) -> u32 {
+    /// How many wake-ups there were: read before looking for work.
+    pub fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Waits until it has been rung since `seen` was read, and for `limit` at most. May return for no reason.
+    /// Waits until a wake-up after `seen` was read, and for `limit` at most. May return for no reason.
     pub fn wait(&self, seen: u32, limit: Duration) {
         let limit =
             libc::timespec { tv_sec: limit.as_secs().min(3600) as libc::time_t, tv_nsec: limit.subsec_nanos().into() };
@@ -40,7 +40,7 @@ impl Bell {
     }
 }
 
-impl Default for Bell {
+impl Default for Wakeup {
     fn default() -> Self {
         Self::new()
     }
@@ -55,25 +55,25 @@ mod tests {
 
     #[test]
     fn a_ring_between_looking_and_waiting_is_not_missed() {
-        let bell = Bell::new();
-        let seen = bell.rings();
-        bell.ring();
+        let wakeup = Wakeup::new();
+        let seen = wakeup.count();
+        wakeup.wake();
         // Would wait for an hour.
-        bell.wait(seen, Duration::from_secs(3600));
-        assert_ne!(bell.rings(), seen);
+        wakeup.wait(seen, Duration::from_secs(3600));
+        assert_ne!(wakeup.count(), seen);
     }
 
     #[test]
     fn a_thread_that_waits_is_woken() {
-        let bell = Bell::new();
-        let seen = bell.rings();
+        let wakeup = Wakeup::new();
+        let seen = wakeup.count();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                while bell.rings() == seen {
-                    bell.wait(seen, Duration::from_secs(3600));
+                while wakeup.count() == seen {
+                    wakeup.wait(seen, Duration::from_secs(3600));
                 }
             });
-            bell.ring();
+            wakeup.wake();
             waits.join().unwrap();
         });
     }
