@@ -12,7 +12,7 @@ use stepscope_run::RunError;
 #[derive(Debug)]
 pub(crate) struct Failure {
     what: String,
-    place: Option<String>,
+    location: Option<String>,
     hint: Option<String>,
     code: i32,
     is_reader_gone: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with exit code 1; `what` is one line in lower case.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), place: None, hint: None, code: 1, is_reader_gone: false }
+        Self { what: what.into(), location: None, hint: None, code: 1, is_reader_gone: false }
     }
 
     /// A failure of `doing` something with the file at `path`.
@@ -31,8 +31,8 @@ impl Failure {
     }
 
     /// Says where.
-    pub(crate) fn at(self, place: impl ToString) -> Self {
-        Self { place: Some(place.to_string()), ..self }
+    pub(crate) fn at(self, location: impl ToString) -> Self {
+        Self { location: Some(location.to_string()), ..self }
     }
 
     /// Says what to do.
@@ -45,14 +45,14 @@ impl Failure {
         Self { code, ..self }
     }
 
-    /// Tells a person and returns the exit code.
-    pub(crate) fn tell(self) -> i32 {
+    /// Prints it to standard error and returns the exit code.
+    pub(crate) fn report(self) -> i32 {
         if self.is_reader_gone {
             return 0;
         }
         let mut text = format!("{ERROR}error:{ERROR:#} {}\n", printable(&self.what));
-        if let Some(place) = &self.place {
-            let _ = writeln!(text, "   {DIM}at:{DIM:#} {}", printable(place));
+        if let Some(location) = &self.location {
+            let _ = writeln!(text, "   {DIM}at:{DIM:#} {}", printable(location));
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, " {HINT}hint:{HINT:#} {}", printable(hint));
@@ -67,7 +67,7 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let is_usage = matches!(error, EngineError::NoInput | EngineError::SeveralInputs { .. });
         let code = if is_usage { 2 } else { 1 };
-        Self { what: error.to_string(), place: error.place(), hint: error.hint(), code, is_reader_gone: false }
+        Self { what: error.to_string(), location: error.place(), hint: error.hint(), code, is_reader_gone: false }
     }
 }
 
@@ -87,8 +87,8 @@ impl From<ExportError> for Failure {
 impl Failure {
     /// What went wrong with the run folder at `path`.
     pub(crate) fn run(error: &RunError, path: &Path) -> Self {
-        let (what, place) = split_place(&error.to_string(), path);
-        Self { hint: error.hint(), ..Self::new(what).at(place.display()) }
+        let (what, location) = split_place(&error.to_string(), path);
+        Self { hint: error.hint(), ..Self::new(what).at(location.display()) }
     }
 }
 

@@ -78,5 +78,5 @@ pub fn main_with_args(args: Vec<OsString>) -> i32 {
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
     };
-    ending.unwrap_or_else(|failure| failure.tell())
+    ending.unwrap_or_else(|failure| failure.report())
 }

@@ -102,7 +102,7 @@ fn summarise(path: &Path, is_sampled: bool) {
     let recovered = match stepscope_engine::recover(path) {
         Ok(recovered) => recovered,
         Err(error) => {
-            Failure::run(&error, path).tell();
+            Failure::run(&error, path).report();
             return;
         }
     };

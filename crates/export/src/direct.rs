@@ -1,20 +1,20 @@
 //! A large file past the system's cache of pages: nobody reads it soon, and filling those pages takes longer than
 //! writing it. Where that is not possible it is written as any other.
 
-use crate::piece::{Piece, is_whole};
+use crate::block::{Block, is_whole};
 use std::fs::File;
 use std::io::{self, Write};
 
 /// A file under way. [`flush`](Write::flush) writes its end; nothing may follow.
 pub(crate) struct DirectFile {
     file: File,
-    gathered: Piece,
+    gathered: Block,
     is_direct: bool,
 }
 
 impl DirectFile {
     pub(crate) fn new(file: File) -> Self {
-        Self { file, gathered: Piece::default(), is_direct: false }
+        Self { file, gathered: Block::default(), is_direct: false }
     }
 
     /// Writes `bytes`, which are whole where that is to go past the cache.
@@ -86,11 +86,11 @@ fn set_direct(_: &File, is_on: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::behind::write_behind;
-    use crate::piece::PIECE_BYTES;
+    use crate::background_writer::write_in_background;
+    use crate::block::BLOCK_BYTES;
 
     fn check(folder: &std::path::Path) {
-        for len in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES, 3 * PIECE_BYTES + 4097] {
+        for len in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES, 3 * BLOCK_BYTES + 4097] {
             let text: Vec<u8> = (0..len).map(|at| ((at / 3) ^ (at / 1_000)) as u8).collect();
             let path = folder.join("text");
             let mut file = DirectFile::new(File::create(&path).unwrap());
@@ -98,7 +98,7 @@ mod tests {
             file.flush().unwrap();
             assert!(std::fs::read(&path).unwrap() == text, "{len} bytes");
             let mut file = DirectFile::new(File::create(&path).unwrap());
-            write_behind(&mut file, |out| out.write_all(&text)).unwrap();
+            write_in_background(&mut file, |out| out.write_all(&text)).unwrap();
             file.flush().unwrap();
             assert!(std::fs::read(&path).unwrap() == text, "{len} bytes in whole pieces");
         }
@@ -119,7 +119,7 @@ mod tests {
         let path = folder.path().join("text");
         std::fs::write(&path, "").unwrap();
         let mut file = DirectFile::new(File::open(&path).unwrap());
-        let text = vec![7; 2 * PIECE_BYTES];
+        let text = vec![7; 2 * BLOCK_BYTES];
         assert!(file.write_all(&text).and_then(|()| file.flush()).is_err());
     }
 }

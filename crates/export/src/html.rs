@@ -27,7 +27,7 @@ pub fn report_html(report: &Report, results: &[Envelope]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n\
          <body>\n<main>\n<header>\n<h1>{name}</h1>\n{}</header>\n",
-        facts(report)
+        summary_items(report)
     );
     section(&mut page, "", &verdict(report));
     section(&mut page, "Advice", &advice(&report.advice));
@@ -58,18 +58,18 @@ fn section(page: &mut String, title: &str, content: &str) {
     let _ = write!(page, "<section>\n{heading}{content}</section>\n");
 }
 
-fn facts(report: &Report) -> String {
-    let mut facts: Vec<(&str, String)> = Vec::new();
-    facts.extend(report.rank.map(|rank| ("rank", rank.to_string())));
-    facts.extend(
+fn summary_items(report: &Report) -> String {
+    let mut summary_items: Vec<(&str, String)> = Vec::new();
+    summary_items.extend(report.rank.map(|rank| ("rank", rank.to_string())));
+    summary_items.extend(
         (report.rank.is_none() && report.run.ranks.len() > 1).then(|| ("ranks", report.run.ranks.len().to_string())),
     );
-    facts.extend(report.step.map(|step| ("step", step.to_string())));
-    facts.extend(report.span_ns.map(|ns| ("recorded", format_ns(ns))));
-    facts.extend((report.processes.len() > 1).then(|| ("processes", report.processes.len().to_string())));
-    facts.extend(report.environment.iter().map(|fact| (fact.name, fact.value.clone())));
-    let fact = |(name, value): &(&str, String)| format!("<li><span>{}</span> {}</li>\n", Escaped(name), Escaped(value));
-    format!("<ul class=\"facts\">\n{}</ul>\n", facts.iter().map(fact).collect::<String>())
+    summary_items.extend(report.step.map(|step| ("step", step.to_string())));
+    summary_items.extend(report.span_ns.map(|ns| ("recorded", format_ns(ns))));
+    summary_items.extend((report.processes.len() > 1).then(|| ("processes", report.processes.len().to_string())));
+    summary_items.extend(report.environment.iter().map(|item| (item.name, item.value.clone())));
+    let item = |(name, value): &(&str, String)| format!("<li><span>{}</span> {}</li>\n", Escaped(name), Escaped(value));
+    format!("<ul class=\"facts\">\n{}</ul>\n", summary_items.iter().map(item).collect::<String>())
 }
 
 fn verdict(report: &Report) -> String {

@@ -6,7 +6,8 @@
 //! name and renamed at the end: whoever looks for one finds all of it or nothing.
 
 mod arrow;
-mod behind;
+mod background_writer;
+mod block;
 mod by_slice;
 mod chrome;
 mod destination;
@@ -19,7 +20,6 @@ mod markdown;
 mod memory_timeline;
 mod numbering;
 mod perfetto;
-mod piece;
 mod save;
 mod tables;
 

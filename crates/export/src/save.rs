@@ -1,6 +1,6 @@
 //! A trace into a file of any format.
 
-use crate::behind::write_behind;
+use crate::background_writer::write_in_background;
 use crate::chrome::{write_chrome_streamed, write_chrome_window};
 use crate::gzip::write_packed;
 use crate::{
@@ -81,7 +81,7 @@ fn save_chrome(
 ) -> Result<(), ExportError> {
     match is_packed {
         true => Destination::write(path, |out| write_packed(out, write)),
-        false => Destination::write_large(path, |out| write_behind(out, write)),
+        false => Destination::write_large(path, |out| write_in_background(out, write)),
     }
 }
 
@@ -107,7 +107,7 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
     for (rank, path) in &files {
         Destination::write(path, |out| match is_packed {
             true => write_packed(out, |out| write_chrome_of_rank(trace, *rank, out)),
-            false => write_behind(out, |out| write_chrome_of_rank(trace, *rank, out)),
+            false => write_in_background(out, |out| write_chrome_of_rank(trace, *rank, out)),
         })?;
     }
     Ok(files.into_iter().map(|(_, path)| path).collect())
@@ -119,7 +119,7 @@ pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<
 /// When `out` cannot be written to, or the format is a folder.
 pub fn write_trace(trace: &Trace, format: Format, out: &mut (dyn Write + Send)) -> io::Result<()> {
     match format {
-        Format::Chrome { is_packed: false } => write_behind(out, |out| write_chrome(trace, out)),
+        Format::Chrome { is_packed: false } => write_in_background(out, |out| write_chrome(trace, out)),
         Format::Chrome { is_packed: true } => write_packed(out, |out| write_chrome(trace, out)),
         Format::Perfetto { is_packed: false } => write_perfetto(trace, out),
         Format::Perfetto { is_packed: true } => write_packed(out, |out| write_perfetto(trace, out)),

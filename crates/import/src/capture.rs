@@ -59,7 +59,7 @@ const PROCESS_METADATA_KEYS: [&str; 16] = [
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
-    let mut run = stepscope_run::open_with(path, &complete).map_err(|source| ImportError::Run { source })?;
+    let mut run = stepscope_run::open_with(path, &before_compact).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(run.name);
     builder.sources.push(path.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
@@ -112,7 +112,7 @@ fn window_of(resolved: &ResolvedFilter, unix_offset_ns: i64, trace: &Trace) -> O
 /// # Errors
 /// When the folder is no run, is of a newer version, or cannot be written.
 pub fn recover(path: &Path) -> Result<Recovered, RunError> {
-    stepscope_run::recover_with(path, &complete)
+    stepscope_run::recover_with(path, &before_compact)
 }
 
 /// What a process records, or has recorded, into the capture at `raw`, with what sessions of PyTorch's own profiler
@@ -140,7 +140,7 @@ fn run_of(raw: &Path) -> Option<PathBuf> {
 }
 
 /// What could not be read is said by each who opens the run.
-fn complete(run: &Path, capture: &mut Capture) {
+fn before_compact(run: &Path, capture: &mut Capture) {
     torch_session::merge_torch_sessions(run, capture, None);
 }
 

@@ -27,8 +27,8 @@ pub struct Recovered {
     pub kept: u32,
 }
 
-/// Adds to a capture what lies beside it in its run, whose folder comes first.
-pub type Complete<'a> = &'a dyn Fn(&Path, &mut Capture);
+/// Called before a capture is compacted, with the folder of its run: adds what lies beside the capture there.
+pub type BeforeCompact<'a> = &'a dyn Fn(&Path, &mut Capture);
 
 /// Compacts every capture of a process that has ended, and sums up the run.
 ///
@@ -38,16 +38,16 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
     recover_with(path, &|_, _| {})
 }
 
-/// The same; each capture is completed before it becomes a part.
+/// As [`recover`]; calls `before_compact` with each capture before it becomes a process file.
 ///
 /// # Errors
 /// As [`recover`].
-pub fn recover_with(path: &Path, complete: Complete<'_>) -> Result<Recovered, RunError> {
+pub fn recover_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Recovered, RunError> {
     check(path)?;
-    let mut recovered = compact_all(path, complete)?;
+    let mut recovered = compact_all(path, before_compact)?;
     for folder in kept_in(path) {
         recovered.kept += 1;
-        let kept = compact_all(&folder, complete)?;
+        let kept = compact_all(&folder, before_compact)?;
         recovered.unreadable += kept.unreadable;
     }
     for part in parts_of(path) {
@@ -65,7 +65,7 @@ pub fn recover_with(path: &Path, complete: Complete<'_>) -> Result<Recovered, Ru
 }
 
 /// Compacts what can be; counts what stays raw.
-pub(crate) fn compact_all(path: &Path, complete: Complete<'_>) -> Result<Recovered, RunError> {
+pub(crate) fn compact_all(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Recovered, RunError> {
     let mut left = Recovered::default();
     for file in raw_captures_of(path) {
         match stepscope_capture::read(&file) {
@@ -77,7 +77,7 @@ pub(crate) fn compact_all(path: &Path, complete: Complete<'_>) -> Result<Recover
             }
             Ok(mut capture) => {
                 warmup::leave_out(&mut capture);
-                complete(path, &mut capture);
+                before_compact(path, &mut capture);
                 compact(path, &file, &capture)?;
             }
             Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),

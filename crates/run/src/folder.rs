@@ -1,6 +1,6 @@
 //! Creating a run folder and reading all of it.
 
-use crate::compact::{Complete, compact_all, parts_of, raw_captures_of, stem};
+use crate::compact::{BeforeCompact, compact_all, parts_of, raw_captures_of, stem};
 use crate::{RunError, read_part, warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -82,10 +82,10 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_with(path: &Path, complete: Complete<'_>) -> Result<Run, RunError> {
+pub fn open_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Run, RunError> {
     let manifest = check(path)?;
     // A folder that cannot be written is read as it is.
-    let _ = compact_all(path, complete);
+    let _ = compact_all(path, before_compact);
     let mut unreadable = Vec::new();
     // Raw first: one that vanishes meanwhile has become a part.
     let mut captures = Vec::new();
@@ -98,7 +98,7 @@ pub fn open_with(path: &Path, complete: Complete<'_>) -> Result<Run, RunError> {
             _ if is_compacted => {}
             Ok(mut capture) => {
                 warmup::leave_out(&mut capture);
-                complete(path, &mut capture);
+                before_compact(path, &mut capture);
                 captures.push(capture);
             }
             Err(_) if !file.exists() => {}

@@ -17,7 +17,7 @@ mod record_filter;
 mod warmup;
 
 pub use calls::{ListedCalls, numbered_modules};
-pub use compact::{Complete, Recovered, is_over, recover, recover_with};
+pub use compact::{BeforeCompact, Recovered, is_over, recover, recover_with};
 pub use error::RunError;
 pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open, open_with};
 pub use part::{read_part, write_part};

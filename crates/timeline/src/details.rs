@@ -5,7 +5,7 @@ mod frames;
 
 pub use frames::Frame;
 
-use crate::{Brief, Timeline};
+use crate::{SliceSummary, Timeline};
 use args::{device_args, host_args};
 use frames::frames;
 use serde::Serialize;
@@ -18,9 +18,9 @@ const MAX_ENDS: usize = 1_000;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Details {
     /// The slice.
-    pub slice: Brief,
+    pub slice: SliceSummary,
     /// What contains it on its track, innermost first.
-    pub ancestors: Vec<Brief>,
+    pub ancestors: Vec<SliceSummary>,
     /// How many slices it contains directly.
     pub children: u64,
     /// Its duration without them.
@@ -34,24 +34,24 @@ pub struct Details {
     /// The modules that it was called in, innermost first.
     pub module: Vec<String>,
     /// For work on a device and calls of its API: the op that it belongs to.
-    pub op: Option<Brief>,
+    pub op: Option<SliceSummary>,
     /// For work on a device: the call that launched it.
-    pub launch: Option<Brief>,
+    pub launch: Option<SliceSummary>,
     /// For a call: what it launched, at most 1,000.
-    pub launched: Vec<Brief>,
+    pub launched: Vec<SliceSummary>,
     /// What it is joined with by arrows, at most 1,000.
-    pub flows: Vec<FlowEnd>,
+    pub flows: Vec<LinkedSlice>,
 }
 
 /// The other end of an arrow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct FlowEnd {
+pub struct LinkedSlice {
     /// `launch` or `forward_backward`.
     pub kind: &'static str,
     /// `in` when the arrow ends at the slice that was asked for, else `out`.
     pub direction: &'static str,
     /// The slice at the other end.
-    pub slice: Brief,
+    pub slice: SliceSummary,
 }
 
 /// Everything known of `slice`; `None` when there is no such slice.
@@ -59,19 +59,19 @@ pub fn details(timeline: &Timeline, trace: &Trace, slice: SliceId) -> Option<Det
     if slice.index() >= trace.slices.len() {
         return None;
     }
-    let brief = |id: SliceId| timeline.brief(trace, id);
+    let summary = |id: SliceId| timeline.summary(trace, id);
     let ends: Vec<_> =
         trace.flows.iter().filter(|flow| flow.from == slice || flow.to == slice).take(MAX_ENDS).collect();
-    let flow_end = |flow: &&stepscope_trace::Flow| FlowEnd {
+    let linked_slice = |flow: &&stepscope_trace::Flow| LinkedSlice {
         kind: match flow.kind {
             FlowKind::Launch => "launch",
             FlowKind::ForwardBackward => "forward_backward",
         },
         direction: if flow.from == slice { "out" } else { "in" },
-        slice: brief(if flow.from == slice { flow.to } else { flow.from }),
+        slice: summary(if flow.from == slice { flow.to } else { flow.from }),
     };
     let is_launched = |flow: &&&stepscope_trace::Flow| flow.kind == FlowKind::Launch && flow.from == slice;
-    let launched: Vec<Brief> = ends.iter().filter(is_launched).map(|flow| brief(flow.to)).collect();
+    let launched: Vec<SliceSummary> = ends.iter().filter(is_launched).map(|flow| summary(flow.to)).collect();
     let event = device_event(trace, slice);
     let of_api = trace.slices.kind(slice).is_api_call();
     let is_op = |id: &SliceId| trace.slices.kind(*id) == SliceKind::Op;
@@ -87,18 +87,18 @@ pub fn details(timeline: &Timeline, trace: &Trace, slice: SliceId) -> Option<Det
     let rank = trace.rank_of_track(trace.slices.track[host.index()]);
     let step = trace.steps.iter().find(|step| step.rank == rank && step.span.contains(start_ns));
     Some(Details {
-        slice: brief(slice),
-        ancestors: trace.slices.with_ancestors(slice).skip(1).map(brief).collect(),
+        slice: summary(slice),
+        ancestors: trace.slices.with_ancestors(slice).skip(1).map(summary).collect(),
         children,
         self_ns: trace.slices.dur_ns[slice.index()] - children_ns,
         step: step.map(|step| step.number),
         args,
         stack: frames(trace, host),
         module: module.map(|id| trace.slice_name(id).to_string()).collect(),
-        op: op.map(brief),
-        launch: event.and_then(|event| event.launch).map(brief),
+        op: op.map(summary),
+        launch: event.and_then(|event| event.launch).map(summary),
         launched,
-        flows: ends.iter().map(flow_end).collect(),
+        flows: ends.iter().map(linked_slice).collect(),
     })
 }
 

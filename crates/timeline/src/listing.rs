@@ -2,13 +2,13 @@
 
 use crate::row::Content;
 use crate::timeline::within_reach;
-use crate::{Brief, RowId, Timeline};
+use crate::{RowId, SliceSummary, Timeline};
 use stepscope_base::Span;
 use stepscope_trace::{SliceId, Trace};
 
 impl Timeline {
     /// The slices of `rows` that lie in `window` at least in part, by start; at most `limit`.
-    pub fn list(&self, trace: &Trace, rows: &[RowId], window: Span, limit: usize) -> Vec<Brief> {
+    pub fn list(&self, trace: &Trace, rows: &[RowId], window: Span, limit: usize) -> Vec<SliceSummary> {
         let window = within_reach(window);
         let mut found: Vec<(i64, SliceId)> = Vec::new();
         for row in rows {
@@ -22,7 +22,7 @@ impl Timeline {
         }
         found.sort_unstable();
         found.truncate(limit);
-        found.into_iter().map(|(_, slice)| self.brief(trace, slice)).collect()
+        found.into_iter().map(|(_, slice)| self.summary(trace, slice)).collect()
     }
 }
 
@@ -38,7 +38,7 @@ mod tests {
         let rows: Vec<RowId> = (0..timeline.row_count() as RowId).collect();
         let names = |from: i64, to: i64, limit| {
             let list = timeline.list(&trace, &rows, Span::new(from, to), limit);
-            list.into_iter().map(|brief| brief.name).collect::<String>()
+            list.into_iter().map(|summary| summary.name).collect::<String>()
         };
         assert_eq!(names(0, 8_000, 99), "adxbec");
         assert_eq!(names(2_000, 4_000, 99), "ab");

@@ -63,8 +63,8 @@ pub(super) fn disk(folder: &Path) -> Check {
 
 #[cfg(unix)]
 fn free_bytes(folder: &Path) -> Result<u64, String> {
-    let facts = rustix::fs::statvfs(folder).map_err(|error| error.kind().to_string())?;
-    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    let stats = rustix::fs::statvfs(folder).map_err(|error| error.kind().to_string())?;
+    Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
 }
 
 #[cfg(not(unix))]

@@ -17,7 +17,7 @@ use stepscope_engine::{fit_width, width_of};
 pub(super) fn report_text(report: &Report, input: &str, width: usize) -> String {
     let name = fit_width(&report.run.name, width - "stepscope report  ".len());
     let mut text = format!("{DIM}stepscope report{DIM:#}  {HEADING}{name}{HEADING:#}\n");
-    for line in joined(facts(report), width) {
+    for line in joined(items(report), width) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
     text.push('\n');
@@ -45,32 +45,32 @@ fn advice_command(report: &Report, input: &str) -> String {
     format!("stepscope analyze advice {input}{}{}", part("rank", report.rank.map(i64::from)), part("step", report.step))
 }
 
-/// `facts` in lines of at most `width` columns; no fact is broken.
-fn joined(facts: Vec<String>, width: usize) -> Vec<String> {
+/// `items` in lines of at most `width` columns; no item is broken.
+fn joined(items: Vec<String>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for fact in facts {
-        let fact = fit_width(&fact, width);
+    for item in items {
+        let item = fit_width(&item, width);
         match lines.last_mut() {
-            Some(line) if width_of(line) + 3 + width_of(&fact) <= width => line.push_str(&format!(" · {fact}")),
-            _ => lines.push(fact),
+            Some(line) if width_of(line) + 3 + width_of(&item) <= width => line.push_str(&format!(" · {item}")),
+            _ => lines.push(item),
         }
     }
     lines
 }
 
 /// What the report is about: the part asked for, the processes, what they ran on.
-fn facts(report: &Report) -> Vec<String> {
-    let mut facts = Vec::new();
+fn items(report: &Report) -> Vec<String> {
+    let mut items = Vec::new();
     match (&report.rank, report.run.ranks.as_slice()) {
-        (Some(rank), _) => facts.push(format!("rank {rank}")),
+        (Some(rank), _) => items.push(format!("rank {rank}")),
         (None, [0] | []) => {}
-        (None, [rank]) => facts.push(format!("rank {rank}")),
-        (None, ranks) => facts.push(format!("{} ranks", ranks.len())),
+        (None, [rank]) => items.push(format!("rank {rank}")),
+        (None, ranks) => items.push(format!("{} ranks", ranks.len())),
     }
-    facts.extend(report.step.map(|step| format!("step {step}")));
-    facts.extend(processes(&report.processes));
-    facts.extend(report.environment.iter().map(|fact| format!("{} {}", fact.name, fit_width(&fact.value, 60))));
-    facts
+    items.extend(report.step.map(|step| format!("step {step}")));
+    items.extend(processes(&report.processes));
+    items.extend(report.environment.iter().map(|item| format!("{} {}", item.name, fit_width(&item.value, 60))));
+    items
 }
 
 /// `2 processes: train.py (pid 41), 1 worker`; the names of at most two.

@@ -1,9 +1,9 @@
 //! Slices: complete events in the order of tracks, each with what is known of it.
 
 use super::device_args::DeviceArgs;
-use super::heads::Heads;
 use super::host_args::HostArgs;
 use super::profile::{Profile, listed_module};
+use super::slice_prefixes::SlicePrefixCache;
 use super::{Document, Json};
 use crate::by_slice::BySlice;
 use std::borrow::Cow;
@@ -24,13 +24,13 @@ pub(super) fn write(document: &mut Document<'_>) -> io::Result<()> {
             document.profile.iter_mut().for_each(Profile::begin_thread);
         }
         document.profile.iter_mut().for_each(Profile::forget_text);
-        let mut heads = Heads::new(document.row(track));
+        let mut prefixes = SlicePrefixCache::new(document.row(track));
         for slice in trace.tracks[track.index()].slice_ids() {
             let kind = trace.slices.kind(slice);
             let op = host_args.op(slice);
             let category = category(kind, op.is_some());
             let (start_ns, dur_ns) = (trace.slices.start_ns[slice.index()], trace.slices.dur_ns[slice.index()]);
-            let head = heads
+            let head = prefixes
                 .of(trace.slices.name[slice.index()], kind, category, || shown_name(kind, trace.slice_name(slice)));
             document.json.open_slice(head, start_ns, dur_ns);
             host_args.write(document, slice, op);

@@ -1,11 +1,11 @@
 //! The same document without a trace: rows are written as they are read. Allocations stand among the slices of their
 //! thread.
 
-use super::heads::Heads;
 use super::host_args::{OpArgs, write_call};
 use super::ids::{is_call, is_range};
 use super::profile::{Profile, ProfileOptions};
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
+use super::slice_prefixes::SlicePrefixCache;
 use super::slices::{category, shown_name, write_collective, write_words};
 use super::streamed_arrows::Arrows;
 use super::{Document, head, labels, samples, step_marks};
@@ -33,9 +33,9 @@ pub(crate) fn write_chrome_streamed(
     head::write(&mut document);
     labels::write(&mut document)?;
     let ops = OpArgs::new(trace);
-    let heads = Heads::new((0, 0));
+    let prefixes = SlicePrefixCache::new((0, 0));
     let (calls, arrows) = (Vec::new(), Arrows::new(trace));
-    let mut rows = DocumentRows { document, ops, heads, calls, arrows };
+    let mut rows = DocumentRows { document, ops, prefixes, calls, arrows };
     if !recording.write_to(&mut rows)? {
         return Ok(None);
     }
@@ -53,7 +53,7 @@ pub(crate) fn write_chrome_streamed(
 struct DocumentRows<'a> {
     document: Document<'a>,
     ops: OpArgs<'a>,
-    heads: Heads,
+    prefixes: SlicePrefixCache,
     /// The calls that the next slice may lie in.
     calls: Vec<OpenCall>,
     arrows: Arrows<'a>,
@@ -69,7 +69,7 @@ struct OpenCall {
 
 impl SliceSink for DocumentRows<'_> {
     fn begin_thread(&mut self, track: TrackId) {
-        self.heads = Heads::new(self.document.row(track));
+        self.prefixes = SlicePrefixCache::new(self.document.row(track));
         self.calls.clear();
         self.document.profile.iter_mut().for_each(Profile::begin_thread);
         self.arrows.begin_thread(track);
@@ -83,7 +83,7 @@ impl SliceSink for DocumentRows<'_> {
         while self.calls.pop_if(|call| call.end_ns <= slice.start_ns).is_some() {}
         let caller = self.calls.last().map(|call| call.id);
         let Document { trace, json, profile, .. } = &mut self.document;
-        let head = self.heads.of(slice.name, kind, category, || shown_name(kind, slice.text));
+        let head = self.prefixes.of(slice.name, kind, category, || shown_name(kind, slice.text));
         json.open_slice(head, slice.start_ns, slice.dur_ns);
         let id = profile.as_mut().map_or(0, |profile| match () {
             () if is_call => profile.ids.take_call(),

@@ -18,14 +18,14 @@ use stepscope_trace::Trace;
 const BATCH_ROWS: usize = 1 << 16;
 
 /// Looks a cell up by its row; none is no answer.
-type Look<'a, T> = Box<dyn Fn(usize) -> Option<T> + 'a>;
+type Accessor<'a, T> = Box<dyn Fn(usize) -> Option<T> + 'a>;
 
 enum Cells<'a> {
-    Int(Look<'a, i64>),
-    Unsigned(Look<'a, u64>),
-    Float(Look<'a, f64>),
-    Flag(Look<'a, bool>),
-    Text(Look<'a, Cow<'a, str>>),
+    Int(Accessor<'a, i64>),
+    Unsigned(Accessor<'a, u64>),
+    Float(Accessor<'a, f64>),
+    Flag(Accessor<'a, bool>),
+    Text(Accessor<'a, Cow<'a, str>>),
 }
 
 /// A table: its name, its rows, its columns.

@@ -20,7 +20,7 @@ const WAITING: usize = 8;
 /// Bytes are sent when this many are there.
 const PIECE_BYTES: usize = 1 << 16;
 /// How long a client may take for a piece.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `api/runs/RUN/export`.
 pub(super) async fn export(
@@ -91,7 +91,7 @@ impl Write for Pieces {
 impl Pieces {
     /// Hands a piece on; an error when nobody takes it.
     fn send(&self, piece: io::Result<Bytes>) -> io::Result<()> {
-        let sent = self.runtime.block_on(async { timeout(PATIENCE, self.pieces.send(piece)).await });
+        let sent = self.runtime.block_on(async { timeout(CLIENT_TIMEOUT, self.pieces.send(piece)).await });
         sent.ok().and_then(Result::ok).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 }

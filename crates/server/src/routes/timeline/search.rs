@@ -47,7 +47,7 @@ pub(super) async fn next(
     let look = move |loaded: &crate::loaded_run::LoadedRun, timeline: &stepscope_timeline::Timeline| {
         let index = loaded.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
         let found = index.next(&loaded.trace, &text, place);
-        let hit = found.slice.map(|slice| timeline.brief(&loaded.trace, slice));
+        let hit = found.slice.map(|slice| timeline.summary(&loaded.trace, slice));
         Ok(json!({ "hit": hit, "position": found.position, "slices": found.slices }))
     };
     look_up(&state, &run, look).await

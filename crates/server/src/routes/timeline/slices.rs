@@ -90,7 +90,7 @@ pub(super) async fn slices(
             Requested::Before { row, slice } => timeline.previous_on_row(trace, row, slice),
             Requested::Named { rank, start_ns, name } => named_slice(trace, rank, start_ns, &name),
         };
-        Ok(found.map(|slice| timeline.brief(trace, slice)))
+        Ok(found.map(|slice| timeline.summary(trace, slice)))
     };
     look_up(&state, &run, look).await
 }

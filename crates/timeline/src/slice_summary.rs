@@ -1,12 +1,12 @@
-//! A slice in few words, as lists and links name it.
+//! A summary of a slice, as lists and links show it.
 
 use crate::{Class, RowId, Timeline};
 use serde::Serialize;
 use stepscope_trace::{SliceId, Trace};
 
-/// A slice in few words.
+/// A summary of a slice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Brief {
+pub struct SliceSummary {
     /// Its number, which holds as long as its trace is not read again.
     pub id: u32,
     /// Its name.
@@ -30,11 +30,11 @@ pub struct Brief {
 }
 
 impl Timeline {
-    /// A slice in few words.
-    pub fn brief(&self, trace: &Trace, slice: SliceId) -> Brief {
+    /// A summary of a slice.
+    pub fn summary(&self, trace: &Trace, slice: SliceId) -> SliceSummary {
         let (track, at) = (trace.slices.track[slice.index()], slice.index());
         let row = self.row_of(trace, slice);
-        Brief {
+        SliceSummary {
             id: slice.0,
             name: trace.slice_name(slice).to_string(),
             kind: trace.slices.kind(slice).as_str(),

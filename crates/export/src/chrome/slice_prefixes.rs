@@ -4,22 +4,22 @@ use super::json::Json;
 use stepscope_base::StringId;
 use stepscope_trace::SliceKind;
 
-/// Heads that are known at one time; a power of two.
-const HEADS: usize = 1 << 10;
+/// Prefixes that are cached at one time; a power of two.
+const PREFIXES: usize = 1 << 10;
 
-/// The heads of a track that were written last.
-pub(super) struct Heads {
+/// A cache of the prefixes of a track that were written last.
+pub(super) struct SlicePrefixCache {
     row: (i64, i64),
-    known: Vec<Option<Head>>,
+    known: Vec<Option<SlicePrefix>>,
 }
 
-struct Head {
+struct SlicePrefix {
     of: (StringId, SliceKind, &'static str),
     text: Vec<u8>,
 }
 
-impl Heads {
-    /// Heads of the track at `row`, a (pid, tid).
+impl SlicePrefixCache {
+    /// For the track at `row`, a (pid, tid).
     pub(super) fn new(row: (i64, i64)) -> Self {
         Self { row, known: Vec::new() }
     }
@@ -33,17 +33,19 @@ impl Heads {
         text: impl FnOnce() -> std::borrow::Cow<'a, str>,
     ) -> &[u8] {
         if self.known.is_empty() {
-            self.known.resize_with(HEADS, || None);
+            self.known.resize_with(PREFIXES, || None);
         }
         let of = (name, kind, category);
-        let place = (name.0 as usize ^ (kind as usize) << 6) % HEADS;
-        let known = self.known[place].take().filter(|head| head.of == of);
+        let index = (name.0 as usize ^ (kind as usize) << 6) % PREFIXES;
+        let known = self.known[index].take().filter(|prefix| prefix.of == of);
         let row = self.row;
-        &self.known[place].insert(known.unwrap_or_else(|| Head { of, text: head(category, &text(), row) })).text
+        &self.known[index]
+            .insert(known.unwrap_or_else(|| SlicePrefix { of, text: prefix(category, &text(), row) }))
+            .text
     }
 }
 
-fn head(category: &'static str, name: &str, (pid, tid): (i64, i64)) -> Vec<u8> {
+fn prefix(category: &'static str, name: &str, (pid, tid): (i64, i64)) -> Vec<u8> {
     let mut json = Json::default();
     json.raw(",\n");
     json.open(None);
@@ -64,14 +66,15 @@ mod tests {
 
     #[test]
     fn names_that_share_a_place_have_heads_of_their_own() {
-        let mut heads = Heads::new((7, 8));
+        let mut prefixes = SlicePrefixCache::new((7, 8));
         for _ in 0..2 {
-            for (name, kind, category) in [(3, SliceKind::Op, "cpu_op"), (3 + HEADS as u32, SliceKind::Op, "cpu_op")] {
-                let head = heads.of(StringId(name), kind, category, || format!("n{name}\"").into());
+            for (name, kind, category) in [(3, SliceKind::Op, "cpu_op"), (3 + PREFIXES as u32, SliceKind::Op, "cpu_op")]
+            {
+                let prefix = prefixes.of(StringId(name), kind, category, || format!("n{name}\"").into());
                 let expected = format!(
                     ",\n{{\"ph\": \"X\",\"cat\": \"{category}\",\"name\": \"n{name}\\\"\",\"pid\": 7,\"tid\": 8,\"ts\": "
                 );
-                assert_eq!(std::str::from_utf8(head).unwrap(), expected);
+                assert_eq!(std::str::from_utf8(prefix).unwrap(), expected);
             }
         }
     }
