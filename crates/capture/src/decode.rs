@@ -1,7 +1,7 @@
 //! From segments to events, in stages.
 //!
 //! ```text
-//! segments ─▶ parts ─┬─▶ process    names, inputs, facts, clocks: what holds for all threads
+//! segments ─▶ parts ─┬─▶ process    names, inputs, metadata, clocks: what holds for all threads
 //!                    └─▶ replay     each thread by itself: begins matched with ends, ticks become ns
 //!                          └─▶ elsewhere, threads: what one thread ended for another; all in their final order
 //! ```

@@ -142,8 +142,8 @@ tags! {
     ThreadName = 13;
     /// A moment on all clocks: word 1 = monotonic ns, word 2 = Unix ns.
     Clock = 14;
-    /// A fact about the process: word 1 = key length | value length << 32, then key and value. The last one of a key
-    /// holds.
+    /// A metadata entry of the process: word 1 = key length | value length << 32, then key and value. The last one of a
+    /// key holds.
     Fact = 15;
     /// Recording is switched: word 1 = 1 on, 0 off; word 2 = cycle.
     Window = 16;

@@ -40,8 +40,8 @@ pub struct Capture {
     pub unix_offset_ns: i64,
     /// The last moment the process is known to have lived.
     pub last_ns: i64,
-    /// Facts about the process, sorted by key.
-    pub facts: Vec<(String, String)>,
+    /// Metadata about the process, sorted by key.
+    pub metadata: Vec<(String, String)>,
     /// Threads, by ordinal.
     pub threads: Vec<Thread>,
     /// Names that events refer to.
@@ -106,7 +106,7 @@ fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture
     scanned.damaged.extend(decoded.device_damage);
     let mut capture = Capture {
         last_ns: decoded.last_ns,
-        facts: scanned.process.facts(),
+        metadata: scanned.process.metadata(),
         threads: decoded.threads,
         names: decoded.names,
         overloads: scanned.process.overloads,
@@ -173,7 +173,7 @@ impl HeaderFields {
             opened_ns: self.opened.monotonic_ns,
             unix_offset_ns: self.opened.unix_ns.saturating_sub(self.opened.monotonic_ns),
             last_ns: self.opened.monotonic_ns,
-            facts: Vec::new(),
+            metadata: Vec::new(),
             threads: Vec::new(),
             names: Vec::new(),
             overloads: Vec::new(),

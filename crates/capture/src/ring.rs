@@ -1,7 +1,7 @@
 //! A ring: a capture that keeps the last moments only. Segments that are old enough are evicted and used again.
 //!
 //! ```text
-//! segments   │ 0: names, facts … │ 1: evicted │ 2: 40 s ago │ 3: 10 s ago │ 4: now │
+//! segments   │ 0: names, metadata … │ 1: evicted │ 2: 40 s ago │ 3: 10 s ago │ 4: now │
 //!              never evicted      to be used     ├──────── the window ─────────────┤
 //!                                  again
 //! ```
@@ -53,11 +53,11 @@ impl Capture {
 
     /// True when the process worked on after the last record: it was killed, runs, or this is a copy of its ring.
     pub fn is_cut(&self) -> bool {
-        self.state != State::Closed || self.facts.iter().any(|(key, _)| key == SNAPSHOT_REASON)
+        self.state != State::Closed || self.metadata.iter().any(|(key, _)| key == SNAPSHOT_REASON)
     }
 }
 
-/// The fact that a copy of a ring has: why it was kept.
+/// The metadata key that a copy of a ring has: why it was kept.
 pub(crate) const SNAPSHOT_REASON: &str = "kept_because";
 
 /// The bytes of a capture. A ring may be written meanwhile: what was evicted while it was read is left out.

@@ -60,7 +60,7 @@ fn check_as_part(capture: &Capture, path: &Path) {
         // How device profilers name a thread matters no more once their activity records are read.
         of.threads.iter().map(|thread| Thread { handle: 0, ..thread.clone() }).collect::<Vec<_>>()
     };
-    assert_eq!((&capture.facts, threads(capture), capture.dropped), (&part.facts, threads(&part), part.dropped));
+    assert_eq!((&capture.metadata, threads(capture), capture.dropped), (&part.metadata, threads(&part), part.dropped));
 }
 
 /// Names and times of all events in an order of their own, steps and marks; times are those that a part has room for.

@@ -37,7 +37,7 @@ pub use torch_session::DEVICE_SESSION;
 const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
-/// Facts that describe one process and not the run.
+/// Metadata that describe one process and not the run.
 const PROCESS_METADATA_KEYS: [&str; 16] = [
     "process_name",
     "rank",
@@ -157,7 +157,7 @@ fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
 
 /// `is_listed`: modules are called as a profile lists them, too.
 fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
-    builder.facts = facts_of_run(captures);
+    builder.facts = run_metadata(captures);
     let offsets = host_offsets(captures);
     let pids: Vec<_> = captures.iter().map(|capture| process_key(capture, capture.process.pid)).collect();
     let mut devices = devices::Devices::default();
@@ -175,7 +175,7 @@ fn has_something_to_say(capture: &Capture) -> bool {
         && capture.memory.is_empty()
         && capture.device.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
-    !is_empty || !is_in_order || fact(capture, "hook_refused").is_some()
+    !is_empty || !is_in_order || metadata_value(capture, "hook_refused").is_some()
 }
 
 /// Unix time minus monotonic clock, one for each boot of a host: that of its first capture.
@@ -190,27 +190,27 @@ fn host_offsets(captures: &[&Capture]) -> HashMap<[u8; 16], i64> {
     first.into_iter().map(|(boot, capture)| (boot, capture.unix_offset_ns)).collect()
 }
 
-/// The facts of the process that recorded most: the one that everything else belongs to.
-fn facts_of_run(captures: &[&Capture]) -> Vec<(String, String)> {
+/// The metadata of the process that recorded most: the one that everything else belongs to.
+fn run_metadata(captures: &[&Capture]) -> Vec<(String, String)> {
     let most = captures.iter().rev().max_by_key(|capture| capture.events.len());
-    let facts = most.map(|capture| capture.facts.as_slice()).unwrap_or_default();
-    let is_of_run = |fact: &&(String, String)| {
-        !PROCESS_METADATA_KEYS.contains(&fact.0.as_str()) && !fact.0.starts_with(DEVICE_SESSION)
+    let metadata = most.map(|capture| capture.metadata.as_slice()).unwrap_or_default();
+    let is_of_run = |(key, _): &&(String, String)| {
+        !PROCESS_METADATA_KEYS.contains(&key.as_str()) && !key.starts_with(DEVICE_SESSION)
     };
     // A command's words are kept apart by zeros.
     let mut of_run: Vec<(String, String)> =
-        facts.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect();
+        metadata.iter().filter(is_of_run).map(|(key, value)| (key.clone(), value.replace('\0', " "))).collect();
     of_run.extend(most.map(|capture| devices::versions(capture)).unwrap_or_default());
     // What the program's profiler object wrote itself stays.
     if !of_run.iter().any(|(key, _)| key.starts_with("distributedInfo.")) {
-        let groups = most.and_then(|capture| fact(capture, "process_groups"));
+        let groups = most.and_then(|capture| metadata_value(capture, "process_groups"));
         of_run.extend(groups.map(crate::process_groups::distributed_info).unwrap_or_default());
     }
     of_run
 }
 
-fn fact<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
-    capture.facts.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
+fn metadata_value<'a>(capture: &'a Capture, key: &str) -> Option<&'a str> {
+    capture.metadata.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str())
 }
 
 /// A capture, and what turns its times into Unix time.

@@ -9,7 +9,7 @@ pub(crate) type Keys = [&'static str; 5];
 /// The names that `torch.distributed` gives them, in traces of `torch.profiler`.
 pub(crate) const PG_CONFIG: Keys = ["pg_name", "pg_desc", "backend_config", "pg_size", "ranks"];
 /// The names of our own recorder's fact.
-pub(crate) const FACT: Keys = ["name", "description", "backend_config", "size", "ranks"];
+pub(crate) const METADATA_KEYS: Keys = ["name", "description", "backend_config", "size", "ranks"];
 
 /// The groups of a list; none where it is no list.
 pub(crate) fn read(json: &[u8], [name, description, backend, size, ranks]: Keys) -> Vec<ProcessGroup> {

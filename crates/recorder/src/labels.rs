@@ -1,4 +1,4 @@
-//! What the program itself says: labels, steps, names, facts.
+//! What the program itself says: labels, steps, names, metadata.
 
 use crate::buffer::{
     self, LONGEST_FIXED, OWNER, OpenOp, begin, begin_with_inputs, end, framework_thread, has_buffer, truncated,
@@ -102,8 +102,8 @@ pub fn name_thread(name: &str) {
     }
 }
 
-pub(crate) fn append_fact(key: &str, value: &str) {
-    with_buffer(|buffer| buffer.append_fact(key, value));
+pub(crate) fn append_metadata(key: &str, value: &str) {
+    with_buffer(|buffer| buffer.append_metadata(key, value));
 }
 
 /// Clocks that were read closer together say nothing about the rate of ticks, ns.

@@ -54,7 +54,7 @@ pub use stepscope_capture::collectives;
 pub use stepscope_capture::device;
 
 pub use session::{
-    Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_fact, set_own_fact, set_window,
+    Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_metadata, set_own_metadata, set_window,
 };
 pub use stepscope_capture::inputs::Signature;
 pub use stepscope_capture::layout::{RANGE_NUMBER, scope};

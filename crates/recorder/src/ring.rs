@@ -147,8 +147,8 @@ struct Definitions {
     at: Option<(NonNull<u8>, usize)>,
     bytes: usize,
     parts: u64,
-    /// The last value of each fact, by its key, both as they stand in the record.
-    facts: HashMap<Vec<u8>, Vec<u8>>,
+    /// The last value of each metadata key, by its key, both as they stand in the record.
+    metadata: HashMap<Vec<u8>, Vec<u8>>,
 }
 
 // SAFETY: the segment belongs to this value; nobody else writes it.
@@ -173,17 +173,17 @@ impl Definitions {
         true
     }
 
-    /// True for a fact that was carried over with this very value.
+    /// True for a metadata entry that was carried over with this very value.
     fn is_known(&mut self, record: &[u8]) -> bool {
         if record[0] != Tag::Fact as u8 {
             return false;
         }
         let key_len = u32::from_le_bytes(record[8..12].try_into().unwrap_or_default()) as usize;
         let (key, value) = record[16..].split_at(key_len.min(record.len() - 16));
-        if self.facts.get(key).is_some_and(|known| known == value) {
+        if self.metadata.get(key).is_some_and(|known| known == value) {
             return true;
         }
-        self.facts.insert(key.into(), value.into());
+        self.metadata.insert(key.into(), value.into());
         false
     }
 

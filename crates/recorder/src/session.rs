@@ -33,7 +33,7 @@ pub(crate) struct State {
 #[derive(Clone)]
 pub(crate) struct Plan {
     run: PathBuf,
-    facts: BTreeMap<String, String>,
+    metadata: BTreeMap<String, String>,
     /// How much of the past is kept; `None`: everything.
     ring: Option<Duration>,
 }
@@ -80,22 +80,22 @@ pub struct Opened {
     pub is_new: bool,
 }
 
-/// Opens this process's capture below the run folder `run`, which must exist, with `facts` about the process.
+/// Opens this process's capture below the run folder `run`, which must exist, with `metadata` about the process.
 ///
 /// # Errors
 /// One line that says what could not be created, and why.
-pub fn open(run: &Path, facts: &[(String, String)]) -> Result<Opened, String> {
-    open_ring(run, facts, None)
+pub fn open(run: &Path, metadata: &[(String, String)]) -> Result<Opened, String> {
+    open_ring(run, metadata, None)
 }
 
 /// The same; with a `ring`, only that much of the past is kept.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_ring(run: &Path, facts: &[(String, String)], ring: Option<Duration>) -> Result<Opened, String> {
+pub fn open_ring(run: &Path, metadata: &[(String, String)], ring: Option<Duration>) -> Result<Opened, String> {
     clock::kind();
     fork::install();
-    let plan = Plan { run: run.into(), facts: facts.iter().cloned().collect(), ring };
+    let plan = Plan { run: run.into(), metadata: metadata.iter().cloned().collect(), ring };
     let path = {
         let mut state = STATE.lock();
         if let Some(session) = &state.session {
@@ -118,20 +118,20 @@ pub fn last_error() -> Option<String> {
     STATE.lock().last_error.clone()
 }
 
-/// Records a fact about the process; the last value of a key holds. Forked children inherit it.
-pub fn set_fact(key: &str, value: &str) {
+/// Records a metadata entry of the process; the last value of a key holds. Forked children inherit it.
+pub fn set_metadata(key: &str, value: &str) {
     {
         let mut state = STATE.lock();
         let State { session, inherited, .. } = &mut *state;
         let plan = session.as_mut().map(|session| &mut session.plan).or(inherited.as_mut());
-        plan.map(|plan| plan.facts.insert(key.into(), value.into()));
+        plan.map(|plan| plan.metadata.insert(key.into(), value.into()));
     }
-    labels::append_fact(key, value);
+    labels::append_metadata(key, value);
 }
 
-/// Records a fact about this process alone, which its forked children do not have.
-pub fn set_own_fact(key: &str, value: &str) {
-    labels::append_fact(key, value);
+/// Records a metadata entry of this process alone, which its forked children do not have.
+pub fn set_own_metadata(key: &str, value: &str) {
+    labels::append_metadata(key, value);
 }
 
 /// Records that a schedule switched recording on or off in `cycle`.
@@ -248,9 +248,9 @@ impl Session {
         self.plan.ring.is_some()
     }
 
-    /// Facts to write at the beginning of the capture.
-    pub(crate) fn facts(&self) -> Vec<(String, String)> {
-        self.plan.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    /// Metadata to write at the beginning of the capture.
+    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
+        self.plan.metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 

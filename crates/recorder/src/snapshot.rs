@@ -196,8 +196,8 @@ impl Snapshotter {
     fn refuse(&mut self, count: u64, because: &str) {
         if count > 0 {
             self.refused += count;
-            // Of this process alone: facts of the session would go on to its children.
-            labels::append_fact("windows_not_kept", &format!("{} {because}", self.refused));
+            // Of this process alone: metadata of the session would go on to its children.
+            labels::append_metadata("windows_not_kept", &format!("{} {because}", self.refused));
         }
     }
 

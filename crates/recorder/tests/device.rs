@@ -46,7 +46,7 @@ fn scenarios() {
         "ring" => {
             recorder::close();
             recorder::open_ring(&run, &[], Some(WINDOW)).expect("the capture opens");
-            recorder::set_fact("devices", "[{}]");
+            recorder::set_metadata("devices", "[{}]");
             recorder::device_clock(|| Some(1_000_000_000));
             let begun = Instant::now();
             // The device's clock runs on with the monotonic one, and is not read again.
@@ -116,5 +116,5 @@ fn a_ring_that_gave_up_the_readings_of_the_clock_still_knows_it() {
     let times: Vec<i64> = capture.device.iter().filter_map(|activity| Some(activity.record.span()?.0)).collect();
     assert!(times[0] >= since_ns && times[0] < since_ns + 50_000_000, "{} after the window began", times[0] - since_ns);
     assert!(times[times.len() - 1] <= capture.last_ns + 1_000_000);
-    assert!(capture.facts.contains(&("devices".into(), "[{}]".into())));
+    assert!(capture.metadata.contains(&("devices".into(), "[{}]".into())));
 }

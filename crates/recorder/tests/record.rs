@@ -61,7 +61,7 @@ fn scenarios() {
                 labels("work", 50_000);
             };
             (0..4).map(|_| std::thread::spawn(work)).collect::<Vec<_>>().into_iter().for_each(|t| t.join().unwrap());
-            recorder::set_fact("rank", "5");
+            recorder::set_metadata("rank", "5");
             recorder::close();
         }
         "short_threads" => {
@@ -171,7 +171,7 @@ fn every_thread_is_seen_and_nothing_is_lost() {
     assert_eq!(count(capture, "work"), 200_000);
     assert_eq!(capture.threads.iter().filter(|thread| thread.name == "worker").count(), 4);
     assert_eq!((capture.state, capture.dropped, capture.damaged.len()), (State::Closed, 0, 0));
-    assert!(capture.facts.contains(&("rank".into(), "5".into())), "the last value of a fact holds");
+    assert!(capture.metadata.contains(&("rank".into(), "5".into())), "the last value of a fact holds");
     assert!(capture.events.iter().all(|event| !event.is_unfinished && event.end_ns >= event.start_ns));
     let span_ns = capture.last_ns - capture.opened_ns;
     assert!((1_000_000..60_000_000_000).contains(&span_ns), "times are nanoseconds: {span_ns}");
@@ -220,7 +220,7 @@ fn a_forked_child_writes_a_capture_of_its_own() {
     assert_eq!((count(parent, "parent"), count(parent, "child")), (20, 0));
     assert_eq!((count(child, "parent"), count(child, "child")), (0, 20));
     assert_eq!(child.parent_pid, parent.process.pid);
-    assert!(child.facts.contains(&("rank".into(), "3".into())), "children inherit facts");
+    assert!(child.metadata.contains(&("rank".into(), "3".into())), "children inherit facts");
     assert_eq!((parent.state, child.state), (State::Closed, State::Closed));
 }
 

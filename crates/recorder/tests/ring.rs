@@ -129,7 +129,7 @@ fn scenarios() {
     match scenario.as_str() {
         "threads" => {
             label("only once");
-            recorder::set_fact("late", "fact");
+            recorder::set_metadata("late", "fact");
             let outer = recorder::begin_label("outer");
             work_on_threads(&run, 10 * WINDOW, Duration::ZERO);
             let until = Instant::now() + 3 * WINDOW;
@@ -228,8 +228,8 @@ fn the_last_moments_are_kept_with_all_that_they_need() {
     // On a busy machine the segment with its begin may not have been evicted yet.
     let is_there = u64::from(count(&capture, "outer") == 1);
     assert!(ring.lost_begins + is_there >= 1, "the range around everything is counted");
-    assert!(capture.facts.contains(&("rank".into(), "3".into())));
-    assert!(capture.facts.contains(&("late".into(), "fact".into())));
+    assert!(capture.metadata.contains(&("rank".into(), "3".into())));
+    assert!(capture.metadata.contains(&("late".into(), "fact".into())));
     assert!(capture.events.iter().all(|event| event.end_ns >= ring.since_ns.unwrap()));
 }
 
@@ -328,7 +328,7 @@ fn what_is_kept_stays_while_the_ring_turns() {
     assert!(count(&copy, "before") > 1_000);
     assert_eq!((count(&ring, "before"), count(&ring, "(name lost)"), count(&copy, "(name lost)")), (0, 0, 0));
     assert_eq!(count(&ring, "after"), ring.events.len());
-    assert!(copy.facts.contains(&("kept_because".into(), "slow_step 7: 30 ms".into())));
+    assert!(copy.metadata.contains(&("kept_because".into(), "slow_step 7: 30 ms".into())));
     assert!(copy.is_cut() && !ring.is_cut());
     let window = copy.ring.unwrap();
     // The window before it was asked for, not before the last record, which a busy machine may have let wait. Of copies

@@ -202,7 +202,7 @@ impl Loop {
 
     fn learn_devices(&mut self, devices: Vec<DeviceProperties>) {
         if !devices.is_empty() && devices != self.devices && !self.worker.is_abandoned() {
-            recorder::set_fact("devices", &DeviceProperties::to_json(&devices));
+            recorder::set_metadata("devices", &DeviceProperties::to_json(&devices));
             self.devices = devices;
         }
     }

@@ -245,8 +245,8 @@ fn check_kernels(capture: &Capture, launch: &str, devices: usize) {
     assert_eq!(distinct.len(), THREADS as usize, "{streams:?}");
 }
 
-fn fact<'a>(capture: &'a Capture, key: &str) -> &'a str {
-    capture.facts.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value)
+fn metadata_value<'a>(capture: &'a Capture, key: &str) -> &'a str {
+    capture.metadata.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value)
 }
 
 #[test]
@@ -261,13 +261,16 @@ fn kernels_of_xpu_come_back_exact_from_each_release() {
         assert_eq!((of(Api::Runtime), of(Api::Driver)), (KERNELS * THREADS + 2, KERNELS * THREADS));
         assert_eq!(dropped(&capture), 1, "the one without times");
         assert_eq!(capture.dropped, 0);
-        let facts = fact(&capture, "devices");
-        assert!(facts.contains(r#"{"type":"xpu","index":0,"name":"Intel(R) Data Center GPU Max 1550","#), "{facts}");
+        let metadata = metadata_value(&capture, "devices");
         assert!(
-            facts.contains(r#""driver_version":"1.6.33578","memory_bytes":68719476736,"sm_count":128}"#),
-            "{facts}"
+            metadata.contains(r#"{"type":"xpu","index":0,"name":"Intel(R) Data Center GPU Max 1550","#),
+            "{metadata}"
         );
-        assert!(facts.contains(r#""index":1"#) && !facts.contains("a processor"), "{facts}");
+        assert!(
+            metadata.contains(r#""driver_version":"1.6.33578","memory_bytes":68719476736,"sm_count":128}"#),
+            "{metadata}"
+        );
+        assert!(metadata.contains(r#""index":1"#) && !metadata.contains("a processor"), "{metadata}");
     }
 }
 
@@ -396,12 +399,12 @@ fn kernels_of_rocm_come_back_exact() {
     let expected = [("hipLaunchKernel", KERNELS * THREADS), ("hipMemcpyAsync", 3), ("hipStreamSynchronize", 2)];
     assert_eq!(named.into_iter().collect::<Vec<_>>(), expected);
     assert_eq!((dropped(&capture), capture.dropped), (2, 0), "those without times");
-    let facts = fact(&capture, "devices");
+    let metadata = metadata_value(&capture, "devices");
     assert!(
-        facts.starts_with(r#"[{"type":"hip","index":0,"name":"AMD Instinct MI250X","driver_version":"6.2.41133","#),
-        "{facts}"
+        metadata.starts_with(r#"[{"type":"hip","index":0,"name":"AMD Instinct MI250X","driver_version":"6.2.41133","#),
+        "{metadata}"
     );
-    assert!(facts.contains(r#""sm_count":110,"compute_capability_major":9,"compute_capability_minor":0,"max_threads_per_sm":2048,"warp_size":64"#), "{facts}");
+    assert!(metadata.contains(r#""sm_count":110,"compute_capability_major":9,"compute_capability_minor":0,"max_threads_per_sm":2048,"warp_size":64"#), "{metadata}");
 }
 
 #[test]

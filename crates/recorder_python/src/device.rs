@@ -1,4 +1,4 @@
-//! Devices: their profilers and their facts, for `python/stepscope/_device.py`.
+//! Devices: their profilers and their properties, for `python/stepscope/_device.py`.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use stepscope_recorder_device as device;
 
 /// What is able to record devices of a `kind` (`cuda`, `rocm`, `xpu`): a dict with `library`, `version`, `interface`,
-/// `devices` (a JSON list, as the fact has it) and `remarks` (a list of texts), or `{"refused": why}`.
+/// `devices` (a JSON list, as the metadata key has it) and `remarks` (a list of texts), or `{"refused": why}`.
 ///
 /// `libraries` are paths to try, best first, or bare names that the loader looks for. With `may_initialize` the process
 /// may begin to use the devices, which it otherwise never does: for a process of `doctor`'s own.
@@ -35,9 +35,9 @@ pub(crate) fn device_find<'py>(
 
 /// Begins to record devices; gives what `device_find` does. Raises `RuntimeError(why)` when it cannot be done.
 ///
-/// `options`: `kind`; `libraries`; `calls`, `waits`, `graph_nodes`, `ranges`, `others_are_idle` (bool); `buffer_limit_bytes`,
-/// `flush_period_ms`, `sample_period_ms` (0: no samples). What is left out has its default. The fact `devices` is
-/// written as soon as the process uses any.
+/// `options`: `kind`; `libraries`; `calls`, `waits`, `graph_nodes`, `ranges`, `others_are_idle` (bool);
+/// `buffer_limit_bytes`, `flush_period_ms`, `sample_period_ms` (0: no samples). What is left out has its default. The
+/// metadata key `devices` is written as soon as the process uses any.
 #[pyfunction]
 pub(crate) fn device_start<'py>(py: Python<'py>, options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let kind: String = option(options, "kind")?.unwrap_or_else(|| "cuda".into());
@@ -68,9 +68,9 @@ pub(crate) fn device_try(py: Python<'_>, options: &Bound<'_, PyDict>, device: u3
     Ok(())
 }
 
-/// Runs a command with these variables and no others, for at most `limit_s`; gives what it wrote to standard output, and how
-/// it ended: `("code", 0)`, `("signal", 11)`, `("late", 0)`; `("unknown", 0)` where somebody else was told; why it could not
-/// be started, and `("not started", 0)`.
+/// Runs a command with these variables and no others, for at most `limit_s`; gives what it wrote to standard output,
+/// and how it ended: `("code", 0)`, `("signal", 11)`, `("late", 0)`; `("unknown", 0)` where somebody else was told; why
+/// it could not be started, and `("not started", 0)`.
 ///
 /// No callback of Python's hears of it. Raises what a signal's handler raises, and nothing else.
 #[pyfunction]

@@ -90,16 +90,16 @@ mod _recorder {
         recorder::last_error()
     }
 
-    /// Records a fact about the process.
+    /// Records a metadata entry of the process.
     #[pyfunction]
     fn set_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
-        recorder::set_fact(&text(key), &text(value));
+        recorder::set_metadata(&text(key), &text(value));
     }
 
     /// The same of this process alone, and not of those that it forks.
     #[pyfunction]
     fn set_own_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
-        recorder::set_own_fact(&text(key), &text(value));
+        recorder::set_own_metadata(&text(key), &text(value));
     }
 
     /// Names the calling thread.
@@ -279,8 +279,8 @@ mod _recorder {
         torch::stop_state();
     }
 
-    /// Gives the calling thread a profiler state of its own, and its number; 0 where that cannot be. What other threads do
-    /// for it is recorded with that number.
+    /// Gives the calling thread a profiler state of its own, and its number; 0 where that cannot be. What other threads
+    /// do for it is recorded with that number.
     #[pyfunction]
     fn enter_state() -> u64 {
         torch::enter_state()

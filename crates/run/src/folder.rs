@@ -154,8 +154,8 @@ pub(crate) fn check(path: &Path) -> Result<Option<Manifest>, RunError> {
     }
 }
 
-/// The rank that a capture's facts name; 0 when they name none.
+/// The rank that a capture's metadata name; 0 when they name none.
 pub(crate) fn rank_of(capture: &Capture) -> u32 {
-    let rank = capture.facts.iter().find(|(key, _)| key == "rank");
+    let rank = capture.metadata.iter().find(|(key, _)| key == "rank");
     rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(0)
 }

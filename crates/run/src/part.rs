@@ -56,7 +56,8 @@ struct ProcessMetadata {
     opened_ns: i64,
     unix_offset_ns: i64,
     last_ns: i64,
-    facts: Vec<(String, String)>,
+    #[serde(rename = "facts")]
+    metadata: Vec<(String, String)>,
     threads: Vec<ThreadMetadata>,
     windows: Vec<(i64, bool, u64)>,
     /// Thread, since when, and number of each.
@@ -193,7 +194,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
         opened_ns: capture.opened_ns,
         unix_offset_ns: capture.unix_offset_ns,
         last_ns: capture.last_ns,
-        facts: capture.facts.clone(),
+        metadata: capture.metadata.clone(),
         threads: capture.threads.iter().map(thread).collect(),
         windows: capture.windows.iter().map(|window| (window.time_ns, window.is_on, window.cycle)).collect(),
         profiler_states: capture.profiler_states.iter().map(|of| (of.thread, of.since_ns, of.number)).collect(),

@@ -224,7 +224,7 @@ pub(crate) mod tests {
             opened_ns: 0,
             unix_offset_ns: 0,
             last_ns: 900,
-            facts: vec![],
+            metadata: vec![],
             threads: vec![thread(0, "main"), thread(1, ""), thread(2, "backward")],
             names: vec!["op".into()],
             events: vec![

@@ -5,13 +5,13 @@ use std::ops::Range;
 use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::{Capture, Window};
 
-/// The fact of a process that records only some steps.
-const FACT: &str = "schedule";
+/// The metadata of a process that records only some steps.
+const KEY: &str = "schedule";
 
 /// Removes from `capture` what its devices did outside of the steps that were to be recorded. What was enqueued in them
 /// stays, whenever it ran.
 pub(crate) fn leave_out(capture: &mut Capture) {
-    if capture.device.is_empty() || !capture.facts.iter().any(|(key, _)| key == FACT) {
+    if capture.device.is_empty() || !capture.metadata.iter().any(|(key, _)| key == KEY) {
         return;
     }
     let spans = spans_of(&capture.windows, capture.opened_ns);
@@ -64,9 +64,9 @@ mod tests {
         ActivityRecord::Work(DeviceWork { kind, start_ns, end_ns: start_ns + 1, correlation, ..DeviceWork::default() })
     }
 
-    fn left(facts: &[(&str, &str)], windows: &[(i64, bool)], records: &[ActivityRecord]) -> Vec<ActivityRecord> {
+    fn left(metadata: &[(&str, &str)], windows: &[(i64, bool)], records: &[ActivityRecord]) -> Vec<ActivityRecord> {
         let mut capture = crate::record_filter::tests::capture();
-        capture.facts = facts.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        capture.metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         capture.windows =
             windows.iter().map(|(time_ns, is_on)| Window { time_ns: *time_ns, is_on: *is_on, cycle: 0 }).collect();
         capture.device = records.iter().map(|record| DeviceActivity { device_type: 1, record: *record }).collect();

@@ -37,7 +37,7 @@ fn a_part_written_from_a_part_holds_the_same() {
         let after = read_part(&again).unwrap();
         assert!(!before.events.is_empty());
         assert_eq!((&before.names, &before.events), (&after.names, &after.events));
-        assert_eq!((&before.facts, &before.threads, before.state), (&after.facts, &after.threads, after.state));
+        assert_eq!((&before.metadata, &before.threads, before.state), (&after.metadata, &after.threads, after.state));
         assert_eq!(before.optimizer_steps, after.optimizer_steps);
     }
 }

@@ -37,9 +37,9 @@
 //!
 //! `tracing`: [`TracingLayer`] records the spans and events of the `tracing` crate.
 
-mod facts;
 #[cfg(not(target_os = "linux"))]
 mod no_recorder;
+mod process_metadata;
 mod run;
 mod schedule;
 mod scope;

@@ -13,7 +13,7 @@ pub(crate) fn open(_: &Path, _: &[(String, String)]) -> Result<Opened, String> {
 
 pub(crate) fn close() {}
 pub(crate) fn close_at_exit() {}
-pub(crate) fn set_fact(_: &str, _: &str) {}
+pub(crate) fn set_metadata(_: &str, _: &str) {}
 pub(crate) fn set_window(_: bool, _: u64) {}
 pub(crate) fn step_begin(_: i64) {}
 pub(crate) fn step_end(_: i64) {}

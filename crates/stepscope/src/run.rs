@@ -1,6 +1,6 @@
 //! Starting and ending a recording, and its steps.
 
-use crate::{Schedule, facts, recorder, scope};
+use crate::{Schedule, process_metadata, recorder, scope};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ impl std::error::Error for RecordError {}
 /// Below `stepscope record`, and in processes that a recording program starts, the run is the one that the environment
 /// variable `STEPSCOPE_RUN` names, and `run` is not used.
 pub fn record(run: impl Into<PathBuf>) -> Recording {
-    Recording { run: run.into(), schedule: None, facts: Vec::new() }
+    Recording { run: run.into(), schedule: None, metadata: Vec::new() }
 }
 
 /// A recording that has not begun.
@@ -47,7 +47,7 @@ pub fn record(run: impl Into<PathBuf>) -> Recording {
 pub struct Recording {
     run: PathBuf,
     schedule: Option<Schedule>,
-    facts: Vec<(String, String)>,
+    metadata: Vec<(String, String)>,
 }
 
 impl Recording {
@@ -64,7 +64,7 @@ impl Recording {
 
     /// A fact about this process, such as a version; reports show it.
     pub fn fact(mut self, key: &str, value: &str) -> Self {
-        self.facts.push((key.into(), value.into()));
+        self.metadata.push((key.into(), value.into()));
         self
     }
 
@@ -79,7 +79,7 @@ impl Recording {
             return Err(failed("this process records already".into()));
         }
         let run = std::env::var_os(RUN_VARIABLE).filter(|run| !run.is_empty()).map_or(self.run, PathBuf::from);
-        let opened = open(&run, self.facts).map_err(failed);
+        let opened = open(&run, self.metadata).map_err(failed);
         let (path, is_owner) = opened.inspect_err(|_| IS_STARTED.store(false, Ordering::Release))?;
         let fields = self.schedule.map_or([0; 5], Schedule::to_fields);
         SCHEDULE.iter().zip(fields).for_each(|(at, field)| at.store(field, Ordering::Relaxed));
@@ -90,11 +90,11 @@ impl Recording {
 }
 
 /// Opens the capture; gives the run's absolute path, and whether the capture is new.
-fn open(run: &Path, facts: Vec<(String, String)>) -> Result<(PathBuf, bool), String> {
+fn open(run: &Path, metadata: Vec<(String, String)>) -> Result<(PathBuf, bool), String> {
     let run = std::path::absolute(run).map_err(|error| format!("cannot name {}: {error}", run.display()))?;
     create_run(&run).map_err(|error| format!("cannot make the run folder {}: {error}", run.display()))?;
-    let facts: Vec<(String, String)> = facts::of_process().into_iter().chain(facts).collect();
-    let opened = recorder::open(&run, &facts)?;
+    let metadata: Vec<(String, String)> = process_metadata::of_process().into_iter().chain(metadata).collect();
+    let opened = recorder::open(&run, &metadata)?;
     recorder::close_at_exit();
     Ok((run, opened.is_new))
 }
@@ -177,7 +177,7 @@ pub fn step() {
 /// Records a fact about this process; the last value of a key holds.
 pub fn set_fact(key: &str, value: &str) {
     if IS_STARTED.load(Ordering::Acquire) {
-        recorder::set_fact(key, value);
+        recorder::set_metadata(key, value);
     }
 }
 

@@ -60,7 +60,7 @@ fn every_scope_of_every_thread_is_there_and_nests() {
     let [capture] = &captures.captures[..] else { panic!("one capture, not {}", captures.captures.len()) };
     assert_eq!((capture.dropped, capture.damaged.len()), (0, 0));
     assert_eq!(capture.state, State::Closed);
-    let fact = |key: &str| capture.facts.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str());
+    let fact = |key: &str| capture.metadata.iter().find(|(found, _)| found == key).map(|(_, value)| value.as_str());
     assert_eq!([fact("rank"), fact("world_size"), fact("example")], [Some("2"), Some("4"), Some("threads")]);
     assert_eq!(fact("process_name"), Some("threads"));
     assert!(fact("command").expect("a command").ends_with("\u{0}12\u{0}3"));

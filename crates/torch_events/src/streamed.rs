@@ -37,7 +37,7 @@ pub(crate) fn averages(raw: &Path, filter: &RecordFilter, grouping: Grouping) ->
     }
     let capture = StreamedCapture::open(raw).ok()??;
     // What they told of devices lies beside it.
-    if capture.keys_of_facts().any(|key| key.starts_with(DEVICE_SESSION)) {
+    if capture.metadata_keys().any(|key| key.starts_with(DEVICE_SESSION)) {
         return None;
     }
     let spans = filter.resolved_spans_in(&capture.windows());

@@ -23,7 +23,7 @@ pub(crate) struct ProcessRecords {
     /// Ticks at which calls were recorded no longer, in order.
     pub(super) call_stops: Vec<u64>,
     /// Each with the moment it was said: the last one holds.
-    facts: BTreeMap<String, (u64, String)>,
+    metadata: BTreeMap<String, (u64, String)>,
 }
 
 /// Whether a record is taken in by [`ProcessRecords`], before any thread is replayed.
@@ -53,7 +53,7 @@ impl ProcessRecords {
             Tag::InputsInPlace => self.inputs.learn_in_place(record.bytes(8, low as usize)),
             Tag::Fact => {
                 let (key, value) = (record.text(8, low as usize), record.text(8 + low as usize, high as usize));
-                let fact = self.facts.entry(key).or_default();
+                let fact = self.metadata.entry(key).or_default();
                 if record.ticks >= fact.0 {
                     *fact = (record.ticks, value);
                 }
@@ -76,14 +76,14 @@ impl ProcessRecords {
         clocks.chain(self.windows.iter().map(|(ticks, ..)| *ticks)).max().unwrap_or(0)
     }
 
-    /// The keys of facts about the process, sorted.
-    pub(super) fn keys_of_facts(&self) -> impl Iterator<Item = &str> {
-        self.facts.keys().map(String::as_str)
+    /// The keys of metadata of the process, sorted.
+    pub(super) fn metadata_keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.keys().map(String::as_str)
     }
 
-    /// Facts about the process, sorted by key.
-    pub(crate) fn facts(&self) -> Vec<(String, String)> {
-        self.facts.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
+    /// Metadata about the process, sorted by key.
+    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
+        self.metadata.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
     }
 }
 

@@ -126,9 +126,9 @@ impl StreamedCapture {
         moments.fold(self.opened_ns(), i64::max)
     }
 
-    /// The keys of facts about the process, sorted.
-    pub fn keys_of_facts(&self) -> impl Iterator<Item = &str> {
-        self.process.keys_of_facts()
+    /// The keys of metadata of the process, sorted.
+    pub fn metadata_keys(&self) -> impl Iterator<Item = &str> {
+        self.process.metadata_keys()
     }
 
     /// Names that begins refer to.
@@ -244,7 +244,7 @@ impl StreamedCapture {
         let damaged = self.process.inputs.damage().into_iter().collect();
         Capture {
             last_ns: self.lived_until_ns(),
-            facts: self.process.facts(),
+            metadata: self.process.metadata(),
             threads: self.threads().cloned().collect(),
             names: std::mem::take(&mut self.process.names),
             overloads: std::mem::take(&mut self.process.overloads),

@@ -47,7 +47,7 @@ fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     prop_assert_eq!(&scanned.damaged, &slow.damaged);
     prop_assert_eq!(&decoded.threads, &slow.threads);
     prop_assert_eq!(&decoded.names, &slow.names);
-    prop_assert_eq!(scanned.process.facts(), slow.facts);
+    prop_assert_eq!(scanned.process.metadata(), slow.metadata);
     prop_assert_eq!(told(&decoded, scanned.process.inputs.list()), slow.events);
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);

@@ -1,10 +1,10 @@
-//! What stands before the events: devices, the rank, facts about the environment.
+//! What stands before the events: devices, the rank, metadata about the environment.
 
 use super::Document;
 use serde::de::IgnoredAny;
 use stepscope_trace::{Device, ProcessGroup, Trace};
 
-/// Members that are written from elsewhere, and never as facts.
+/// Members that are written from elsewhere, and never as metadata.
 const RESERVED: [&str; 7] = [
     "schemaVersion",
     "traceEvents",
@@ -14,7 +14,7 @@ const RESERVED: [&str; 7] = [
     "traceName",
     "displayTimeUnit",
 ];
-/// Facts of this group are members of an object.
+/// Metadata of this group are members of an object.
 const DISTRIBUTED: &str = "distributedInfo.";
 /// What the program added itself, as JSON.
 const METADATA: &str = "metadata.";

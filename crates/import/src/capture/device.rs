@@ -1,7 +1,7 @@
 //! What devices' profilers reported: work on streams, calls on threads, waits.
 
 use super::devices::Devices;
-use super::{AlignedCapture, DEVICE_SESSION, devices, fact, memory};
+use super::{AlignedCapture, DEVICE_SESSION, devices, memory, metadata_value};
 use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
@@ -312,13 +312,13 @@ fn copy_direction(direction: Direction) -> CopyDirection {
 
 /// Turns what is missing into findings; `who` names the process.
 pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
-    if let Some(reason) = fact(capture, "device_refused") {
+    if let Some(reason) = metadata_value(capture, "device_refused") {
         findings.add(FindingCode::DeviceNotRecorded, || format!("{}: {reason}", who()));
     } else if capture.device.is_empty() && uses_a_device(capture) && !has_other_trace(capture) {
         findings
             .add(FindingCode::DeviceNotRecorded, || format!("{}: nothing was reported of the device it uses", who()));
     }
-    for remark in fact(capture, "device_remarks").unwrap_or_default().lines() {
+    for remark in metadata_value(capture, "device_remarks").unwrap_or_default().lines() {
         findings.add(FindingCode::DeviceRemarks, || format!("{}: {remark}", who()));
     }
     let ranges = capture.device.iter().filter_map(|activity| match activity.record {
@@ -349,10 +349,10 @@ fn is_unfinished(record: &ActivityRecord) -> bool {
 
 /// True where a trace of PyTorch's own profiler tells what the device did.
 fn has_other_trace(capture: &Capture) -> bool {
-    capture.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION))
+    capture.metadata.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION))
 }
 
-/// Its allocator or its facts say so; that one is installed is no sign.
+/// Its allocator or its metadata say so; that one is installed is no sign.
 fn uses_a_device(capture: &Capture) -> bool {
     capture.memory.iter().any(|event| event.device_type != memory::HOST) || !devices::listed(capture).is_empty()
 }

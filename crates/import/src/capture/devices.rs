@@ -1,13 +1,13 @@
 //! The devices that a run's processes use, and what their processes say of them.
 
-use super::fact;
+use super::metadata_value;
 use serde_json::Value;
 use std::collections::HashMap;
 use stepscope_capture::Capture;
 use stepscope_trace::{Device, DeviceId, TraceBuilder};
 
-/// The fact that lists them.
-const FACT: &str = "devices";
+/// The metadata key that lists them.
+const KEY: &str = "devices";
 
 /// By rank and number; a process uses one kind of devices beside the host.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Devices {
 
 /// What a process says of the devices that it uses, one object each.
 pub(super) fn listed(capture: &Capture) -> Vec<Value> {
-    fact(capture, FACT).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    metadata_value(capture, KEY).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Versions of driver and runtime, as `torch.profiler` names and writes them: 12.4 is 12040.

@@ -1,7 +1,7 @@
 //! Allocations, frees and allocations that failed.
 
 use super::devices::Devices;
-use super::{AlignedCapture, fact};
+use super::{AlignedCapture, metadata_value};
 use std::collections::BTreeMap;
 use stepscope_capture::Capture;
 use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
@@ -43,12 +43,12 @@ impl AlignedCapture<'_> {
 
 /// Turns what is missing or doubtful into findings; `who` names the process.
 pub(super) fn report(capture: &Capture, who: &dyn Fn() -> String, findings: &mut Findings) {
-    let facts = [
+    let keys = [
         ("profiler_state_refused", FindingCode::ProfilerStateRefused),
         ("memory_not_recorded", FindingCode::MemoryNotRecorded),
     ];
-    for (key, code) in facts {
-        if let Some(reason) = fact(capture, key) {
+    for (key, code) in keys {
+        if let Some(reason) = metadata_value(capture, key) {
             findings.add(code, || format!("{}: {reason}", who()));
         }
     }

@@ -1,6 +1,6 @@
 //! Processes and their threads.
 
-use super::fact;
+use super::metadata_value;
 use crate::labels::data_parallelism;
 use crate::process_groups::{self, comm_backend};
 use std::collections::BTreeMap;
@@ -16,15 +16,15 @@ pub(super) fn process_key(capture: &Capture, pid: u64) -> ProcessKey {
 
 pub(super) fn process_of(capture: &Capture, process_keys: &[ProcessKey]) -> Process {
     let parent = process_key(capture, capture.parent_pid);
-    let groups = fact(capture, "process_groups").unwrap_or_default();
-    let process_groups = process_groups::read(groups.as_bytes(), process_groups::FACT);
+    let groups = metadata_value(capture, "process_groups").unwrap_or_default();
+    let process_groups = process_groups::read(groups.as_bytes(), process_groups::METADATA_KEYS);
     Process {
-        rank: fact(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
-        world_size: fact(capture, "world_size").and_then(|size| size.parse().ok()),
+        rank: metadata_value(capture, "rank").and_then(|rank| rank.parse().ok()).unwrap_or(0),
+        world_size: metadata_value(capture, "world_size").and_then(|size| size.parse().ok()),
         pid: Some(capture.process.pid as i64),
         parent_pid: process_keys.contains(&parent).then_some(capture.parent_pid as i64),
-        host: fact(capture, "host").map(str::to_string),
-        name: fact(capture, "process_name").unwrap_or("process").to_string(),
+        host: metadata_value(capture, "host").map(str::to_string),
+        name: metadata_value(capture, "process_name").unwrap_or("process").to_string(),
         data_parallelism: capture.names.iter().filter_map(|name| data_parallelism(name)).min(),
         comm_backend: process_groups.first().and_then(|group| comm_backend(group.backend.as_bytes())),
         process_groups,

@@ -1,13 +1,14 @@
 //! What went wrong while a process was recorded.
 
-use super::{device, fact, memory, window};
+use super::{device, memory, metadata_value, window};
 use stepscope_capture::{Capture, State};
 use stepscope_trace::{FindingCode, TraceBuilder};
 
 /// Turns what went wrong while recording into findings.
 pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     let findings = &mut builder.findings;
-    let who = || format!("{} (pid {})", fact(capture, "process_name").unwrap_or("process"), capture.process.pid);
+    let who =
+        || format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid);
     match capture.state {
         State::Closed => {}
         State::Running => findings.add(FindingCode::ProcessRunning, who),
@@ -24,22 +25,24 @@ pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     for damage in &capture.damaged {
         findings.add(FindingCode::DamagedSegment, || format!("{}: {damage}", who()));
     }
-    if let Some(reason) = fact(capture, "hook_refused") {
+    if let Some(reason) = metadata_value(capture, "hook_refused") {
         findings.add(FindingCode::HookRefused, || format!("{}: {reason}", who()));
     }
-    if let Some(reason) = fact(capture, "stacks_refused") {
+    if let Some(reason) = metadata_value(capture, "stacks_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("stacks: {reason}"));
     }
-    if let Some(reason) = fact(capture, "inputs_refused") {
+    if let Some(reason) = metadata_value(capture, "inputs_refused") {
         findings.add(FindingCode::OptionNotRecorded, || format!("shapes: {}: {reason}", who()));
     }
     memory::report(capture, &who, findings);
     device::report(capture, &who, findings);
-    if let Some(reason) = fact(capture, "collectives_refused") {
+    if let Some(reason) = metadata_value(capture, "collectives_refused") {
         findings.add(FindingCode::CollectivesRefused, || format!("{}: {reason}", who()));
     }
-    for option in
-        fact(capture, "options_not_recorded").unwrap_or_default().split(' ').filter(|option| !option.is_empty())
+    for option in metadata_value(capture, "options_not_recorded")
+        .unwrap_or_default()
+        .split(' ')
+        .filter(|option| !option.is_empty())
     {
         findings.add(FindingCode::OptionNotRecorded, || option.to_string());
     }

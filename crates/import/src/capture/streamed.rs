@@ -108,7 +108,7 @@ impl StreamedRecording {
         let mut skeleton_capture = capture.take_capture();
         // A range's number is joined to it by the begins before and after it, which takes the whole list.
         let is_numbered = super::range_numbers::is_any(&skeleton_capture);
-        if is_numbered || skeleton_capture.facts.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
+        if is_numbered || skeleton_capture.metadata.iter().any(|(key, _)| key.starts_with(DEVICE_SESSION)) {
             return None;
         }
         let has_calls = !filter.exclude.calls;

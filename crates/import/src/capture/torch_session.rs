@@ -7,7 +7,7 @@
 //!
 //! Only what is of devices: calls, work, waits. The operators of the file, if any, the capture has itself.
 
-use super::fact;
+use super::metadata_value;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -19,16 +19,16 @@ use stepscope_capture::device::{
 use stepscope_capture::{Capture, DeviceActivity, Thread};
 use stepscope_trace::{DeviceEvent, FindingCode, SliceId, SliceKind, SyncKind, Trace, TrackId};
 
-/// The fact of a process that says what a session of PyTorch's own profiler told of its devices begins so; the number
-/// of the session follows.
+/// The metadata of a process that says what a session of PyTorch's own profiler told of its devices begins so; the
+/// number of the session follows.
 pub const DEVICE_SESSION: &str = "device_trace.";
 /// A capture has no more threads than this that it learns of only here.
 const MOST_THREADS: usize = 4096;
 
-/// Adds what the sessions beside `capture` told, each once: their facts say so from then on. With `times` only those
+/// Adds what the sessions beside `capture` told, each once: their metadata say so from then on. With `times` only those
 /// that listened then. Gives what could not be read, in words, each time.
 pub(super) fn merge_torch_sessions(run: &Path, capture: &mut Capture, times: Option<Range<i64>>) -> Vec<String> {
-    let sessions = capture.facts.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
+    let sessions = capture.metadata.iter().filter(|(key, _)| key.starts_with(DEVICE_SESSION));
     let sessions: Vec<(String, SessionMetadata)> =
         sessions.map(|(key, text)| (key.clone(), SessionMetadata::of(text))).collect();
     let mut begins: Vec<i64> = sessions.iter().filter_map(|(_, session)| session.begin_ns()).collect();
@@ -55,8 +55,8 @@ pub(super) fn merge_torch_sessions(run: &Path, capture: &mut Capture, times: Opt
                     continue;
                 }
             }
-            let fact = capture.facts.iter_mut().find(|(known, _)| *known == key);
-            fact.into_iter().for_each(|(_, text)| *text = session.0.to_string());
+            let metadata = capture.metadata.iter_mut().find(|(known, _)| *known == key);
+            metadata.into_iter().for_each(|(_, text)| *text = session.0.to_string());
         }
         warnings.extend(session.warning());
     }
@@ -129,9 +129,9 @@ fn merge_torch_session(
     // Without, that of the capture's beginning.
     let shift_ns = start_ns.saturating_sub(session.offset_ns().unwrap_or(capture.unix_offset_ns));
     let device_type = session.number("device_type").and_then(|number| u8::try_from(number).ok()).unwrap_or(1);
-    if fact(capture, "devices").is_none() && !trace.devices.is_empty() {
-        capture.facts.push(("devices".into(), devices_fact(&trace)));
-        capture.facts.sort();
+    if metadata_value(capture, "devices").is_none() && !trace.devices.is_empty() {
+        capture.metadata.push(("devices".into(), devices_metadata(&trace)));
+        capture.metadata.sort();
     }
     Session::new(&trace, capture, shift_ns, device_type).add();
     // What has no time of its own comes first.
@@ -350,7 +350,7 @@ fn in_brackets(text: &str) -> &str {
     text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inside, _)| inside)
 }
 
-fn devices_fact(trace: &Trace) -> String {
+fn devices_metadata(trace: &Trace) -> String {
     let devices = trace.devices.iter().map(|device| {
         let members = [
             ("name", device.name.as_ref().map(|name| json!(name))),

@@ -1,6 +1,6 @@
 //! Captures of which only some was recorded: a flight recorder's last moments, or some steps now and then.
 
-use super::{AlignedCapture, fact};
+use super::{AlignedCapture, metadata_value};
 use stepscope_base::Span;
 use stepscope_base::units::format_ns;
 use stepscope_capture::{Capture, Window};
@@ -20,14 +20,16 @@ pub(super) fn report(capture: &Capture, who: &impl Fn() -> String, findings: &mu
             format!("{}: the last {kept}, {} asked for{lost}", who(), format_ns(ring.asked_ns))
         });
     }
-    if let Some(because) = fact(capture, "kept_because") {
+    if let Some(because) = metadata_value(capture, "kept_because") {
         findings.add(FindingCode::KeptBecause, || format!("{}: {because}", who()));
     }
-    if let Some((count, because)) = fact(capture, "windows_not_kept").and_then(|refused| refused.split_once(' ')) {
+    if let Some((count, because)) =
+        metadata_value(capture, "windows_not_kept").and_then(|refused| refused.split_once(' '))
+    {
         findings.add(FindingCode::WindowsNotKept, || format!("{}: the last of {count}: {because}", who()));
         findings.add_count(FindingCode::WindowsNotKept, count.parse().unwrap_or(1).max(1) - 1);
     }
-    if let Some(schedule) = fact(capture, "schedule") {
+    if let Some(schedule) = metadata_value(capture, "schedule") {
         let windows = windows(capture);
         let recorded_ns =
             windows.iter().fold(0_i64, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)));
@@ -42,7 +44,7 @@ pub(super) fn report(capture: &Capture, who: &impl Fn() -> String, findings: &mu
 impl AlignedCapture<'_> {
     /// Tells the builder when it was recorded, where that was not all the time.
     pub(super) fn add_windows(&self, process: ProcessId, builder: &mut TraceBuilder) {
-        if fact(self.capture, "schedule").is_none() {
+        if metadata_value(self.capture, "schedule").is_none() {
             return;
         }
         for (start_ns, end_ns) in windows(self.capture) {

@@ -19,17 +19,17 @@ fn is_rows(text: &[u8]) -> bool {
         let Some(start) = text[at..].iter().position(|byte| *byte == b'{').map(|len| at + len) else { return false };
         let mut scanner = Scanner::new(text);
         scanner.go_to(start);
-        let mut facts = Facts::default();
-        let result = scanner.object(|scanner, key| facts.read_member(scanner, key));
-        facts.is_whole = result.is_ok();
-        facts.next = result.ok().and_then(|()| scanner.peek().ok());
-        if facts.is_of_dftracer() {
+        let mut features = RowFeatures::default();
+        let result = scanner.object(|scanner, key| features.read_member(scanner, key));
+        features.is_whole = result.is_ok();
+        features.next = result.ok().and_then(|()| scanner.peek().ok());
+        if features.is_of_dftracer() {
             return true;
         }
-        if facts.is_foreign {
+        if features.is_foreign {
             return false;
         }
-        let from = if facts.is_whole { scanner.at() } else { start + 1 };
+        let from = if features.is_whole { scanner.at() } else { start + 1 };
         let Some(line) = text[from..].iter().position(|byte| *byte == b'\n') else { return false };
         at = from + line;
     }
@@ -38,7 +38,7 @@ fn is_rows(text: &[u8]) -> bool {
 
 /// What one row shows.
 #[derive(Default)]
-struct Facts {
+struct RowFeatures {
     keys: usize,
     /// `id` or `name` stands first.
     begins_well: bool,
@@ -60,7 +60,7 @@ struct Facts {
     is_foreign: bool,
 }
 
-impl Facts {
+impl RowFeatures {
     fn is_of_dftracer(&self) -> bool {
         let is_row = self.begins_well && self.has_category && self.has_name && self.has_ids;
         // Rows without arguments: other lists have commas between their rows.

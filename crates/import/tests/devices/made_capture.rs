@@ -43,7 +43,7 @@ impl MadeCapture {
         self.add(0, Tag::ThreadName, &[name.len() as u64], name);
     }
 
-    /// A fact about the process.
+    /// A metadata entry of the process.
     pub(crate) fn fact(&mut self, key: &str, value: &str) {
         let lengths = key.len() as u64 | (value.len() as u64) << 32;
         self.add(0, Tag::Fact, &[lengths], &format!("{key}{value}"));

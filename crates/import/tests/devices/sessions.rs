@@ -66,7 +66,7 @@ impl Made {
     }
 }
 
-/// The fact about a session.
+/// The metadata of a session.
 fn fact(file: &str, begin_ns: i64) -> String {
     json!({"file": file, "monotonic_ns": begin_ns, "unix_ns": UNIX_NS + begin_ns, "device_type": 1}).to_string()
 }
@@ -262,8 +262,8 @@ fn a_capture_that_is_named_by_an_open_file_has_the_sessions_of_its_run() {
     assert_eq!(work(&open_filtered(&named, &filter).expect("a trace")), [FIRST]);
 }
 
-/// A trace of a GPU, its device's rows in a session's file: every analysis says the same of the trace, of the run, and of
-/// the part without the file.
+/// A trace of a GPU, its device's rows in a session's file: every analysis says the same of the trace, of the run, and
+/// of the part without the file.
 fn check(name: &str) {
     let mut document = kineto(name);
     let theirs = open_bytes(name, document.to_string().as_bytes()).expect("a trace");

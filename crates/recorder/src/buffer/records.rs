@@ -9,7 +9,7 @@ use crate::session::{EPOCH, STATE, count_dropped};
 use std::sync::atomic::Ordering;
 use stepscope_capture::layout::{Tag, first_word, padded};
 
-/// Longest value of a fact that is kept whole.
+/// Longest value of a metadata entry that is kept whole.
 const MAX_FACT_BYTES: usize = 8 << 10;
 
 impl ThreadBuffer {
@@ -98,7 +98,7 @@ impl ThreadBuffer {
         self.reference.ticks = at_ticks;
     }
 
-    pub(crate) fn append_fact(&mut self, key: &str, value: &str) {
+    pub(crate) fn append_metadata(&mut self, key: &str, value: &str) {
         let (words, text) = fact_record(key, value);
         self.append(ticks(), Tag::Fact, &words, &text);
     }
@@ -156,7 +156,7 @@ impl ThreadBuffer {
     }
 }
 
-/// The words and the text of a fact's record.
+/// The words and the text of a metadata entry's record.
 pub(crate) fn fact_record(key: &str, value: &str) -> ([u64; 1], Vec<u8>) {
     let key = &key.as_bytes()[..key.len().min(MAX_FACT_BYTES)];
     let value = &value.as_bytes()[..value.len().min(MAX_FACT_BYTES)];

@@ -46,7 +46,7 @@ impl ThreadBuffer {
         if is_new_epoch {
             (self.ordinal, session.next_ordinal) = (session.next_ordinal, session.next_ordinal + 1);
         }
-        let facts = if self.ordinal == 0 && self.part == 0 { session.facts() } else { Vec::new() };
+        let metadata = if self.ordinal == 0 && self.part == 0 { session.metadata() } else { Vec::new() };
         let is_named = is_new_epoch || session.is_ring();
         let stocked = stocked_segment(session, is_new_epoch);
         let free = if stocked.is_none() { session.free.take() } else { None };
@@ -59,7 +59,7 @@ impl ThreadBuffer {
         };
         let Some(segment) = stocked.or_else(|| mapped().ok().map(fresh)) else { return self.run_dry() };
         self.use_segment(segment);
-        self.introduce(is_named, &facts);
+        self.introduce(is_named, &metadata);
         if !self.has_room(words) {
             count_dropped();
         }
@@ -83,7 +83,7 @@ impl ThreadBuffer {
 
     /// Writes who this thread is: its name too at its beginning, and always in a ring, which forgets beginnings; at the
     /// beginning of the capture also what is known of the process.
-    pub(crate) fn introduce(&mut self, is_named: bool, facts: &[(String, String)]) {
+    pub(crate) fn introduce(&mut self, is_named: bool, metadata: &[(String, String)]) {
         // SAFETY: a plain system call.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u64;
         // SAFETY: as above.
@@ -105,7 +105,7 @@ impl ThreadBuffer {
             let name = thread_name();
             self.write(ticks(), Tag::ThreadName, &[name.len() as u64], &name);
         }
-        for (key, value) in facts {
+        for (key, value) in metadata {
             let (words, text) = fact_record(key, value);
             self.write(ticks(), Tag::Fact, &words, &text);
         }

@@ -58,5 +58,5 @@ fn a_library_that_hangs_as_it_starts_is_waited_for_once_and_writes_nothing_later
     assert!(worker.request(Request::Stop, TIMEOUT));
     stepscope_recorder::close();
     let capture = stepscope_capture::read(&capture).unwrap();
-    assert!(capture.facts.iter().all(|(key, _)| key != "devices"), "{:?}", capture.facts);
+    assert!(capture.metadata.iter().all(|(key, _)| key != "devices"), "{:?}", capture.metadata);
 }

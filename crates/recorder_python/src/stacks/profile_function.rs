@@ -145,7 +145,7 @@ pub(super) fn stop(py: Python<'_>) -> PyResult<()> {
 fn report_loss() {
     if !IS_LOSS_KNOWN.swap(true, Ordering::Relaxed) {
         let reason = "Python's calls of some threads are not recorded: another profiler was started";
-        recorder::set_fact("stacks_refused", reason);
+        recorder::set_metadata("stacks_refused", reason);
     }
 }
 

@@ -121,7 +121,7 @@ fn correlation(activity: &DeviceActivity) -> Option<i64> {
 /// What else an activity record says. Fields that say nothing are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Facts<'a> {
+struct ExtraFields<'a> {
     #[serde(skip_serializing_if = "is_default")]
     device: Option<u32>,
     #[serde(skip_serializing_if = "is_default")]
@@ -162,7 +162,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl Facts<'static> {
+impl ExtraFields<'static> {
     fn of(activity: &DeviceActivity) -> Self {
         let nothing = Self::default();
         match &activity.record {
@@ -214,18 +214,18 @@ pub(super) fn fields() -> [Field; 3] {
 
 /// The columns, from each row's activity record.
 pub(super) fn columns<'a>(activities: impl Iterator<Item = Option<&'a DeviceActivity>> + Clone) -> [ArrayRef; 3] {
-    let mut facts = StringDictionaryBuilder::<Int32Type>::new();
-    let mut known: FxHashMap<Facts, Option<String>> = FxHashMap::default();
+    let mut extra = StringDictionaryBuilder::<Int32Type>::new();
+    let mut known: FxHashMap<ExtraFields, Option<String>> = FxHashMap::default();
     for activity in activities.clone() {
-        let facts_of = activity.map(Facts::of).filter(|facts| *facts != Facts::default());
-        let text = facts_of
-            .and_then(|facts| known.entry(facts).or_insert_with(|| serde_json::to_string(&facts).ok()).as_deref());
-        facts.append_option(text);
+        let extra_fields = activity.map(ExtraFields::of).filter(|extra| *extra != ExtraFields::default());
+        let text = extra_fields
+            .and_then(|extra| known.entry(extra).or_insert_with(|| serde_json::to_string(&extra).ok()).as_deref());
+        extra.append_option(text);
     }
     [
         Arc::new(activities.clone().map(|activity| stream(activity?)).collect::<Int64Array>()),
         Arc::new(activities.map(|activity| correlation(activity?)).collect::<Int64Array>()),
-        Arc::new(facts.finish()),
+        Arc::new(extra.finish()),
     ]
 }
 
@@ -244,9 +244,9 @@ pub(super) struct DeviceRow<'a> {
 pub(super) struct Columns<'a> {
     stream: &'a Int64Array,
     correlation: &'a Int64Array,
-    facts: Option<Text<'a>>,
-    /// What each text of the facts' dictionary says.
-    said: Vec<Facts<'a>>,
+    extra: Option<Text<'a>>,
+    /// What each text of the dictionary says.
+    decoded: Vec<ExtraFields<'a>>,
     bytes: &'a Int64Array,
     device_type: &'a UInt8Array,
     device_index: &'a UInt8Array,
@@ -254,14 +254,14 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &'a RecordBatch) -> Option<Self> {
-        let facts = Text::of(batch, "device");
-        let texts = facts.iter().flat_map(Text::values);
-        let said = texts.map(|text| serde_json::from_str(text.unwrap_or("{}")).unwrap_or_default()).collect();
+        let extra = Text::of(batch, "device");
+        let texts = extra.iter().flat_map(Text::values);
+        let decoded = texts.map(|text| serde_json::from_str(text.unwrap_or("{}")).unwrap_or_default()).collect();
         Some(Self {
             stream: column(batch, "stream")?,
             correlation: column(batch, "correlation")?,
-            facts,
-            said,
+            extra,
+            decoded,
             bytes: column(batch, "bytes")?,
             device_type: column(batch, "device_type")?,
             device_index: column(batch, "device_index")?,
@@ -276,8 +276,8 @@ impl<'a> Columns<'a> {
         capture: &mut Capture,
         names: &mut NameIds,
     ) -> Option<DeviceActivity> {
-        let said = self.facts.as_ref().and_then(|facts| self.said.get(facts.key(at)?));
-        let facts = said.copied().unwrap_or_default();
+        let decoded = self.extra.as_ref().and_then(|extra| self.decoded.get(extra.key(at)?));
+        let extra = decoded.copied().unwrap_or_default();
         let DeviceRow { start_ns, end_ns, .. } = *row;
         let whole = |column: &Int64Array| column.is_valid(at).then(|| column.value(at));
         let index = self.device_index.is_valid(at).then(|| u32::from(self.device_index.value(at)));
@@ -290,36 +290,36 @@ impl<'a> Columns<'a> {
                 kind,
                 start_ns,
                 end_ns,
-                device: facts.device.or(index).unwrap_or(0),
-                context: facts.context,
+                device: extra.device.or(index).unwrap_or(0),
+                context: extra.context,
                 stream: stream.unwrap_or(0),
                 correlation,
-                graph: facts.graph,
-                graph_node: facts.graph_node,
+                graph: extra.graph,
+                graph_node: extra.graph_node,
             })
         };
         let memory_kind = |name: Option<&str>| name.map_or(MemoryKind::Unknown, MemoryKind::from_name);
         let mut call = |api: Api| {
-            let (name, status) = (name(), facts.status);
+            let (name, status) = (name(), extra.status);
             Some(ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread: row.thread?, correlation, status }))
         };
         let record = match row.kind {
             kind::KERNEL => work(WorkKind::Kernel {
                 name: name(),
-                grid: facts.grid.unwrap_or_default(),
-                block: facts.block.unwrap_or_default(),
-                registers: facts.registers.unwrap_or(0),
-                static_shared_bytes: facts.static_shared_bytes.unwrap_or(0),
-                dynamic_shared_bytes: facts.dynamic_shared_bytes.unwrap_or(0),
+                grid: extra.grid.unwrap_or_default(),
+                block: extra.block.unwrap_or_default(),
+                registers: extra.registers.unwrap_or(0),
+                static_shared_bytes: extra.static_shared_bytes.unwrap_or(0),
+                dynamic_shared_bytes: extra.dynamic_shared_bytes.unwrap_or(0),
             }),
             kind::MEMCPY => work(WorkKind::Memcpy {
                 bytes,
-                direction: facts.direction.map_or(Direction::Unknown, Direction::from_name),
-                source: memory_kind(facts.source),
-                destination: memory_kind(facts.destination),
-                devices: facts.devices,
+                direction: extra.direction.map_or(Direction::Unknown, Direction::from_name),
+                source: memory_kind(extra.source),
+                destination: memory_kind(extra.destination),
+                devices: extra.devices,
             }),
-            kind::MEMSET => work(WorkKind::Memset { bytes, memory: memory_kind(facts.memory) }),
+            kind::MEMSET => work(WorkKind::Memset { bytes, memory: memory_kind(extra.memory) }),
             kind::GRAPH => work(WorkKind::Graph),
             kind::RUNTIME_CALL => call(Api::Runtime)?,
             kind::DRIVER_CALL => call(Api::Driver)?,
@@ -327,16 +327,16 @@ impl<'a> Columns<'a> {
                 kind: SynchronizationKind::from_name(row.name),
                 start_ns,
                 end_ns,
-                context: facts.context,
+                context: extra.context,
                 stream,
                 correlation,
-                event: facts.event,
-                event_sync: facts.event_sync,
+                event: extra.event,
+                event_sync: extra.event_sync,
             }),
             kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded {
-                event: facts.event,
-                event_sync: facts.event_sync,
-                context: facts.context,
+                event: extra.event,
+                event_sync: extra.event_sync,
+                context: extra.context,
                 stream: stream.unwrap_or(0),
                 correlation,
             }),

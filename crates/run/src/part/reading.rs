@@ -138,7 +138,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         opened_ns: metadata.opened_ns,
         unix_offset_ns: metadata.unix_offset_ns,
         last_ns: metadata.last_ns,
-        facts: metadata.facts,
+        metadata: metadata.metadata,
         threads: metadata.threads.into_iter().enumerate().map(thread).collect(),
         names: Vec::new(),
         overloads: Vec::new(),

@@ -39,7 +39,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         opened_ns: 0,
         unix_offset_ns: 0,
         last_ns: 0,
-        facts: vec![],
+        metadata: vec![],
         threads: vec![thread(0), thread(1)],
         names: names.iter().map(|name| name.to_string()).collect(),
         events: events.iter().map(event).collect(),

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct Slow {
     pub(super) threads: Vec<Thread>,
     pub(super) names: Vec<String>,
-    pub(super) facts: Vec<(String, String)>,
+    pub(super) metadata: Vec<(String, String)>,
     pub(super) damaged: Vec<String>,
     pub(super) events: Vec<Told>,
     pub(super) steps: Vec<StepRange>,
@@ -71,7 +71,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     }
     parts.sort_by_key(|(part, _)| *part);
     let records = parts.iter().flat_map(|(_, records)| records);
-    let mut facts: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    let mut metadata: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let (mut points, mut windows, mut call_stops) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         let (low, high) = record.halves(0);
@@ -86,7 +86,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
             }
             Tag::Fact => {
                 let said = (record.ticks, record.text(8 + low as usize, high as usize));
-                let known = facts.entry(record.text(8, low as usize)).or_default();
+                let known = metadata.entry(record.text(8, low as usize)).or_default();
                 if said.0 >= known.0 {
                     *known = said;
                 }
@@ -101,7 +101,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
             _ => {}
         }
     }
-    slow.facts = facts.into_iter().map(|(key, (_, value))| (key, value)).collect();
+    slow.metadata = metadata.into_iter().map(|(key, (_, value))| (key, value)).collect();
     let named = slow.names.len() as u32;
     for parts in parts.chunk_by(|a, b| a.0.0 == b.0.0) {
         replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);

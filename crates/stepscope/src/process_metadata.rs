@@ -1,14 +1,15 @@
-//! What is worth knowing about the process and the machine: the facts, under the keys, that a Python process has too.
+//! What is worth knowing about the process and the machine: the metadata, under the keys, that a Python process has
+//! too.
 
 use std::fs::read_to_string;
 
 const RANK_VARIABLES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 const WORLD_SIZE_VARIABLES: [&str; 4] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
 
-/// Facts about this process; one that is not known is not there.
+/// Metadata about this process; one that is not known is not there.
 pub(crate) fn of_process() -> Vec<(String, String)> {
     let cpu_info = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let facts = [
+    let metadata = [
         ("process_name", process_name()),
         ("command", command()),
         ("host", line_of("/proc/sys/kernel/hostname")),
@@ -25,7 +26,7 @@ pub(crate) fn of_process() -> Vec<(String, String)> {
         ("rank", first_number(&RANK_VARIABLES)),
         ("world_size", first_number(&WORLD_SIZE_VARIABLES)),
     ];
-    facts.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.into(), value)).collect()
+    metadata.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.into(), value)).collect()
 }
 
 fn process_name() -> String {
