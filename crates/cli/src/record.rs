@@ -10,7 +10,7 @@ use crate::color::{DIM, HINT, WARNING};
 use crate::failure::Failure;
 use crate::output::shown;
 use crate::package::{find_package, injected_folder};
-use crate::recover::{sum, troubles};
+use crate::recover::{problems, sum};
 use crate::report::to_type;
 use crate::{Ending, utc};
 use clap::Args;
@@ -120,7 +120,7 @@ fn summarise(path: &Path, is_sampled: bool) {
     } else {
         lines.push(format!("{DIM}stepscope:{DIM:#} recorded {} in {place}", sum(&recovered)));
         lines.extend(
-            troubles(&recovered).into_iter().map(|trouble| format!("{WARNING}stepscope:{WARNING:#} {trouble}")),
+            problems(&recovered).into_iter().map(|trouble| format!("{WARNING}stepscope:{WARNING:#} {trouble}")),
         );
         let kept = stepscope_run::kept_in(path);
         lines.extend(kept.iter().map(|kept| format!("{DIM}stepscope: kept a window:{DIM:#} {}", shown(kept))));

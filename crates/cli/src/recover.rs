@@ -29,7 +29,7 @@ pub(crate) fn recover(arguments: &RecoverArguments) -> Ending {
     }
     let recovered = stepscope_engine::recover(run).map_err(|error| Failure::run(&error, run))?;
     let mut text = format!("{}\n", sum(&recovered));
-    troubles(&recovered).iter().for_each(|trouble| text.push_str(&format!("{trouble}\n")));
+    problems(&recovered).iter().for_each(|trouble| text.push_str(&format!("{trouble}\n")));
     print(&text)?;
     Ok(0)
 }
@@ -46,14 +46,14 @@ pub(crate) fn sum(recovered: &Recovered) -> String {
 }
 
 /// What is not as it should be, one line each.
-pub(crate) fn troubles(recovered: &Recovered) -> Vec<String> {
-    let troubles = [
+pub(crate) fn problems(recovered: &Recovered) -> Vec<String> {
+    let problems = [
         (recovered.killed, "process", "ended without closing the capture: all up to the last complete record is there"),
         (recovered.running, "process", "still recording: read again later for the rest"),
         (recovered.unreadable, "file", "not readable"),
     ];
-    let told = troubles.into_iter().filter(|(count, ..)| *count > 0);
-    told.map(|(count, noun, what)| format!("{} {what}", plural(count.into(), noun))).collect()
+    let found = problems.into_iter().filter(|(count, ..)| *count > 0);
+    found.map(|(count, noun, what)| format!("{} {what}", plural(count.into(), noun))).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     fn a_run_is_summed_up_and_its_troubles_told() {
         let recovered = Recovered { processes: 2, killed: 1, events: 8_000, bytes: 32_000, ..Recovered::default() };
         assert_eq!(sum(&recovered), "8,000 events of 2 processes, 31.2 KiB");
-        let troubles = troubles(&recovered);
-        assert!(troubles.len() == 1 && troubles[0].starts_with("1 process ended without"), "{troubles:?}");
+        let problems = problems(&recovered);
+        assert!(problems.len() == 1 && problems[0].starts_with("1 process ended without"), "{problems:?}");
     }
 }

@@ -212,7 +212,7 @@ fn filter() -> impl Strategy<Value = RecordFilter> {
 }
 
 /// The rows of a document by thread and time, with what numbers rows numbered anew; and all else.
-fn told(bytes: &[u8]) -> (Vec<Value>, Value) {
+fn summary(bytes: &[u8]) -> (Vec<Value>, Value) {
     let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
     let rows = document["traceEvents"].take();
     let Value::Array(mut rows) = rows else { panic!("a list") };
@@ -221,12 +221,12 @@ fn told(bytes: &[u8]) -> (Vec<Value>, Value) {
         let [start, dur] = ["ts", "dur"].map(|key| (row[key].as_f64().unwrap_or(0.0) * 1_000.0) as i64);
         (row["tid"].as_i64(), start, -dur)
     };
-    let said = |row: &Value| {
+    let recorded = |row: &Value| {
         let mut row = row.clone();
         row["args"].as_object_mut().into_iter().for_each(|args| args.retain(|key, _| key != PLACE));
         row.to_string()
     };
-    rows.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| said(a).cmp(&said(b))));
+    rows.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| recorded(a).cmp(&recorded(b))));
     let numbered = rows.iter_mut().filter_map(|row| row["args"].get_mut(PLACE));
     numbered.zip(0..).for_each(|(place, number)| *place = number.into());
     (rows, document)
@@ -261,7 +261,7 @@ fn check(
     prop_assert_eq!(told_until, Some(save_window(&trace, window, options, &whole, false).unwrap()));
     let [streamed, whole] = [streamed, whole].map(|path| std::fs::read(path).unwrap());
     STREAMED.fetch_add(u32::from(!trace.slices.is_empty()), Ordering::Relaxed);
-    prop_assert_eq!(told(&streamed), told(&whole));
+    prop_assert_eq!(summary(&streamed), summary(&whole));
     Ok(())
 }
 

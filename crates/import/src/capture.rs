@@ -311,7 +311,7 @@ impl AlignedCapture<'_> {
             builder.add_communication_call(slice);
         }
         match event.collective {
-            Some(said) => collectives::add(said, self.capture, slice, builder),
+            Some(recorded) => collectives::add(recorded, self.capture, slice, builder),
             None if kind == SliceKind::Op && builder.strings.get(name) == COLLECTIVE_RECORD => {
                 builder.findings.add(FindingCode::CollectiveWithoutMetadata, || COLLECTIVE_RECORD.to_string());
             }

@@ -270,11 +270,11 @@ fn allocations_come_back_between_the_labels_around_them() {
         let i = i as i64;
         let [allocation, free] = pair else { panic!("an allocation and a free") };
         assert!((label.start_ns..=label.end_ns).contains(&allocation.time_ns) && free.time_ns >= label.end_ns);
-        let said = (allocation.address, allocation.bytes, allocation.allocated_bytes, allocation.reserved_bytes);
-        assert_eq!(said, (Some(4_096 + i as u64), 64, Some(64 + i), Some(0)));
+        let recorded = (allocation.address, allocation.bytes, allocation.allocated_bytes, allocation.reserved_bytes);
+        assert_eq!(recorded, (Some(4_096 + i as u64), 64, Some(64 + i), Some(0)));
         assert_eq!((allocation.device_type, allocation.device_index), (0, None));
-        let said = (free.address, free.bytes, free.allocated_bytes, free.reserved_bytes);
-        assert_eq!(said, (Some(1 << 50 | i as u64), -64, Some(i), Some(1 << 30)));
+        let recorded = (free.address, free.bytes, free.allocated_bytes, free.reserved_bytes);
+        assert_eq!(recorded, (Some(1 << 50 | i as u64), -64, Some(i), Some(1 << 30)));
         assert_eq!((free.device_type, free.device_index), (1, Some(2)));
     }
     let failed = capture.memory[40_000];

@@ -36,14 +36,14 @@ impl Library {
         if let Some(found) = paths.iter().find_map(|path| Some((Self::loaded(path)?, path.clone()))) {
             return Ok(found);
         }
-        let mut trouble = String::from("no place to look for it is known");
+        let mut error = String::from("no place to look for it is known");
         for path in paths {
             match Self::load(path) {
                 Ok(library) => return Ok((library, path.clone())),
-                Err(why) => trouble = why,
+                Err(why) => error = why,
             }
         }
-        Err(trouble)
+        Err(error)
     }
 
     fn open(path: &Path, flags: i32) -> Result<Self, String> {

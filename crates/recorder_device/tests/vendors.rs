@@ -46,10 +46,10 @@ fn run(scenario: &str, variables: &[(&str, &str)]) -> (Capture, String) {
     process.env("STEPSCOPE_TEST_SCENARIO", scenario).env("STEPSCOPE_TEST_RUN", folder.path());
     process.env("STEPSCOPE_PTI", pti()).env("STEPSCOPE_ROCTRACER", roctracer()).envs(variables.iter().copied());
     let output = process.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let summary = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{summary}{}", String::from_utf8_lossy(&output.stderr));
     let file = std::fs::read_dir(folder.path().join("raw")).unwrap().next().unwrap().unwrap().path();
-    (stepscope_capture::read(&file).unwrap(), told)
+    (stepscope_capture::read(&file).unwrap(), summary)
 }
 
 /// A function of the library that the variable names.
@@ -192,7 +192,7 @@ fn name(capture: &Capture, id: Option<u32>) -> &str {
 /// counted.
 fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, broken: u64) -> (Capture, String) {
     for _ in 0..20 {
-        let (capture, told) = run(scenario, variables);
+        let (capture, summary) = run(scenario, variables);
         let is_kernel = |work: &&DeviceWork| matches!(work.kind, WorkKind::Kernel { .. });
         let kernels = works(&capture).into_iter().filter(is_kernel).count() as u64;
         let launches = calls(&capture).into_iter().filter(|call| name(&capture, call.name) == launch).count() as u64;
@@ -203,7 +203,7 @@ fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, br
             "{kernels} + {launches} + {dropped}: not all that is missing is counted"
         );
         if dropped == broken {
-            return (capture, told);
+            return (capture, summary);
         }
     }
     panic!("every run lost something");
@@ -252,8 +252,8 @@ fn metadata_value<'a>(capture: &'a Capture, key: &str) -> &'a str {
 #[test]
 fn kernels_of_xpu_come_back_exact_from_each_release() {
     for (variables, version) in [(&[][..], "0.12.3"), (&[("FAKE_PTI_LONG", "1")][..], "1.2.0")] {
-        let (capture, told) = run_without_loss("xpu work", variables, "urEnqueueKernelLaunch", 1);
-        assert!(told.contains(version) && told.contains("not verified on hardware"), "{told}");
+        let (capture, summary) = run_without_loss("xpu work", variables, "urEnqueueKernelLaunch", 1);
+        assert!(summary.contains(version) && summary.contains("not verified on hardware"), "{summary}");
         check_kernels(&capture, "urEnqueueKernelLaunch", 2);
         assert!(capture.device.iter().all(|activity| activity.device_type == 12));
         // Each launch is a call of SYCL and one of the driver in it; copies are one of SYCL.
@@ -322,20 +322,26 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
 
 #[test]
 fn what_a_release_does_not_have_is_said_and_the_rest_is_recorded() {
-    let (capture, told) = run("xpu work", &[("FAKE_PTI_WITHOUT", "3,5,6,11")]);
+    let (capture, summary) = run("xpu work", &[("FAKE_PTI_WITHOUT", "3,5,6,11")]);
     for what in ["calls of SYCL", "calls of Level Zero", "waits", "overhead"] {
-        assert!(told.contains(&format!("{what} of Intel GPUs are not recorded: PTI_ERROR_NOT_IMPLEMENTED")), "{told}");
+        assert!(
+            summary.contains(&format!("{what} of Intel GPUs are not recorded: PTI_ERROR_NOT_IMPLEMENTED")),
+            "{summary}"
+        );
     }
     assert_eq!((works(&capture).len() as u64, calls(&capture).len()), (KERNELS * THREADS + 4, 0));
 
-    let (capture, told) = run("xpu work", &[("FAKE_PTI_WITHOUT", "1")]);
-    assert!(told.contains("refused: Intel's PTI 0.12.3 does not record kernels: PTI_ERROR_NOT_IMPLEMENTED"), "{told}");
+    let (capture, summary) = run("xpu work", &[("FAKE_PTI_WITHOUT", "1")]);
+    assert!(
+        summary.contains("refused: Intel's PTI 0.12.3 does not record kernels: PTI_ERROR_NOT_IMPLEMENTED"),
+        "{summary}"
+    );
     assert!(capture.device.is_empty());
 
-    let (_, told) = run("xpu work", &[("FAKE_PTI_ODD", "1")]);
+    let (_, summary) = run("xpu work", &[("FAKE_PTI_ODD", "1")]);
     assert!(
-        told.contains("refused: Intel's PTI 0.12.3 lays kernels out in a way that is not known (176 bytes)"),
-        "{told}"
+        summary.contains("refused: Intel's PTI 0.12.3 lays kernels out in a way that is not known (176 bytes)"),
+        "{summary}"
     );
 }
 
@@ -343,21 +349,21 @@ fn what_a_release_does_not_have_is_said_and_the_rest_is_recorded() {
 fn calls_of_old_releases_have_their_names_in_them() {
     let old = library("fake_pti/fake_pti.c", "libpti_view_old.so", &["-DFAKE_PTI_HAS_NO_IDS"]);
     let variables = [("STEPSCOPE_PTI", old.to_str().unwrap()), ("FAKE_PTI_OLD", "1")];
-    let (capture, told) = run_without_loss("xpu work", &variables, "piEnqueueKernelLaunch", 1);
-    assert!(told.contains("waits of Intel GPUs are not recorded: this release has none"), "{told}");
+    let (capture, summary) = run_without_loss("xpu work", &variables, "piEnqueueKernelLaunch", 1);
+    assert!(summary.contains("waits of Intel GPUs are not recorded: this release has none"), "{summary}");
     check_kernels(&capture, "piEnqueueKernelLaunch", 2);
 }
 
 #[test]
 fn pti_is_not_touched_where_the_driver_does_not_start() {
-    let (capture, told) = run("xpu work", &[("FAKE_PTI_NO_DRIVER", "1")]);
-    assert!(told.contains("refused: the driver of Intel GPUs does not start (zeInit gave 0x78000001)"), "{told}");
+    let (capture, summary) = run("xpu work", &[("FAKE_PTI_NO_DRIVER", "1")]);
+    assert!(summary.contains("refused: the driver of Intel GPUs does not start (zeInit gave 0x78000001)"), "{summary}");
     assert!(capture.device.is_empty());
-    let (_, told) = run("xpu find", &[("FAKE_PTI_NO_DRIVER", "1")]);
+    let (_, summary) = run("xpu find", &[("FAKE_PTI_NO_DRIVER", "1")]);
     let [passive, active] =
-        told.lines().filter(|line| line.starts_with("Ok") || line.starts_with("Err")).collect::<Vec<_>>()[..]
+        summary.lines().filter(|line| line.starts_with("Ok") || line.starts_with("Err")).collect::<Vec<_>>()[..]
     else {
-        panic!("{told}")
+        panic!("{summary}")
     };
     assert!(passive.starts_with("Ok") && passive.contains("devices: []"), "{passive}");
     assert!(active.starts_with("Err") && active.contains("does not start"), "{active}");
@@ -371,8 +377,8 @@ fn nothing_is_recorded_between_two_recordings() {
 
 #[test]
 fn kernels_of_rocm_come_back_exact() {
-    let (capture, told) = run_without_loss("rocm work", &[], "hipLaunchKernel", 2);
-    assert!(told.contains("not verified on hardware"), "{told}");
+    let (capture, summary) = run_without_loss("rocm work", &[], "hipLaunchKernel", 2);
+    assert!(summary.contains("not verified on hardware"), "{summary}");
     check_kernels(&capture, "hipLaunchKernel", 1);
     // PyTorch calls these devices CUDA.
     assert!(capture.device.iter().all(|activity| activity.device_type == 1));
@@ -409,25 +415,25 @@ fn kernels_of_rocm_come_back_exact() {
 
 #[test]
 fn rocm_says_what_it_cannot_do() {
-    let (_, told) = run("rocm find", &[("FAKE_ROCTRACER_MAJOR", "5")]);
-    assert!(told.contains("roctracer 5.1 is not known, only 4"), "{told}");
-    let (_, told) = run("rocm work", &[("FAKE_ROCTRACER_WITHOUT", "2")]);
-    assert!(told.contains("refused: roctracer does not record AMD GPUs: it was told to"), "{told}");
-    let (capture, told) = run("rocm work", &[("FAKE_ROCTRACER_WITHOUT", "3")]);
-    assert!(told.contains("calls of HIP are not recorded: it was told to"), "{told}");
+    let (_, summary) = run("rocm find", &[("FAKE_ROCTRACER_MAJOR", "5")]);
+    assert!(summary.contains("roctracer 5.1 is not known, only 4"), "{summary}");
+    let (_, summary) = run("rocm work", &[("FAKE_ROCTRACER_WITHOUT", "2")]);
+    assert!(summary.contains("refused: roctracer does not record AMD GPUs: it was told to"), "{summary}");
+    let (capture, summary) = run("rocm work", &[("FAKE_ROCTRACER_WITHOUT", "3")]);
+    assert!(summary.contains("calls of HIP are not recorded: it was told to"), "{summary}");
     assert_eq!((works(&capture).len() as u64, calls(&capture).len()), (KERNELS * THREADS + 3, 0));
-    let (_, told) = run("rocm find", &[]);
-    let [passive, active] = told.lines().filter(|line| line.starts_with("Ok")).collect::<Vec<_>>()[..] else {
-        panic!("{told}")
+    let (_, summary) = run("rocm find", &[]);
+    let [passive, active] = summary.lines().filter(|line| line.starts_with("Ok")).collect::<Vec<_>>()[..] else {
+        panic!("{summary}")
     };
-    assert!(passive.contains("devices: []") && active.contains("MI250X"), "{told}");
+    assert!(passive.contains("devices: []") && active.contains("MI250X"), "{summary}");
 }
 
 #[test]
 fn a_machine_without_such_a_gpu_loads_nothing() {
     // Where there is one, it is found.
     for (kind, why) in [("xpu", "no Intel GPU"), ("rocm", "no AMD GPU"), ("npu", "not a kind of device")] {
-        let (_, told) = run(&format!("{kind} none"), &[("STEPSCOPE_PTI", ""), ("STEPSCOPE_ROCTRACER", "")]);
-        assert!(told.contains(why) || told.contains("Found") || told.contains("HIP"), "{told}");
+        let (_, summary) = run(&format!("{kind} none"), &[("STEPSCOPE_PTI", ""), ("STEPSCOPE_ROCTRACER", "")]);
+        assert!(summary.contains(why) || summary.contains("Found") || summary.contains("HIP"), "{summary}");
     }
 }

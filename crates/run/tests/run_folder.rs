@@ -154,7 +154,7 @@ fn a_part_holds_what_devices_reported() {
     let again = folder.path().join("again.parquet");
     write_part(&again, &capture).unwrap();
     let after = read_part(&again).unwrap();
-    let told = |capture: &Capture| {
+    let summary = |capture: &Capture| {
         let line = |activity: &DeviceActivity| {
             let mut record = activity.record;
             let name = record.name_mut().and_then(Option::take).map(|id| capture.names[id as usize].clone());
@@ -164,7 +164,7 @@ fn a_part_holds_what_devices_reported() {
         lines.sort();
         lines
     };
-    assert_eq!(told(&capture), told(&after));
+    assert_eq!(summary(&capture), summary(&after));
     assert_eq!((capture.events, capture.threads), (after.events, after.threads));
 }
 

@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn python_processes_have_the_same_keys_and_look_at_the_same_variables() {
         let python = include_str!("../../../python/stepscope/_facts.py");
-        let said = of_process();
-        assert!(said.len() >= 5, "{said:?}");
-        for (key, _) in said {
+        let recorded = of_process();
+        assert!(recorded.len() >= 5, "{recorded:?}");
+        for (key, _) in recorded {
             assert!(python.contains(&format!("\"{key}\"")), "{key}");
         }
         for variable in RANK_VARIABLES.iter().chain(&WORLD_SIZE_VARIABLES) {

@@ -90,16 +90,16 @@ fn a_program_killed_at_any_moment_keeps_what_it_did() {
         let run = folder.path().join("run");
         let mut program = start(&run, &["1000000", "3"]);
         let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
-        let mut told = lines.by_ref().take(1 + 53 * moment).map_while(Result::ok).count();
+        let mut summary = lines.by_ref().take(1 + 53 * moment).map_while(Result::ok).count();
         std::thread::sleep(std::time::Duration::from_micros(137 * moment as u64));
         program.kill().unwrap();
         program.wait().unwrap();
-        told += lines.map_while(Result::ok).filter(|line| line.starts_with("step ")).count();
+        summary += lines.map_while(Result::ok).filter(|line| line.starts_with("step ")).count();
         let (captures, trace) = read(&run);
         let [capture] = &captures.captures[..] else { panic!("one capture, not {}", captures.captures.len()) };
         assert_eq!((capture.state, capture.dropped, capture.damaged.len()), (State::Killed, 0, 0));
         let steps = capture.steps.iter().filter(|step| !step.is_unfinished).count();
-        assert!((told..=told + 1).contains(&steps), "{told} steps were told, {steps} are there");
+        assert!((summary..=summary + 1).contains(&steps), "{summary} steps were told, {steps} are there");
         for times in counts(&trace, "work").values() {
             assert!((steps..=steps + 1).contains(times), "{times} times in {steps} steps");
         }

@@ -153,10 +153,10 @@ mod tests {
             prop_assert_eq!(before.map(|(at_ns, _)| *at_ns), part.time_ns.first().copied().filter(|_| skip == 1));
             prop_assert!(part.time_ns.len() <= points + skip && part.time_ns.is_sorted());
             let lowest = |values: &[f64]| values.iter().copied().reduce(f64::min);
-            let told: Vec<f64> = inside.iter().map(|(_, value)| *value).collect();
-            prop_assert_eq!(lowest(&part.min[skip..]), lowest(&told));
-            prop_assert_eq!(part.max[skip..].iter().copied().reduce(f64::max), told.iter().copied().reduce(f64::max));
-            prop_assert_eq!(part.last[skip..].last(), told.last());
+            let summary: Vec<f64> = inside.iter().map(|(_, value)| *value).collect();
+            prop_assert_eq!(lowest(&part.min[skip..]), lowest(&summary));
+            prop_assert_eq!(part.max[skip..].iter().copied().reduce(f64::max), summary.iter().copied().reduce(f64::max));
+            prop_assert_eq!(part.last[skip..].last(), summary.last());
         }
     }
 

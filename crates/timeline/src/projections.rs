@@ -91,8 +91,8 @@ mod tests {
     use stepscope_trace::drawn::drawn;
 
     fn names(trace: &Trace, rows: &[Vec<Item>]) -> Vec<Vec<(String, i64, i64)>> {
-        let told = |item: &Item| (trace.strings.get(item.name).to_string(), item.start_ns, item.end_ns());
-        rows.iter().map(|row| row.iter().map(told).collect()).collect()
+        let summary = |item: &Item| (trace.strings.get(item.name).to_string(), item.start_ns, item.end_ns());
+        rows.iter().map(|row| row.iter().map(summary).collect()).collect()
     }
 
     #[test]

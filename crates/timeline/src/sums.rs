@@ -205,7 +205,7 @@ mod tests {
         let trace = drawn("rank 0 cpu 1 aaaaaabb\nrank 0 cpu 1 .xx.yy..\nrank 0 stream 7 CCC.NN..");
         let timeline = Timeline::of(&trace);
         let sums = timeline.sums(&trace, &[], Span::new(2_000, 7_000), SumBy::Name, 99);
-        let told: Vec<(&str, u64, i64, i64)> =
+        let summary: Vec<(&str, u64, i64, i64)> =
             sums.rows.iter().map(|row| (row.name.as_str(), row.slices, row.total_ns, row.self_ns)).collect();
         let expected = [
             ("y", 1, 2_000, 2_000),
@@ -216,9 +216,9 @@ mod tests {
             ("C", 1, 1_000, 1_000),
         ];
         for row in expected {
-            assert!(told.contains(&row), "{row:?} in {told:?}");
+            assert!(summary.contains(&row), "{row:?} in {summary:?}");
         }
-        assert_eq!((told.len(), sums.slices), (6, 6));
+        assert_eq!((summary.len(), sums.slices), (6, 6));
         let by_class = timeline.sums(&trace, &[], Span::new(2_000, 7_000), SumBy::Class, 1);
         assert_eq!((by_class.rows[0].name.as_str(), by_class.rows[0].self_ns, by_class.names), ("host_op", 5_000, 3));
     }

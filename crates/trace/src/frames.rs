@@ -33,14 +33,14 @@ mod tests {
 
     #[test]
     fn frames_are_files_lines_and_functions() {
-        let told = |text| {
+        let summary = |text| {
             let frame = Frame::parse(text);
             (frame.file, frame.line, frame.function)
         };
-        assert_eq!(told("/a (b)/train.py(12): step"), (Some("/a (b)/train.py"), Some(12), "step"));
-        assert_eq!(told("<built-in method add>"), (None, None, "<built-in method add>"));
-        assert_eq!(told("x(y): z"), (None, None, "x(y): z"), "no line");
-        assert_eq!(told("a.py(3): f(1): g"), (Some("a.py"), Some(3), "f(1): g"));
+        assert_eq!(summary("/a (b)/train.py(12): step"), (Some("/a (b)/train.py"), Some(12), "step"));
+        assert_eq!(summary("<built-in method add>"), (None, None, "<built-in method add>"));
+        assert_eq!(summary("x(y): z"), (None, None, "x(y): z"), "no line");
+        assert_eq!(summary("a.py(3): f(1): g"), (Some("a.py"), Some(3), "f(1): g"));
         assert_eq!(Frame::of_stack(";a.py(3): f;;g;").map(|frame| frame.function).collect::<String>(), "fg");
     }
 }

@@ -170,12 +170,12 @@ mod tests {
     fn a_window_around_everything_changes_nothing_but_the_findings() {
         let trace = drawn(DRAWING);
         for part in [trace.part(Span::new(0, 99_000)), trace.part(Span::new(i64::MIN, i64::MAX))] {
-            let told = |trace: &Trace| {
+            let summary = |trace: &Trace| {
                 let Trace { findings: _, strings: _, .. } = trace;
                 format!("{:?} {:?} {:?} {:?}", trace.slices, trace.tracks, trace.ops, trace.device_events)
                     + &format!("{:?} {:?} {:?} {:?}", trace.memory, trace.flows, trace.steps, trace.instants)
             };
-            assert_eq!(told(&part), told(&trace));
+            assert_eq!(summary(&part), summary(&trace));
         }
     }
 

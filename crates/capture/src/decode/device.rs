@@ -23,8 +23,8 @@ pub(super) fn finish(
         return (activities, None);
     }
     let Some(clock) = device_clock(process, clock) else {
-        let told = format!("{} reports of a device's profiler whose clock was never read", activities.len());
-        return (Vec::new(), Some(told));
+        let damage = format!("{} reports of a device's profiler whose clock was never read", activities.len());
+        return (Vec::new(), Some(damage));
     };
     let mut naming = Naming::of(threads);
     keep_last_of_ranges(&mut activities);

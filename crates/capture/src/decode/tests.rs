@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 /// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on
 /// another thread, sequence number, forward thread, collective, and the value that it was called with.
-pub(super) type Told = (
+pub(super) type Summary = (
     u32,
     String,
     u8,
@@ -24,12 +24,13 @@ pub(super) type Told = (
     Option<String>,
 );
 
-fn told(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Told> {
+fn summaries(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Summary> {
     let event = |event: &Event| {
         let name = decoded.names[event.name as usize].clone();
         let times = (event.start_ns, event.end_ns);
-        let collective =
-            event.collective.map(|said| (decoded.names[said.description as usize].clone(), said.sequence_number));
+        let collective = event
+            .collective
+            .map(|recorded| (decoded.names[recorded.description as usize].clone(), recorded.sequence_number));
         let value = event.inputs.map(|row| inputs[row as usize].concrete.clone());
         let (number, forward_thread) = (event.sequence_number, event.forward_thread);
         let ended = (event.is_unfinished, event.is_async);
@@ -48,7 +49,7 @@ fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     prop_assert_eq!(&decoded.threads, &slow.threads);
     prop_assert_eq!(&decoded.names, &slow.names);
     prop_assert_eq!(scanned.process.metadata(), slow.metadata);
-    prop_assert_eq!(told(&decoded, scanned.process.inputs.list()), slow.events);
+    prop_assert_eq!(summaries(&decoded, scanned.process.inputs.list()), slow.events);
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
     prop_assert_eq!(&decoded.samples, &slow.samples);

@@ -33,7 +33,7 @@ fn track(trace: &Trace, id: TrackId) -> String {
 }
 
 /// Everything that the law is about, one line each.
-fn told(trace: &Trace) -> Vec<String> {
+fn summary(trace: &Trace) -> Vec<String> {
     let shown = |id: Option<SliceId>| id.map(|id| slice(trace, id));
     let mut lines: Vec<String> = trace.slices.ids().map(|id| slice(trace, id)).collect();
     for event in trace.device_events.iter() {
@@ -101,7 +101,7 @@ fn check(trace: &Trace) {
     let value: serde_json::Value = serde_json::from_slice(&bytes).expect("strict JSON");
     assert_eq!(value["schemaVersion"], 1);
     let again = stepscope_import::open_bytes("again.json", &bytes).expect("a trace");
-    let (before, after) = (told(trace), told(&again));
+    let (before, after) = (summary(trace), summary(&again));
     for (line, (before, after)) in before.iter().zip(&after).enumerate() {
         assert_eq!(before, after, "line {line} of {}", trace.name);
     }
@@ -230,7 +230,7 @@ fn a_file_of_one_rank_has_that_rank_alone_and_all_of_it() {
         let again = stepscope_import::open_bytes("again.json", &bytes).expect("a trace");
         let own = drawn(&rank(of));
         let without_start =
-            |trace: &Trace| told(trace).into_iter().filter(|line| !line.starts_with("Some(")).collect::<Vec<_>>();
+            |trace: &Trace| summary(trace).into_iter().filter(|line| !line.starts_with("Some(")).collect::<Vec<_>>();
         assert_eq!(without_start(&again), without_start(&own));
     }
 }

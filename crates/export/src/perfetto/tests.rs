@@ -65,15 +65,15 @@ fn data<'a>(fields: &[(u32, Wire<'a>)], field: u32) -> Option<&'a [u8]> {
 
 /// What a reader makes of a trace: (count, total) of each name with its category, arrows, samples.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct Summary {
     totals: BTreeMap<(String, String), (u64, i64)>,
     arrows: usize,
     samples: Vec<(i64, i64)>,
     tracks: Vec<String>,
 }
 
-fn read(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+fn read(bytes: &[u8]) -> Summary {
+    let mut summary = Summary::default();
     let (mut names, mut categories) = (BTreeMap::new(), BTreeMap::new());
     let mut open: BTreeMap<u64, Vec<(u64, u64, i64)>> = BTreeMap::new();
     let mut last: BTreeMap<u64, i64> = BTreeMap::new();
@@ -94,7 +94,7 @@ fn read(bytes: &[u8]) -> Told {
         }
         if let Some(descriptor) = data(&packet, 60).map(fields) {
             let name = data(&descriptor, 2).or_else(|| data(&fields(data(&descriptor, 4)?), 5));
-            told.tracks.extend(name.map(|name| String::from_utf8(name.to_vec()).unwrap()));
+            summary.tracks.extend(name.map(|name| String::from_utf8(name.to_vec()).unwrap()));
         }
         let Some(event) = data(&packet, 11).map(fields) else { continue };
         let time_ns = number(&packet, 8).unwrap() as i64;
@@ -109,10 +109,10 @@ fn read(bytes: &[u8]) -> Told {
                 assert!(last.insert(track, time_ns) <= Some(time_ns), "events of a track are in order");
                 let (name, category, start_ns) = open.get_mut(&track).unwrap().pop().unwrap();
                 let key = (categories[&category].clone(), names[&name].clone());
-                let total = told.totals.entry(key).or_default();
+                let total = summary.totals.entry(key).or_default();
                 *total = (total.0 + 1, total.1 + time_ns - start_ns);
             }
-            4 => told.samples.push((time_ns, number(&event, 30).unwrap() as i64)),
+            4 => summary.samples.push((time_ns, number(&event, 30).unwrap() as i64)),
             _ => {}
         }
         for (field, value) in event {
@@ -127,28 +127,28 @@ fn read(bytes: &[u8]) -> Told {
     begins.sort_unstable();
     ends.sort_unstable();
     assert_eq!(begins, ends, "every arrow has two ends");
-    told.arrows = begins.len();
-    told
+    summary.arrows = begins.len();
+    summary
 }
 
-fn check(trace: &Trace) -> Told {
+fn check(trace: &Trace) -> Summary {
     let mut bytes = Vec::new();
     write_perfetto(trace, &mut bytes).unwrap();
-    let told = read(&bytes);
+    let summary = read(&bytes);
     let mut totals: BTreeMap<(String, String), (u64, i64)> = BTreeMap::new();
     for id in trace.slices.ids() {
         let key = (trace.slices.kind(id).as_str().to_string(), trace.slice_name(id).to_string());
         let total = totals.entry(key).or_default();
         *total = (total.0 + 1, total.1 + trace.slices.dur_ns[id.index()]);
     }
-    assert_eq!(told.totals, totals, "{}", trace.name);
-    assert_eq!(told.arrows, trace.flows.len());
-    told
+    assert_eq!(summary.totals, totals, "{}", trace.name);
+    assert_eq!(summary.arrows, trace.flows.len());
+    summary
 }
 
 #[test]
 fn names_keep_their_totals_and_arrows_both_ends() {
-    let told = check(&drawn(
+    let summary = check(&drawn(
         "rank 0 step      00001111
          rank 0 cpu 1     aaaabbbb
          rank 0 cpu 1     .xx.....
@@ -157,9 +157,9 @@ fn names_keep_their_totals_and_arrows_both_ends() {
          rank 0 stream 7  ...HHHHH.
          rank 1 cpu 1     aaaa....",
     ));
-    assert_eq!(told.arrows, 2);
-    assert_eq!(told.totals[&("op".into(), "a".into())], (2, 8_000));
-    assert_eq!(told.tracks, ["rank 0 GPU 0", "thread 1", "stream 7", "stream 7 (overlapping 1)", "thread 1"]);
+    assert_eq!(summary.arrows, 2);
+    assert_eq!(summary.totals[&("op".into(), "a".into())], (2, 8_000));
+    assert_eq!(summary.tracks, ["rank 0 GPU 0", "thread 1", "stream 7", "stream 7 (overlapping 1)", "thread 1"]);
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn memory_becomes_two_counters_a_device() {
             stack: None,
         });
     }
-    let told = check(&builder.finish());
-    assert_eq!(told.samples, [(3, 512), (7, 0), (3, 1_024), (7, 1_024)]);
+    let summary = check(&builder.finish());
+    assert_eq!(summary.samples, [(3, 512), (7, 0), (3, 1_024), (7, 1_024)]);
 }
 
 #[test]

@@ -25,26 +25,26 @@ pub(super) fn synchronizations(trace: &Trace) -> Sheet<'_> {
 
 /// A row is what one slice says of a collective.
 pub(super) fn collectives(trace: &Trace) -> Sheet<'_> {
-    let said = |row: usize| -> &Collective { &trace.collectives[row] };
-    let rank = move |row: usize| trace.rank_of_track(trace.slices.track[said(row).slice.index()]);
+    let collective = |row: usize| -> &Collective { &trace.collectives[row] };
+    let rank = move |row: usize| trace.rank_of_track(trace.slices.track[collective(row).slice.index()]);
     Sheet::new("collectives", trace.collectives.len())
-        .int("slice", move |row| id(Some(said(row).slice)))
+        .int("slice", move |row| id(Some(collective(row).slice)))
         .int("rank", move |row| Some(rank(row).into()))
-        .text("name", move |row| known(trace, said(row).name))
-        .text("dtype", move |row| known(trace, said(row).dtype))
-        .int("input_elements", move |row| said(row).input_elements)
-        .int("output_elements", move |row| said(row).output_elements)
-        .text("group", move |row| known(trace, said(row).group))
-        .text("group_description", move |row| known(trace, said(row).group_description))
-        .int("group_size", move |row| said(row).group_size)
-        .text("group_ranks", move |row| known(trace, said(row).group_ranks))
-        .int("sequence_number", move |row| said(row).sequence_number)
-        .text("input_split_sizes", move |row| known(trace, said(row).input_split_sizes))
-        .text("output_split_sizes", move |row| known(trace, said(row).output_split_sizes))
-        .int("group_rank", move |row| said(row).group_rank)
-        .int("source_rank", move |row| said(row).source_rank)
-        .int("destination_rank", move |row| said(row).destination_rank)
-        .flag("is_async", move |row| said(row).is_async)
+        .text("name", move |row| known(trace, collective(row).name))
+        .text("dtype", move |row| known(trace, collective(row).dtype))
+        .int("input_elements", move |row| collective(row).input_elements)
+        .int("output_elements", move |row| collective(row).output_elements)
+        .text("group", move |row| known(trace, collective(row).group))
+        .text("group_description", move |row| known(trace, collective(row).group_description))
+        .int("group_size", move |row| collective(row).group_size)
+        .text("group_ranks", move |row| known(trace, collective(row).group_ranks))
+        .int("sequence_number", move |row| collective(row).sequence_number)
+        .text("input_split_sizes", move |row| known(trace, collective(row).input_split_sizes))
+        .text("output_split_sizes", move |row| known(trace, collective(row).output_split_sizes))
+        .int("group_rank", move |row| collective(row).group_rank)
+        .int("source_rank", move |row| collective(row).source_rank)
+        .int("destination_rank", move |row| collective(row).destination_rank)
+        .flag("is_async", move |row| collective(row).is_async)
 }
 
 /// A row is a call on a file.

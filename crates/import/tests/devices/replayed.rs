@@ -232,7 +232,7 @@ pub(crate) fn differences(theirs: &Trace, ours: &Trace) -> Vec<String> {
 }
 
 /// What is doubtful, beside that nobody wrote a `run.json`.
-fn said(trace: &Trace) -> Vec<String> {
+fn recorded(trace: &Trace) -> Vec<String> {
     let findings = trace.findings.iter().filter(|finding| finding.code != FindingCode::ManifestMissing);
     findings.map(|finding| format!("{} {} {:?}", finding.code.code(), finding.count, finding.examples)).collect()
 }
@@ -245,14 +245,14 @@ fn check(name: &str) {
     replayed(&document).write(folder.path());
     let ours = open(folder.path()).expect("a run");
     assert_eq!(differences(&theirs, &ours), [""; 0], "from the capture");
-    assert_eq!(said(&theirs), said(&ours));
+    assert_eq!(recorded(&theirs), recorded(&ours));
     let of = |trace: &Trace| (trace.device_events.len(), trace.synchronizations.len(), trace.flows.len());
     assert_eq!(of(&theirs), of(&ours));
     stepscope_run::recover(folder.path()).expect("a run");
     assert!(!folder.path().join("raw").exists(), "it is a part now");
     let part = open(folder.path()).expect("a run");
     assert_eq!(differences(&ours, &part), [""; 0], "from the part");
-    assert_eq!(said(&theirs), said(&part));
+    assert_eq!(recorded(&theirs), recorded(&part));
 }
 
 #[test]

@@ -126,8 +126,8 @@ impl Roctracer {
             return Ok(());
         }
         // SAFETY: a text of the thread's own, or null.
-        let told = text(unsafe { (self.error)() }).filter(|told| !told.is_empty());
-        Err(told.unwrap_or_else(|| format!("error {status}")))
+        let message = text(unsafe { (self.error)() }).filter(|message| !message.is_empty());
+        Err(message.unwrap_or_else(|| format!("error {status}")))
     }
 }
 

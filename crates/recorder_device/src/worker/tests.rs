@@ -5,18 +5,18 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What a profiler was asked for.
-type Said = Arc<Mutex<Vec<&'static str>>>;
+type Recorded = Arc<Mutex<Vec<&'static str>>>;
 
 /// Says what it is asked for, and hangs where it is told to until it is let go.
 struct Watched {
-    said: Said,
+    recorded: Recorded,
     hangs_in: &'static str,
     go_on: Mutex<Receiver<()>>,
 }
 
 impl Watched {
     fn say(&self, what: &'static str) {
-        self.said.lock().unwrap().push(what);
+        self.recorded.lock().unwrap().push(what);
         if self.hangs_in == what {
             let _ = self.go_on.lock().unwrap().recv();
         }
@@ -62,17 +62,17 @@ impl DeviceProfiler for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.said.lock().unwrap().push("dropped");
+        self.recorded.lock().unwrap().push("dropped");
     }
 }
 
 /// The thread with a profiler that hangs in a call, what that says, and what lets it go.
-fn started(hangs_in: &'static str) -> (Arc<Worker>, Said, Sender<()>) {
+fn started(hangs_in: &'static str) -> (Arc<Worker>, Recorded, Sender<()>) {
     let (go, go_on) = channel();
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let watched = Watched { said: Arc::clone(&said), hangs_in, go_on: Mutex::new(go_on) };
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let watched = Watched { recorded: Arc::clone(&recorded), hangs_in, go_on: Mutex::new(go_on) };
     let wanted = Wanted { flush_period: Duration::from_secs(3600), sample_period: None, ..Wanted::default() };
-    (Worker::start(Box::new(watched), wanted).unwrap(), said, go)
+    (Worker::start(Box::new(watched), wanted).unwrap(), recorded, go)
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -80,12 +80,12 @@ const SHORT: Duration = Duration::from_millis(20);
 
 #[test]
 fn it_flushes_when_asked_and_ends_when_told() {
-    let (worker, said, _go) = started("");
+    let (worker, recorded, _go) = started("");
     assert_eq!(worker.started(LONG), Some(Ok(Found::default())));
     assert!(worker.request(Request::Flush, LONG));
     assert!(worker.request(Request::Flush, LONG));
     assert!(worker.request(Request::Stop, LONG));
-    assert_eq!(*said.lock().unwrap(), ["start", "flush", "flush", "stop", "dropped"]);
+    assert_eq!(*recorded.lock().unwrap(), ["start", "flush", "flush", "stop", "dropped"]);
     assert!(
         worker.request(Request::Flush, LONG) && worker.request(Request::Stop, LONG),
         "nobody waits for what has ended"
@@ -94,16 +94,16 @@ fn it_flushes_when_asked_and_ends_when_told() {
 
 #[test]
 fn a_refusal_ends_it_without_a_stop() {
-    let (worker, said, _go) = started("refuses");
+    let (worker, recorded, _go) = started("refuses");
     assert_eq!(worker.started(LONG), Some(Err(Refusal("no".into()))));
     assert!(worker.request(Request::Stop, LONG));
-    assert_eq!(*said.lock().unwrap(), ["start", "dropped"]);
+    assert_eq!(*recorded.lock().unwrap(), ["start", "dropped"]);
 }
 
 #[test]
 fn a_library_that_hangs_is_not_waited_for_and_ended_when_it_comes_back() {
     for hangs_in in ["start", "flush", "stop"] {
-        let (worker, said, go) = started(hangs_in);
+        let (worker, recorded, go) = started(hangs_in);
         if hangs_in == "start" {
             assert_eq!(worker.started(SHORT), None);
         } else {
@@ -115,6 +115,6 @@ fn a_library_that_hangs_is_not_waited_for_and_ended_when_it_comes_back() {
         assert!(!worker.is_over() && worker.is_abandoned());
         go.send(()).unwrap();
         assert!(worker.request(Request::Stop, LONG));
-        assert_eq!(said.lock().unwrap().last(), Some(&"dropped"), "{hangs_in}");
+        assert_eq!(recorded.lock().unwrap().last(), Some(&"dropped"), "{hangs_in}");
     }
 }

@@ -108,8 +108,8 @@ impl Pti {
             return Ok(());
         }
         // SAFETY: any number has a text of the library's own, or null.
-        let told = self.result_text.and_then(|tell| text(unsafe { tell(status) }));
-        Err(told.unwrap_or_else(|| format!("error {status}")))
+        let message = self.result_text.and_then(|tell| text(unsafe { tell(status) }));
+        Err(message.unwrap_or_else(|| format!("error {status}")))
     }
 }
 
@@ -123,8 +123,8 @@ impl Texts for Pti {
 
     fn overhead(&self, kind: u32) -> String {
         // SAFETY: any number has a text of the library's own, or null.
-        let told = self.overhead_text.and_then(|tell| text(unsafe { tell(kind) }));
-        told.unwrap_or_else(|| format!("overhead {kind}"))
+        let message = self.overhead_text.and_then(|tell| text(unsafe { tell(kind) }));
+        message.unwrap_or_else(|| format!("overhead {kind}"))
     }
 
     fn at(&self, address: u64) -> Option<&'static CStr> {

@@ -32,13 +32,13 @@ fn of_a_folder_each_run_is_read_when_it_is_asked_for() {
     fs::write(folder.path().join("notes.txt"), "").unwrap();
     let served = watching(folder.path().into());
     let runs = served.json("runs");
-    let told: Vec<_> = runs
+    let summary: Vec<_> = runs
         .as_array()
         .unwrap()
         .iter()
         .map(|run| (run["name"].as_str().unwrap(), run["state"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [("a.json", "waiting"), ("b.json", "waiting")]);
+    assert_eq!(summary, [("a.json", "waiting"), ("b.json", "waiting")]);
     assert_eq!(served.get("runs/0").status, 202);
     served.ready(0);
     assert_eq!(served.json("runs/0")["counts"]["slices"], 3);
@@ -82,8 +82,11 @@ fn a_run_that_changes_is_read_again_and_the_old_answers_meanwhile() {
         });
         assert!(newer > version);
         version = newer;
-        let told = served.json("runs/0");
-        assert_eq!((told["counts"]["slices"].as_u64(), told["version"].as_u64()), (Some(slices as u64), Some(version)));
+        let summary = served.json("runs/0");
+        assert_eq!(
+            (summary["counts"]["slices"].as_u64(), summary["version"].as_u64()),
+            (Some(slices as u64), Some(version))
+        );
         let operators = served.json("runs/0/analyses/operators");
         assert_eq!(operators["page"]["total"].as_u64(), Some(slices as u64));
     }
@@ -169,8 +172,8 @@ fn a_run_of_many_steps_is_told_in_short_and_its_steps_by_rank_or_number() {
         let reply = served.get(path);
         assert!(reply.status == 200 && reply.body.len() < 2 * STEPS, "{path}: {} bytes", reply.body.len());
     }
-    let told = served.json("runs/0");
-    assert_eq!(told["steps"], serde_json::json!({ "count": STEPS, "first_rank": 0, "numbers": [[7, STEPS + 6]] }));
+    let summary = served.json("runs/0");
+    assert_eq!(summary["steps"], serde_json::json!({ "count": STEPS, "first_rank": 0, "numbers": [[7, STEPS + 6]] }));
     assert_eq!(served.json("runs/0/report")["steps"]["count"], STEPS);
     let own = served.json("runs/0/steps?rank=0");
     assert_eq!(own.as_array().unwrap().len(), STEPS);
@@ -213,8 +216,8 @@ fn a_key_names_the_same_run_when_others_are_added_and_after_a_restart() {
     let served = watching(folder.path().into());
     assert_eq!(served.get(&format!("runs/{key}")).status, 202);
     served.ready(1);
-    let told = served.json(&format!("runs/{key}"));
-    assert_eq!((&told["id"], &told["counts"]["slices"]), (&json!(1), &json!(3)));
+    let summary = served.json(&format!("runs/{key}"));
+    assert_eq!((&summary["id"], &summary["counts"]["slices"]), (&json!(1), &json!(3)));
     assert_eq!(served.json(&format!("compare?a={key}&b=1&what=steps"))["page"]["rows"], 1);
     assert_eq!(served.get("runs/b.json-00000000").status, 404);
 }

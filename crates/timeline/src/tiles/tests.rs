@@ -9,7 +9,7 @@ fn row(timeline: &Timeline, kind: RowKind) -> RowId {
 }
 
 /// Items of one tile of a row: start, duration, time taken, count, name.
-fn told(trace: &Trace, level: u8, number: i64) -> Vec<(i64, i64, i64, u32, String)> {
+fn summary(trace: &Trace, level: u8, number: i64) -> Vec<(i64, i64, i64, u32, String)> {
     let timeline = Timeline::of(trace);
     let tiles = timeline.tiles(trace, &[row(&timeline, RowKind::Slices)], level, number, 1).expect("tiles");
     let item = |at: usize| {
@@ -24,7 +24,7 @@ fn what_is_shorter_than_a_bin_stands_together() {
     // Bins of 4,096 ns; slices of 1,000 and 9,000.
     let trace = drawn("rank 0 cpu 1 a|b|c.dddddddddee");
     assert_eq!(
-        told(&trace, 12, 0),
+        summary(&trace, 12, 0),
         [
             (0, 3_000, 3_000, 3, "a".to_string()),
             (4_000, 9_000, 9_000, 1, "d".to_string()),
@@ -37,11 +37,11 @@ fn what_is_shorter_than_a_bin_stands_together() {
 fn a_long_slice_is_in_every_tile_that_it_touches_and_counts_once() {
     // Tiles of 512 ns.
     let trace = drawn("rank 0 cpu 1 aab");
-    assert_eq!(told(&trace, 0, 0), [(0, 2_000, 2_000, 1, "a".to_string())]);
-    assert_eq!(told(&trace, 0, 1), [(0, 2_000, 2_000, 0, "a".to_string())]);
-    let counts: Vec<u32> = (0..6).map(|number| told(&trace, 0, number).iter().map(|item| item.3).sum()).collect();
+    assert_eq!(summary(&trace, 0, 0), [(0, 2_000, 2_000, 1, "a".to_string())]);
+    assert_eq!(summary(&trace, 0, 1), [(0, 2_000, 2_000, 0, "a".to_string())]);
+    let counts: Vec<u32> = (0..6).map(|number| summary(&trace, 0, number).iter().map(|item| item.3).sum()).collect();
     assert_eq!(counts, [1, 0, 0, 1, 0, 0]);
-    assert_eq!(told(&trace, 0, -1), []);
+    assert_eq!(summary(&trace, 0, -1), []);
 }
 
 #[test]

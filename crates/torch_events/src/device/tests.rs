@@ -101,12 +101,12 @@ fn what_runs_on_a_device_belongs_to_the_innermost_operator_and_label_of_its_call
 fn sums_of_the_host_and_of_devices_are_apart() {
     let events = Events::of(&scene(), 0, Wanted::default());
     let found = averages(&[&events], Grouping::default());
-    let told: Vec<_> = found
+    let summary: Vec<_> = found
         .iter()
         .map(|of| (of.first, of.is_on_device, of.count, of.total_ns, of.device_ns, of.self_device_ns))
         .collect();
     assert_eq!(
-        told,
+        summary,
         [
             (0, false, 1, 210, 40, 0),
             (1, false, 1, 100, 40, 0),
@@ -283,9 +283,9 @@ proptest! {
                 let open = (0..items.len()).filter(is_open);
                 open.max_by_key(|item| (items[*item].2, -items[*item].3, *item < events.len(), *item))
             };
-            let told = |item: Option<usize>| item.map_or(NO_ROW, |item| item as u32);
+            let summary = |item: Option<usize>| item.map_or(NO_ROW, |item| item as u32);
             let launch = found.get(number).unwrap();
-            prop_assert_eq!((launch.operator, launch.label), (told(slowly(0)), told(slowly(7))), "{:?}", number);
+            prop_assert_eq!((launch.operator, launch.label), (summary(slowly(0)), summary(slowly(7))), "{:?}", number);
             prop_assert_eq!(launch.thread, *thread);
             prop_assert!(found.get(number - 1).is_none() || stride == 1);
         }

@@ -100,8 +100,8 @@ fn labels_and_operators_of_one_name_are_two_groups() {
     let events = [(0, 0, 0, 0, 10), (0, 0, 7, 20, 25), (0, 0, 0, 30, 31)];
     let found = Events::of(&capture(&["x"], &events, &[(1, 40, 50)]), 0, Wanted::default());
     let groups = averages(&[&found, &found], Grouping::default());
-    let told: Vec<_> = groups.iter().map(|group| (group.list, group.first, group.count, group.total_ns)).collect();
-    assert_eq!(told, [(0, 0, 4, 22), (0, 1, 2, 10), (0, 3, 2, 20)]);
+    let summary: Vec<_> = groups.iter().map(|group| (group.list, group.first, group.count, group.total_ns)).collect();
+    assert_eq!(summary, [(0, 0, 4, 22), (0, 1, 2, 10), (0, 3, 2, 20)]);
     assert_eq!(groups.iter().map(|group| group.self_ns).sum::<i64>(), 2 * (10 + 5 + 1 + 10));
 }
 

@@ -16,8 +16,8 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
     let sources = checkout.files.iter().filter(|file| is_source(&file.path));
     let lines = |file: &crate::checkout::File| {
         let text = file.text();
-        let told = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
-        let broken = told.flat_map(|(index, line)| {
+        let visible_lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        let broken = visible_lines.flat_map(|(index, line)| {
             let unknown = typed(line).filter(|name| !commands.contains(name));
             unknown.map(move |name| (index, name)).collect::<Vec<_>>()
         });

@@ -128,8 +128,8 @@ fn threads_are_known_by_their_handle_and_others_are_added_once() {
     // A thread that recorded nothing has a number that no thread of the capture has; a call without a thread is on none
     // that is known, though one has no handle.
     assert_eq!(ordinals, [1, 2, 3, 2, 2].map(Some));
-    let told: Vec<_> = threads.iter().map(|thread| (thread.ordinal, thread.tid, thread.name.as_str())).collect();
-    assert_eq!(told, [(0, 100, ""), (1, 101, ""), (2, 0, "thread 0xf00d"), (3, 0, "no thread")]);
+    let summary: Vec<_> = threads.iter().map(|thread| (thread.ordinal, thread.tid, thread.name.as_str())).collect();
+    assert_eq!(summary, [(0, 100, ""), (1, 101, ""), (2, 0, "thread 0xf00d"), (3, 0, "no thread")]);
 }
 
 /// A segment of one thread, whose records these are.

@@ -3,7 +3,7 @@
 use super::super::events::{Mark, ProfilerState, Sample, StepRange, Window};
 use super::super::process::is_of_process;
 use super::super::record::{Record, half_at, read_record, word_at};
-use super::Told;
+use super::Summary;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
 use crate::inputs::Inputs;
@@ -19,7 +19,7 @@ pub(super) struct Slow {
     pub(super) names: Vec<String>,
     pub(super) metadata: Vec<(String, String)>,
     pub(super) damaged: Vec<String>,
-    pub(super) events: Vec<Told>,
+    pub(super) events: Vec<Summary>,
     pub(super) steps: Vec<StepRange>,
     pub(super) optimizer_steps: Vec<Mark>,
     pub(super) memory: Vec<MemoryEvent>,
@@ -315,7 +315,7 @@ fn in_ns(
             event.value.clone(),
         )
     };
-    let mut events: Vec<Told> = ticks.events.iter().map(event).collect();
+    let mut events: Vec<Summary> = ticks.events.iter().map(event).collect();
     events.sort_by_key(|event| (event.0, event.3.0, Reverse(event.3.1)));
     let step = |(thread, number, start, end): &(u32, i64, u64, Option<u64>)| {
         let (start_ns, end_ns) = times(*start, *end);

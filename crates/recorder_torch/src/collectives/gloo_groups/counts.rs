@@ -88,7 +88,7 @@ mod tests {
     fn play(events: &str) -> String {
         let mut now = vec![10, 20];
         let mut counts = Counts::new(now.clone());
-        let mut told = Vec::new();
+        let mut summary = Vec::new();
         for event in events.chars() {
             let served = match event {
                 '0' | '1' => {
@@ -107,13 +107,13 @@ mod tests {
                 'a' | 'b' => None,
                 _ => Some(usize::from(event == 'B')),
             };
-            told.push(match counts.begin(&now, served) {
+            summary.push(match counts.begin(&now, served) {
                 Some((group, Some(number))) => format!("{group}:{number}"),
                 Some((group, None)) => format!("{group}:-"),
                 None => "-".to_string(),
             });
         }
-        told.join(" ")
+        summary.join(" ")
     }
 
     #[test]
