@@ -11,7 +11,7 @@ pub fn nearest_rank(sorted: &[i64], percent: u32) -> Option<i64> {
     sorted.get(rank.checked_sub(1)?).copied()
 }
 
-/// The same of values in any order, which are reordered; takes linear time.
+/// The nearest-rank percentile of values in any order, which are reordered; takes linear time.
 ///
 /// # Panics
 /// When `percent` is not in `1..=100`.

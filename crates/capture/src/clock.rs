@@ -47,7 +47,7 @@ impl TickClock {
         self.on_line(at, self.line_of(at))
     }
 
-    /// The same, for who asks for one moment after the other.
+    /// Converts ticks to monotonic nanoseconds, quickly where one moment follows the other.
     pub(crate) fn cursor(&self) -> TickCursor<'_> {
         TickCursor { clock: self, line: Line::default() }
     }

@@ -337,7 +337,7 @@ impl ActivityRecord {
         }
     }
 
-    /// The same, to be changed.
+    /// Start and end, to be changed.
     pub fn span_mut(&mut self) -> Option<(&mut i64, &mut i64)> {
         match self {
             Self::Work(work) => Some((&mut work.start_ns, &mut work.end_ns)),
@@ -359,7 +359,7 @@ impl ActivityRecord {
         }
     }
 
-    /// The same, to be changed.
+    /// The thread of the host that it lies on, to be changed.
     pub fn thread_mut(&mut self) -> Option<&mut u32> {
         match self {
             Self::Call(Call { thread, .. })

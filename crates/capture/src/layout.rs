@@ -112,10 +112,10 @@ macro_rules! tags {
 tags! {
     /// An op or label begins: word 1 as [`BeginWord`] packs it.
     Begin = 1;
-    /// The same with a sequence number that word 1 has no room for, in word 2, and the forward op's framework thread
-    /// (0: none) in word 3.
+    /// An op or label begins, as `Begin`, with a sequence number that word 1 has no room for, in word 2, and the
+    /// forward op's framework thread (0: none) in word 3.
     BeginSequence = 2;
-    /// The same as `Begin` with the forward op's framework thread in word 2.
+    /// An op or label begins, as `Begin`, with the forward op's framework thread in word 2.
     BeginBackward = 3;
     /// A label begins whose name stands in the record: word 1 = byte length | scope << 32, then the text.
     BeginText = 4;
@@ -157,7 +157,8 @@ tags! {
     Pad = 20;
     /// Four bytes: what the op was called with that has just begun; in the place of the ticks the inputs' id.
     InputsReference = 21;
-    /// The same where the inputs have no id: word 1 = byte length, then the inputs as [`crate::inputs`] packs them.
+    /// What the op was called with that has just begun, where the inputs have no id: word 1 = byte length, then the
+    /// inputs as [`crate::inputs`] packs them.
     InputsInPlace = 22;
     /// Inputs: word 1 = id | byte length << 32, then the inputs. Stands before the first record that uses it.
     Inputs = 23;
@@ -180,7 +181,8 @@ tags! {
     /// The op or label that this thread began last is a collective: word 1 = id of the name that describes it, word 2 =
     /// its sequence number + 1 (0: none).
     Collective = 31;
-    /// The same with the description in the record: word 1 = byte length, word 2 = sequence number + 1, then the text.
+    /// As `Collective`, with the description in the record: word 1 = byte length, word 2 = sequence number + 1, then
+    /// the text.
     CollectiveText = 32;
     /// Four bytes: the innermost open call of this thread ends.
     ShortCallEnd = 33;
@@ -195,9 +197,9 @@ tags! {
     /// Eight bytes: an op, label or call without a sequence number begins. If it was short, and no record but an
     /// `InputsReference` stood behind it when it ended, the record says how long it took.
     TimedBegin = 38;
-    /// The same with the last sequence number.
+    /// As `TimedBegin`, with the last sequence number.
     TimedBeginSame = 39;
-    /// The same with the number after the last one.
+    /// As `TimedBegin`, with the sequence number after the last one.
     TimedBeginNext = 40;
     /// What this thread runs from here on was begun under the profiler state with the number in word 1, on this thread
     /// or another; see [`ProfilerState`](crate::ProfilerState).

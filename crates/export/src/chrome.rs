@@ -31,7 +31,7 @@ pub(crate) use streamed::write_chrome_streamed;
 
 /// Text is handed on when this much is there.
 const CHUNK_BYTES: usize = 1 << 18;
-/// The same while what follows may change it.
+/// Text is written when this much is there, while what follows may change it.
 const MOST_OPEN_BYTES: usize = 4 * CHUNK_BYTES;
 
 /// Writes `trace` as Chrome JSON. Memory beyond the trace does not grow with the text.

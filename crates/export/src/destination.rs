@@ -30,7 +30,7 @@ impl Destination {
         written.and_then(|()| destination.finish()).map_err(|source| ExportError::Write { path: path.into(), source })
     }
 
-    /// The same for a large file that nobody reads soon.
+    /// As [`write`](Self::write), for a large file that is not read soon.
     ///
     /// # Errors
     /// [`ExportError::Write`]; `path` is then as it was.

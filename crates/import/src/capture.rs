@@ -124,7 +124,7 @@ pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunErr
     read_of(raw, filter).map(|(capture, _)| capture)
 }
 
-/// The same, and what could not be read of the sessions, in words.
+/// As [`read_capture`]; gives also what could not be read of the sessions, in words.
 fn read_of(raw: &Path, filter: &RecordFilter) -> Result<(Capture, Vec<String>), RunError> {
     let mut capture = stepscope_run::read_capture(raw)?;
     let times = filter.resolve(&capture.windows).times().unwrap_or_default();

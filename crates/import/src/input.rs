@@ -21,7 +21,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 pub(crate) struct Input<'a> {
     /// Its bytes, in order.
     pub(crate) blocks: Box<dyn Blocks + 'a>,
-    /// The same for several readers, unless it is in memory.
+    /// Its bytes for several readers, unless it is in memory.
     pub(crate) shared: Option<SharedText>,
     /// How it is packed, for messages: `gzip`.
     pub(crate) packing: Option<&'static str>,
@@ -169,7 +169,7 @@ impl SharedText {
         }
     }
 
-    /// The same, when nobody else reads it.
+    /// Its bytes from `at` on, for the only reader.
     pub(crate) fn alone_from(&self, at: u64) -> Box<dyn Blocks> {
         match self {
             Self::File(file) => Box::new(file.from(at)),

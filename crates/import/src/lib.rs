@@ -43,7 +43,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
     open_with_progress(path, &Progress::default())
 }
 
-/// The same; `progress` tells another thread how far it is.
+/// As [`open`]; `progress` tells another thread how far it is.
 ///
 /// # Errors
 /// As [`open`].

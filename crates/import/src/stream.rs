@@ -103,7 +103,7 @@ impl SharedStream {
         StreamPart { stream: self.clone(), from: at, at, kept_bytes: KEPT_BYTES }
     }
 
-    /// The same, when nobody else reads it: what was read is forgotten.
+    /// Its bytes from `at` on, for the only reader: what was read is forgotten.
     pub(crate) fn alone_from(&self, at: u64) -> StreamPart {
         StreamPart { stream: self.clone(), from: at, at, kept_bytes: 0 }
     }
@@ -223,7 +223,7 @@ impl Blocks for StreamPart {
 }
 
 impl StreamPart {
-    /// The same as a source of bytes.
+    /// This part as a source of bytes.
     pub(crate) fn into_read(self) -> impl Read + Send {
         PartReader { part: self, block: io::Cursor::default() }
     }

@@ -80,8 +80,8 @@ impl<B: Blocks> Window<B> {
         Self { source, bytes: Vec::new(), base, is_at_end: false, source_error: None }
     }
 
-    /// The same in memory that another window used. What a long item needed is given back: files are read into all the
-    /// memory that there is.
+    /// Nothing at hand yet, in memory that another window used. What a long item needed is given back: files are read
+    /// into all the memory that there is.
     pub(crate) fn in_memory_of(source: B, base: u64, mut memory: Vec<u8>) -> Self {
         memory.clear();
         memory.shrink_to(2 * BLOCK_BYTES);

@@ -95,7 +95,7 @@ pub unsafe fn begin(
     unsafe { begin_with(text, name, scope, sequence_number, forward_thread, op, None::<fn(&mut Signature)>) }
 }
 
-/// The same with what the op is called with, which `inputs` puts together.
+/// As [`begin`], with what the op is called with, which `inputs` puts together.
 ///
 /// # Safety
 /// As of [`begin`]; `inputs` does not call the recorder.
@@ -176,7 +176,7 @@ pub unsafe fn end(op: OpenOp, name: impl FnOnce() -> Name, origin: impl FnOnce()
         {
             // First: another capture, which `reserve` may move to, has an empty stack of its own.
             buffer.open_len -= 1;
-            if !buffer.end_timed(at_ticks) && buffer.reserve(1) {
+            if !buffer.end_inline(at_ticks) && buffer.reserve(1) {
                 buffer.write_end(at_ticks);
             }
         } else {

@@ -7,7 +7,7 @@ use stepscope_capture::layout::INPUTS_IDS;
 /// Inputs beyond this many are written in full where they are used, so that a job whose shapes never repeat cannot
 /// fill memory.
 const MAX_INPUTS: usize = 1 << 16;
-/// The same for words of all of them together.
+/// So are inputs beyond this many words of all of them together.
 const MAX_TABLE_WORDS: usize = 4 << 20;
 const SLOTS: usize = 2048;
 /// Words that a thread keeps; when they are full, it begins anew.

@@ -31,7 +31,8 @@ pub fn begin_label_as(token: OpenOp, name: &str) {
     unsafe { begin(c"".as_ptr(), || Name::text(name), scope::LABEL, -1, 0, token) };
 }
 
-/// The same with what the label is called with, which `inputs` puts together without calling the recorder.
+/// As [`begin_label_as`], with what the label is called with, which `inputs` puts together without calling the
+/// recorder.
 pub fn begin_label_with_inputs(token: OpenOp, name: &str, inputs: impl FnOnce(&mut Signature)) {
     // SAFETY: as in `begin_label_as`.
     unsafe { begin_with_inputs(c"".as_ptr(), || Name::text(name), scope::LABEL, -1, 0, token, inputs) };
@@ -124,7 +125,7 @@ pub(crate) fn append_clock() {
     LAST_CLOCK_NS.store(now.monotonic_ns, Ordering::Release);
 }
 
-/// The same, unless they were read a moment ago. What follows is placed by the last two readings.
+/// Reads the clocks, unless they were read a moment ago. What follows is placed by the last two readings.
 pub(crate) fn append_clock_unless_recent() {
     // The helper of a capture that is being opened is not heard yet.
     if STATE.lock().session.is_none() {

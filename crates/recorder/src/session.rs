@@ -88,7 +88,7 @@ pub fn open(run: &Path, metadata: &[(String, String)]) -> Result<Opened, String>
     open_ring(run, metadata, None)
 }
 
-/// The same; with a `ring`, only that much of the past is kept.
+/// As [`open`]; with a `ring`, only that much of the past is kept.
 ///
 /// # Errors
 /// As [`open`].

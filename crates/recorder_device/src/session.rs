@@ -46,7 +46,7 @@ pub fn start(kind: &str, wanted: &Wanted) -> Result<Found, Refusal> {
     start_with(profiler_of(kind)?, wanted)
 }
 
-/// The same, with a profiler at hand.
+/// As [`start`], with a profiler at hand.
 ///
 /// # Errors
 /// Why it cannot be done.

@@ -15,7 +15,7 @@ use stepscope_recorder::device::ActivityRecord;
 pub(crate) enum Request {
     /// Write what is complete.
     Flush,
-    /// The same with all there is, and end.
+    /// Write all there is, and end.
     Stop,
 }
 

@@ -21,8 +21,8 @@ struct Known {
     tensor: Py<PyAny>,
 }
 
-/// Reads the arguments of functions in frames that run these codes, in the variables beside them; among them are tensors,
-/// of the class `tensor`.
+/// Reads the arguments of functions in frames that run these codes, in the variables beside them; among them are
+/// tensors, of the class `tensor`.
 #[pyfunction]
 pub(crate) fn read_arguments_of(callers: Vec<(Py<PyAny>, String)>, tensor: Py<PyAny>) {
     let _ = KNOWN.set(Known { callers, tensor });

@@ -102,8 +102,8 @@ pub(crate) unsafe fn clear(label: *mut Label) {
     }
 }
 
-/// A label with this name that is not entered, its memory taken from the stock where there is some: a new reference; null
-/// with an exception set. The collector looks at it if it does so at those of its class.
+/// A label with this name that is not entered, its memory taken from the stock where there is some: a new reference;
+/// null with an exception set. The collector looks at it if it does so at those of its class.
 ///
 /// # Safety
 /// Called with the lock, with a class of labels, the stock of that class alone, and an object.

@@ -1,5 +1,5 @@
-//! Where this CPython keeps what it otherwise tells only through a call: found by trial, in objects whose answer is known,
-//! and used only where exactly one place fits them all. Everywhere else the call is made.
+//! Where this CPython keeps what it otherwise tells only through a call: found by trial, in objects whose answer is
+//! known, and used only where exactly one place fits them all. Everywhere else the call is made.
 
 use crate::cpython::{CodeExtra, PyFrame_GetCode, vectorcall_of};
 use pyo3::ffi::{self, PyObject};
@@ -75,8 +75,8 @@ pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodeOffset> {
     only_place(frames(py).into_iter().map(places_of))
 }
 
-/// Where a code object names what hangs on it: how many things these are, and then what each is. The frames' codes must have
-/// nothing of that index yet.
+/// Where a code object names what hangs on it: how many things these are, and then what each is. The frames' codes must
+/// have nothing of that index yet.
 pub(crate) fn extra_of_code(py: Python<'_>, extra: &CodeExtra, index: isize) -> Option<usize> {
     let peek = Peek::new().ok()?;
     let mut mark = 0_usize;

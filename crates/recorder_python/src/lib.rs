@@ -96,7 +96,7 @@ mod _recorder {
         recorder::set_metadata(&text(key), &text(value));
     }
 
-    /// The same of this process alone, and not of those that it forks.
+    /// Records a metadata entry of this process alone, and not of those that it forks.
     #[pyfunction]
     fn set_own_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
         recorder::set_own_metadata(&text(key), &text(value));
@@ -140,7 +140,7 @@ mod _recorder {
         recorder::mark_optimizer_step();
     }
 
-    /// The same, and it ends step `number`.
+    /// An optimizer has just stepped on the calling thread, which ends step `number`.
     #[pyfunction]
     fn mark_step(number: i64) {
         recorder::mark_step(number);

@@ -1,5 +1,5 @@
-//! Calls a function where nothing of the program's threads is: their modes, hooks and tracers belong to them. The thread
-//! is made by the system, since Python's own tell of themselves, and may be something else than threads.
+//! Calls a function where nothing of the program's threads is: their modes, hooks and tracers belong to them. The
+//! thread is made by the system, since Python's own tell of themselves, and may be something else than threads.
 
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;

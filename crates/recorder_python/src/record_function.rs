@@ -93,8 +93,8 @@ pub(crate) fn make_record_function(py: Python<'_>, rest: &Bound<'_, PyDict>) -> 
 }
 
 unsafe extern "C" fn init(object: *mut PyObject, args: *mut PyObject, keywords: *mut PyObject) -> c_int {
-    // SAFETY: called by the interpreter, with the lock, for an object of our class; `args` is a tuple, and the format has
-    // as many places as there are pointers.
+    // SAFETY: called by the interpreter, with the lock, for an object of our class; `args` is a tuple, and the format
+    // has as many places as there are pointers.
     unsafe {
         let (mut name, mut input) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut names = [c"name".as_ptr().cast_mut(), c"args".as_ptr().cast_mut(), std::ptr::null_mut::<c_char>()];

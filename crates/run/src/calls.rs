@@ -31,7 +31,7 @@ impl ListedCalls {
         self.lists_when(event, event.start_ns..event.end_ns)
     }
 
-    /// The same of an event that was cut, and ran at that time.
+    /// As [`lists`](Self::lists), of an event that was filtered, and ran at that time.
     #[inline]
     pub fn lists_when(&mut self, event: &Event, ran: Range<i64>) -> bool {
         if !scope::is_call(event.scope) {

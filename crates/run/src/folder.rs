@@ -78,7 +78,7 @@ pub fn open(path: &Path) -> Result<Run, RunError> {
     open_with(path, &|_, _| {})
 }
 
-/// The same; each capture is completed before it becomes a part, or is given as it is.
+/// As [`open`]; calls `before_compact` with each capture before it becomes a process file or is returned.
 ///
 /// # Errors
 /// As [`open`].

@@ -27,8 +27,9 @@ impl<K: PartialEq + Clone, V> Cache<K, V> {
         Self { entries: Mutex::new(Vec::new()), max_bytes }
     }
 
-    /// The value of `key`: as it was kept, or as `compute` gives it. Of several who ask at once one computes; when it goes
-    /// away, the next goes on. `bytes` says how large a value is; one that is larger than all that is kept, is not.
+    /// The value of `key`: as it was kept, or as `compute` gives it. Of several who ask at once one computes; when it
+    /// goes away, the next goes on. `bytes` says how large a value is; one that is larger than all that is kept, is
+    /// not.
     ///
     /// # Errors
     /// What `compute` says; it is asked again the next time.

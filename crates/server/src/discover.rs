@@ -8,7 +8,8 @@ const MAX_RUNS: usize = 1_000;
 const ENDINGS: [&str; 4] = [".json", ".trace", ".pickle", ".pkl"];
 const PACKINGS: [&str; 4] = ["", ".gz", ".zst", ".zip"];
 
-/// The runs that lie in `path`: itself, or, where it is a folder that is no run, the runs and trace files in it, by name.
+/// The runs that lie in `path`: itself, or, where it is a folder that is no run, the runs and trace files in it, by
+/// name.
 pub(crate) fn runs_in(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() || is_run(path) || is_dftracer(path) {
         return vec![path.into()];

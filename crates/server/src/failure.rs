@@ -45,7 +45,7 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same with another status.
+    /// This failure with another status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }

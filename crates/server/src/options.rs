@@ -27,7 +27,8 @@ pub struct Options {
     pub editor: Option<Editor>,
     /// How often inputs are looked at for what is new; `None` is never.
     pub watch_every: Option<Duration>,
-    /// The shortest time between two readings of a run that is still being recorded. It is longer where reading takes long.
+    /// The shortest time between two readings of a run that is still being recorded. It is longer where reading takes
+    /// long.
     pub reread_after: Duration,
 }
 

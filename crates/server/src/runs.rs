@@ -1,5 +1,5 @@
-//! Every run that is served, and the thread that reads them: those that somebody waits for, those that have changed, and
-//! those that appear in a folder.
+//! Every run that is served, and the thread that reads them: those that somebody waits for, those that have changed,
+//! and those that appear in a folder.
 
 use crate::discover;
 use crate::failure::Failure;

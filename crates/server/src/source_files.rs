@@ -1,5 +1,5 @@
-//! Source files that a run's stacks name, and what of them may be shown: nothing that no stack names, and nothing outside
-//! of the folders that were allowed, wherever links lead.
+//! Source files that a run's stacks name, and what of them may be shown: nothing that no stack names, and nothing
+//! outside of the folders that were allowed, wherever links lead.
 
 use crate::failure::Failure;
 use std::collections::BTreeSet;
@@ -44,8 +44,8 @@ impl SourceFiles {
         self.0.is_empty()
     }
 
-    /// The lines around `line` of the file that stacks call `name`, below one of `roots`. `None` when it is not there, or
-    /// lies elsewhere: what lies where is nobody's business.
+    /// The lines around `line` of the file that stacks call `name`, below one of `roots`. `None` when it is not there,
+    /// or lies elsewhere: what lies where is nobody's business.
     ///
     /// # Errors
     /// When no stack names it.

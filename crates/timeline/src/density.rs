@@ -7,8 +7,8 @@ use stepscope_base::StringTable;
 use stepscope_trace::Trace;
 
 impl Timeline {
-    /// For each of `bins` bins of `bin_ns` from `start_ns` on in which any of `rows` is busy: the bin, and in `dur_ns` the
-    /// time that they are busy on average.
+    /// For each of `bins` bins of `bin_ns` from `start_ns` on in which any of `rows` is busy: the bin, and in `dur_ns`
+    /// the time that they are busy on average.
     pub(crate) fn density(&self, trace: &Trace, rows: &[RowId], start_ns: i64, bin_ns: i64, bins: usize) -> Vec<Item> {
         let mut busy_ns = vec![0_i64; bins];
         let edge = |bin: usize| start_ns.saturating_add(bin_ns.saturating_mul(bin as i64));

@@ -127,7 +127,7 @@ impl Items {
         low
     }
 
-    /// The same, where it is likely among the next few.
+    /// As [`first_from`](Self::first_from), where it is likely among the next few.
     pub(crate) fn first_near(&self, trace: &Trace, from: usize, at_ns: i64) -> usize {
         let near = from..self.len().min(from + NEAR);
         let found = near.clone().find(|index| self.start_ns(trace, *index) >= at_ns);

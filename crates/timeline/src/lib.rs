@@ -2,8 +2,8 @@
 //! them as [tiles](Timeline::tiles), values over time, [search](SearchIndex), [sums](sums) of a range, and
 //! [everything known](details) of a slice.
 //!
-//! A [`Timeline`] is an index beside a trace: it keeps no event twice. Time is integer nanoseconds since the start of the
-//! trace. No I/O, no clock, no thread.
+//! A [`Timeline`] is an index beside a trace: it keeps no event twice. Time is integer nanoseconds since the start of
+//! the trace. No I/O, no clock, no thread.
 
 mod class;
 mod counters;

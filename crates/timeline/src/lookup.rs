@@ -47,9 +47,9 @@ fn place_of(trace: &Trace, items: &Items, slice: SliceId) -> Option<usize> {
     same_start.clone().find(is_it).or_else(|| (0..items.len()).find(is_it))
 }
 
-/// The slice of a rank that begins at a moment and has a name, of several the outermost; where none begins, the innermost of
-/// that name that is open then, as advice names a pause and what the host is in. A name that ends with `…`, as a link clips
-/// it, stands for all that begin so.
+/// The slice of a rank that begins at a moment and has a name, of several the outermost; where none begins, the
+/// innermost of that name that is open then, as advice names a pause and what the host is in. A name that ends with
+/// `…`, as a link clips it, stands for all that begin so.
 pub fn named_slice(trace: &Trace, rank: u32, start_ns: i64, name: &str) -> Option<SliceId> {
     let (whole, begin) = (trace.strings.find(name), name.strip_suffix('…').filter(|begin| !begin.is_empty()));
     let is_it = |id| Some(id) == whole || begin.is_some_and(|begin| trace.strings.get(id).starts_with(begin));

@@ -1,5 +1,5 @@
-//! What a row of many items shows from afar: the items of its tiles at coarse levels, made once, since making them asks for
-//! many items each.
+//! What a row of many items shows from afar: the items of its tiles at coarse levels, made once, since making them asks
+//! for many items each.
 //!
 //! ```text
 //! level K       ▒ ▒ █ ▒    a cell: what begins in one bin and is shorter than it, or one item that is longer
@@ -12,8 +12,8 @@ use stepscope_base::StringId;
 
 /// Items from which on a row has an overview.
 const MIN_ITEMS: usize = 1 << 12;
-/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 10 bytes an item
-/// at most, since each has about half the cells of the one before.
+/// Items of a cell on average, at least, at the finest level that is kept: all levels together then take 10 bytes an
+/// item at most, since each has about half the cells of the one before.
 const ITEMS_PER_CELL: usize = 8;
 /// Coarser levels are made when they are asked for.
 const MIN_CELLS: usize = 64;

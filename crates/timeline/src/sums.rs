@@ -46,7 +46,7 @@ pub struct SumRow {
     pub slices: u64,
     /// Their time in the window.
     pub total_ns: i64,
-    /// The same without slices inside them.
+    /// Their self time in the window: without slices inside them.
     pub self_ns: i64,
     /// The one with the most time in the window.
     pub longest: u32,

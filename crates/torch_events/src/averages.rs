@@ -40,7 +40,7 @@ pub struct Average {
     pub is_on_device: bool,
     /// Sum of time on devices.
     pub device_ns: i64,
-    /// The same less that of children.
+    /// Sum of time on devices, less that of children.
     pub self_device_ns: i64,
     /// Sum of operations; 0 when they were not wanted.
     pub flops: i64,

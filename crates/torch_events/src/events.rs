@@ -27,7 +27,7 @@ pub struct Events {
     pub start_ns: Vec<i64>,
     /// Duration, ns.
     pub dur_ns: Vec<i64>,
-    /// The same less what its children take.
+    /// Self time, ns: the duration without that of its children.
     pub self_ns: Vec<i64>,
     /// Threads: the framework's id, or the system's without one; and the system's.
     pub threads: Vec<(u64, u64)>,
@@ -60,11 +60,11 @@ pub struct Events {
     pub is_memory: Vec<bool>,
     /// Bytes of the host that were allocated, less those freed, while it ran; empty when memory was not recorded.
     pub cpu_bytes: Vec<i64>,
-    /// The same less what its children have.
+    /// Bytes of the host, less those of its children.
     pub self_cpu_bytes: Vec<i64>,
-    /// The same of devices; empty when none of them allocated.
+    /// Bytes of devices that were allocated, less those freed, while it ran; empty when none of them allocated.
     pub device_bytes: Vec<i64>,
-    /// The same less what its children have.
+    /// Bytes of devices, less those of its children.
     pub self_device_bytes: Vec<i64>,
     /// Operations, as `torch.profiler` counts them; empty when they are not wanted.
     pub flops: Vec<i64>,

@@ -32,7 +32,7 @@ impl InputTexts {
     }
 }
 
-/// The same sizes with an empty list where there is a list of lists.
+/// Sizes with an empty list where there is a list of lists.
 fn without_lists(dims: &str) -> String {
     let mut shapes = String::with_capacity(dims.len());
     let (mut depth, mut input) = (0, String::new());

@@ -37,8 +37,8 @@ pub(super) fn finish(
     (activities, None)
 }
 
-/// The same of activity records that are kept in little, which stay in the order in which they were written; none when
-/// they cannot be placed.
+/// Gives compact activity records the capture's clock and threads. They stay in the order in which they were written;
+/// none when they cannot be placed.
 pub(super) fn finish_compact(
     mut activities: CompactActivities,
     process: &ProcessRecords,

@@ -12,7 +12,7 @@ pub(crate) struct InputsTable {
     list: Vec<Inputs>,
     /// Rows of the list by the id that the writer gave, as long as ids are dense.
     rows: Vec<Option<u32>>,
-    /// The same for other ids.
+    /// Rows of the list by ids that are not dense.
     far_rows: HashMap<u32, u32>,
     /// Rows by the bytes of those that have no id.
     in_place: HashMap<Vec<u8>, u32>,

@@ -121,7 +121,7 @@ struct Replay<'a, 'e> {
     clock: TickCursor<'a>,
     /// Start in ticks, and index, of events that may still end on this thread.
     open: Vec<(u64, usize)>,
-    /// The same of calls.
+    /// Start in ticks, and index, of calls that may still end on this thread.
     open_calls: Vec<(u64, usize)>,
     open_step: Option<usize>,
     /// Ticks of the latest record.

@@ -39,7 +39,7 @@ impl Words {
         &self.words[..self.len]
     }
 
-    /// The same, where the text of the record's name stands behind these words: of so many bytes, padded to whole
+    /// These words, where the text of the record's name stands behind them: of so many bytes, padded to whole
     /// words.
     pub fn with_text(mut self, bytes: usize) -> Self {
         self.words[0] |= (bytes as u64) << TEXT_SHIFT;

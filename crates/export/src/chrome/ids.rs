@@ -50,7 +50,7 @@ impl Ids {
         self.next - 1
     }
 
-    /// The same of a call of Python.
+    /// The number of the call of Python that is written next.
     pub(super) fn take_call(&mut self) -> i64 {
         self.next_call += 1;
         self.next_call - 1

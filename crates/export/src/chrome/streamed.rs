@@ -1,5 +1,5 @@
-//! The same document without a trace: rows are written as they are read. Allocations stand among the slices of their
-//! thread.
+//! A Chrome trace that is written without a trace in memory: rows are written as they are read. Allocations stand among
+//! the slices of their thread.
 
 use super::host_args::{OpArgs, write_call};
 use super::ids::{is_call, is_range};

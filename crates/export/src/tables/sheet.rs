@@ -65,7 +65,7 @@ impl<'a> Sheet<'a> {
         self
     }
 
-    /// The same for texts that are put together.
+    /// Adds a column of texts that are put together.
     pub(super) fn made_text(mut self, name: &'static str, look: impl Fn(usize) -> Option<String> + 'a) -> Self {
         self.columns.push((name, Cells::Text(Box::new(move |row| look(row).map(Cow::Owned)))));
         self

@@ -34,8 +34,8 @@ impl<'a> ModuleNames<'a> {
         Self { names, thread: 0, open: Vec::new(), known: HashMap::new(), listed_as: HashMap::new() }
     }
 
-    /// The same of a part of a capture, as a profile lists it: what a module is listed as stands before its place, on a
-    /// line of its own.
+    /// The names of modules of a filtered capture, as a profile lists it: what a module is listed as stands before its
+    /// place, on a line of its own.
     pub(super) fn listed(capture: &'a Capture) -> Self {
         let listed_as = numbered_modules(&capture.names, &capture.events).into_iter().collect();
         Self { listed_as, ..Self::new(&capture.names) }

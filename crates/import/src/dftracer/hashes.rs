@@ -57,7 +57,7 @@ impl Hashes {
         self.meanings.get(&hash).copied()
     }
 
-    /// The same, quickly when it was asked before.
+    /// What a hash stands for, quickly when it was looked up before.
     pub(super) fn get_again(&mut self, hash: Hash) -> Option<Meaning> {
         match self.last {
             Some((last, meaning)) if last == hash => Some(meaning),

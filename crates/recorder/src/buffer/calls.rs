@@ -45,9 +45,9 @@ pub(crate) struct Calls {
     is_complete: bool,
     /// The calls' epoch that the stack belongs to.
     epoch: u64,
-    /// The same while everything is written, else 0.
+    /// The epoch while everything is written, else 0.
     all_written_epoch: u64,
-    /// The same while all calls are wanted and nothing is in the way of writing one as it begins, else 0.
+    /// The epoch while all calls are wanted and nothing is in the way of writing one as it begins, else 0.
     ready: u64,
 }
 

@@ -63,7 +63,7 @@ impl ThreadBuffer {
         self.inline_end = self.write_begin_at(ticks(), short, begin);
     }
 
-    /// The same of a call.
+    /// Writes the begin of a call, as a short record when it fits one; the caller reserved [`LONGEST_FIXED`].
     #[inline(always)]
     pub(super) fn write_begin_of_call(&mut self, at_ticks: u64, begin: &Begin) {
         let short = self.reference.short_begin(begin);
@@ -95,11 +95,11 @@ impl ThreadBuffer {
 
     /// Ends the op that began last within its begin; false where there is no room for that.
     #[inline(always)]
-    pub(super) fn end_timed(&mut self, at_ticks: u64) -> bool {
+    pub(super) fn end_inline(&mut self, at_ticks: u64) -> bool {
         self.inline_end.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))
     }
 
-    /// The same of a call.
+    /// Ends the call that began last within its begin; false where there is no room for that.
     #[inline(always)]
     pub(super) fn end_inline_call(&mut self, at_ticks: u64) -> bool {
         self.inline_call_end.end(self.cursor, at_ticks.wrapping_sub(self.reference.ticks))

@@ -1,5 +1,5 @@
-//! What a `with` gets when it asks a label for `__enter__` and `__exit__`. Up to 3.13 CPython makes a bound method for each
-//! of them, in every block, which is a third of what a label costs while nothing records. Ours are used again.
+//! What a `with` gets when it asks a label for `__enter__` and `__exit__`. Up to 3.13 CPython makes a bound method for
+//! each of them, in every block, which is a third of what a label costs while nothing records. Ours are used again.
 //!
 //! ```text
 //! with label:   type(label).__enter__ ─▶ Method ─ bound to the label ─▶ BoundMethod ─ called ─▶ what enters it
@@ -226,7 +226,7 @@ unsafe fn bind_own(own: *mut PyObject, label: *mut PyObject, class: *mut PyObjec
     }
 }
 
-/// The same for what a bound method of ours stands for.
+/// CPython's own method that a bound method of ours stands for: a new reference; null with an exception set.
 unsafe fn own_of(bound: *mut PyObject) -> *mut PyObject {
     // SAFETY: the caller's promise, as in `bind_own`.
     unsafe {

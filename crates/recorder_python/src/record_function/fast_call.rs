@@ -1,5 +1,5 @@
-//! Makes objects without a tuple of arguments, where it is certain how. A class keeps the function that does so in a place
-//! that no interface tells before 3.14; CPython's own classes tell it.
+//! Makes objects without a tuple of arguments, where it is certain how. A class keeps the function that does so in a
+//! place that no interface tells before 3.14; CPython's own classes tell it.
 
 use super::{RecordFunction, STOCK};
 use crate::cpython::{FastCall, argument_count, with_tuple_and_dict};
@@ -43,7 +43,7 @@ unsafe extern "C" fn make(
     }
 }
 
-/// The same for any arguments.
+/// As [`make`], for any arguments.
 #[cold]
 unsafe fn make_slowly(
     class: *mut PyObject,

@@ -1,5 +1,5 @@
-//! What `sys.monitoring` calls: objects that are a function and nothing else. A built-in function of CPython's checks and
-//! counts each of its calls, which takes about as long as what these do.
+//! What `sys.monitoring` calls: objects that are a function and nothing else. A built-in function of CPython's checks
+//! and counts each of its calls, which takes about as long as what these do.
 
 use crate::class::{self, HAS_VECTORCALL, Members, NOT_MADE_BY_CALLS};
 use crate::cpython::{FastCall, PyVectorcall_Call};

@@ -86,8 +86,8 @@ unsafe fn none() -> *mut PyObject {
     unsafe { ffi::Py_None() }
 }
 
-/// True when the first argument is a code object, as the interpreter gives it. An extension in C may tell of calls of its
-/// own, with an object that only looks like one.
+/// True when the first argument is a code object, as the interpreter gives it. An extension in C may tell of calls of
+/// its own, with an object that only looks like one.
 #[inline(always)]
 unsafe fn is_code(args: *const *mut PyObject, count: usize) -> bool {
     // SAFETY: the callers got so many arguments.

@@ -171,7 +171,8 @@ unsafe extern "C" fn on_new_thread(_: *mut PyObject, _: *const *mut PyObject, _:
 /// Does `f` with the code of a frame.
 #[inline(always)]
 unsafe fn with_code<R>(frame: *mut c_void, f: impl FnOnce(*mut PyObject) -> R) -> R {
-    // SAFETY: the callers hold the lock and give a frame, which keeps its code. A place is only known where it is certain.
+    // SAFETY: the callers hold the lock and give a frame, which keeps its code. A place is only known where it is
+    // certain.
     unsafe {
         match CODE_OFFSET.get().copied().flatten() {
             Some(CodeOffset::Behind(first, then)) => {

@@ -66,7 +66,7 @@ fn to_json(description: &str) -> String {
     Value::from(fields.collect::<Map<_, _>>()).to_string()
 }
 
-/// The same backwards; empty when it is no object.
+/// A description from a JSON object; empty when it is none.
 fn from_json(text: &str) -> String {
     let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
     describe(fields.iter().map(|(key, value)| (key.as_str(), value.as_str().map_or(value.to_string(), str::to_string))))

@@ -66,8 +66,8 @@ fn run_json(id: usize, loaded: &LoadedRun) -> Value {
     })
 }
 
-/// Of each rank the first process, which is the one that the others serve; a launcher, which takes part in no job, has the
-/// rank of one that does.
+/// Of each rank the first process, which is the one that the others serve; a launcher, which takes part in no job, has
+/// the rank of one that does.
 fn ranks(trace: &Trace) -> Vec<Value> {
     let mut first: BTreeMap<u32, &Process> = BTreeMap::new();
     let (of_job, others): (Vec<&Process>, Vec<&Process>) =

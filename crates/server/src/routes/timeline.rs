@@ -1,5 +1,5 @@
-//! The timeline: its rows, what they show, search, sums, slices. What is asked is looked up in what was made when the run
-//! was read, on threads that no analysis keeps busy.
+//! The timeline: its rows, what they show, search, sums, slices. What is asked is looked up in what was made when the
+//! run was read, on threads that no analysis keeps busy.
 
 mod search;
 mod slices;

@@ -25,8 +25,8 @@ impl Frame {
     }
 }
 
-/// The stack of a slice, innermost first: its own, else that of the nearest op around it that has one, else the calls of
-/// Python around it.
+/// The stack of a slice, innermost first: its own, else that of the nearest op around it that has one, else the calls
+/// of Python around it.
 pub(super) fn frames(trace: &Trace, slice: SliceId) -> Vec<Frame> {
     let of_op = trace.slices.with_ancestors(slice).find_map(|id| {
         let stack = trace.ops.get(id)?.stack;

@@ -51,7 +51,7 @@ pub struct DeviceColumns {
     pub linked_number: Vec<u32>,
     /// Time on devices of what was launched in it, ns; of what runs on a device its duration.
     pub total_ns: Vec<i64>,
-    /// The same less that of its children.
+    /// Time on devices, ns, less that of its children.
     pub self_ns: Vec<i64>,
 }
 

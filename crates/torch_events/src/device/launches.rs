@@ -94,7 +94,7 @@ struct Around<'a, F> {
     /// The thread's events that have not begun yet.
     next: usize,
     end: usize,
-    /// The same of steps.
+    /// The thread's steps that have not begun yet.
     steps: std::iter::Peekable<std::vec::IntoIter<usize>>,
     is_listed: &'a F,
     /// Ends and items.
