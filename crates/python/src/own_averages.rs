@@ -1,6 +1,6 @@
 //! What a process asks of its own recording when it wants no single events: their averages.
 
-use crate::own_recording::{Asked, AverageRow, average_sums, record_filter};
+use crate::own_recording::{AverageRow, RecordingRequest, average_sums, record_filter};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use stepscope_torch_events::{Grouping, NamedAverage, join};
 #[pyfunction]
 pub(crate) fn read_averages(
     py: Python<'_>,
-    windows: Vec<(PathBuf, Asked)>,
+    windows: Vec<(PathBuf, RecordingRequest)>,
     by_shapes: bool,
 ) -> PyResult<Vec<AverageRow>> {
     let grouping = Grouping { by_shapes, ..Grouping::default() };
-    let read = |(capture, asked): (PathBuf, Asked)| {
+    let read = |(capture, asked): (PathBuf, RecordingRequest)| {
         let read = stepscope_torch_events::read_averages(&capture, &record_filter(asked), grouping);
         read.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     };

@@ -16,10 +16,10 @@ use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 /// Whether operators, labels, steps and calls are asked for, and which kinds of a device's activities and `PYTHON_GC` are.
 type Kinds = (bool, bool, bool, bool, Vec<String>);
 /// Spans in monotonic ns, thread or all with the numbers of its profiler states, and what is asked for.
-pub(crate) type Asked = (Vec<(i64, i64)>, (Option<u64>, Vec<u64>), Kinds);
+pub(crate) type RecordingRequest = (Vec<(i64, i64)>, (Option<u64>, Vec<u64>), Kinds);
 
 pub(crate) fn record_filter(
-    (spans, (thread, states), (operators, labels, steps, calls, kinds)): Asked,
+    (spans, (thread, states), (operators, labels, steps, calls, kinds)): RecordingRequest,
 ) -> RecordFilter {
     let spans = spans.into_iter().map(|(start_ns, end_ns)| Range { start: start_ns, end: end_ns }).collect();
     let is_hidden = |kind: &str| !kinds.iter().any(|asked| asked == kind);
@@ -44,7 +44,7 @@ pub(crate) fn record_filter(
 pub(crate) fn read_events(
     py: Python<'_>,
     capture: PathBuf,
-    asked: Asked,
+    asked: RecordingRequest,
     wanted: (bool, bool, bool),
 ) -> PyResult<Events> {
     let (memory, flops, overloads) = wanted;
@@ -65,14 +65,14 @@ pub(crate) fn write_chrome(
     py: Python<'_>,
     path: PathBuf,
     capture: PathBuf,
-    asked: Asked,
+    asked: RecordingRequest,
     facts: Vec<(String, String)>,
     first_id: i64,
     streams: bool,
     with_overloads: bool,
     verbose: bool,
 ) -> PyResult<(bool, i64)> {
-    let tell = |trace: &mut Trace| {
+    let set_metadata = |trace: &mut Trace| {
         trace.name = path.to_string_lossy().into_owned();
         // The run has what was last said in the process; the caller knows what held for this window.
         trace.facts.retain(|(key, _)| !key.starts_with("metadata.") && !key.starts_with("distributedInfo."));
@@ -87,13 +87,13 @@ pub(crate) fn write_chrome(
             && !with_overloads
             && let Some(mut streamed) = StreamedRecording::open(&capture, &filter)
         {
-            tell.clone()(streamed.skeleton_mut());
+            set_metadata.clone()(streamed.skeleton_mut());
             if let Some(next_id) = save_streamed(&streamed, options, &path, is_packed).map_err(failed)? {
                 return Ok((true, next_id - first_id));
             }
         }
         let (mut trace, window) = open_window(&capture, &filter).map_err(to_exception)?;
-        tell(&mut trace);
+        set_metadata(&mut trace);
         if with_overloads {
             name_overloads(&mut trace);
         }
@@ -124,7 +124,7 @@ pub(crate) fn write_memory_timeline(
     py: Python<'_>,
     path: PathBuf,
     capture: PathBuf,
-    asked: Asked,
+    asked: RecordingRequest,
     device: Option<i64>,
 ) -> PyResult<()> {
     py.detach(|| {

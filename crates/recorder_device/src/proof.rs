@@ -120,8 +120,8 @@ fn try_out(
         }
         stage("it was told to stop");
         session::stop();
-        let place = verify::Place { device: number, thread, kernel: workload.kernel_name() };
-        if let Err(why) = verify::verify(&launched, &lock(&reported), &place) {
+        let target = verify::Target { device: number, thread, kernel: workload.kernel_name() };
+        if let Err(why) = verify::verify(&launched, &lock(&reported), &target) {
             return Verdict::Refused(why);
         }
         tried.works += launched.iter().map(|call| call.works.len()).sum::<usize>();

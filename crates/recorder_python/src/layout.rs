@@ -35,10 +35,10 @@ fn words<const N: usize>(peek: &Peek, address: usize) -> [usize; N] {
 }
 
 /// The one place that is right for every object; `None` when there is none, or more.
-fn only_place<P: PartialEq>(mut offsets_of_objects: impl Iterator<Item = Vec<P>>) -> Option<P> {
+fn only_offset<P: PartialEq>(mut offsets_of_objects: impl Iterator<Item = Vec<P>>) -> Option<P> {
     let mut offsets = offsets_of_objects.next()?;
     for others in offsets_of_objects {
-        offsets.retain(|place| others.contains(place));
+        offsets.retain(|offset| others.contains(offset));
     }
     offsets.pop().filter(|_| offsets.is_empty())
 }
@@ -62,7 +62,7 @@ fn code_of<'py>(frame: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 /// Where frames have their code.
 pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodeOffset> {
     let peek = Peek::new().ok()?;
-    let places_of = |frame: Bound<'_, PyAny>| {
+    let candidates_of = |frame: Bound<'_, PyAny>| {
         let code = code_of(&frame).as_ptr() as usize;
         let of_frame = words::<FRAME_WORDS>(&peek, frame.as_ptr() as usize);
         let mut offsets: Vec<_> = offsets_of(&of_frame, code).map(CodeOffset::InFrame).collect();
@@ -72,7 +72,7 @@ pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodeOffset> {
         }
         offsets
     };
-    only_place(frames(py).into_iter().map(places_of))
+    only_offset(frames(py).into_iter().map(candidates_of))
 }
 
 /// Where a code object names what hangs on it: how many things these are, and then what each is. The frames' codes must
@@ -80,7 +80,7 @@ pub(crate) fn code_of_frame(py: Python<'_>) -> Option<CodeOffset> {
 pub(crate) fn extra_of_code(py: Python<'_>, extra: &CodeExtra, index: isize) -> Option<usize> {
     let peek = Peek::new().ok()?;
     let mut mark = 0_usize;
-    let mut places_of = |frame: Bound<'_, PyAny>| {
+    let mut candidates_of = |frame: Bound<'_, PyAny>| {
         let code = code_of(&frame);
         mark += 1;
         let value = (&raw const mark).addr().wrapping_add(mark * WORD_BYTES);
@@ -103,7 +103,7 @@ pub(crate) fn extra_of_code(py: Python<'_>, extra: &CodeExtra, index: isize) -> 
         unsafe { (extra.set)(code.as_ptr(), index, std::ptr::null_mut()) };
         offsets
     };
-    only_place(frames(py).into_iter().map(&mut places_of))
+    only_offset(frames(py).into_iter().map(&mut candidates_of))
 }
 
 /// What hangs on a code object, where [`extra_of_code`] found `place`; null where nothing does.
@@ -133,13 +133,13 @@ pub(crate) fn vectorcall_of_class() -> Option<usize> {
         &raw mut ffi::PySet_Type,
         &raw mut ffi::PyFrozenSet_Type,
     ];
-    let places_of = |class: *mut ffi::PyTypeObject| {
+    let candidates_of = |class: *mut ffi::PyTypeObject| {
         // SAFETY: with the lock, for a class of CPython's.
         let function = unsafe { vectorcall_of(class.cast()) } as usize;
         let of_class = words::<CLASS_WORDS>(&peek, class as usize);
         offsets_of(&of_class, function).filter(|_| function != 0).collect()
     };
-    only_place(classes.into_iter().map(places_of))
+    only_offset(classes.into_iter().map(candidates_of))
 }
 
 /// True when built-in functions have their definition at [`DEFINITION`], as in every release so far.

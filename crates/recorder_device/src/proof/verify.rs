@@ -22,7 +22,7 @@ const KINDS: [Counted; 4] = [
 ];
 
 /// Where it ran.
-pub(super) struct Place {
+pub(super) struct Target {
     pub(super) device: u32,
     /// The thread that launched, as the profiler names it.
     pub(super) thread: u32,
@@ -34,7 +34,7 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// What is wrong, in one line.
-pub(super) fn verify(launched: &[Launched], reported: &Reported, place: &Place) -> Result<(), String> {
+pub(super) fn verify(launched: &[Launched], reported: &Reported, target: &Target) -> Result<(), String> {
     counts(launched, reported)?;
     let clock = Clock::of(&reported.moments)?;
     let mut works: Vec<&(DeviceWork, String)> = reported.works.iter().collect();
@@ -47,10 +47,10 @@ pub(super) fn verify(launched: &[Launched], reported: &Reported, place: &Place) 
         let mut of_call: Vec<&DeviceWork> = Vec::new();
         for expected in &call.works {
             let (work, name) = works.next().ok_or("a piece of work is missing")?;
-            same(expected, work, name, place.kernel)?;
+            same(expected, work, name, target.kernel)?;
             times(work, &clock, call.before_ns, end_ns)?;
-            if work.device != place.device {
-                return Err(format!("what ran on device {} is reported of device {}", place.device, work.device));
+            if work.device != target.device {
+                return Err(format!("what ran on device {} is reported of device {}", target.device, work.device));
             }
             if !matches!(expected, Expected::Kernel { is_of_graph: true, .. }) {
                 streams.insert((work.context, work.stream));
@@ -62,7 +62,7 @@ pub(super) fn verify(launched: &[Launched], reported: &Reported, place: &Place) 
         if of_call.iter().any(|work| work.correlation != correlation) || !correlations.insert(correlation) {
             return Err(format!("what {} launched is not joined with it alone", call.call));
         }
-        joined(call, correlation, &reported.calls, &clock, place.thread)?;
+        joined(call, correlation, &reported.calls, &clock, target.thread)?;
         let nodes: HashSet<u64> = of_call.iter().map(|work| work.graph_node).collect();
         if nodes.len() < of_call.len() || of_call.iter().any(|work| work.graph != first.graph) {
             return Err("the nodes of a graph are not told apart, or not as of one graph".into());

@@ -2,7 +2,7 @@ use super::*;
 use stepscope_recorder::device::Direction;
 
 const THREAD: u32 = 77;
-const PLACE: Place = Place { device: 1, thread: THREAD, kernel: "k" };
+const TARGET: Target = Target { device: 1, thread: THREAD, kernel: "k" };
 const GRID: [u32; 3] = [3, 1, 1];
 const BLOCK: [u32; 3] = [64, 1, 1];
 /// The profiler's clock is ahead by so much, and twice as fast.
@@ -70,12 +70,12 @@ fn copy_of(direction: Direction, bytes: u64) -> WorkKind {
 #[test]
 fn what_is_reported_as_it_was_launched_holds_in_any_order() {
     let (launched, mut reported) = right();
-    assert_eq!(verify(&launched, &reported, &PLACE), Ok(()));
+    assert_eq!(verify(&launched, &reported, &TARGET), Ok(()));
     reported.works.reverse();
     reported.calls.reverse();
     // Calls that launch nothing, as those that a graph is captured from, are no trouble.
     reported.calls.push((Call::default(), "cuLaunchKernel".into()));
-    assert_eq!(verify(&launched, &reported, &PLACE), Ok(()));
+    assert_eq!(verify(&launched, &reported, &TARGET), Ok(()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn each_lie_is_told_by_what_is_wrong() {
     for (number, (says, lie)) in lies.into_iter().enumerate() {
         let (launched, mut reported) = right();
         lie(&mut reported);
-        let why = verify(&launched, &reported, &PLACE).unwrap_err();
+        let why = verify(&launched, &reported, &TARGET).unwrap_err();
         assert!(why.contains(says), "lie {number}: {why}");
     }
 }
@@ -138,7 +138,7 @@ fn nodes_of_a_graph_and_clocks_are_looked_at_too() {
     for (says, lie) in lies {
         let (launched, mut reported) = right();
         lie(&mut reported);
-        let why = verify(&launched, &reported, &PLACE).unwrap_err();
+        let why = verify(&launched, &reported, &TARGET).unwrap_err();
         assert!(why.contains(says), "{why}");
     }
 }
