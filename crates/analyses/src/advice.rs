@@ -56,7 +56,7 @@ mod tensor_cores;
 mod unfused;
 mod wasted_time;
 
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use facts::Facts;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -227,16 +227,16 @@ const RULES: &[Rule] = &[
 
 /// All that is to be said, what there is most to gain from first.
 pub fn advice(trace: &Trace, selection: &Selection) -> Vec<Advice> {
-    judged(&Asked::new(trace, selection)).0
+    judged(&AnalysisContext::new(trace, selection)).0
 }
 
 /// The rows, and the rules that cannot be judged.
-fn judged(asked: &Asked<'_>) -> (Vec<Advice>, Findings) {
+fn judged(context: &AnalysisContext<'_>) -> (Vec<Advice>, Findings) {
     // Rules judge by each analysis' own definition.
-    let plain = Selection { rank: asked.selection.rank, step: asked.selection.step, ..Selection::default() };
-    match *asked.selection == plain {
-        true => judged_by(&Facts::new(asked)),
-        false => judged_by(&Facts::new(&Asked::new(asked.trace, &plain))),
+    let plain = Selection { rank: context.selection.rank, step: context.selection.step, ..Selection::default() };
+    match *context.selection == plain {
+        true => judged_by(&Facts::new(context)),
+        false => judged_by(&Facts::new(&AnalysisContext::new(context.trace, &plain))),
     }
 }
 
@@ -265,9 +265,11 @@ fn finished(rule: &Rule, row: Advice) -> Advice {
     Advice { rule: rule.code, evidence: rule.evidence, to_do: rule.to_do, priority, ..row }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let trace = asked.trace;
-    let (rows, findings) = judged(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let trace = context.trace;
+    let (rows, findings) = judged(context);
     let gain = |row: &Advice| row.gain.map(|(_, estimate)| estimate.as_str());
     let slice = |row: &Advice| Some(trace.slice_name(row.place?.slice?));
     let table = Table::default()
@@ -289,7 +291,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .text("evidence", rows.iter().map(|row| Some(row.evidence)))
         .ns("start_ns", rows.iter().map(|row| row.place.map(|place| place.start_ns)))
         .text("slice", rows.iter().map(slice));
-    Outcome { table, coverage: asked.coverage(), findings }
+    Outcome { table, coverage: *context.get(), findings }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Allocations paired with their frees, and how much memory is in use after each of them: what the analyses of memory
 //! share.
 
-use crate::Selection;
+use crate::context::Shared;
+use crate::{AnalysisContext, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,6 +37,12 @@ impl Pool {
 }
 
 /// Every memory of the ranks asked for that has events, by rank, the host's first.
+impl Shared for Vec<Pool> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        pools(context.trace, context.selection)
+    }
+}
+
 pub(crate) fn pools(trace: &Trace, selection: &Selection) -> Vec<Pool> {
     let mut events: BTreeMap<(u32, Option<DeviceId>), Vec<usize>> = BTreeMap::new();
     let rank_of: Vec<u32> = (0..trace.tracks.len()).map(|at| trace.rank_of_track(TrackId::from_index(at))).collect();

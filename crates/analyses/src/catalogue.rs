@@ -1,6 +1,7 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
-use crate::{Asked, Compat, GroupBy, Table};
+use crate::context::Shared;
+use crate::{AnalysisContext, Options, Table};
 use stepscope_trace::{DeviceEvent, Findings, Trace};
 
 /// What a result rests on.
@@ -23,6 +24,13 @@ impl Coverage {
     }
 }
 
+/// That of a result over all device events asked for.
+impl Shared for Coverage {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(context.trace, context.selection.device_events(context.trace))
+    }
+}
+
 /// What an analysis found, in the form that every face prints.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
@@ -42,24 +50,15 @@ pub struct Analysis {
     /// The source of its file, whose comment is its reference page.
     pub source: &'static str,
     /// Computes it.
-    pub run: fn(&Asked<'_>) -> Outcome,
-}
-
-/// What an analysis can be asked for beside rank and step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Accepts {
-    /// What its rows can stand for; the first is what they stand for unasked.
-    pub group_by: &'static [GroupBy],
-    /// Whose definitions it knows beside its own.
-    pub compat: &'static [Compat],
-    /// True when it has a curve, whose buckets can be of any width.
-    pub bucket: bool,
+    pub run: fn(&AnalysisContext<'_>) -> Outcome,
+    /// The options that it accepts.
+    pub options: Options,
 }
 
 impl Analysis {
-    /// What it can be asked for.
-    pub fn accepts(&self) -> Accepts {
-        accepts(self.name)
+    /// The entry of an analysis without options; the catalogue adds its name and its source.
+    pub(crate) const fn of(run: fn(&AnalysisContext<'_>) -> Outcome) -> Self {
+        Self { name: "", source: "", run, options: Options::NONE }
     }
 
     /// The text under a heading of the file's comment: `Definition`, `Units`, `Source`, `Edge cases`.
@@ -95,7 +94,7 @@ macro_rules! catalogue_of {
         &[$(Analysis {
             name: stringify!($name),
             source: include_str!(concat!(stringify!($name), ".rs")),
-            run: crate::$name::outcome,
+            ..crate::$name::ANALYSIS
         },)*]
     };
 }
@@ -138,26 +137,6 @@ pub fn catalogue() -> &'static [Analysis] {
     ]
 }
 
-fn accepts(name: &str) -> Accepts {
-    match name {
-        "operators" | "roofline" => Accepts { group_by: crate::groups::OPERATOR_GROUPS, ..Accepts::default() },
-        "source_lines" => Accepts { group_by: &[GroupBy::Line, GroupBy::File], ..Accepts::default() },
-        "kernels" => Accepts { group_by: &[GroupBy::Name, GroupBy::Properties], ..Accepts::default() },
-        "launch_statistics" => Accepts { group_by: &[GroupBy::Call, GroupBy::Name], ..Accepts::default() },
-        "graphs" => Accepts { group_by: &[GroupBy::Name, GroupBy::Launch], ..Accepts::default() },
-        "step_breakdown" => Accepts { compat: &[Compat::Tb], ..Accepts::default() },
-        "gpu_utilization_curve" => Accepts { bucket: true, ..Accepts::default() },
-        "idle_causes" => Accepts { compat: &[Compat::Hta], ..Accepts::default() },
-        "memory_peak" => Accepts {
-            group_by: &[GroupBy::Name, GroupBy::Stack, GroupBy::Module, GroupBy::Category],
-            ..Accepts::default()
-        },
-        "memory_curve" | "io_curve" => Accepts { bucket: true, ..Accepts::default() },
-        "io_files" => Accepts { group_by: &[GroupBy::File, GroupBy::Process], ..Accepts::default() },
-        _ => Accepts::default(),
-    }
-}
-
 /// The analysis called `name`; `-` and `_` are the same.
 pub fn find(name: &str) -> Option<&'static Analysis> {
     let name = name.replace('-', "_");
@@ -192,13 +171,13 @@ mod tests {
     #[test]
     fn every_choice_that_is_accepted_makes_a_table() {
         for analysis in catalogue() {
-            let accepts = analysis.accepts();
-            let groups = accepts.group_by.iter().map(|group_by| (Some(*group_by), None));
-            let choices = groups.chain(accepts.compat.iter().map(|compat| (None, Some(*compat))));
+            let options = analysis.options;
+            let groups = options.group_by.iter().map(|group_by| (Some(*group_by), None));
+            let choices = groups.chain(options.compat.iter().map(|compat| (None, Some(*compat))));
             for (group_by, compat) in choices {
                 let selection = Selection { group_by, compat, ..Selection::default() };
                 assert!(
-                    !(analysis.run)(&Asked::new(&Trace::default(), &selection)).table.columns.is_empty(),
+                    !(analysis.run)(&AnalysisContext::new(&Trace::default(), &selection)).table.columns.is_empty(),
                     "{}",
                     analysis.name
                 );
@@ -209,7 +188,7 @@ mod tests {
     #[test]
     fn every_analysis_answers_for_an_empty_trace() {
         for analysis in catalogue() {
-            let outcome = (analysis.run)(&Asked::new(&Trace::default(), &Selection::default()));
+            let outcome = (analysis.run)(&AnalysisContext::new(&Trace::default(), &Selection::default()));
             assert!(outcome.table.is_empty() && !outcome.table.columns.is_empty(), "{}", analysis.name);
         }
     }

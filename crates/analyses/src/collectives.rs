@@ -34,7 +34,7 @@ mod calls;
 
 use crate::device_busy::DeviceBusy;
 use crate::windows::{TrackWindows, Windows};
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use calls::{Call, Calls};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -86,14 +86,14 @@ pub struct Collectives {
 
 /// Every kind of collective asked for, ordered by rank, then the longest on devices, in works and on the host first.
 pub fn collectives(trace: &Trace, selection: &Selection) -> Vec<Collectives> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<Collectives> {
-    let (trace, busy) = (asked.trace, asked.device_busy());
+fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
+    let (trace, busy) = (context.trace, context.get::<Vec<DeviceBusy>>());
     let calls = Calls::of(trace);
     let mut sums = Sums { trace, of_key: FxHashMap::default(), rows: Vec::new() };
-    let windows = Windows::of(trace, asked.selection);
+    let windows = Windows::of(trace, context.selection);
     for call in &calls.calls {
         let track = &trace.tracks[trace.slices.track[call.slice.index()].index()];
         let is_asked = |windows: TrackWindows<'_>| windows.contains(trace.slices.start_ns[call.slice.index()]);
@@ -102,7 +102,7 @@ fn rows(asked: &Asked<'_>) -> Vec<Collectives> {
         }
     }
     let mut kernels_ns = vec![0_i64; calls.calls.len()];
-    for event in asked.selection.device_events(trace) {
+    for event in context.selection.device_events(trace) {
         if event.class != DeviceEventClass::Communication {
             continue;
         }
@@ -289,8 +289,10 @@ fn element_bytes(dtype: &str) -> Option<i64> {
     })
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let bytes_per_s = rows.iter().map(|row| row.algorithm_bandwidth_bytes_per_s);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -312,7 +314,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .count("input_elements", rows.iter().map(|row| row.input_elements))
         .count("output_elements", rows.iter().map(|row| row.output_elements))
         .text("group_description", rows.iter().map(|row| row.group_description.as_deref()));
-    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ mod step_times;
 pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
-use crate::{Asked, Outcome, Selection, Table, find};
+use crate::{AnalysisContext, Outcome, Selection, Table, find};
 use side::Side;
 use stepscope_trace::{FindingCode, Trace};
 
@@ -150,7 +150,7 @@ type Join = fn(&Table, &Table, i64, i64) -> Table;
 /// The rows of an analysis of what belongs to complete steps, by step.
 fn joined(analysis: &str, join: Join, a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let analysis = find(analysis).expect("in the catalogue");
-    let [of_a, of_b] = [a, b].map(|side| (analysis.run)(&Asked::new(side.trace, &side.in_steps)));
+    let [of_a, of_b] = [a, b].map(|side| (analysis.run)(&AnalysisContext::new(side.trace, &side.in_steps)));
     let mut findings = of_a.findings.clone();
     findings.extend(&of_b.findings);
     Outcome { table: join(&of_a.table, &of_b.table, a.steps, b.steps), coverage: of_a.coverage, findings }

@@ -16,7 +16,7 @@
 //! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Findings, Trace};
 
@@ -107,8 +107,10 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = copies(trace, selection);
     let memory = |is_pageable: bool| if is_pageable { "pageable" } else { "pinned" };
     let table = Table::default()
@@ -123,8 +125,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .int("bytes_min", Unit::Bytes, rows.iter().map(|row| row.bytes_min))
         .int("bytes_mean", Unit::Bytes, rows.iter().map(|row| row.bytes_mean))
         .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

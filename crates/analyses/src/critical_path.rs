@@ -44,11 +44,11 @@ mod pieces;
 mod slack;
 mod walk;
 
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
 use pieces::PathPiece;
-pub(crate) use pieces::{Paths, device_class, paths};
+pub(crate) use pieces::{Paths, device_class};
 pub(crate) use slack::slacks;
 
-use crate::{Asked, Outcome, Selection, Table};
 use stepscope_base::Span;
 use stepscope_trace::{Findings, Step, StepSource, Trace};
 
@@ -132,11 +132,11 @@ pub struct CriticalPath {
 
 /// The path of every step asked for, by rank and start.
 pub fn critical_path(trace: &Trace, selection: &Selection) -> Vec<CriticalPath> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<CriticalPath> {
-    asked.paths().by_step.clone()
+fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalPath> {
+    context.get::<Paths>().by_step.clone()
 }
 
 /// The row of a step, whose path fills `span`.
@@ -157,8 +157,10 @@ fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let part = |class: PathClass| rows.iter().map(move |row| row.parts_ns[class as usize]);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -178,8 +180,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("other_ns", part(PathClass::Other))
         .flag("is_complete", rows.iter().map(|row| row.is_complete))
         .text("source", rows.iter().map(|row| Some(row.source.as_str())));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@
 //! communication is as long as was recorded. Device events of no duration are left out.
 
 use crate::critical_path::{PathClass, device_class, slacks};
-use crate::{Asked, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
@@ -58,12 +58,12 @@ pub struct CriticalPathSlack {
 
 /// Every name with slack, by rank, the longest time first.
 pub fn critical_path_slack(trace: &Trace, selection: &Selection) -> Vec<CriticalPathSlack> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<CriticalPathSlack> {
-    let (trace, mut rows) = (asked.trace, Vec::new());
-    for (rank, slacks) in slacks(asked) {
+fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalPathSlack> {
+    let (trace, mut rows) = (context.trace, Vec::new());
+    for (rank, slacks) in slacks(context) {
         let mut of_name: FxHashMap<(StringId, PathClass), (i64, Vec<i64>)> = FxHashMap::default();
         for row in slacks.iter().filter(|row| row.slack_ns > 0) {
             let slice = trace.device_events.get(row.event).slice;
@@ -92,8 +92,10 @@ fn rows(asked: &Asked<'_>) -> Vec<CriticalPathSlack> {
     rows
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("name", rows.iter().map(|row| Some(row.name.as_str())))
@@ -103,7 +105,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("slack_ns_min", rows.iter().map(|row| row.slack_ns_min))
         .ns("slack_ns_median", rows.iter().map(|row| row.slack_ns_median))
         .ns("slack_ns_max", rows.iter().map(|row| row.slack_ns_max));
-    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@
 //! As `critical_path`. A row without a name is time in which nothing was recorded. Slices that overlap others of their
 //! thread without nesting are told by their class only.
 
-use crate::critical_path::PathClass;
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::critical_path::{PathClass, Paths};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, Trace};
@@ -40,11 +40,11 @@ pub struct CriticalSlices {
 
 /// Every name on the paths, by rank, the longest time first.
 pub fn critical_path_slices(trace: &Trace, selection: &Selection) -> Vec<CriticalSlices> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<CriticalSlices> {
-    let (trace, paths) = (asked.trace, asked.paths());
+fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalSlices> {
+    let (trace, paths) = (context.trace, context.get::<Paths>());
     let mut lengths: BTreeMap<u32, i64> = BTreeMap::new();
     paths.by_step.iter().for_each(|path| *lengths.entry(path.rank).or_insert(0) += path.length_ns);
     let row = |(&(rank, name, class), &(pieces, path_ns)): (&(u32, Option<StringId>, PathClass), &(i64, i64))| {
@@ -61,8 +61,10 @@ fn rows(asked: &Asked<'_>) -> Vec<CriticalSlices> {
     rows
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("name", rows.iter().map(|row| row.name.as_deref()))
@@ -70,8 +72,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .count("pieces", rows.iter().map(|row| row.pieces))
         .ns("path_ns", rows.iter().map(|row| row.path_ns))
         .float("path_ratio", Unit::Ratio, rows.iter().map(|row| row.path_ratio));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! When each device runs what: one pass over device events, shared by the analyses of device time.
 
+use crate::AnalysisContext;
+use crate::context::Shared;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEventClass, Trace};
 
@@ -35,7 +37,13 @@ impl DeviceBusy {
 }
 
 /// When each device is busy, by its id.
-pub(crate) fn device_busy(trace: &Trace) -> Vec<DeviceBusy> {
+impl Shared for Vec<DeviceBusy> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        device_busy(context.trace)
+    }
+}
+
+fn device_busy(trace: &Trace) -> Vec<DeviceBusy> {
     let mut busy = vec![DeviceBusy::default(); trace.devices.len()];
     for event in trace.device_events.iter() {
         let busy = &mut busy[event.device.index()];

@@ -1,6 +1,7 @@
 //! What an analysis of devices looks at: for each device a window.
 
-use crate::Selection;
+use crate::AnalysisContext;
+use crate::context::Shared;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, Trace};
 
@@ -14,15 +15,18 @@ pub(crate) struct DeviceWindow {
 }
 
 /// The window of every device that has device events asked for, ordered by rank and device.
-pub(crate) fn device_windows(trace: &Trace, selection: &Selection) -> Vec<DeviceWindow> {
-    let mut windows: Vec<Option<DeviceWindow>> = vec![None; trace.devices.len()];
-    for event in selection.device_events(trace) {
-        let (device, span) = (event.device, trace.slices.span(event.slice));
-        let window = windows[device.index()].get_or_insert(DeviceWindow { device, span, device_events: 0 });
-        window.span = Span::new(window.span.start_ns.min(span.start_ns), window.span.end_ns.max(span.end_ns));
-        window.device_events += 1;
+impl Shared for Vec<DeviceWindow> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let mut windows: Vec<Option<DeviceWindow>> = vec![None; trace.devices.len()];
+        for event in context.selection.device_events(trace) {
+            let (device, span) = (event.device, trace.slices.span(event.slice));
+            let window = windows[device.index()].get_or_insert(DeviceWindow { device, span, device_events: 0 });
+            window.span = Span::new(window.span.start_ns.min(span.start_ns), window.span.end_ns.max(span.end_ns));
+            window.device_events += 1;
+        }
+        windows.into_iter().flatten().collect()
     }
-    windows.into_iter().flatten().collect()
 }
 
 /// For each device the place of its window in `windows`, when it has one.

@@ -11,7 +11,7 @@
 //! No row means that nothing was found. Findings are about the whole input, whatever rank or step is asked for; of the
 //! cases only the first few are given as examples.
 
-use crate::{Asked, Outcome, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Table};
 use stepscope_trace::{Finding, Findings, Trace};
 
 /// Every finding of the trace, the most serious first, then by code.
@@ -21,16 +21,17 @@ pub fn findings(trace: &Trace) -> Vec<&Finding> {
     rows
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = findings(asked.trace);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = findings(context.trace);
     let table = Table::default()
         .text("code", rows.iter().map(|finding| Some(finding.code.code())))
         .text("severity", rows.iter().map(|finding| Some(finding.code.severity().as_str())))
         .count("count", rows.iter().map(|finding| i64::try_from(finding.count).ok()))
         .text("says", rows.iter().map(|finding| Some(finding.code.says())))
         .text("examples", rows.iter().map(|finding| Some(finding.examples.join("; "))));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]
@@ -46,7 +47,7 @@ mod tests {
         trace.findings.add(FindingCode::TruncatedInput, || "at byte 7".into());
         let codes: Vec<&str> = findings(&trace).iter().map(|finding| finding.code.code()).collect();
         assert_eq!(codes, ["import.truncated_input", "import.unlinked_device_event", "trace.no_steps"]);
-        let outcome = outcome(&Asked::new(&trace, &Selection::default()));
+        let outcome = outcome(&AnalysisContext::new(&trace, &Selection::default()));
         let examples = &outcome.table.column("examples").expect("a column").values;
         assert!(matches!(examples, Values::Text(texts) if texts[0].as_deref() == Some("at byte 7")));
     }

@@ -42,6 +42,8 @@ pub(crate) use formula::Formula;
 pub(crate) use inputs::{Inputs, shapes};
 pub use torch_profiler::{is_counted_by_torch_profiler, torch_profiler_flops};
 
+use crate::AnalysisContext;
+use crate::context::Shared;
 use crate::op_classes::OpClasses;
 use crate::op_tree::{NONE, OpTree};
 use stepscope_base::StringId;
@@ -93,6 +95,12 @@ pub(crate) struct Works {
     work: Vec<u32>,
     /// For each operator the one at which what it does is counted, or [`NONE`].
     owner: Vec<u32>,
+}
+
+impl Shared for Works {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(context.trace, context.get())
+    }
 }
 
 impl Works {

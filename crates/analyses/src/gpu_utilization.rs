@@ -32,7 +32,7 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
 use crate::occupancy::{blocks_per_sm, occupancy_ratio};
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Findings, Trace};
 
 /// How well one device is used.
@@ -62,11 +62,11 @@ pub struct GpuUtilization {
 
 /// The use of every device that has device events asked for, ordered by rank and device.
 pub fn gpu_utilization(trace: &Trace, selection: &Selection) -> Vec<GpuUtilization> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>) -> Vec<GpuUtilization> {
-    let (trace, windows) = (asked.trace, asked.device_windows());
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<GpuUtilization> {
+    let (trace, windows) = (context.trace, context.get::<Vec<DeviceWindow>>());
     let slot_of = slots_of_devices(trace, windows);
     let mut sums: Vec<(KernelTime, Kernels)> = windows.iter().map(|_| Default::default()).collect();
     for event in trace.device_events.iter().filter(is_kernel) {
@@ -130,8 +130,10 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -143,8 +145,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .float("tensor_core_ratio", Unit::Ratio, rows.iter().map(|row| row.tensor_core_ratio))
         .float("blocks_known_ratio", Unit::Ratio, rows.iter().map(|row| row.blocks_known_ratio))
         .float("occupancy_known_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_known_ratio));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Options, Outcome, Selection, Table, Unit};
 use stepscope_base::Span;
 use stepscope_trace::{Findings, Trace};
 
@@ -47,11 +47,11 @@ pub struct GpuUtilizationBucket {
 
 /// The curve of every device that has device events asked for, ordered by rank, device and time.
 pub fn gpu_utilization_curve(trace: &Trace, selection: &Selection) -> Vec<GpuUtilizationBucket> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<GpuUtilizationBucket> {
-    let (trace, windows) = (asked.trace, asked.device_windows());
+fn rows(context: &AnalysisContext<'_>) -> Vec<GpuUtilizationBucket> {
+    let (trace, windows) = (context.trace, context.get::<Vec<DeviceWindow>>());
     let slot_of = slots_of_devices(trace, windows);
     let mut of_windows: Vec<(bool, Kernels)> = vec![Default::default(); windows.len()];
     for event in trace.device_events.iter().filter(is_kernel) {
@@ -61,7 +61,7 @@ fn rows(asked: &Asked<'_>) -> Vec<GpuUtilizationBucket> {
         *is_known |= blocks_per_sm.is_some();
         kernels.add(trace.slices.span(event.slice).intersect(windows[slot].span), blocks_per_sm);
     }
-    let bucket_ns = asked.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
+    let bucket_ns = context.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
     let rows = windows.iter().zip(of_windows);
     rows.flat_map(|(window, (is_known, kernels))| of_device(trace, window, kernels, is_known, bucket_ns)).collect()
 }
@@ -118,8 +118,11 @@ fn of_device(
     buckets.into_iter().enumerate().map(row).collect()
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -128,8 +131,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .float("utilization_ratio", Unit::Ratio, rows.iter().map(|row| row.utilization_ratio))
         .float("sm_efficiency_ratio", Unit::Ratio, rows.iter().map(|row| row.sm_efficiency_ratio));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 // That buckets equal one look per nanosecond and sum to the whole is tested beside `gpu_utilization`.

@@ -21,7 +21,7 @@
 //! total are known. Device events that run at the same time count once in busy, each in the device total.
 //! Device events of other launches that run in a gap do not fill it. For one step, the launches on the host inside it.
 
-use crate::{Asked, GroupBy, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
@@ -138,8 +138,13 @@ fn span_and_busy_ns(trace: &Trace, events: &[DeviceEvent]) -> (i64, i64) {
     (end_ns - first.start_ns, busy_ns)
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::Name, GroupBy::Launch], ..Options::NONE },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = graphs(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -154,8 +159,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("span_ns", rows.iter().map(|row| row.span_ns))
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .ns("gap_ns", rows.iter().map(|row| row.gap_ns));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Which row of a table each operator belongs to, when operators are grouped by one thing or another.
 
-use crate::GroupBy;
+use crate::context::Shared;
 use crate::module_contexts::ModuleContexts;
 use crate::op_classes::OpClasses;
 use crate::op_tree::OpTree;
+use crate::{AnalysisContext, GroupBy, Selection};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use std::sync::OnceLock;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{SliceId, SliceKind, Trace, TrackKind};
 
@@ -37,8 +39,31 @@ pub(crate) struct Groups {
     pub(crate) labels: Vec<GroupLabel>,
 }
 
-/// Groups by what is asked for.
-pub(crate) fn groups(trace: &Trace, tree: &OpTree, by: GroupBy) -> Groups {
+/// The groups by each of [`OPERATOR_GROUPS`]. They are found when they are first needed.
+#[derive(Default)]
+pub(crate) struct OperatorGroups([OnceLock<Groups>; OPERATOR_GROUPS.len()]);
+
+impl Shared for OperatorGroups {
+    fn compute(_: &AnalysisContext<'_>) -> Self {
+        Self::default()
+    }
+}
+
+impl Groups {
+    /// The operators of the trace, grouped by one of [`OPERATOR_GROUPS`].
+    pub(crate) fn by<'a>(context: &'a AnalysisContext<'_>, by: GroupBy) -> &'a Self {
+        let at = OPERATOR_GROUPS.iter().position(|group| *group == by).unwrap_or(0);
+        let groups = &context.get::<OperatorGroups>().0[at];
+        groups.get_or_init(|| groups_by(context.trace, context.get(), OPERATOR_GROUPS[at]))
+    }
+}
+
+/// What operators are grouped by, as was asked.
+pub(crate) fn operator_group_by(selection: &Selection) -> GroupBy {
+    selection.group_by.filter(|by| OPERATOR_GROUPS.contains(by)).unwrap_or(OPERATOR_GROUPS[0])
+}
+
+fn groups_by(trace: &Trace, tree: &OpTree, by: GroupBy) -> Groups {
     let mut classes = OpClasses::new(&trace.strings);
     let name_of = |row: usize| trace.slices.name[tree.slice[row].index()];
     let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
@@ -243,7 +268,7 @@ mod tests {
         add(SliceKind::Op, "aten::mul", 60, 70, "", "a;b");
         let trace = builder.finish();
         let tree = OpTree::of(&trace);
-        let found = groups(&trace, &tree, by);
+        let found = groups_by(&trace, &tree, by);
         let text = |text: &Option<String>| text.clone().unwrap_or("-".into());
         let line = |group: &u32| {
             let label = &found.labels[*group as usize];

@@ -5,8 +5,11 @@
 //! recorded  ██████████████████████████████
 //! ```
 
+use crate::AnalysisContext;
+use crate::context::Shared;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{ProcessId, SliceId, SliceKind, Trace, Track, TrackId, TrackKind};
 
@@ -67,8 +70,23 @@ pub(crate) fn first_lane(trace: &Trace, track: TrackId) -> TrackId {
     TrackId::from_index(track.index() - trace.tracks[track.index()].lane as usize)
 }
 
-/// One thread, by its first lane.
-pub(crate) fn thread(trace: &Trace, first: TrackId) -> Thread {
+/// What each thread does, by its first lane. A thread is looked at when it is first needed.
+pub(crate) struct Threads(Vec<OnceLock<Thread>>);
+
+impl Shared for Threads {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(context.trace.tracks.iter().map(|_| OnceLock::new()).collect())
+    }
+}
+
+impl Threads {
+    /// One thread of `trace`, by its first lane.
+    pub(crate) fn get(&self, trace: &Trace, first: TrackId) -> &Thread {
+        self.0[first.index()].get_or_init(|| thread(trace, first))
+    }
+}
+
+fn thread(trace: &Trace, first: TrackId) -> Thread {
     let mut lanes = trace.lanes(first).map(|lane| of_lane(trace, lane));
     let thread = lanes.next().unwrap_or_default();
     let overflow: Vec<Thread> = lanes.collect();
@@ -100,7 +118,15 @@ fn of_lane(trace: &Trace, lane: TrackId) -> Thread {
 }
 
 /// The thread of each process that something is recorded of for the longest time: where the program runs.
-pub(crate) fn main_threads(trace: &Trace) -> BTreeMap<ProcessId, TrackId> {
+pub(crate) struct MainThreads(pub(crate) BTreeMap<ProcessId, TrackId>);
+
+impl Shared for MainThreads {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(main_threads(context.trace))
+    }
+}
+
+fn main_threads(trace: &Trace) -> BTreeMap<ProcessId, TrackId> {
     let mut longest: BTreeMap<ProcessId, (i64, TrackId)> = BTreeMap::new();
     let is_thread = |track: &&(usize, &Track)| track.1.kind == TrackKind::Thread && track.1.lane == 0;
     for (at, track) in trace.tracks.iter().enumerate().filter(|row| is_thread(&row)) {

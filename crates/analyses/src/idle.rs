@@ -6,9 +6,11 @@
 //! cause        input   launch     by what the launching thread did; then by what held the launched work back
 //! ```
 
-use crate::Asked;
+use crate::AnalysisContext;
+use crate::context::Shared;
+use crate::device_busy::DeviceBusy;
 use crate::device_windows::{DeviceWindow, slots_of_devices};
-use crate::host_threads::{Doing, first_lane, innermost_of, overhead};
+use crate::host_threads::{Doing, MainThreads, Threads, first_lane, innermost_of, overhead};
 use crate::stream_waits::StreamWaits;
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span};
@@ -95,14 +97,26 @@ impl DeviceIdle {
 }
 
 /// The idle time of every device asked for that has device events, inside the window of `temporal_breakdown`.
-pub(crate) fn idle(asked: &Asked<'_>) -> Vec<DeviceIdle> {
-    let windows = asked.device_windows();
-    if windows.is_empty() {
-        return Vec::new();
+impl Shared for Vec<DeviceIdle> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let (trace, windows) = (context.trace, context.get::<Vec<DeviceWindow>>());
+        if windows.is_empty() {
+            return Vec::new();
+        }
+        let busy = context.get::<Vec<DeviceBusy>>();
+        let host = Host {
+            trace,
+            threads: context.get(),
+            main_threads: context.get(),
+            stream_waits: context.get(),
+            overhead: overhead(trace),
+        };
+        let starts = starts_by_device(trace, windows);
+        let idle = |(window, starts): (&DeviceWindow, Vec<Start>)| {
+            of_device(&host, window, &busy[window.device.index()], &starts)
+        };
+        windows.iter().zip(starts).map(idle).collect()
     }
-    let starts = starts_by_device(asked.trace, windows);
-    let host = Host { asked, overhead: overhead(asked.trace) };
-    windows.iter().zip(starts).map(|(window, starts)| of_device(&host, window, &starts)).collect()
 }
 
 /// A device event and its start.
@@ -121,14 +135,16 @@ fn starts_by_device(trace: &Trace, windows: &[DeviceWindow]) -> Vec<Vec<Start>> 
 }
 
 /// What is needed of the host.
-struct Host<'a, 't> {
-    asked: &'a Asked<'t>,
+struct Host<'a> {
+    trace: &'a Trace,
+    threads: &'a Threads,
+    main_threads: &'a MainThreads,
+    stream_waits: &'a StreamWaits,
     overhead: FxHashMap<ProcessId, IntervalSet>,
 }
 
-fn of_device(host: &Host<'_, '_>, window: &DeviceWindow, starts: &[Start]) -> DeviceIdle {
-    let trace = host.asked.trace;
-    let busy = host.asked.device_busy()[window.device.index()].any.clip(window.span);
+fn of_device(host: &Host<'_>, window: &DeviceWindow, busy: &DeviceBusy, starts: &[Start]) -> DeviceIdle {
+    let (trace, busy) = (host.trace, busy.any.clip(window.span));
     let gaps = gaps(trace, window.span, &busy, starts);
     let mut parts: Vec<IdlePart> = Vec::new();
     let mut waiting: Vec<Vec<(Span, Span)>> = vec![Vec::new(); trace.tracks.len()];
@@ -145,7 +161,7 @@ fn of_device(host: &Host<'_, '_>, window: &DeviceWindow, starts: &[Start]) -> De
             let track = first_lane(trace, trace.slices.track[launch.index()]);
             waiting[track.index()].push((until_launched, call));
         }
-        parts.extend(on_device(trace, host.asked.stream_waits(), id, call, gap.span));
+        parts.extend(on_device(trace, host.stream_waits, id, call, gap.span));
     }
     for (track, waiting) in waiting.iter().enumerate().filter(|(_, waiting)| !waiting.is_empty()) {
         parts.extend(on_host(host, TrackId::from_index(track), waiting));
@@ -171,9 +187,9 @@ fn gaps(trace: &Trace, window: Span, busy: &IntervalSet, starts: &[Start]) -> Ve
 
 /// The causes of the times up to the end of the launches that were waited for, by what `track` did: (the time, the
 /// call that launched).
-fn on_host(host: &Host<'_, '_>, track: TrackId, waiting: &[(Span, Span)]) -> Vec<IdlePart> {
-    let process = host.asked.trace.tracks[track.index()].process;
-    let main = host.asked.main_threads().get(&process).copied().filter(|main| *main != track);
+fn on_host(host: &Host<'_>, track: TrackId, waiting: &[(Span, Span)]) -> Vec<IdlePart> {
+    let process = host.trace.tracks[track.index()].process;
+    let main = host.main_threads.0.get(&process).copied().filter(|main| *main != track);
     let mut rest: IntervalSet = waiting.iter().map(|(span, _)| *span).collect();
     let mut parts = Vec::new();
     let mut take = |set: &IntervalSet, cause: IdleCause, thread: Option<TrackId>| {
@@ -190,7 +206,7 @@ fn on_host(host: &Host<'_, '_>, track: TrackId, waiting: &[(Span, Span)]) -> Vec
     let launching: IntervalSet = waiting.iter().map(|(span, call)| span.intersect(*call)).collect();
     take(&launching, IdleCause::LaunchBound, Some(track));
     let take_doings = |take: &mut dyn FnMut(&IntervalSet, IdleCause, Option<TrackId>), track: TrackId| {
-        let thread = host.asked.thread(track);
+        let thread = host.threads.get(host.trace, track);
         take(thread.doing(Doing::HostSync), IdleCause::HostSync, Some(track));
         take(thread.doing(Doing::DataLoader), IdleCause::Input, Some(track));
         take(&thread.doing(Doing::ApiCall).union(thread.doing(Doing::Op)), IdleCause::LaunchBound, Some(track));

@@ -51,7 +51,7 @@
 mod hta;
 
 use crate::idle::{DeviceIdle, IdleCause};
-use crate::{Asked, Compat, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, Trace};
@@ -81,11 +81,11 @@ pub struct IdleCauses {
 
 /// Every cause that occurs, by rank and device, the longest first.
 pub fn idle_causes(trace: &Trace, selection: &Selection) -> Vec<IdleCauses> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<IdleCauses> {
-    asked.idle().iter().flat_map(|device| of_device(asked.trace, device)).collect()
+fn rows(context: &AnalysisContext<'_>) -> Vec<IdleCauses> {
+    context.get::<Vec<DeviceIdle>>().iter().flat_map(|device| of_device(context.trace, device)).collect()
 }
 
 fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleCauses> {
@@ -132,13 +132,16 @@ pub(crate) fn longest_host(trace: &Trace, idle: &DeviceIdle, cause: IdleCause) -
     names.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(trace.strings.get(*name))))
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
-    let coverage = asked.coverage();
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { compat: &[Compat::Hta], ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
+    let coverage = *context.get();
     if selection.compat == Some(Compat::Hta) {
         return Outcome { table: hta::table(trace, selection), coverage, findings: Findings::default() };
     }
-    let rows = rows(asked);
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

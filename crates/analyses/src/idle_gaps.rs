@@ -17,7 +17,7 @@
 //! Nothing is named where the cause lies on the device, or where nothing was recorded of the host.
 
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
-use crate::{Asked, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
 use std::cmp::Reverse;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceEventId, Findings, SliceId, Trace};
@@ -46,11 +46,11 @@ pub struct IdleGapRow {
 
 /// The longest gaps of every device, by rank and device, the longest first.
 pub fn idle_gaps(trace: &Trace, selection: &Selection) -> Vec<IdleGapRow> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<IdleGapRow> {
-    asked.idle().iter().flat_map(|device| of_device(asked.trace, device)).collect()
+fn rows(context: &AnalysisContext<'_>) -> Vec<IdleGapRow> {
+    context.get::<Vec<DeviceIdle>>().iter().flat_map(|device| of_device(context.trace, device)).collect()
 }
 
 fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleGapRow> {
@@ -88,8 +88,10 @@ fn main_cause(parts: &[IdlePart]) -> Option<(IdleCause, i64)> {
     totals.reduce(|a, b| if b.1 > a.1 { b } else { a })
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let (trace, rows) = (asked.trace, rows(asked));
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let (trace, rows) = (context.trace, rows(context));
     let next = |row: &IdleGapRow| row.next.map(|next| trace.device_events.get(next));
     let name = |slice: Option<SliceId>| slice.map(|slice| trace.slice_name(slice));
     let table = Table::default()
@@ -102,8 +104,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .text("host", rows.iter().map(|row| name(row.host)))
         .text("next", rows.iter().map(|row| name(next(row).map(|event| event.slice))))
         .text("next_op", rows.iter().map(|row| name(next(row).and_then(|event| event.op))));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

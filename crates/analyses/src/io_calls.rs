@@ -5,8 +5,9 @@
 //! write           ..wwww..     is how it was done: its bytes are those of the call around it
 //! ```
 
-use crate::Selection;
+use crate::context::Shared;
 use crate::windows::Windows;
+use crate::{AnalysisContext, Selection};
 use stepscope_base::Span;
 use stepscope_trace::{IoEvent, ProcessId, Trace};
 
@@ -24,7 +25,13 @@ pub(crate) struct IoCall {
 }
 
 /// Every call asked for that lies in no other call on a file of its thread, by thread and start.
-pub(crate) fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
+impl Shared for Vec<IoCall> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        io_calls(context.trace, context.selection)
+    }
+}
+
+fn io_calls(trace: &Trace, selection: &Selection) -> Vec<IoCall> {
     let windows = Windows::of(trace, selection);
     let mut calls = Vec::new();
     // The slices before this one lie in the last call, or before it.

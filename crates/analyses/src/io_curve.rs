@@ -22,8 +22,9 @@
 //! which something is read, or written, and no such call says its bytes, they are not known. For a rank whose devices
 //! recorded no work, or that has none, nothing is known of what is exposed.
 
+use crate::device_busy::DeviceBusy;
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, Options, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Findings, IoAction, Trace};
@@ -66,17 +67,17 @@ impl IoBucket {
 
 /// The curve of every rank that calls files, by rank and time.
 pub fn io_curve(trace: &Trace, selection: &Selection) -> Vec<IoBucket> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<IoBucket> {
+fn rows(context: &AnalysisContext<'_>) -> Vec<IoBucket> {
     let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
-    asked.io_calls().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
+    context.get::<Vec<IoCall>>().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
     let windows: Vec<Span> = by_rank.values().filter_map(|calls| window(calls)).collect();
-    let width_ns = width_ns(&windows, asked.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1));
+    let width_ns = width_ns(&windows, context.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1));
     let of_rank = |((rank, calls), window): ((u32, Vec<IoCall>), Span)| {
         let buckets = Buckets { window, width_ns };
-        of_rank(&buckets, rank, &calls, device_work(asked, rank).as_ref())
+        of_rank(&buckets, rank, &calls, device_work(context, rank).as_ref())
     };
     by_rank.into_iter().zip(windows).flat_map(of_rank).collect()
 }
@@ -100,8 +101,8 @@ fn width_ns(windows: &[Span], bucket_ns: i64) -> i64 {
 }
 
 /// When any device of a rank works; `None` when no device recorded anything.
-fn device_work(asked: &Asked<'_>, rank: u32) -> Option<IntervalSet> {
-    let devices = asked.trace.devices.iter().zip(asked.device_busy());
+fn device_work(context: &AnalysisContext<'_>, rank: u32) -> Option<IntervalSet> {
+    let devices = context.trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>());
     let of_rank = devices.filter(|(device, busy)| device.rank == rank && busy.has_events);
     of_rank.map(|(_, busy)| busy.any.clone()).reduce(|a, b| a.union(&b))
 }
@@ -253,8 +254,11 @@ fn spread(buckets: &Buckets, calls: &[&IoCall]) -> Vec<i64> {
     bytes
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .ns("start_ns", rows.iter().map(|row| row.start_ns))

@@ -24,7 +24,7 @@
 //! first of several. For one step, or a window, the calls that begin inside it.
 
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Table, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
@@ -82,15 +82,15 @@ pub struct FileUse {
 
 /// Every file, by rank, the longest time in calls first.
 pub fn io_files(trace: &Trace, selection: &Selection) -> Vec<FileUse> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<FileUse> {
-    let trace = asked.trace;
-    let by_process = asked.selection.group_by == Some(GroupBy::Process);
+fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
+    let trace = context.trace;
+    let by_process = context.selection.group_by == Some(GroupBy::Process);
     let mut known: FxHashMap<(u32, usize), usize> = FxHashMap::default();
     let mut sums: Vec<Sums> = Vec::new();
-    for call in asked.io_calls() {
+    for call in context.get::<Vec<IoCall>>() {
         let group = if by_process { call.process.index() } else { call.event.file.index() };
         let at = *known.entry((call.rank, group)).or_insert(sums.len());
         if at == sums.len() {
@@ -103,7 +103,11 @@ fn rows(asked: &Asked<'_>) -> Vec<FileUse> {
     rows.sort_by(|a, b| {
         (a.rank, Reverse(a.total_ns)).cmp(&(b.rank, Reverse(b.total_ns))).then_with(|| name(a).cmp(&name(b)))
     });
-    assert_eq!(rows.iter().map(|row| row.count).sum::<i64>(), asked.io_calls().len() as i64, "each call is in one row");
+    assert_eq!(
+        rows.iter().map(|row| row.count).sum::<i64>(),
+        context.get::<Vec<IoCall>>().len() as i64,
+        "each call is in one row"
+    );
     rows
 }
 
@@ -238,8 +242,13 @@ fn helpers(trace: &Trace) -> Vec<bool> {
     trace.processes.iter().map(is_helper).collect()
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let (trace, rows) = (asked.trace, rows(asked));
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::File, GroupBy::Process], ..Options::NONE },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let (trace, rows) = (context.trace, rows(context));
     let process = |row: &FileUse| row.process.map(|process| &trace.processes[process.index()]);
     let helpers = helpers(trace);
     let is_helper = |row: &FileUse| row.process.map(|process| helpers[process.index()]);

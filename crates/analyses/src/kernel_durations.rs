@@ -16,7 +16,7 @@
 //! inside it, or that start in it where the launch is not known. The kernel with the longest total comes first, of each
 //! the shortest range.
 
-use crate::{Asked, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{DeviceEventClass, Findings, Trace};
@@ -86,8 +86,10 @@ pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurat
     rows.collect()
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = kernel_durations(trace, selection);
     let table = Table::default()
         .text("name", rows.iter().map(|row| Some(row.name.as_str())))
@@ -96,8 +98,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("to_ns", rows.iter().map(|row| row.to_ns))
         .count("count", rows.iter().map(|row| row.count))
         .ns("total_ns", rows.iter().map(|row| row.total_ns));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

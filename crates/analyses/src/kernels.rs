@@ -25,7 +25,7 @@
 //! it where the launch is not known.
 
 use crate::occupancy::occupancy_ratio;
-use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use stepscope_base::StringId;
@@ -199,8 +199,13 @@ fn blocks_per_sm(trace: &Trace, event: &DeviceEvent) -> Option<f64> {
     event.blocks_per_sm.map(f64::from).or_else(from_grid)
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::Name, GroupBy::Properties], ..Options::NONE },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = kernels(trace, selection);
     let table = Table::default()
         .text("name", rows.iter().map(|row| Some(row.name.as_str())))
@@ -219,8 +224,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         Some(GroupBy::Properties) => with_properties(table, &rows),
         _ => table,
     };
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 fn with_properties(table: Table, rows: &[Kernel]) -> Table {
@@ -344,8 +348,9 @@ mod tests {
         };
         let lines: Vec<String> = rows.iter().map(line).collect();
         assert_eq!(lines, ["aten::mm x2 20 None Some(2.0)", "aten::mm x1 40 Some(32) Some(4.0)"]);
-        let column =
-            |name: &str| format!("{:?}", outcome(&Asked::new(&trace, &selection)).table.column(name).unwrap().values);
+        let column = |name: &str| {
+            format!("{:?}", outcome(&AnalysisContext::new(&trace, &selection)).table.column(name).unwrap().values)
+        };
         assert_eq!(column("block"), r#"Text([Some("128x1x1"), Some("128x1x1")])"#);
         assert_eq!(column("tensor_cores"), "Bool([Some(true), Some(true)])");
         assert_eq!(kernels(&trace, &Selection::default()).len(), 1);

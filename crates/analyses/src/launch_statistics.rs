@@ -21,7 +21,7 @@
 //! of several device events includes, for the later ones, the time of the earlier ones. For one step, the launches on
 //! the host inside it. Means are rounded to whole nanoseconds.
 
-use crate::{Asked, GroupBy, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, percentiles::nearest_rank_of_unsorted};
@@ -213,8 +213,13 @@ impl Groups {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::Call, GroupBy::Name], ..Options::NONE },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = launch_statistics(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -236,8 +241,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("launch_max_ns", rows.iter().map(|row| row.launch.max_ns))
         .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
         .text("row", rows.iter().map(|row| Some(if row.name.is_some() { "one" } else { "sum" })));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

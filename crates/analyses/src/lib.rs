@@ -5,10 +5,10 @@
 
 pub mod advice;
 mod allocations;
-mod asked;
 mod catalogue;
 pub mod collectives;
 pub mod compare;
+mod context;
 pub mod copies;
 pub mod critical_path;
 pub mod critical_path_slack;
@@ -58,11 +58,11 @@ pub mod temporal_breakdown;
 mod windows;
 
 pub use allocations::AllocationState;
-pub use asked::Asked;
-pub use catalogue::{Accepts, Analysis, Coverage, Outcome, catalogue, find};
+pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
+pub use context::AnalysisContext;
 pub use flops::{is_counted_by_torch_profiler, torch_profiler_flops};
 pub use groups::GroupLabel;
 pub use idle::IdleCause;
-pub use options::{Compat, GroupBy};
+pub use options::{Compat, GroupBy, Options};
 pub use selection::Selection;
 pub use table::{Column, Table, Unit, Values};

@@ -4,7 +4,7 @@
 //! Both are the source's own totals where it reports them; else allocated is the sum of allocations less frees, on top
 //! of what is seen to be freed without having been allocated.
 //!
-//! Asked for buckets, each row is the peak within one bucket of time; a bucket
+//! AnalysisContext for buckets, each row is the peak within one bucket of time; a bucket
 //! like the one before has no row. Unasked, every change is a row where there are at most 1,000 of a device; else there
 //! are buckets of a thousandth of the time from the device's first change to its last. Buckets begin at multiples of
 //! their width since the start of the trace, and the last row is what remains after the last bucket.
@@ -21,8 +21,8 @@
 //! the step. Memory that no event touches is in no sum; the source's own totals hold it. What the host maps, as for
 //! tensors in shared memory, is in no total of the source and is added to it.
 
-use crate::allocations::{Level, levels_inside, window};
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::allocations::{Level, Pool, levels_inside, window};
+use crate::{Analysis, AnalysisContext, Coverage, Options, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Trace};
 
 /// Changes of a device up to which each is a row, and buckets beyond.
@@ -45,13 +45,13 @@ pub struct MemoryLevel {
 
 /// The curve of every memory that has events, by rank, the host's first, by time.
 pub fn memory_curve(trace: &Trace, selection: &Selection) -> Vec<MemoryLevel> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<MemoryLevel> {
-    let Asked { trace, selection, .. } = *asked;
+fn rows(context: &AnalysisContext<'_>) -> Vec<MemoryLevel> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let mut rows = Vec::new();
-    for pool in asked.pools() {
+    for pool in context.get::<Vec<Pool>>() {
         let levels = levels_inside(pool.levels(trace), window(trace, selection, pool.rank));
         let device = pool.ordinal(trace);
         let row = |level: &Level| MemoryLevel {
@@ -106,8 +106,11 @@ fn higher(a: Level, b: Level) -> Level {
     Level { allocated_bytes, reserved_bytes: a.reserved_bytes.max(b.reserved_bytes), ..a }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

@@ -21,10 +21,11 @@
 //! its free says. Events of no bytes have no row. For one step, the rows whose allocation, or else whose free, lies
 //! inside it.
 
-use crate::allocations::{Allocation, AllocationState};
+use crate::allocations::{Allocation, AllocationState, Pool};
+use crate::op_tree::OpTree;
 use crate::source_lines::calling_lines;
 use crate::windows::contains;
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use stepscope_base::Span;
@@ -66,13 +67,13 @@ impl AllocationRow {
 
 /// Every allocation, by rank, the host's first, by its first event.
 pub fn memory_events(trace: &Trace, selection: &Selection) -> Vec<AllocationRow> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<AllocationRow> {
-    let Asked { trace, selection, .. } = *asked;
+fn rows(context: &AnalysisContext<'_>) -> Vec<AllocationRow> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let mut rows = Vec::new();
-    for pool in asked.pools() {
+    for pool in context.get::<Vec<Pool>>() {
         let windows = selection.windows(trace, pool.rank);
         let device = pool.ordinal(trace);
         for pair in pool.allocations(trace) {
@@ -102,15 +103,17 @@ fn first_event<'a>(trace: &'a Trace, pair: &Allocation) -> Option<&'a MemoryEven
     pair.allocated.or(pair.freed).map(|at| &trace.memory[at])
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let (trace, rows) = (asked.trace, rows(asked));
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let (trace, rows) = (context.trace, rows(context));
     // Rows are many and texts few: each text is made once.
     let mut ops: Vec<Option<Arc<str>>> = vec![None; trace.strings.len()];
     let mut op_text = |op: SliceId| {
         let name = trace.slices.name[op.index()];
         ops[name.index()].get_or_insert_with(|| trace.strings.get(name).into()).clone()
     };
-    let tree = asked.op_tree();
+    let tree = context.get::<OpTree>();
     let lines = calling_lines(trace, tree);
     let line = |row: &AllocationRow| tree.row(row.op).and_then(|op| lines[op as usize]);
     let mut files: FxHashMap<&str, Arc<str>> = FxHashMap::default();
@@ -185,7 +188,7 @@ mod tests {
         );
         let call = trace.slices.ids().find(|id| trace.slice_name(*id) == "p").expect("it was drawn");
         trace.slices.name[call.index()] = trace.strings.intern("train.py(12): step");
-        let table = outcome(&Asked::new(&trace, &Selection::default())).table;
+        let table = outcome(&AnalysisContext::new(&trace, &Selection::default())).table;
         let values = |name: &str| table.column(name).expect("such a column").values.clone();
         assert_eq!(values("op_start_ns"), Values::Int(vec![Some(1_000), None]));
         assert_eq!(values("file"), Values::Text(vec![Some("train.py".into()), None]));

@@ -35,7 +35,9 @@ pub(crate) mod category;
 mod unpaired;
 
 use crate::allocations::{Allocation, AllocationState, Level, Pool, levels_inside, window};
-use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Table, Unit};
+use crate::groups::Groups;
+use crate::op_tree::OpTree;
+use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Table, Unit};
 use category::Categories;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -69,16 +71,16 @@ pub struct Holder {
 
 /// Who holds the memory of each device at its peak, by rank, the host first; the largest holder first, then by name.
 pub fn memory_peak(trace: &Trace, selection: &Selection) -> Vec<Holder> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<Holder> {
-    let Asked { trace, selection, .. } = *asked;
+fn rows(context: &AnalysisContext<'_>) -> Vec<Holder> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let mut rows = Vec::new();
     let categories = (selection.group_by == Some(GroupBy::Category)).then(|| Categories::of(trace));
-    for pool in asked.pools() {
+    for pool in context.get::<Vec<Pool>>() {
         if let Some(peak) = peak_of(trace, selection, pool) {
-            rows.extend(holders(asked, categories.as_ref(), pool, &peak));
+            rows.extend(holders(context, categories.as_ref(), pool, &peak));
         }
     }
     rows
@@ -90,8 +92,8 @@ pub(crate) fn peak_of(trace: &Trace, selection: &Selection, pool: &Pool) -> Opti
     levels.iter().copied().reduce(|a, b| if b.allocated_bytes > a.allocated_bytes { b } else { a })
 }
 
-fn holders(asked: &Asked<'_>, categories: Option<&Categories>, pool: &Pool, peak: &Level) -> Vec<Holder> {
-    let trace = asked.trace;
+fn holders(context: &AnalysisContext<'_>, categories: Option<&Categories>, pool: &Pool, peak: &Level) -> Vec<Holder> {
+    let trace = context.trace;
     let new = |name, bytes, allocations| Holder {
         rank: pool.rank,
         device: pool.ordinal(trace),
@@ -114,19 +116,19 @@ fn holders(asked: &Asked<'_>, categories: Option<&Categories>, pool: &Pool, peak
     let unpaired: Vec<Allocation> = until_peak.clone().filter(|row| row.state == AllocationState::Unpaired).collect();
     for row in until_peak.filter(|row| row.is_held_after(peak.event)) {
         if let Some(event) = row.allocated.map(|at| &trace.memory[at]) {
-            add(held_by(asked, categories, &row, event), row.bytes, 1);
+            add(held_by(context, categories, &row, event), row.bytes, 1);
         }
     }
     // What an allocation is for follows from its free.
     if categories.is_none() {
-        for certain in unpaired::certainly_held(trace, &unpaired, |row, event| held_by(asked, None, row, event)) {
+        for certain in unpaired::certainly_held(trace, &unpaired, |row, event| held_by(context, None, row, event)) {
             add(certain.holder, certain.bytes, certain.count);
         }
     }
     // Several holders can have the same text.
     let mut by_name: BTreeMap<Option<String>, (i64, i64)> = BTreeMap::new();
     for (held, (bytes, count)) in by_holder {
-        let (sum, allocations) = by_name.entry(held.and_then(|held| held.text(asked))).or_default();
+        let (sum, allocations) = by_name.entry(held.and_then(|held| held.text(context))).or_default();
         *sum = sum.saturating_add(bytes);
         *allocations += count;
     }
@@ -155,12 +157,12 @@ enum Held<'a> {
 }
 
 impl Held<'_> {
-    fn text(self, asked: &Asked<'_>) -> Option<String> {
-        let trace = asked.trace;
+    fn text(self, context: &AnalysisContext<'_>) -> Option<String> {
+        let trace = context.trace;
         match self {
             Held::Named(name) => Some(name.to_string()),
             Held::Stack(stack) => Some(trace.stacks.text(stack, &trace.strings)),
-            Held::StackOfOp(group) => asked.op_groups(GroupBy::Stack).labels[group as usize].stack.clone(),
+            Held::StackOfOp(group) => Groups::by(context, GroupBy::Stack).labels[group as usize].stack.clone(),
             Held::Open(names) => {
                 Some(names.into_iter().map(|name| trace.strings.get(name)).collect::<Vec<_>>().join(";"))
             }
@@ -169,14 +171,14 @@ impl Held<'_> {
 }
 
 fn held_by<'a>(
-    asked: &Asked<'a>,
+    context: &AnalysisContext<'a>,
     categories: Option<&Categories>,
     row: &Allocation,
     event: &MemoryEvent,
 ) -> Option<Held<'a>> {
-    let trace = asked.trace;
-    match asked.selection.group_by {
-        Some(GroupBy::Stack) => event.stack.map(Held::Stack).or_else(|| held_by_open_stack(asked, event)),
+    let trace = context.trace;
+    match context.selection.group_by {
+        Some(GroupBy::Stack) => event.stack.map(Held::Stack).or_else(|| held_by_open_stack(context, event)),
         Some(GroupBy::Category) => categories.map(|categories| Held::Named(categories.category(trace, row, event))),
         Some(GroupBy::Module) => {
             let open = trace.open_slices(event.track, event.time_ns);
@@ -189,12 +191,12 @@ fn held_by<'a>(
 }
 
 /// The stack of the operator that allocates, as `operators` has it; outside of operators the functions that are open.
-fn held_by_open_stack<'a>(asked: &Asked<'a>, event: &MemoryEvent) -> Option<Held<'a>> {
-    if let Some(op) = asked.op_tree().row(event.op) {
-        return Some(Held::StackOfOp(asked.op_groups(GroupBy::Stack).of_op[op as usize]));
+fn held_by_open_stack<'a>(context: &AnalysisContext<'a>, event: &MemoryEvent) -> Option<Held<'a>> {
+    if let Some(op) = context.get::<OpTree>().row(event.op) {
+        return Some(Held::StackOfOp(Groups::by(context, GroupBy::Stack).of_op[op as usize]));
     }
-    let slices = &asked.trace.slices;
-    let open = asked.trace.open_slices(event.track, event.time_ns);
+    let slices = &context.trace.slices;
+    let open = context.trace.open_slices(event.track, event.time_ns);
     let is_function = |kind| matches!(kind, SliceKind::PythonFunction | SliceKind::Module);
     let mut open: Vec<_> = open.filter(|id| is_function(slices.kind(*id))).collect();
     // Of several lanes, too, the innermost began last.
@@ -202,8 +204,16 @@ fn held_by_open_stack<'a>(asked: &Asked<'a>, event: &MemoryEvent) -> Option<Held
     (!open.is_empty()).then(|| Held::Open(open.into_iter().map(|id| slices.name[id.index()]).collect()))
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options {
+        group_by: &[GroupBy::Name, GroupBy::Stack, GroupBy::Module, GroupBy::Category],
+        ..Options::NONE
+    },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let ratio = |row: &Holder| (row.peak_bytes > 0).then(|| row.bytes as f64 / row.peak_bytes as f64);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))

@@ -19,8 +19,9 @@
 //! decreases the second. For one step or window, what was allocated and freed inside it; a call that
 //! touches memory in two of them is a call of each.
 
+use crate::allocations::Pool;
 use crate::windows::contains;
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_base::StringId;
 use stepscope_trace::{Findings, SliceId, SliceKind, Trace};
 
@@ -75,13 +76,13 @@ struct Call {
 
 /// Every operator that touched memory, by rank and device, the host first; the largest allocation size first.
 pub fn memory_statistics(trace: &Trace, selection: &Selection) -> Vec<MemoryStatistics> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<MemoryStatistics> {
-    let Asked { trace, selection, .. } = *asked;
+fn rows(context: &AnalysisContext<'_>) -> Vec<MemoryStatistics> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let mut rows = Vec::new();
-    for pool in asked.pools() {
+    for pool in context.get::<Vec<Pool>>() {
         let windows = selection.windows(trace, pool.rank);
         let is_inside = |at_ns: i64| windows.as_ref().is_none_or(|all| contains(all, at_ns));
         let events = pool.events.iter().map(|at| &trace.memory[*at]).filter(|event| is_inside(event.time_ns));
@@ -184,8 +185,10 @@ fn close(calls: &mut [Call], at: usize) {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let bytes =
         |table: Table, name, of: fn(&MemoryStatistics) -> i64| table.int(name, Unit::Bytes, rows.iter().map(of));
     let table = Table::default()

@@ -21,7 +21,7 @@
 use crate::allocations::{Level, Pool, levels_inside, window};
 use crate::memory_peak::peak_of;
 use crate::windows::contains;
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Step, Trace};
 
 /// The memory of one device, or of a rank's host.
@@ -63,11 +63,11 @@ impl MemorySummary {
 
 /// Every memory that has events, by rank, the host's first.
 pub fn memory_summary(trace: &Trace, selection: &Selection) -> Vec<MemorySummary> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>) -> Vec<MemorySummary> {
-    asked.pools().iter().filter_map(|pool| of_pool(asked.trace, asked.selection, pool)).collect()
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<MemorySummary> {
+    context.get::<Vec<Pool>>().iter().filter_map(|pool| of_pool(context.trace, context.selection, pool)).collect()
 }
 
 fn of_pool(trace: &Trace, selection: &Selection, pool: &Pool) -> Option<MemorySummary> {
@@ -131,8 +131,10 @@ fn grown(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<Grown> {
     steps.skip(1).filter_map(of_step).collect()
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))

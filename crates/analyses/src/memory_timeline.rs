@@ -19,7 +19,7 @@
 use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::memory_peak::category::Categories;
 use crate::windows::contains;
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
 use std::sync::Arc;
 use stepscope_trace::{Findings, Trace};
 
@@ -75,14 +75,14 @@ impl MemoryChange {
 
 /// All changes, by rank, the host's first, by time; frees behind allocations of the same moment.
 pub fn memory_timeline(trace: &Trace, selection: &Selection) -> Vec<MemoryChange> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<MemoryChange> {
-    let Asked { trace, selection, .. } = *asked;
+fn rows(context: &AnalysisContext<'_>) -> Vec<MemoryChange> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let categories = Categories::of(trace);
     let mut rows = Vec::new();
-    for pool in asked.pools() {
+    for pool in context.get::<Vec<Pool>>() {
         let windows = selection.windows(trace, pool.rank);
         let is_asked = |row: &MemoryChange| match (&windows, row.time_ns) {
             (None, _) => true,
@@ -124,8 +124,10 @@ fn changes(trace: &Trace, categories: &Categories, pool: &Pool) -> Vec<MemoryCha
     changes
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     // Rows are many and texts few.
     let actions = MemoryAction::ALL.map(|action| Arc::<str>::from(action.as_str()));
     let mut categories: Vec<Arc<str>> = Vec::new();

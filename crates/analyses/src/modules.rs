@@ -23,7 +23,7 @@
 
 mod account;
 
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use account::Account;
 use stepscope_trace::{Findings, Trace};
 
@@ -67,11 +67,11 @@ pub struct ModuleRow {
 
 /// Every module asked for, callers before what they call, in order of first call.
 pub fn modules(trace: &Trace, selection: &Selection) -> Vec<ModuleRow> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<ModuleRow> {
-    let rows = Account::of(asked).into_rows(asked.trace);
+fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
+    let rows = Account::of(context).into_rows(context.trace);
     for pass in rows.iter().flat_map(|row| [row.forward, row.backward]) {
         assert!(pass.device_self_ns <= pass.device_total_ns, "self is part of total");
         assert!(pass.host_self_ns <= pass.host_total_ns, "self is part of total");
@@ -79,8 +79,10 @@ fn rows(asked: &Asked<'_>) -> Vec<ModuleRow> {
     rows
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let parent = |row: &ModuleRow| row.parent.map(|parent| rows[parent].path.clone());
     let device_ns = |row: &ModuleRow| row.forward.device_total_ns.saturating_add(row.backward.device_total_ns);
     let table = Table::default()
@@ -101,8 +103,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .int("allocated_bytes", Unit::Bytes, rows.iter().map(|row| row.allocated_bytes))
         .int("allocated_self_bytes", Unit::Bytes, rows.iter().map(|row| row.allocated_self_bytes))
         .count("flops", rows.iter().map(|row| row.flops));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The operators of a trace by themselves, without what lies between them: who encloses whom. One pass in slice order.
 
+use crate::AnalysisContext;
+use crate::context::Shared;
 use stepscope_trace::{SliceId, SliceKind, Trace};
 
 /// No operator.
@@ -15,6 +17,12 @@ pub(crate) struct OpTree {
     is_op: Vec<u64>,
     /// Rows before each word of `is_op`.
     rows_before: Vec<u32>,
+}
+
+impl Shared for OpTree {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(context.trace)
+    }
 }
 
 impl OpTree {

@@ -37,7 +37,7 @@
 mod account;
 
 use crate::groups::{GroupLabel, OPERATOR_GROUPS};
-use crate::{Asked, GroupBy, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table, Unit};
 use account::Account;
 use stepscope_trace::{Findings, Trace};
 
@@ -70,11 +70,11 @@ pub struct Operator {
 
 /// Every operator asked for, the longest host total first, then by name and what else a row stands for.
 pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<Operator> {
-    let mut rows = Account::of(asked).into_rows();
+fn rows(context: &AnalysisContext<'_>) -> Vec<Operator> {
+    let mut rows = Account::of(context).into_rows();
     for row in &rows {
         assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");
         assert!(row.device_self_ns <= row.device_total_ns, "self is part of total");
@@ -84,9 +84,12 @@ fn rows(asked: &Asked<'_>) -> Vec<Operator> {
     rows
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
-    let table = labelled(asked.selection, rows.iter().map(|row| &row.label))
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
+    let table = labelled(context.selection, rows.iter().map(|row| &row.label))
         .count("count", rows.iter().map(|row| row.count))
         .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
         .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
@@ -97,8 +100,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .flag("tensor_core_eligible", rows.iter().map(|row| row.is_tensor_core_eligible))
         .count("flops", rows.iter().map(|row| row.flops))
         .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 /// A table that begins with what its rows have in common; an empty text is no answer.
@@ -274,15 +276,15 @@ mod tests {
         // Whatever is one call with another is asked for where that is.
         let call_of = |id: SliceId| trace.slices.with_ancestors(id).find(|id| !is_same_call(id)).unwrap();
         let slices: Vec<SliceId> = selection.slices(trace).collect();
-        let asked: Vec<SliceId> =
+        let context: Vec<SliceId> =
             trace.slices.ids().filter(is_op).filter(|id| slices.contains(&call_of(*id))).collect();
         let enclosing = |id: SliceId| -> Vec<SliceId> { trace.slices.with_ancestors(id).filter(is_op).collect() };
         let found = operators(trace, selection);
-        let calls = asked.iter().filter(|id| is_call(id)).count();
+        let calls = context.iter().filter(|id| is_call(id)).count();
         prop_assert_eq!(found.iter().map(|row| row.count).sum::<i64>(), calls as i64);
         for row in found {
             let own: Vec<SliceId> =
-                asked.iter().copied().filter(|id| trace.slice_name(*id) == row.label.name).collect();
+                context.iter().copied().filter(|id| trace.slice_name(*id) == row.label.name).collect();
             let dur_ns = |id: SliceId| trace.slices.dur_ns[id.index()];
             let total: i64 = own.iter().filter(|id| is_call(id)).map(|id| dur_ns(*id)).sum();
             let total_of_all: i64 = own.iter().map(|id| dur_ns(*id)).sum();

@@ -62,6 +62,22 @@ choices! {
     }
 }
 
+/// What an analysis accepts beside rank, step and window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// What its rows can stand for. The first is the default.
+    pub group_by: &'static [GroupBy],
+    /// The tools whose definitions it knows beside its own.
+    pub compat: &'static [Compat],
+    /// True when it has a curve, whose buckets can be of any width.
+    pub bucket: bool,
+}
+
+impl Options {
+    /// No options.
+    pub const NONE: Self = Self { group_by: &[], compat: &[], bucket: false };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

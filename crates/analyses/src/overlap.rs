@@ -20,7 +20,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Trace};
 
 /// One device's communication.
@@ -48,25 +48,29 @@ pub struct Overlap {
 
 /// The communication of every device that has device events asked for, ordered by rank and device.
 pub fn overlap(trace: &Trace, selection: &Selection) -> Vec<Overlap> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<Overlap> {
-    let busy = asked.device_busy();
-    asked.device_windows().iter().map(|window| of_device(asked, window, &busy[window.device.index()])).collect()
+fn rows(context: &AnalysisContext<'_>) -> Vec<Overlap> {
+    let busy = context.get::<Vec<DeviceBusy>>();
+    context
+        .get::<Vec<DeviceWindow>>()
+        .iter()
+        .map(|window| of_device(context, window, &busy[window.device.index()]))
+        .collect()
 }
 
-fn of_device(asked: &Asked<'_>, window: &DeviceWindow, busy: &DeviceBusy) -> Overlap {
+fn of_device(context: &AnalysisContext<'_>, window: &DeviceWindow, busy: &DeviceBusy) -> Overlap {
     let (compute, comm) = (busy.compute.clip(window.span), busy.comm.clip(window.span));
     let comm_ns = comm.total_ns();
     let hidden_comm_ns = comm.intersect(&compute).total_ns();
     let exposed_comm_ns = comm.subtract(&compute).total_ns();
     assert_eq!(hidden_comm_ns + exposed_comm_ns, comm_ns, "hidden and exposed sum to communication");
-    let device = &asked.trace.devices[window.device.index()];
+    let device = &context.trace.devices[window.device.index()];
     Overlap {
         rank: device.rank,
         device: device.ordinal,
-        step: asked.selection.step,
+        step: context.selection.step,
         span_ns: window.span.duration_ns(),
         compute_ns: compute.total_ns(),
         comm_ns,
@@ -76,8 +80,10 @@ fn of_device(asked: &Asked<'_>, window: &DeviceWindow, busy: &DeviceBusy) -> Ove
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -88,8 +94,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("hidden_comm_ns", rows.iter().map(|row| row.hidden_comm_ns))
         .ns("exposed_comm_ns", rows.iter().map(|row| row.exposed_comm_ns))
         .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

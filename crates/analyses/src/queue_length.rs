@@ -16,7 +16,7 @@
 //! seems to start before its launch never waits. A graph launch puts all its device events into the queue at once. For
 //! one step, the device events launched on the host inside it.
 
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, Findings, Trace};
@@ -116,8 +116,10 @@ fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLe
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
     let rows = queue_length(trace, selection);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
@@ -129,8 +131,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .count("length_max", rows.iter().map(|row| row.length_max))
         .ns("full_ns", rows.iter().map(|row| row.full_ns))
         .ns("empty_ns", rows.iter().map(|row| row.empty_ns));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@
 mod account;
 pub(crate) mod devices;
 
-use crate::groups::GroupLabel;
-use crate::{Asked, Coverage, GroupBy, Outcome, Selection, Unit};
+use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
+use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Unit};
 use account::Account;
 use devices::peaks;
 use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
@@ -96,12 +96,12 @@ impl RooflineRow {
 
 /// Every operator with device work, the most wasted time first, then the longest device time, then by name.
 pub fn roofline(trace: &Trace, selection: &Selection) -> Vec<RooflineRow> {
-    let asked = Asked::new(trace, selection);
-    rows(&asked, asked.op_group_by())
+    let context = AnalysisContext::new(trace, selection);
+    rows(&context, operator_group_by(selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>, by: GroupBy) -> Vec<RooflineRow> {
-    let mut rows = Account::of(asked, by).into_rows();
+pub(crate) fn rows(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<RooflineRow> {
+    let mut rows = Account::of(context, by).into_rows();
     for row in &rows {
         assert!(row.modeled_ns <= row.known_ns && row.known_ns <= row.device_ns, "parts of the device time");
         assert!(row.wasted_ns <= row.modeled_ns, "only what is modeled can be wasted");
@@ -122,9 +122,12 @@ fn events<'a>(trace: &'a Trace, selection: &'a Selection) -> impl Iterator<Item 
     selection.device_events(trace).filter(|event| is_modeled(event.class))
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let Asked { trace, selection, .. } = *asked;
-    let rows = rows(asked, asked.op_group_by());
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let AnalysisContext { trace, selection, .. } = *context;
+    let rows = rows(context, operator_group_by(selection));
     let all_ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.device_ns));
     let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
     let known = |row: &RooflineRow, value: i64| (row.known_ns > 0).then_some(value);
@@ -264,7 +267,7 @@ mod tests {
     fn a_device_that_is_not_in_the_table_is_a_finding_and_has_no_roofline() {
         let mut fixture = Fixture::new("Nobody's");
         product(&mut fixture);
-        let outcome = outcome(&Asked::new(&fixture.builder.finish(), &Selection::default()));
+        let outcome = outcome(&AnalysisContext::new(&fixture.builder.finish(), &Selection::default()));
         assert_eq!(outcome.findings.count(FindingCode::UnknownDevice), 1);
         let value = |name: &str| format!("{:?}", outcome.table.column(name).unwrap().values);
         assert_eq!(value("flops"), "Int([Some(312000000000)])");

@@ -129,7 +129,7 @@ pub(crate) fn is_inside(windows: &[(u32, Span)], rank: u32, at_ns: i64) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Asked, Column, catalogue};
+    use crate::{AnalysisContext, Column, catalogue};
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
 
@@ -150,7 +150,7 @@ mod tests {
             let both = Selection { window: Some(span), ..step };
             let window = Selection { window: Some(span), ..Selection::default() };
             for analysis in catalogue() {
-                let answer = |selection: &Selection| (analysis.run)(&Asked::new(&trace, selection)).table;
+                let answer = |selection: &Selection| (analysis.run)(&AnalysisContext::new(&trace, selection)).table;
                 prop_assert_eq!(answer(&step), answer(&both), "{}", analysis.name);
                 // Rows of several steps are asked for with a window: what they are an average of, or belong to, is theirs.
                 if matches!(analysis.name, "step_breakdown" | "advice") {

@@ -20,7 +20,7 @@
 
 use crate::op_tree::{NONE, OpTree};
 use crate::windows::Windows;
-use crate::{Asked, GroupBy, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringTable;
 use stepscope_trace::{Findings, FlowKind, Frame, SliceId, SliceKind, Trace};
@@ -48,13 +48,13 @@ pub struct SourceLine {
 
 /// Lines by the time that operators and devices spend for them, the most first.
 pub fn source_lines(trace: &Trace, selection: &Selection) -> Vec<SourceLine> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(asked: &Asked<'_>) -> Vec<SourceLine> {
-    let (trace, tree) = (asked.trace, asked.op_tree());
-    let stacks = Stacks::of(trace, tree, asked.selection.group_by == Some(GroupBy::File));
-    let is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
+fn rows(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
+    let (trace, tree) = (context.trace, context.get::<OpTree>());
+    let stacks = Stacks::of(trace, tree, context.selection.group_by == Some(GroupBy::File));
+    let is_asked = Windows::of(trace, context.selection).ops(trace, tree);
     let mut rows = vec![SourceLine::default(); stacks.lines.len()];
     for (row, line) in rows.iter_mut().zip(&stacks.lines) {
         row.file = line.file.map(str::to_string);
@@ -75,7 +75,7 @@ fn rows(asked: &Asked<'_>) -> Vec<SourceLine> {
             add_to_all(&mut rows, lines, |row| &mut row.host_total_ns, own_ns[op]);
         }
     }
-    for event in asked.selection.device_events(trace) {
+    for event in context.selection.device_events(trace) {
         let Some(op) = tree.row(event.op) else { continue };
         let (dur_ns, lines) = (trace.slices.dur_ns[event.slice.index()], stacks.lines_of(op as usize));
         let own = &mut rows[lines[0] as usize];
@@ -199,8 +199,13 @@ impl<'a> Stacks<'a> {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis {
+    options: Options { group_by: &[GroupBy::Line, GroupBy::File], ..Options::NONE },
+    ..Analysis::of(outcome)
+};
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .text("file", rows.iter().map(|row| row.file.as_deref()))
         .count("line", rows.iter().map(|row| row.line.map(i64::from)))
@@ -210,7 +215,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
         .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
         .ns("device_self_ns", rows.iter().map(|row| row.device_self_ns));
-    Outcome { table, coverage: asked.coverage(), findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

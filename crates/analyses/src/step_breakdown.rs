@@ -33,7 +33,7 @@
 mod busy;
 mod tensorboard;
 
-use crate::{Asked, Compat, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection, Table};
 use busy::Busy;
 use stepscope_base::IntervalSet;
 use stepscope_trace::{Findings, Step, StepSource, Trace};
@@ -84,13 +84,13 @@ const TENSORBOARD_ORDER: [usize; CLASSES - 1] = [0, 2, 3, 1, 4, 5, 6, 7];
 
 /// Every step asked for, ordered by rank and start, each rank's average after its steps.
 pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>) -> Vec<StepBreakdown> {
-    let Asked { trace, selection, .. } = *asked;
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let is_compat = selection.compat == Some(Compat::Tb);
-    let busy = Busy::of(asked, is_compat);
+    let busy = Busy::of(context, is_compat);
     let mut rows = Vec::new();
     for steps in windows(trace, selection, is_compat).chunk_by(|a, b| a.rank == b.rank) {
         let first = rows.len();
@@ -184,8 +184,11 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) };
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("step", rows.iter().map(|row| row.step))
@@ -203,8 +206,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .flag("is_complete", rows.iter().map(|row| row.is_complete))
         .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)))
         .text("row", rows.iter().map(|row| Some(if row.step.is_some() { "one" } else { "mean" })));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

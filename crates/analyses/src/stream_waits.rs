@@ -1,5 +1,7 @@
 //! For what other streams' work a device event had to wait: the order between streams that analyses of waiting share.
 
+use crate::AnalysisContext;
+use crate::context::Shared;
 use rustc_hash::FxHashMap;
 use stepscope_trace::{DeviceEventId, DeviceId, SliceId, SyncKind, Trace};
 
@@ -16,8 +18,14 @@ pub(crate) struct StreamWaits {
     launches: FxHashMap<Stream, Vec<(i64, DeviceEventId)>>,
 }
 
+impl Shared for StreamWaits {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(context.trace)
+    }
+}
+
 impl StreamWaits {
-    pub(crate) fn of(trace: &Trace) -> Self {
+    fn of(trace: &Trace) -> Self {
         let start_ns = |slice: SliceId| trace.slices.start_ns[slice.index()];
         let mut rows = Self::default();
         let waits = || trace.synchronizations.iter().filter(|row| row.kind == SyncKind::StreamWaitEvent);

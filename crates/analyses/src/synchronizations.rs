@@ -19,8 +19,9 @@
 //! counts. Two threads that wait at the same time both count. A reported wait without a known call has no call and no
 //! operator. For one step, the waits that start on the host inside it; those whose call is not known by their own start.
 
+use crate::device_busy::DeviceBusy;
 use crate::selection::is_inside;
-use crate::{Asked, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span, StringId};
 use stepscope_trace::{DeviceId, Findings, SliceId, SliceKind, SyncKind, Synchronization, Trace};
@@ -50,13 +51,13 @@ pub struct Synchronizations {
 
 /// Waits by rank, the longest total first.
 pub fn synchronizations(trace: &Trace, selection: &Selection) -> Vec<Synchronizations> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>) -> Vec<Synchronizations> {
-    let trace = asked.trace;
-    let waits = find_waits(trace, asked.selection);
-    let busy = Busy::of(asked, &waits);
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<Synchronizations> {
+    let trace = context.trace;
+    let waits = find_waits(trace, context.selection);
+    let busy = Busy::of(context, &waits);
     let mut sums: FxHashMap<Key, Sums> = FxHashMap::default();
     for wait in &waits {
         let sums = sums.entry(key_of(trace, wait)).or_default();
@@ -206,8 +207,8 @@ impl Running {
 }
 
 impl Busy {
-    fn of(asked: &Asked<'_>, waits: &[Wait]) -> Self {
-        let (trace, busy) = (asked.trace, asked.device_busy());
+    fn of(context: &AnalysisContext<'_>, waits: &[Wait]) -> Self {
+        let (trace, busy) = (context.trace, context.get::<Vec<DeviceBusy>>());
         let mut of_device: FxHashMap<DeviceId, Option<Running>> = FxHashMap::default();
         let mut of_rank: FxHashMap<u32, Option<Running>> = FxHashMap::default();
         let running = |devices: &mut dyn Iterator<Item = usize>| {
@@ -239,8 +240,10 @@ impl Busy {
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .text("waits_for", rows.iter().map(|row| Some(row.waits_for.as_str())))
@@ -251,8 +254,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("max_ns", rows.iter().map(|row| row.max_ns))
         .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
         .ns("idle_ns", rows.iter().map(|row| row.idle_ns));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]

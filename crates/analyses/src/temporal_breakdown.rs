@@ -24,7 +24,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
-use crate::{Asked, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
 use stepscope_trace::{Findings, Trace};
 
 /// One device's time.
@@ -56,12 +56,16 @@ pub struct TemporalBreakdown {
 
 /// The time of every device that has device events, ordered by rank and device.
 pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalBreakdown> {
-    rows(&Asked::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(asked: &Asked<'_>) -> Vec<TemporalBreakdown> {
-    let busy = asked.device_busy();
-    asked.device_windows().iter().map(|window| of_device(asked.trace, window, &busy[window.device.index()])).collect()
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
+    let busy = context.get::<Vec<DeviceBusy>>();
+    context
+        .get::<Vec<DeviceWindow>>()
+        .iter()
+        .map(|window| of_device(context.trace, window, &busy[window.device.index()]))
+        .collect()
 }
 
 fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> TemporalBreakdown {
@@ -88,8 +92,10 @@ fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> Tempora
     }
 }
 
-pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
-    let rows = rows(asked);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    let rows = rows(context);
     let table = Table::default()
         .count("rank", rows.iter().map(|row| i64::from(row.rank)))
         .count("device", rows.iter().map(|row| row.device))
@@ -102,8 +108,7 @@ pub(crate) fn outcome(asked: &Asked<'_>) -> Outcome {
         .ns("copy_ns", rows.iter().map(|row| row.copy_ns))
         .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio))
         .count("device_events", rows.iter().map(|row| row.device_events));
-    let coverage = asked.coverage();
-    Outcome { table, coverage, findings: Findings::default() }
+    Outcome { table, coverage: *context.get(), findings: Findings::default() }
 }
 
 #[cfg(test)]
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_document_has_the_agreed_fields() {
-        let outcome = outcome(&Asked::new(&drawn("rank 0 stream 7 CC"), &Selection::default()));
+        let outcome = outcome(&AnalysisContext::new(&drawn("rank 0 stream 7 CC"), &Selection::default()));
         let names: Vec<_> = outcome.table.columns.iter().map(|column| column.name).collect();
         let expected = "rank device span_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns comm_ns copy_ns \
                         overlap_ratio device_events";

@@ -5,7 +5,7 @@ use crate::resources::{Spent, median, timed};
 use crate::text_table::{TextTable, grouped};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use stepscope_analyses::{Analysis, Asked, Selection, catalogue};
+use stepscope_analyses::{Analysis, AnalysisContext, Selection, catalogue};
 use stepscope_engine::outcomes;
 
 /// What `analyze` is told.
@@ -65,12 +65,13 @@ pub(crate) fn measure(file: &Path, repeat: u32) -> Result<Analyzed, String> {
     let everything = Selection::default();
     let mut analyses = Vec::new();
     for analysis in catalogue() {
-        let runs = (0..repeat).map(|_| timed(|| (analysis.run)(&Asked::new(&trace, &everything)).table.len()));
+        let runs =
+            (0..repeat).map(|_| timed(|| (analysis.run)(&AnalysisContext::new(&trace, &everything)).table.len()));
         let (rows, runs): (Vec<usize>, Vec<Spent>) = runs.unzip();
         analyses.push(Row { name: analysis.name, rows: rows[0], spent: median(runs) });
     }
     let catalogue: Vec<&Analysis> = catalogue().iter().collect();
-    let all = (0..repeat).map(|_| timed(|| drop(outcomes(&Asked::new(&trace, &everything), &catalogue))).1);
+    let all = (0..repeat).map(|_| timed(|| drop(outcomes(&AnalysisContext::new(&trace, &everything), &catalogue))).1);
     let all = median(all.collect());
     Ok(Analyzed { file: file.into(), slices: trace.slices.len() as u64, open, analyses, all })
 }

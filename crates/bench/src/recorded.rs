@@ -4,7 +4,7 @@ use crate::resources::{Spent, median, timed};
 use crate::text_table::{TextTable, grouped};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use stepscope_analyses::{Asked, Selection, catalogue};
+use stepscope_analyses::{AnalysisContext, Selection, catalogue};
 use stepscope_export::{Format, write_trace};
 
 /// What `recorded` is told.
@@ -92,7 +92,7 @@ fn measure_in(folder: &Path, arguments: &Arguments) -> Result<Recorded, String> 
     stage("write the part", Some(&part), &|| drop(stepscope_run::write_part(&part, &capture)));
     stage("read the part", None, &|| drop(stepscope_run::read_part(&part)));
     stage("open the run of it", None, &|| drop(stepscope_import::open(folder)));
-    stage("operators", None, &|| drop((operators.run)(&Asked::new(&trace, &everything))));
+    stage("operators", None, &|| drop((operators.run)(&AnalysisContext::new(&trace, &everything))));
     stage("export .json", Some(&json), &|| export(&json));
     stage("export .json.gz", Some(&packed), &|| export(&packed));
     stage("export .pftrace", Some(&perfetto), &|| export(&perfetto));

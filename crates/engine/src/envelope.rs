@@ -1,6 +1,8 @@
 //! One result with all that is needed to read it: what it means, what it is about, what it rests on.
 
-use crate::{Asked, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows, outcomes};
+use crate::{
+    AnalysisContext, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows, outcomes,
+};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use stepscope_analyses::{Analysis, Outcome, catalogue, find};
 use stepscope_trace::Findings;
@@ -84,13 +86,12 @@ impl CoverageFields {
 pub fn analyze(trace: &Trace, name: &str, selection: &Selection) -> Result<Envelope, EngineError> {
     let analysis = find_analysis(name)?;
     check_selection(trace, selection)?;
-    Ok(analyze_asked(&Asked::new(trace, selection), analysis))
+    Ok(analyze_in(&AnalysisContext::new(trace, selection), analysis))
 }
 
-/// Runs an analysis of what is asked, of which other analyses may have computed a part; rank and step are there, as
-/// [`check_selection`] says.
-pub fn analyze_asked(asked: &Asked<'_>, analysis: &Analysis) -> Envelope {
-    envelope(asked.trace, analysis, (analysis.run)(asked))
+/// Runs an analysis in a context, which other analyses may share. Rank and step exist, as [`check_selection`] says.
+pub fn analyze_in(context: &AnalysisContext<'_>, analysis: &Analysis) -> Envelope {
+    envelope(context.trace, analysis, (analysis.run)(context))
 }
 
 /// Runs several analyses, on all processors; results are in the order of `names`.
@@ -100,7 +101,7 @@ pub fn analyze_asked(asked: &Asked<'_>, analysis: &Analysis) -> Envelope {
 pub fn analyze_all(trace: &Trace, names: &[&str], selection: &Selection) -> Result<Vec<Envelope>, EngineError> {
     let analyses = names.iter().map(|name| find_analysis(name)).collect::<Result<Vec<_>, _>>()?;
     check_selection(trace, selection)?;
-    let found = analyses.iter().zip(outcomes(&Asked::new(trace, selection), &analyses));
+    let found = analyses.iter().zip(outcomes(&AnalysisContext::new(trace, selection), &analyses));
     Ok(found.map(|(analysis, outcome)| envelope(trace, analysis, outcome)).collect())
 }
 

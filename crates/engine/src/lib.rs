@@ -21,7 +21,7 @@ mod text_table;
 pub use cells::{column_headings, column_words, format_cell, has_answers, is_id, is_right_aligned};
 pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
-pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_asked, find_analysis, list_analyses};
+pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_in, find_analysis, list_analyses};
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
 pub use open::{check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place};
@@ -33,7 +33,7 @@ pub use rows::Rows;
 pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;
-pub use stepscope_analyses::{Analysis, Asked, Column, Coverage, Selection, Table, Unit, Values, catalogue};
+pub use stepscope_analyses::{Analysis, AnalysisContext, Column, Coverage, Selection, Table, Unit, Values, catalogue};
 pub use stepscope_import::{
     Exclude, ExcludeDevice, Progress, RecordFilter, SliceSink, StreamedRecording, StreamedSlice, recover, source_text,
 };

@@ -20,27 +20,27 @@ pub struct OptionTexts {
 /// # Errors
 /// [`EngineError::NotAccepted`] when `analysis` does not accept one of them.
 pub fn with_options(analysis: &Analysis, selection: Selection, texts: &OptionTexts) -> Result<Selection, EngineError> {
-    let accepts = analysis.accepts();
+    let accepted = analysis.options;
     let refuse = |option: &'static str, value: &str, accepted: Vec<&'static str>| {
         Err(EngineError::NotAccepted { analysis: analysis.name, option, value: value.into(), accepted })
     };
     let mut selection = selection;
     if let Some(text) = &texts.group_by {
-        selection.group_by = GroupBy::from_name(text).filter(|choice| accepts.group_by.contains(choice));
+        selection.group_by = GroupBy::from_name(text).filter(|choice| accepted.group_by.contains(choice));
         if selection.group_by.is_none() {
-            return refuse("group-by", text, accepts.group_by.iter().map(|choice| choice.as_str()).collect());
+            return refuse("group-by", text, accepted.group_by.iter().map(|choice| choice.as_str()).collect());
         }
     }
     if let Some(text) = &texts.compat {
-        selection.compat = Compat::from_name(text).filter(|choice| accepts.compat.contains(choice));
+        selection.compat = Compat::from_name(text).filter(|choice| accepted.compat.contains(choice));
         if selection.compat.is_none() {
-            return refuse("compat", text, accepts.compat.iter().map(|choice| choice.as_str()).collect());
+            return refuse("compat", text, accepted.compat.iter().map(|choice| choice.as_str()).collect());
         }
     }
     if let Some(text) = &texts.bucket_ms {
-        selection.bucket_ns = ns_of_ms(text).filter(|_| accepts.bucket);
+        selection.bucket_ns = ns_of_ms(text).filter(|_| accepted.bucket);
         if selection.bucket_ns.is_none() {
-            return refuse("bucket", text, if accepts.bucket { vec!["milliseconds above 0"] } else { vec![] });
+            return refuse("bucket", text, if accepted.bucket { vec!["milliseconds above 0"] } else { vec![] });
         }
     }
     Ok(selection)

@@ -4,16 +4,16 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use stepscope_analyses::{Analysis, Asked, Outcome};
+use stepscope_analyses::{Analysis, AnalysisContext, Outcome};
 
 /// The outcome of each of `analyses`, in their order.
-pub fn outcomes(asked: &Asked<'_>, analyses: &[&Analysis]) -> Vec<Outcome> {
+pub fn outcomes(context: &AnalysisContext<'_>, analyses: &[&Analysis]) -> Vec<Outcome> {
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    outcomes_on(processors.min(analyses.len()), asked, analyses)
+    outcomes_on(processors.min(analyses.len()), context, analyses)
 }
 
 /// The same on so many threads, this one among them.
-fn outcomes_on(threads: usize, asked: &Asked<'_>, analyses: &[&Analysis]) -> Vec<Outcome> {
+fn outcomes_on(threads: usize, context: &AnalysisContext<'_>, analyses: &[&Analysis]) -> Vec<Outcome> {
     let left: Mutex<Range<usize>> = Mutex::new(0..analyses.len());
     let outcomes: Vec<OnceLock<Outcome>> = analyses.iter().map(|_| OnceLock::new()).collect();
     // Neighbours share most: threads take them from both ends, so that one seldom waits for what another computes.
@@ -23,7 +23,7 @@ fn outcomes_on(threads: usize, asked: &Asked<'_>, analyses: &[&Analysis]) -> Vec
             if is_from_front { left.next() } else { left.next_back() }
         };
         while let Some(at) = next() {
-            outcomes[at].get_or_init(|| (analyses[at].run)(asked));
+            outcomes[at].get_or_init(|| (analyses[at].run)(context));
         }
     };
     thread::scope(|scope| {
@@ -55,10 +55,10 @@ mod tests {
         let selection = Selection::default();
         let analyses: Vec<&Analysis> = catalogue().iter().collect();
         let alone: Vec<Outcome> =
-            analyses.iter().map(|analysis| (analysis.run)(&Asked::new(&trace, &selection))).collect();
+            analyses.iter().map(|analysis| (analysis.run)(&AnalysisContext::new(&trace, &selection))).collect();
         for threads in [0, 1, 2, 3, 64] {
-            assert_eq!(outcomes_on(threads, &Asked::new(&trace, &selection), &analyses), alone);
+            assert_eq!(outcomes_on(threads, &AnalysisContext::new(&trace, &selection), &analyses), alone);
         }
-        assert_eq!(outcomes(&Asked::new(&trace, &selection), &[]), []);
+        assert_eq!(outcomes(&AnalysisContext::new(&trace, &selection), &[]), []);
     }
 }

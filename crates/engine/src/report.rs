@@ -19,7 +19,8 @@ pub use steps::{StepSummary, StepTime};
 pub use top::Top;
 
 use crate::{
-    Asked, EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows, outcomes,
+    AnalysisContext, EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows,
+    outcomes,
 };
 use serde::Serialize;
 use stepscope_analyses::{Outcome, find};
@@ -87,7 +88,7 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
     // Which rules cannot be judged is told with the whole advice, not here.
     let names = ["temporal_breakdown", "step_breakdown", "operators", "kernels", "advice"];
     let analyses = names.map(|name| find(name).expect("in the catalogue"));
-    let found = outcomes(&Asked::new(trace, selection), &analyses);
+    let found = outcomes(&AnalysisContext::new(trace, selection), &analyses);
     let [temporal, steps, operators, kernels, advice] = &found[..] else { unreachable!("one outcome an analysis") };
     found[..4].iter().for_each(|outcome| findings.extend(&outcome.findings));
     let devices = devices::device_times(trace, &temporal.table);

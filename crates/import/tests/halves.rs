@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use stepscope_analyses::{Asked, GroupBy, Selection, Table, Values, catalogue, find};
+use stepscope_analyses::{AnalysisContext, GroupBy, Selection, Table, Values, catalogue, find};
 use stepscope_base::Span;
 use stepscope_trace::Trace;
 use stepscope_trace::drawn::drawn;
@@ -129,14 +129,14 @@ fn broken(trace: &Trace, window: Span, middle_ns: i64) -> Option<String> {
     let halves = [Span::new(window.start_ns, middle_ns), Span::new(middle_ns, window.end_ns)];
     for (name, columns) in ADDITIVE {
         let analysis = find(name).expect("in the catalogue");
-        let groups = analysis.accepts().group_by.iter().copied().map(Some);
+        let groups = analysis.options.group_by.iter().copied().map(Some);
         // A launch has a row of its own there, which tells it from no other.
         for group_by in groups.chain([None]).filter(|by| *by != Some(GroupBy::Launch)) {
             let sums = |spans: &[Span]| {
                 let mut sums = Sums::new();
                 for window in spans {
                     let selection = Selection { window: Some(*window), group_by, ..Selection::default() };
-                    add(&mut sums, &(analysis.run)(&Asked::new(trace, &selection)).table, columns);
+                    add(&mut sums, &(analysis.run)(&AnalysisContext::new(trace, &selection)).table, columns);
                 }
                 sums
             };
@@ -157,7 +157,7 @@ fn every_column_that_can_be_added_is_one_of_its_analysis() {
     let known = |name: &str| catalogue().iter().find(|analysis| analysis.name == name);
     for (name, columns) in ADDITIVE {
         let selection = Selection::default();
-        let table = (known(name).unwrap().run)(&Asked::new(&Trace::default(), &selection)).table;
+        let table = (known(name).unwrap().run)(&AnalysisContext::new(&Trace::default(), &selection)).table;
         columns.iter().for_each(|column| assert!(table.column(column).is_some(), "{name} has no {column}"));
     }
 }
@@ -167,7 +167,7 @@ fn work_of_unknown_launch_lies_in_the_window_in_which_it_starts() {
     let trace = drawn("rank 0 cpu 1 aaaaaaaa\nrank 0 launch 1 .K......\nrank 0 stream 7 ...KUUVV");
     let kernels = |from_us: i64, to_us: i64| {
         let selection = Selection { window: Some(Span::new(from_us * 1_000, to_us * 1_000)), ..Selection::default() };
-        let outcome = (find("kernels").unwrap().run)(&Asked::new(&trace, &selection));
+        let outcome = (find("kernels").unwrap().run)(&AnalysisContext::new(&trace, &selection));
         let mut names = texts(&outcome.table, "name").unwrap();
         names.sort_unstable();
         (names.concat().replace(['S', 'o', 'm', 'e', '(', ')', '"'], ""), outcome.coverage.device_ns_linked_ratio)

@@ -9,7 +9,7 @@ use stepscope_analyses::memory_summary::memory_summary;
 use stepscope_analyses::operators::operators;
 use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::{TemporalBreakdown, temporal_breakdown};
-use stepscope_analyses::{Asked, Outcome, Selection, Table, catalogue};
+use stepscope_analyses::{AnalysisContext, Outcome, Selection, Table, catalogue};
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{StepSource, Trace};
 
@@ -40,7 +40,7 @@ fn unpacked(path: &Path) -> Vec<u8> {
 }
 
 fn outcomes(trace: &Trace) -> Vec<Outcome> {
-    catalogue().iter().map(|analysis| (analysis.run)(&Asked::new(trace, &Selection::default()))).collect()
+    catalogue().iter().map(|analysis| (analysis.run)(&AnalysisContext::new(trace, &Selection::default()))).collect()
 }
 
 /// The numbers of `temporal.jsonl` that a device's breakdown gives.

@@ -9,7 +9,7 @@ use self_cell::self_cell;
 use std::mem::size_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use stepscope_engine::{self as engine, Analysis, Asked, Envelope, Selection, Table, Trace, Values};
+use stepscope_engine::{self as engine, Analysis, AnalysisContext, Envelope, Selection, Table, Trace, Values};
 use stepscope_timeline::{SearchIndex, Timeline};
 use tokio::sync::SetOnce;
 
@@ -25,7 +25,7 @@ self_cell! {
     struct SharedContext {
         owner: (Arc<Trace>, Selection),
         #[covariant]
-        dependent: Asked,
+        dependent: AnalysisContext,
     }
 }
 
@@ -72,7 +72,7 @@ impl LoadedRun {
         engine::check_selection(&self.trace, &selection)?;
         let loaded = self.clone();
         let computed = async {
-            pool.long(move || engine::analyze_asked(loaded.shared(selection).borrow_dependent(), analysis)).await
+            pool.long(move || engine::analyze_in(loaded.shared(selection).borrow_dependent(), analysis)).await
         };
         self.results.get((analysis.name, selection), bytes_of, computed).await
     }
@@ -91,7 +91,7 @@ impl LoadedRun {
         }
         // Nothing is computed yet.
         let owner = (self.trace.clone(), selection);
-        let shared = Arc::new(SharedContext::new(owner, |(trace, selection)| Asked::new(trace, selection)));
+        let shared = Arc::new(SharedContext::new(owner, |(trace, selection)| AnalysisContext::new(trace, selection)));
         parts.push((selection, shared.clone()));
         if parts.len() > MAX_PARTS {
             parts.remove(0);

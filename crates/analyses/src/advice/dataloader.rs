@@ -22,7 +22,7 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.slices.kind.contains(&SliceKind::DataLoader) {
         return Err(Lacks("no waits for data are marked"));
     }
-    let rows = step_breakdown::rows(facts.asked);
+    let rows = step_breakdown::rows(facts.context);
     let ranks = rows.chunk_by(|a, b| a.rank == b.rank);
     Ok(ranks.filter_map(|rows| of_rank(facts, rows)).collect())
 }

@@ -7,7 +7,7 @@ use crate::launch_statistics::{LaunchStatistics, launch_statistics};
 use crate::memory_summary::{self, MemorySummary};
 use crate::roofline::{self, RooflineRow};
 use crate::temporal_breakdown::{self, TemporalBreakdown};
-use crate::{Asked, GroupBy, Selection};
+use crate::{AnalysisContext, GroupBy, Selection};
 use std::cell::OnceCell;
 use stepscope_base::units::format_count;
 use stepscope_base::{IntervalSet, Span};
@@ -24,7 +24,7 @@ const IDLE_PART_OF_WINDOW: i64 = 50;
 /// A part of a trace, and what is known of it.
 pub(super) struct Facts<'a> {
     /// By each analysis' own definition.
-    pub(super) asked: &'a Asked<'a>,
+    pub(super) context: &'a AnalysisContext<'a>,
     pub(super) trace: &'a Trace,
     pub(super) selection: Selection,
     devices: Vec<TemporalBreakdown>,
@@ -37,13 +37,13 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Nothing computed yet but the time of devices.
-    pub(super) fn new(asked: &'a Asked<'a>) -> Self {
+    pub(super) fn new(context: &'a AnalysisContext<'a>) -> Self {
         let is_judged = |device: &TemporalBreakdown| device.span_ns - device.idle_ns >= LEAST_WORK_NS;
         Self {
-            asked,
-            trace: asked.trace,
-            selection: *asked.selection,
-            devices: temporal_breakdown::rows(asked).into_iter().filter(is_judged).collect(),
+            context,
+            trace: context.trace,
+            selection: *context.selection,
+            devices: temporal_breakdown::rows(context).into_iter().filter(is_judged).collect(),
             pauses: OnceCell::new(),
             launches: OnceCell::new(),
             kernels: OnceCell::new(),
@@ -88,14 +88,14 @@ impl<'a> Facts<'a> {
         if self.trace.ops.inputs.len() <= 1 {
             return Err(Lacks("no shapes of operators' inputs"));
         }
-        let rows = self.rooflines.get_or_init(|| roofline::rows(self.asked, GroupBy::Shapes));
+        let rows = self.rooflines.get_or_init(|| roofline::rows(self.context, GroupBy::Shapes));
         let is_modeled = rows.iter().any(|row| row.modeled_ns > 0);
         is_modeled.then_some(rows.as_slice()).ok_or(Lacks("no work whose roofline time is known"))
     }
 
     /// The memory of devices.
     pub(super) fn device_memory(&self) -> Result<impl Iterator<Item = &MemorySummary>, Lacks> {
-        let rows = self.memory.get_or_init(|| memory_summary::rows(self.asked));
+        let rows = self.memory.get_or_init(|| memory_summary::rows(self.context));
         let of_devices = rows.iter().filter(|row| row.device.is_some());
         if of_devices.clone().next().is_none() {
             return Err(Lacks("no allocations on a device"));

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::advice::tests::{drawn_ms, with_events};
     use crate::kernels::{Kernel, kernels};
-    use crate::{Asked, GroupBy, Selection};
+    use crate::{AnalysisContext, GroupBy, Selection};
     use proptest::prelude::*;
 
     proptest! {
@@ -147,8 +147,8 @@ mod tests {
             });
             let selection = Selection { group_by: Some(GroupBy::Properties), ..Selection::default() };
             let plain = Selection::default();
-            let asked = Asked::new(&trace, &plain);
-            let facts = Facts::new(&asked);
+            let context = AnalysisContext::new(&trace, &plain);
+            let facts = Facts::new(&context);
             let Ok(mut found) = facts.kernels() else { return Ok(()) };
             let work = found.next().expect("one device").1;
             let is_thin = |row: &&Kernel| row.kind == DeviceEventClass::Compute && row.blocks_per_sm.is_some_and(|of| of < 1.0);

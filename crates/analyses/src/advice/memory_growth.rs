@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
+use crate::allocations::Pool;
 use crate::memory_summary::{MemorySummary, growth_of_steps};
 use stepscope_base::units::{format_bytes, format_count};
 
@@ -29,8 +30,11 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
-    let pool =
-        facts.asked.pools().iter().find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
+    let pool = facts
+        .context
+        .get::<Vec<Pool>>()
+        .iter()
+        .find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
     let steps = growth_of_steps(facts.trace, pool);
     let least_bytes = steps.iter().map(|step| step.bytes).min()?;
     let (gpu, last) = (facts.gpu(row.rank, row.device?), *steps.last()?);

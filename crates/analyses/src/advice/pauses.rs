@@ -143,7 +143,7 @@ fn kind_of(part: &IdlePart, long_ns: i64) -> Kind {
 
 /// The pauses of each of `devices`.
 pub(super) fn pauses(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<Pauses> {
-    let idle = facts.asked.idle();
+    let idle = facts.context.get::<Vec<DeviceIdle>>();
     let of = |device: &TemporalBreakdown| {
         let is_it = |idle: &&DeviceIdle| {
             let known = &facts.trace.devices[idle.device.index()];
@@ -184,7 +184,7 @@ fn of_device(facts: &Facts, idle: &DeviceIdle, span_ns: i64) -> Pauses {
 mod tests {
     use super::*;
     use crate::advice::tests::drawn_us;
-    use crate::{Asked, Selection};
+    use crate::{AnalysisContext, Selection};
     use proptest::prelude::*;
 
     proptest! {
@@ -197,8 +197,8 @@ mod tests {
             streams.iter().enumerate().for_each(|(at, row)| drawing += &format!("rank 0 stream {at} {row}\n"));
             let trace = drawn_us(&drawing, column_us);
             let selection = Selection::default();
-            let asked = Asked::new(&trace, &selection);
-            let facts = Facts::new(&asked);
+            let context = AnalysisContext::new(&trace, &selection);
+            let facts = Facts::new(&context);
             let Ok(found) = facts.pauses() else { return Ok(()) };
             for (device, pauses) in found {
                 let by_cause: i64 = pauses.by_cause.iter().map(|pause| pause.total_ns).sum();

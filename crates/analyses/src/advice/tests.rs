@@ -1,7 +1,7 @@
 //! What tests of rules share, and what holds for all of them.
 
 use super::*;
-use crate::find;
+use crate::{AnalysisContext, find};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::{
@@ -127,7 +127,7 @@ fn a_device_that_works_for_less_than_a_millisecond_is_not_judged() {
 #[test]
 fn rules_that_cannot_be_judged_are_counted_and_named() {
     let finding = |drawing: &str| {
-        let (_, findings) = judged(&Asked::new(&drawn_ms(drawing), &Selection::default()));
+        let (_, findings) = judged(&AnalysisContext::new(&drawn_ms(drawing), &Selection::default()));
         findings.iter().map(|finding| (finding.code, finding.count)).collect::<Vec<_>>()
     };
     assert_eq!(finding(""), [(FindingCode::RuleNotJudged, RULES.len() as u64)]);

@@ -114,8 +114,8 @@ mod tests {
                     .values
             )
         );
-        let asked = |rank| Selection { rank: Some(rank), ..all };
-        assert_eq!(findings((&a, &asked(3)), (&b, &asked(1))).count(FindingCode::SettingDiffers), 2);
+        let context = |rank| Selection { rank: Some(rank), ..all };
+        assert_eq!(findings((&a, &context(3)), (&b, &context(1))).count(FindingCode::SettingDiffers), 2);
         assert!(findings((&a, &all), (&a, &all)).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! A run as it is compared: what a step takes, and what lies outside of steps.
 
-use crate::{Asked, Coverage, Outcome, Selection, Table, Unit, Values, find};
+use crate::{AnalysisContext, Coverage, Outcome, Selection, Table, Unit, Values, find};
 use stepscope_base::units::format_count;
 use stepscope_trace::{FindingCode, Findings, SliceId, SliceKind, Trace};
 
@@ -52,7 +52,7 @@ impl<'a> Side<'a> {
     fn sums(&self, analysis: &str, ns: &str) -> [(i64, i64); 2] {
         [&self.whole, &self.in_steps].map(|selection| {
             let analysis = find(analysis).expect("in the catalogue");
-            let table = (analysis.run)(&Asked::new(self.trace, selection)).table;
+            let table = (analysis.run)(&AnalysisContext::new(self.trace, selection)).table;
             (sum(&table, "count"), sum(&table, ns))
         })
     }

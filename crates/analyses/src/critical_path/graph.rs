@@ -1,8 +1,8 @@
 //! What a path can go on with, found by time: work on streams, work of threads, what a call waited for.
 
-use crate::host_threads::{Doing, Thread, first_lane};
+use crate::host_threads::{Doing, MainThreads, Thread, Threads, first_lane};
 use crate::stream_waits::{Stream, StreamWaits};
-use crate::{Asked, Selection};
+use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::{IntervalSet, Span};
@@ -40,17 +40,17 @@ pub(super) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn of(asked: &'a Asked<'_>, rank: u32) -> Self {
-        let trace = asked.trace;
+    pub(super) fn of(context: &'a AnalysisContext<'_>, rank: u32) -> Self {
+        let trace = context.trace;
         let is_own = |process: ProcessId| trace.processes[process.index()].rank == rank;
         let selection = Selection { rank: Some(rank), ..Selection::default() };
         let mut graph = Self {
             trace,
             threads: Vec::new(),
             thread_of: FxHashMap::default(),
-            main: asked.main_threads(),
+            main: &context.get::<MainThreads>().0,
             step_track: step_tracks(trace, rank),
-            waits: asked.stream_waits(),
+            waits: context.get(),
             previous: Vec::new(),
             ends_of: FxHashMap::default(),
             ends: Vec::new(),
@@ -91,7 +91,7 @@ impl<'a> Graph<'a> {
                 graph.reported.insert(call, *row);
             }
         }
-        graph.threads = tracks.into_iter().map(|track| path_thread(asked, track)).collect();
+        graph.threads = tracks.into_iter().map(|track| path_thread(context, track)).collect();
         graph.thread_of = graph.threads.iter().enumerate().map(|(at, thread)| (thread.track, at)).collect();
         graph
     }
@@ -237,8 +237,8 @@ fn step_tracks(trace: &Trace, rank: u32) -> BTreeMap<(ProcessId, Span), TrackId>
     rows.filter(|(_, track)| trace.rank_of_track(*track) == rank).collect()
 }
 
-fn path_thread<'a>(asked: &'a Asked<'_>, track: TrackId) -> PathThread<'a> {
-    let (trace, doings) = (asked.trace, asked.thread(track));
+fn path_thread<'a>(context: &'a AnalysisContext<'_>, track: TrackId) -> PathThread<'a> {
+    let (trace, doings) = (context.trace, context.get::<Threads>().get(context.trace, track));
     let mut syncs: Vec<(Span, SliceId)> = Vec::new();
     for lane in trace.lanes(track) {
         for id in trace.tracks[lane.index()].slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::HostSync) {

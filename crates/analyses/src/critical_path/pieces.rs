@@ -3,7 +3,8 @@
 use super::graph::{Graph, PathThread};
 use super::walk::{On, walk};
 use super::{CriticalPath, PathClass, of_step};
-use crate::Asked;
+use crate::AnalysisContext;
+use crate::context::Shared;
 use crate::host_threads::{Doing, sweep_innermost};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -44,18 +45,20 @@ impl Paths {
 }
 
 /// The path of every step asked for that has a thread.
-pub(crate) fn paths(asked: &Asked<'_>) -> Paths {
-    let steps: Vec<&Step> = asked.selection.steps(asked.trace).collect();
-    let mut paths = Paths::default();
-    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
-        let graph = Graph::of(asked, steps[0].rank);
-        for step in steps {
-            if let Some((span, found)) = walk(&graph, step) {
-                paths.add(asked.trace, step, span, &pieces(&graph, &found));
+impl Shared for Paths {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let steps: Vec<&Step> = context.selection.steps(context.trace).collect();
+        let mut paths = Self::default();
+        for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+            let graph = Graph::of(context, steps[0].rank);
+            for step in steps {
+                if let Some((span, found)) = walk(&graph, step) {
+                    paths.add(context.trace, step, span, &pieces(&graph, &found));
+                }
             }
         }
+        paths
     }
-    paths
 }
 
 fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {

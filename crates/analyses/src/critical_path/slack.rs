@@ -1,7 +1,7 @@
 //! How much later each device event of a step could end: one pass backwards over what waited for what.
 
 use super::graph::Graph;
-use crate::Asked;
+use crate::AnalysisContext;
 use rustc_hash::FxHashMap;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceEventId, SliceId, Step};
@@ -15,10 +15,10 @@ pub(crate) struct Slack {
 }
 
 /// The slack of every device event that was launched inside a step asked for; by rank.
-pub(crate) fn slacks(asked: &Asked<'_>) -> Vec<(u32, Vec<Slack>)> {
-    let steps: Vec<&Step> = asked.selection.steps(asked.trace).collect();
+pub(crate) fn slacks(context: &AnalysisContext<'_>) -> Vec<(u32, Vec<Slack>)> {
+    let steps: Vec<&Step> = context.selection.steps(context.trace).collect();
     let of_rank = |steps: &[&Step]| {
-        let graph = Graph::of(asked, steps[0].rank);
+        let graph = Graph::of(context, steps[0].rank);
         (steps[0].rank, steps.iter().flat_map(|step| of_step(&graph, step)).collect())
     };
     steps.chunk_by(|a, b| a.rank == b.rank).map(of_rank).collect()
@@ -250,7 +250,7 @@ mod tests {
             let trace = drawn(&drawing);
             for step in &trace.steps {
                 let selection = Selection { step: Some(step.number), ..Selection::default() };
-                let rows: Vec<Slack> = slacks(&Asked::new(&trace, &selection)).into_iter().flat_map(|(_, rows)| rows).collect();
+                let rows: Vec<Slack> = slacks(&AnalysisContext::new(&trace, &selection)).into_iter().flat_map(|(_, rows)| rows).collect();
                 for row in rows {
                     prop_assert!(row.slack_ns >= 0 && row.slack_ns % 1_000 == 0, "{row:?}");
                     let (at, slack) = (row.event.index(), row.slack_ns / 1_000);

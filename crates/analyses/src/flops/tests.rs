@@ -1,4 +1,6 @@
 use super::*;
+use crate::flops::Works;
+use crate::op_tree::OpTree;
 use proptest::prelude::*;
 use stepscope_trace::{OpInfo, OpInputs, Process, SliceKind, TraceBuilder, Track, TrackKind};
 

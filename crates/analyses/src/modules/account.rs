@@ -1,9 +1,11 @@
 //! What each module did itself, then summed towards the root.
 
 use super::{ModuleRow, PassTime};
+use crate::flops::Works;
 use crate::module_contexts::{Context, ModuleContexts};
+use crate::op_tree::OpTree;
 use crate::windows::Windows;
-use crate::{Asked, Selection};
+use crate::{AnalysisContext, Selection};
 use stepscope_trace::{SliceId, Trace};
 
 /// What a module did without the modules that it calls.
@@ -38,8 +40,8 @@ pub(super) struct Account {
 
 impl Account {
     /// Everything asked for.
-    pub(super) fn of(asked: &Asked<'_>) -> Self {
-        let Asked { trace, selection, .. } = *asked;
+    pub(super) fn of(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
         let contexts = ModuleContexts::of(trace);
         let own = vec![Own::default(); contexts.nodes.len()];
         let has_memory = !trace.memory.is_empty();
@@ -47,7 +49,7 @@ impl Account {
         if !account.own.is_empty() {
             account.add_calls(trace, selection);
             account.add_device_time(trace, selection);
-            account.add_memory_and_work(asked);
+            account.add_memory_and_work(context);
         }
         account
     }
@@ -82,16 +84,16 @@ impl Account {
         }
     }
 
-    fn add_memory_and_work(&mut self, asked: &Asked<'_>) {
-        let (trace, tree) = (asked.trace, asked.op_tree());
-        let is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
+    fn add_memory_and_work(&mut self, context: &AnalysisContext<'_>) {
+        let (trace, tree) = (context.trace, context.get::<OpTree>());
+        let is_asked = Windows::of(trace, context.selection).ops(trace, tree);
         for event in trace.memory.iter().filter(|event| event.bytes > 0) {
             let Some(op) = tree.row(event.op).filter(|op| is_asked[*op as usize]) else { continue };
             if let Some((own, _)) = self.own(tree.slice[op as usize]) {
                 add(&mut own.allocated_bytes, event.bytes);
             }
         }
-        for (op, work) in asked.works().iter().filter(|(op, _)| is_asked[*op as usize]) {
+        for (op, work) in context.get::<Works>().iter().filter(|(op, _)| is_asked[*op as usize]) {
             if let Some((own, _)) = self.own(tree.slice[op as usize]) {
                 add_known(&mut own.flops, Some(work.flops));
             }

@@ -2,10 +2,10 @@
 
 use super::Operator;
 use crate::flops::Works;
-use crate::groups::Groups;
+use crate::groups::{Groups, operator_group_by};
 use crate::op_classes::OpClasses;
 use crate::op_tree::OpTree;
-use crate::{Asked, windows::Windows};
+use crate::{AnalysisContext, windows::Windows};
 use rustc_hash::FxHashMap;
 use stepscope_base::{Span, StringId};
 use stepscope_trace::{DeviceId, Trace};
@@ -26,10 +26,10 @@ pub(super) struct Account<'a> {
 
 impl<'a> Account<'a> {
     /// The sums of everything asked for.
-    pub(super) fn of(asked: &'a Asked<'_>) -> Self {
-        let (trace, tree) = (asked.trace, asked.op_tree());
-        let mut groups = asked.op_groups(asked.op_group_by()).clone();
-        let mut is_asked = Windows::of(trace, asked.selection).ops(trace, tree);
+    pub(super) fn of(context: &'a AnalysisContext<'_>) -> Self {
+        let (trace, tree) = (context.trace, context.get::<OpTree>());
+        let mut groups = Groups::by(context, operator_group_by(context.selection)).clone();
+        let mut is_asked = Windows::of(trace, context.selection).ops(trace, tree);
         let is_same_call: Vec<bool> = (0..tree.len()).map(|op| is_same_call(trace, tree, op)).collect();
         for op in (0..tree.len()).filter(|op| is_same_call[*op]) {
             let outer = tree.parent[op] as usize;
@@ -48,7 +48,7 @@ impl<'a> Account<'a> {
         account.add_host_time(trace);
         account.add_eligibility(trace);
         account.add_device_time(trace);
-        account.add_work(asked.works());
+        account.add_work(context.get::<Works>());
         account
     }
 

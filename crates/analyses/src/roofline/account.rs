@@ -2,10 +2,11 @@
 
 use super::devices::{Peaks, peaks};
 use super::{RooflineRow, events};
-use crate::flops::Work;
+use crate::flops::{Work, Works};
 use crate::groups::Groups;
+use crate::op_tree::OpTree;
 use crate::windows::Windows;
-use crate::{Asked, GroupBy, Selection};
+use crate::{AnalysisContext, GroupBy, Selection};
 use stepscope_trace::{Device, DeviceId};
 
 /// The device work counted at one operator.
@@ -26,9 +27,9 @@ pub(super) struct Account<'a> {
 
 impl<'a> Account<'a> {
     /// The sums of everything asked for.
-    pub(super) fn of(asked: &'a Asked<'_>, by: GroupBy) -> Self {
-        let Asked { trace, selection, .. } = *asked;
-        let (tree, works, groups) = (asked.op_tree(), asked.works(), asked.op_groups(by));
+    pub(super) fn of(context: &'a AnalysisContext<'_>, by: GroupBy) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let (tree, works, groups) = (context.get::<OpTree>(), context.get::<Works>(), Groups::by(context, by));
         let is_asked = Windows::of(trace, selection).ops(trace, tree);
         let mut outside = RooflineRow::default();
         for event in events(trace, selection).filter(|event| tree.row(event.op).is_none()) {

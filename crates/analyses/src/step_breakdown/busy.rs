@@ -1,8 +1,9 @@
 //! When each class is busy, before it is decided which one counts.
 
 use super::{CLASSES, ORDER, TENSORBOARD_ORDER};
-use crate::Asked;
-use crate::host_threads::Doing;
+use crate::AnalysisContext;
+use crate::device_busy::DeviceBusy;
+use crate::host_threads::{Doing, Threads};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{ProcessId, SliceKind, Step, Trace, TrackId};
@@ -17,15 +18,15 @@ pub(super) struct Busy {
 
 impl Busy {
     /// Sums up all devices of a rank, and all threads of a process.
-    pub(super) fn of(asked: &Asked<'_>, is_compat: bool) -> Self {
+    pub(super) fn of(context: &AnalysisContext<'_>, is_compat: bool) -> Self {
         let mut of_rank: FxHashMap<(u32, usize), IntervalSet> = FxHashMap::default();
-        for (device, busy) in asked.trace.devices.iter().zip(asked.device_busy()) {
+        for (device, busy) in context.trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
             for (class, set) in [&busy.compute, &busy.comm, &busy.memcpy, &busy.memset].into_iter().enumerate() {
                 let sum = of_rank.entry((device.rank, class)).or_default();
                 *sum = sum.union(set);
             }
         }
-        let host = if is_compat { host_spans_of_tensorboard(asked.trace) } else { host_spans(asked) };
+        let host = if is_compat { host_spans_of_tensorboard(context.trace) } else { host_spans(context) };
         let of_process = host.into_iter().map(|(key, spans)| (key, IntervalSet::from_unsorted(spans))).collect();
         let order = if is_compat { TENSORBOARD_ORDER } else { ORDER };
         Self { order, of_rank, of_process }
@@ -41,10 +42,10 @@ impl Busy {
 type HostSpans = FxHashMap<(ProcessId, usize), Vec<Span>>;
 
 /// When the threads of each process are busy with each host class.
-fn host_spans(asked: &Asked<'_>) -> HostSpans {
-    let mut spans = HostSpans::default();
-    for (at, track) in asked.trace.tracks.iter().enumerate().filter(|(_, track)| track.lane == 0) {
-        let thread = asked.thread(TrackId::from_index(at));
+fn host_spans(context: &AnalysisContext<'_>) -> HostSpans {
+    let (mut spans, threads) = (HostSpans::default(), context.get::<Threads>());
+    for (at, track) in context.trace.tracks.iter().enumerate().filter(|(_, track)| track.lane == 0) {
+        let thread = threads.get(context.trace, TrackId::from_index(at));
         let classes =
             [(Doing::HostSync, 4), (Doing::ApiCall, 4), (Doing::DataLoader, 5), (Doing::Io, 6), (Doing::Op, 7)];
         for (doing, class) in classes.into_iter().filter(|(doing, _)| !thread.doing(*doing).is_empty()) {

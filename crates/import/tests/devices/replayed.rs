@@ -5,7 +5,7 @@ use crate::made_capture::MadeCapture;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;
-use stepscope_analyses::{Asked, Column, Selection, Values, catalogue};
+use stepscope_analyses::{AnalysisContext, Column, Selection, Values, catalogue};
 use stepscope_capture::device::{
     ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization, SynchronizationKind,
     WorkKind,
@@ -217,7 +217,7 @@ fn first_difference(theirs: &Column, ours: &Column) -> Option<String> {
 pub(crate) fn differences(theirs: &Trace, ours: &Trace) -> Vec<String> {
     let mut found = Vec::new();
     let selection = Selection::default();
-    let (theirs, ours) = (Asked::new(theirs, &selection), Asked::new(ours, &selection));
+    let (theirs, ours) = (AnalysisContext::new(theirs, &selection), AnalysisContext::new(ours, &selection));
     for analysis in catalogue().iter().filter(|analysis| analysis.name != "findings") {
         let (theirs, ours) = ((analysis.run)(&theirs), (analysis.run)(&ours));
         if theirs.coverage != ours.coverage {

@@ -27,15 +27,15 @@ struct PagedEnvelope<'a> {
 pub(super) async fn catalogue() -> Answer {
     let analysis = |analysis: &Analysis| {
         let section = |heading: &str| (heading.to_string(), Value::String(analysis.section(heading)));
-        let accepts = analysis.accepts();
+        let options = analysis.options;
         json!({
             "name": analysis.name,
             "definition": analysis.definition(),
             "sections": HEADINGS.into_iter().map(section).collect::<Map<String, Value>>(),
             "accepts": {
-                "group_by": accepts.group_by.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
-                "compat": accepts.compat.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
-                "bucket": accepts.bucket,
+                "group_by": options.group_by.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
+                "compat": options.compat.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
+                "bucket": options.bucket,
             },
         })
     };

@@ -1,0 +1,86 @@
+//! What an analysis gets: a trace, a selection, and intermediate results that several analyses need. Such a result is
+//! declared where it is computed, as a [`Shared`] type. It is computed when it is first needed, and once, also when
+//! analyses run on several threads.
+
+use crate::Selection;
+use std::any::{Any, TypeId};
+use std::sync::OnceLock;
+use stepscope_trace::Trace;
+
+/// A result that several analyses need. It may need others, but not itself.
+pub(crate) trait Shared: Send + Sync + 'static {
+    /// Computes it.
+    fn compute(context: &AnalysisContext<'_>) -> Self;
+}
+
+/// The part of a trace that an analysis is about, and what analyses share of it.
+pub struct AnalysisContext<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The part of it, and how to answer.
+    pub selection: &'a Selection,
+    first: Link,
+}
+
+/// A list that only grows, so that what it holds can be borrowed while other threads add to it.
+type Link = OnceLock<Box<Entry>>;
+
+struct Entry {
+    of: TypeId,
+    value: OnceLock<Box<dyn Any + Send + Sync>>,
+    next: Link,
+}
+
+impl<'a> AnalysisContext<'a> {
+    /// A context of `selection` of `trace`; nothing is computed yet.
+    pub fn new(trace: &'a Trace, selection: &'a Selection) -> Self {
+        Self { trace, selection, first: Link::new() }
+    }
+
+    /// The result of this type. A loop fetches it once.
+    pub(crate) fn get<T: Shared>(&self) -> &T {
+        let (of, mut link) = (TypeId::of::<T>(), &self.first);
+        loop {
+            let entry = link.get_or_init(|| Box::new(Entry { of, value: OnceLock::new(), next: Link::new() }));
+            if entry.of == of {
+                let value = entry.value.get_or_init(|| Box::new(T::compute(self)));
+                return value.downcast_ref().expect("entries are found by type");
+            }
+            link = &entry.next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Outcome, catalogue};
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::drawn;
+
+    proptest! {
+        #[test]
+        fn what_is_shared_changes_no_answer(
+            host in "[.axsi|]{30}", launch in "[.CDN|]{30}", streams in prop::collection::vec("[.CDNH|]{30}", 1..3),
+            memory in "[.abcABC]{30}", steps in "0{1,20}1{1,20}", backwards in any::<bool>(),
+        ) {
+            let mut drawing = format!("rank 0 step {steps}\nrank 0 cpu 1 {host}\nrank 0 launch 1 {launch}\nrank 0 memory 1 {memory}\n");
+            streams.iter().enumerate().for_each(|(at, row)| drawing += &format!("rank 0 stream {at} {row}\n"));
+            let trace = drawn(&drawing);
+            for step in [None, Some(1)] {
+                let selection = Selection { step, ..Selection::default() };
+                let alone = catalogue().iter().map(|analysis| (analysis.run)(&AnalysisContext::new(&trace, &selection)));
+                let context = AnalysisContext::new(&trace, &selection);
+                let mut together: Vec<Outcome> = Vec::new();
+                for at in 0..catalogue().len() {
+                    let at = if backwards { catalogue().len() - 1 - at } else { at };
+                    together.push((catalogue()[at].run)(&context));
+                }
+                if backwards {
+                    together.reverse();
+                }
+                prop_assert_eq!(together, alone.collect::<Vec<_>>());
+            }
+        }
+    }
+}
