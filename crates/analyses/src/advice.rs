@@ -56,7 +56,7 @@ mod tensor_cores;
 mod unfused;
 mod wasted_time;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use facts::Facts;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -135,39 +135,53 @@ impl Place {
     }
 }
 
-/// One piece of advice.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Advice {
-    /// The rank; `None` for all ranks asked for.
-    pub rank: Option<u32>,
-    /// The device's number within the rank; `None` when it is not about one.
-    pub device: Option<i64>,
-    /// The rule's stable code.
-    pub rule: &'static str,
-    /// How much it matters.
-    pub priority: Priority,
-    /// What is so, in one sentence with its numbers.
-    pub says: String,
-    /// What to do about it.
-    pub to_do: &'static str,
-    /// The share that the rule looks at.
-    pub measured_ratio: Option<f64>,
-    /// The share from which on the rule speaks.
-    pub threshold_ratio: Option<f64>,
-    /// The time that the rule looks at.
-    pub measured_ns: Option<i64>,
-    /// The bytes that the rule looks at.
-    pub measured_bytes: Option<i64>,
-    /// Cases.
-    pub count: Option<i64>,
-    /// The time that gain and measured time are parts of.
-    pub window_ns: Option<i64>,
-    /// What there is to gain at most, and of what kind that bound is.
-    pub gain: Option<(i64, GainEstimate)>,
-    /// The analysis that has the numbers.
-    pub evidence: &'static str,
-    /// Where to look.
-    pub place: Option<Place>,
+columns! {
+    /// One piece of advice.
+    #[derive(Clone, PartialEq, Debug, Default)]
+    pub struct Advice {
+        /// The rank. Absent when the row is about all ranks of the selection.
+        rank: Option<u32> => Count,
+        /// The number of the device within the rank. Absent when the row is not about one device.
+        device: Option<i64> => Count,
+        /// The stable code of the rule.
+        rule: &'static str => Text,
+        /// How much it matters: `high`, `medium` or `low`.
+        priority: Priority => Text,
+        /// What there is to gain at most, and the kind of this bound.
+        gain: Option<(i64, GainEstimate)>,
+        /// The time that the change would save at most. Absent when it cannot be estimated.
+        gain_ns => Nanoseconds = Advice::gain_ns,
+        /// The gain as a share of `window_ns`.
+        gain_ratio => Ratio = Advice::gain_ratio,
+        /// What kind of upper bound the gain is: `removal`, `overlap`, `roofline`, `peak_rates` or
+        /// `full_device`.
+        gain_estimate => Text = |row| row.gain.map(|(_, estimate)| estimate),
+        /// The time that the gain and the measured time are parts of.
+        window_ns: Option<i64> => Nanoseconds,
+        /// What was measured, in one sentence with its numbers.
+        says: String => Text,
+        /// What to do about it.
+        to_do: &'static str => Text,
+        /// The share that the rule measured.
+        measured_ratio: Option<f64> => Ratio,
+        /// The share from which the rule applies.
+        threshold_ratio: Option<f64> => Ratio,
+        /// The time that the rule measured.
+        measured_ns: Option<i64> => Nanoseconds,
+        /// The bytes that the rule measured.
+        measured_bytes: Option<i64> => Bytes,
+        /// Number of cases.
+        count: Option<i64> => Count,
+        /// The analysis that has the numbers.
+        evidence: &'static str => Text,
+        /// Where to look.
+        place: Option<Place>,
+        /// A place in the timeline to look at, counted from the start of the trace. Most often it is the
+        /// longest case.
+        start_ns => Nanoseconds = |row| row.place.map(|place| place.start_ns),
+        /// The name of the slice that begins at `start_ns` or is open then.
+        slice => Text = |row| row.place.and_then(|place| place.slice),
+    }
 }
 
 impl Advice {
@@ -267,31 +281,11 @@ fn finished(rule: &Rule, row: Advice) -> Advice {
 
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
+named_cells!(Priority, GainEstimate);
+
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let trace = context.trace;
     let (rows, findings) = judged(context);
-    let gain = |row: &Advice| row.gain.map(|(_, estimate)| estimate.as_str());
-    let slice = |row: &Advice| Some(trace.slice_name(row.place?.slice?));
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| row.rank.map(i64::from)))
-        .count("device", rows.iter().map(|row| row.device))
-        .text("rule", rows.iter().map(|row| Some(row.rule)))
-        .text("priority", rows.iter().map(|row| Some(row.priority.as_str())))
-        .ns("gain_ns", rows.iter().map(Advice::gain_ns))
-        .float("gain_ratio", Unit::Ratio, rows.iter().map(Advice::gain_ratio))
-        .text("gain_estimate", rows.iter().map(gain))
-        .ns("window_ns", rows.iter().map(|row| row.window_ns))
-        .text("says", rows.iter().map(|row| Some(row.says.as_str())))
-        .text("to_do", rows.iter().map(|row| Some(row.to_do)))
-        .float("measured_ratio", Unit::Ratio, rows.iter().map(|row| row.measured_ratio))
-        .float("threshold_ratio", Unit::Ratio, rows.iter().map(|row| row.threshold_ratio))
-        .ns("measured_ns", rows.iter().map(|row| row.measured_ns))
-        .int("measured_bytes", Unit::Bytes, rows.iter().map(|row| row.measured_bytes))
-        .count("count", rows.iter().map(|row| row.count))
-        .text("evidence", rows.iter().map(|row| Some(row.evidence)))
-        .ns("start_ns", rows.iter().map(|row| row.place.map(|place| place.start_ns)))
-        .text("slice", rows.iter().map(slice));
-    Outcome { table, coverage: *context.get(), findings }
+    Outcome { findings, ..Outcome::of(context, &rows) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
 use crate::context::Shared;
-use crate::{AnalysisContext, Options, Table};
+use crate::{AnalysisContext, Column, Options, Row, Selection, Table};
 use stepscope_trace::{DeviceEvent, Findings, Trace};
 
 /// What a result rests on.
@@ -42,6 +42,23 @@ pub struct Outcome {
     pub findings: Findings,
 }
 
+impl Outcome {
+    /// A result over device events.
+    pub(crate) fn of<R: Row>(context: &AnalysisContext<'_>, rows: &[R]) -> Self {
+        Self { coverage: *context.get(), ..Self::without_coverage(context, rows) }
+    }
+
+    /// A result that does not depend on which launches are known.
+    pub(crate) fn without_coverage<R: Row>(context: &AnalysisContext<'_>, rows: &[R]) -> Self {
+        Self { table: R::table(rows, context.trace, context.selection), ..Self::default() }
+    }
+
+    /// A result of two runs, whose rows refer to neither.
+    pub(crate) fn of_runs<R: Row>(rows: &[R]) -> Self {
+        Self { table: R::table(rows, &Trace::default(), &Selection::default()), ..Self::default() }
+    }
+}
+
 /// One entry of the catalogue.
 #[derive(Clone, Copy)]
 pub struct Analysis {
@@ -59,6 +76,11 @@ impl Analysis {
     /// The entry of an analysis without options; the catalogue adds its name and its source.
     pub(crate) const fn of(run: fn(&AnalysisContext<'_>) -> Outcome) -> Self {
         Self { name: "", source: "", run, options: Options::NONE }
+    }
+
+    /// The columns that its result has for `selection`, without values.
+    pub fn columns(&self, selection: &Selection) -> Vec<Column> {
+        (self.run)(&AnalysisContext::new(&Trace::default(), selection)).table.columns
     }
 
     /// The text under a heading of the file's comment: `Definition`, `Units`, `Source`, `Edge cases`.
@@ -169,18 +191,22 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_that_is_accepted_makes_a_table() {
+    fn every_choice_that_is_accepted_makes_a_table_whose_columns_are_documented() {
         for analysis in catalogue() {
             let options = analysis.options;
             let groups = options.group_by.iter().map(|group_by| (Some(*group_by), None));
-            let choices = groups.chain(options.compat.iter().map(|compat| (None, Some(*compat))));
+            let choices = [(None, None)]
+                .into_iter()
+                .chain(groups)
+                .chain(options.compat.iter().map(|compat| (None, Some(*compat))));
             for (group_by, compat) in choices {
                 let selection = Selection { group_by, compat, ..Selection::default() };
-                assert!(
-                    !(analysis.run)(&AnalysisContext::new(&Trace::default(), &selection)).table.columns.is_empty(),
-                    "{}",
-                    analysis.name
-                );
+                let columns = analysis.columns(&selection);
+                assert!(!columns.is_empty(), "{}", analysis.name);
+                for Column { name, doc, .. } in columns {
+                    let is_rust = doc.contains("[`") || doc.contains("`None`") || doc.contains("::");
+                    assert!(doc.ends_with('.') && !is_rust, "{} {name}: {doc:?}", analysis.name);
+                }
             }
         }
     }

@@ -34,54 +34,57 @@ mod calls;
 
 use crate::device_busy::DeviceBusy;
 use crate::windows::{TrackWindows, Windows};
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use calls::{Call, Calls};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{Collective, DeviceEventClass, Findings, SliceId, Trace};
+use stepscope_trace::{Collective, DeviceEventClass, SliceId, Trace};
 
-/// All collectives of one kind, size and group, on one rank.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Collectives {
-    /// The rank that takes part.
-    pub rank: u32,
-    /// `allreduce`, `_allgather_base` … as the source calls it; `None` for kernels that nobody says anything of.
-    pub name: Option<String>,
-    /// The group's name.
-    pub group: Option<String>,
-    /// What the group is for.
-    pub group_description: Option<String>,
-    /// Ranks in the group.
-    pub group_size: Option<i64>,
-    /// Element type.
-    pub dtype: Option<String>,
-    /// Elements that go into a call.
-    pub input_elements: Option<i64>,
-    /// Elements that come out of a call.
-    pub output_elements: Option<i64>,
-    /// Bytes in or out of a call, whatever is more.
-    pub size_bytes: Option<i64>,
-    /// Operators that ask for it.
-    pub calls: Option<i64>,
-    /// Ranges of the backend's threads that carry it out.
-    pub works: Option<i64>,
-    /// Kernels that carry it out.
-    pub kernels: Option<i64>,
-    /// Bytes that went in, of all calls.
-    pub input_bytes: Option<i64>,
-    /// Bytes that came out.
-    pub output_bytes: Option<i64>,
-    /// Time of the operators.
-    pub host_ns: Option<i64>,
-    /// Time of the works.
-    pub work_ns: Option<i64>,
-    /// Time of the kernels.
-    pub device_ns: Option<i64>,
-    /// The part of it in which nothing computes on the device.
-    pub exposed_ns: Option<i64>,
-    /// Size over the time of kernels, else of works.
-    pub algorithm_bandwidth_bytes_per_s: Option<i64>,
+columns! {
+    /// All collectives of one kind, size and group, on one rank.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    pub struct Collectives {
+        /// The rank that takes part.
+        rank: u32 => Count,
+        /// The collective, as the source calls it: `allreduce`, `_allgather_base`. Absent for kernels whose
+        /// collective is not known.
+        name: Option<String> => Text,
+        /// The name of the process group.
+        group: Option<String> => Text,
+        /// Number of ranks in the process group.
+        group_size: Option<i64> => Count,
+        /// The type of the elements.
+        dtype: Option<String> => Text,
+        /// Bytes that go into one call or come out of it, whichever are more.
+        size_bytes: Option<i64> => Bytes,
+        /// Number of calls: operators that start the collective.
+        calls: Option<i64> => Count,
+        /// Sum of the durations of the kernels.
+        device_ns: Option<i64> => Nanoseconds,
+        /// The part of `device_ns` in which no computing kernel runs on the device.
+        exposed_ns: Option<i64> => Nanoseconds,
+        /// Sum of the durations of the works.
+        work_ns: Option<i64> => Nanoseconds,
+        /// Sum of the durations of the calls on the host.
+        host_ns: Option<i64> => Nanoseconds,
+        /// `size_bytes` over the mean time of a call's kernels, or of its work where there is no kernel.
+        algorithm_bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Number of kernels that carry the collective out on devices.
+        kernels: Option<i64> => Count,
+        /// Number of ranges in which threads of the backend carry the collective out on the host.
+        works: Option<i64> => Count,
+        /// Bytes that went in, of all calls.
+        input_bytes: Option<i64> => Bytes,
+        /// Bytes that came out, of all calls.
+        output_bytes: Option<i64> => Bytes,
+        /// Number of elements that go into one call.
+        input_elements: Option<i64> => Count,
+        /// Number of elements that come out of one call.
+        output_elements: Option<i64> => Count,
+        /// What the process group is for.
+        group_description: Option<String> => Text,
+    }
 }
 
 /// Every kind of collective asked for, ordered by rank, then the longest on devices, in works and on the host first.
@@ -292,29 +295,7 @@ fn element_bytes(dtype: &str) -> Option<i64> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let bytes_per_s = rows.iter().map(|row| row.algorithm_bandwidth_bytes_per_s);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("name", rows.iter().map(|row| row.name.as_deref()))
-        .text("group", rows.iter().map(|row| row.group.as_deref()))
-        .count("group_size", rows.iter().map(|row| row.group_size))
-        .text("dtype", rows.iter().map(|row| row.dtype.as_deref()))
-        .int("size_bytes", Unit::Bytes, rows.iter().map(|row| row.size_bytes))
-        .count("calls", rows.iter().map(|row| row.calls))
-        .ns("device_ns", rows.iter().map(|row| row.device_ns))
-        .ns("exposed_ns", rows.iter().map(|row| row.exposed_ns))
-        .ns("work_ns", rows.iter().map(|row| row.work_ns))
-        .ns("host_ns", rows.iter().map(|row| row.host_ns))
-        .int("algorithm_bandwidth_bytes_per_s", Unit::BytesPerSecond, bytes_per_s)
-        .count("kernels", rows.iter().map(|row| row.kernels))
-        .count("works", rows.iter().map(|row| row.works))
-        .int("input_bytes", Unit::Bytes, rows.iter().map(|row| row.input_bytes))
-        .int("output_bytes", Unit::Bytes, rows.iter().map(|row| row.output_bytes))
-        .count("input_elements", rows.iter().map(|row| row.input_elements))
-        .count("output_elements", rows.iter().map(|row| row.output_elements))
-        .text("group_description", rows.iter().map(|row| row.group_description.as_deref()));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

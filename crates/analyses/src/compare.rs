@@ -200,6 +200,7 @@ mod tests {
         for what in Compared::ALL {
             let outcome = compare((&trace, &all), (&trace, &all), what);
             assert!(!outcome.table.is_empty(), "{what:?}");
+            assert!(outcome.table.columns.iter().all(|column| column.doc.ends_with('.')), "{what:?}");
             for column in outcome.table.columns.iter().filter(|column| column.name.starts_with("change_")) {
                 let is_zero = match &column.values {
                     Values::Int(values) => values.iter().flatten().all(|value| *value == 0),

@@ -16,35 +16,39 @@
 //! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
-use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Findings, Trace};
+use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Trace};
 
-/// All copies of one kind on one device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Copies {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// Where they go.
-    pub direction: CopyDirection,
-    /// Whether the host's memory is pageable; `None` when not told.
-    pub is_pageable: Option<bool>,
-    /// Copies.
-    pub count: i64,
-    /// Sum of their durations.
-    pub total_ns: i64,
-    /// Bytes of those whose bytes are known.
-    pub bytes: Option<i64>,
-    /// The least bytes of a copy.
-    pub bytes_min: Option<i64>,
-    /// The mean.
-    pub bytes_mean: Option<i64>,
-    /// The most bytes of a copy.
-    pub bytes_max: Option<i64>,
-    /// Bytes over time, of those that have both.
-    pub bandwidth_bytes_per_s: Option<i64>,
+columns! {
+    /// All copies of one kind on one device.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Copies {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// From where to where the copies go.
+        direction: CopyDirection => Text,
+        /// Whether the memory of the host is pageable. Absent when not known.
+        is_pageable: Option<bool>,
+        /// The memory of the host: `pageable` or `pinned`. Absent when not known.
+        memory => Text = |row| row.is_pageable.map(|is_pageable| if is_pageable { "pageable" } else { "pinned" }),
+        /// Number of copies.
+        count: i64 => Count,
+        /// Sum of the durations of the copies.
+        total_ns: i64 => Nanoseconds,
+        /// Bytes copied, of the copies whose bytes are known.
+        bytes: Option<i64> => Bytes,
+        /// Bytes over time, of the copies that have both.
+        bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Bytes of the smallest copy.
+        bytes_min: Option<i64> => Bytes,
+        /// Mean bytes of a copy.
+        bytes_mean: Option<i64> => Bytes,
+        /// Bytes of the largest copy.
+        bytes_max: Option<i64> => Bytes,
+    }
 }
 
 /// Every kind of copy asked for, ordered by rank and device, then the longest total first.
@@ -110,22 +114,7 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = copies(trace, selection);
-    let memory = |is_pageable: bool| if is_pageable { "pageable" } else { "pinned" };
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .text("direction", rows.iter().map(|row| Some(row.direction.as_str())))
-        .text("memory", rows.iter().map(|row| row.is_pageable.map(memory)))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
-        .int("bandwidth_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.bandwidth_bytes_per_s))
-        .int("bytes_min", Unit::Bytes, rows.iter().map(|row| row.bytes_min))
-        .int("bytes_mean", Unit::Bytes, rows.iter().map(|row| row.bytes_mean))
-        .int("bytes_max", Unit::Bytes, rows.iter().map(|row| row.bytes_max));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &copies(context.trace, context.selection))
 }
 
 #[cfg(test)]

@@ -44,13 +44,13 @@ mod pieces;
 mod slack;
 mod walk;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use pieces::PathPiece;
 pub(crate) use pieces::{Paths, device_class};
 pub(crate) use slack::slacks;
 
 use stepscope_base::Span;
-use stepscope_trace::{Findings, Step, StepSource, Trace};
+use stepscope_trace::{Step, StepSource, Trace};
 
 /// What a part of a path is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -109,25 +109,48 @@ impl PathClass {
     }
 }
 
-/// The critical path of one step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CriticalPath {
-    /// The rank.
-    pub rank: u32,
-    /// The step's number.
-    pub step: i64,
-    /// Its start.
-    pub start_ns: i64,
-    /// From its start to the end of its last work: the sum of all parts.
-    pub length_ns: i64,
-    /// Length of its host window.
-    pub host_ns: i64,
-    /// Time of each class, by [`PathClass::ALL`].
-    pub parts_ns: [i64; PathClass::ALL.len()],
-    /// Whether recording saw all of the step.
-    pub is_complete: bool,
-    /// How the step's limits are known.
-    pub source: StepSource,
+columns! {
+    /// The critical path of one step.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct CriticalPath {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the step.
+        step: i64 => Count,
+        /// When the step starts, counted from the start of the trace.
+        start_ns: i64 => Nanoseconds,
+        /// Length of the critical path, from the start of the step to the end of its last work. It is the sum
+        /// of the parts.
+        length_ns: i64 => Nanoseconds,
+        /// Length of the step on the host.
+        host_ns: i64 => Nanoseconds,
+        /// Time of each class, by [`PathClass::ALL`].
+        parts_ns: [i64; PathClass::ALL.len()],
+        /// Time of the path in computing kernels.
+        compute_ns => Nanoseconds = |row| row.part_ns(PathClass::Compute),
+        /// Time of the path in communication kernels.
+        comm_ns => Nanoseconds = |row| row.part_ns(PathClass::Communication),
+        /// Time of the path in memcpys and memsets.
+        copy_ns => Nanoseconds = |row| row.part_ns(PathClass::Copy),
+        /// Time of the path from a launch to its device event, which waited for nothing else.
+        launch_latency_ns => Nanoseconds = |row| row.part_ns(PathClass::LaunchLatency),
+        /// Time of the path from one device event to the next one, which was already launched.
+        queue_wait_ns => Nanoseconds = |row| row.part_ns(PathClass::QueueWait),
+        /// Time of the path in which the host waits for a device, or returns from waiting.
+        host_sync_ns => Nanoseconds = |row| row.part_ns(PathClass::HostSync),
+        /// Time of the path in which the training loop waits for its next batch.
+        dataloader_ns => Nanoseconds = |row| row.part_ns(PathClass::DataLoader),
+        /// Time of the path in other calls of the device's API.
+        runtime_ns => Nanoseconds = |row| row.part_ns(PathClass::Runtime),
+        /// Time of the path in operators on the host.
+        host_op_ns => Nanoseconds = |row| row.part_ns(PathClass::HostOp),
+        /// The rest of the path: host code outside of operators, or time in which nothing was recorded.
+        other_ns => Nanoseconds = |row| row.part_ns(PathClass::Other),
+        /// Whether all of the step was recorded.
+        is_complete: bool => Flag,
+        /// How the limits of the step are known.
+        source: StepSource => Text,
+    }
 }
 
 /// The path of every step asked for, by rank and start.
@@ -159,28 +182,16 @@ fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
 
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
+impl CriticalPath {
+    fn part_ns(&self, class: PathClass) -> i64 {
+        self.parts_ns[class as usize]
+    }
+}
+
+named_cells!(PathClass);
+
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let part = |class: PathClass| rows.iter().map(move |row| row.parts_ns[class as usize]);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("step", rows.iter().map(|row| row.step))
-        .ns("start_ns", rows.iter().map(|row| row.start_ns))
-        .ns("length_ns", rows.iter().map(|row| row.length_ns))
-        .ns("host_ns", rows.iter().map(|row| row.host_ns))
-        .ns("compute_ns", part(PathClass::Compute))
-        .ns("comm_ns", part(PathClass::Communication))
-        .ns("copy_ns", part(PathClass::Copy))
-        .ns("launch_latency_ns", part(PathClass::LaunchLatency))
-        .ns("queue_wait_ns", part(PathClass::QueueWait))
-        .ns("host_sync_ns", part(PathClass::HostSync))
-        .ns("dataloader_ns", part(PathClass::DataLoader))
-        .ns("runtime_ns", part(PathClass::Runtime))
-        .ns("host_op_ns", part(PathClass::HostOp))
-        .ns("other_ns", part(PathClass::Other))
-        .flag("is_complete", rows.iter().map(|row| row.is_complete))
-        .text("source", rows.iter().map(|row| Some(row.source.as_str())));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

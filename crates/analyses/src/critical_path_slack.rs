@@ -29,31 +29,33 @@
 //! communication is as long as was recorded. Device events of no duration are left out.
 
 use crate::critical_path::{PathClass, device_class, slacks};
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
-/// The slack of the device events of one name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CriticalPathSlack {
-    /// The rank.
-    pub rank: u32,
-    /// The name.
-    pub name: String,
-    /// The class of the work.
-    pub class: PathClass,
-    /// Events with slack.
-    pub count: i64,
-    /// Sum of their durations.
-    pub off_path_ns: i64,
-    /// The least slack of one.
-    pub slack_ns_min: i64,
-    /// The median, a value that occurred.
-    pub slack_ns_median: i64,
-    /// The most.
-    pub slack_ns_max: i64,
+columns! {
+    /// The slack of the device events of one name.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct CriticalPathSlack {
+        /// The rank.
+        rank: u32 => Count,
+        /// The name of the device events.
+        name: String => Text,
+        /// The class of the work.
+        class: PathClass => Text,
+        /// Number of device events with slack.
+        count: i64 => Count,
+        /// Sum of the durations of these device events.
+        off_path_ns: i64 => Nanoseconds,
+        /// The least slack of one of them.
+        slack_ns_min: i64 => Nanoseconds,
+        /// The median slack.
+        slack_ns_median: i64 => Nanoseconds,
+        /// The most slack of one of them.
+        slack_ns_max: i64 => Nanoseconds,
+    }
 }
 
 /// Every name with slack, by rank, the longest time first.
@@ -95,17 +97,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalPathSlack> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
-        .text("class", rows.iter().map(|row| Some(row.class.as_str())))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("off_path_ns", rows.iter().map(|row| row.off_path_ns))
-        .ns("slack_ns_min", rows.iter().map(|row| row.slack_ns_min))
-        .ns("slack_ns_median", rows.iter().map(|row| row.slack_ns_median))
-        .ns("slack_ns_max", rows.iter().map(|row| row.slack_ns_max));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

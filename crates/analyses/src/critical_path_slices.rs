@@ -16,26 +16,28 @@
 //! thread without nesting are told by their class only.
 
 use crate::critical_path::{PathClass, Paths};
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
-/// What one name has of a rank's paths.
-#[derive(Clone, PartialEq, Debug)]
-pub struct CriticalSlices {
-    /// The rank.
-    pub rank: u32,
-    /// The name; `None` where nothing was recorded.
-    pub name: Option<String>,
-    /// The class of the time.
-    pub class: PathClass,
-    /// How often the path comes by.
-    pub pieces: i64,
-    /// Time on the path.
-    pub path_ns: i64,
-    /// Share of the rank's paths.
-    pub path_ratio: f64,
+columns! {
+    /// What one name has of a rank's paths.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct CriticalSlices {
+        /// The rank.
+        rank: u32 => Count,
+        /// The name of the slice. Absent where nothing was recorded.
+        name: Option<String> => Text,
+        /// The class of the time.
+        class: PathClass => Text,
+        /// Number of pieces that slices of this name have of the paths.
+        pieces: i64 => Count,
+        /// Time on the paths.
+        path_ns: i64 => Nanoseconds,
+        /// `path_ns` as a share of the length of all paths of the rank.
+        path_ratio: f64 => Ratio,
+    }
 }
 
 /// Every name on the paths, by rank, the longest time first.
@@ -64,15 +66,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalSlices> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("name", rows.iter().map(|row| row.name.as_deref()))
-        .text("class", rows.iter().map(|row| Some(row.class.as_str())))
-        .count("pieces", rows.iter().map(|row| row.pieces))
-        .ns("path_ns", rows.iter().map(|row| row.path_ns))
-        .float("path_ratio", Unit::Ratio, rows.iter().map(|row| row.path_ratio));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! No row means that nothing was found. Findings are about the whole input, whatever rank or step is asked for; of the
 //! cases only the first few are given as examples.
 
-use crate::{Analysis, AnalysisContext, Outcome, Table};
-use stepscope_trace::{Finding, Findings, Trace};
+use crate::{Analysis, AnalysisContext, Fixed, Outcome};
+use stepscope_trace::{Finding, Trace};
 
 /// Every finding of the trace, the most serious first, then by code.
 pub fn findings(trace: &Trace) -> Vec<&Finding> {
@@ -21,17 +21,33 @@ pub fn findings(trace: &Trace) -> Vec<&Finding> {
     rows
 }
 
+columns! {
+    /// A finding as a row.
+    struct FindingRow {
+        /// The stable code of the finding.
+        code: Fixed => Text,
+        /// How serious it is.
+        severity: Fixed => Text,
+        /// Number of cases.
+        count: u64 => Count,
+        /// What was found, and how it was handled.
+        says: Fixed => Text,
+        /// Some of the cases.
+        examples: String => Text,
+    }
+}
+
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = findings(context.trace);
-    let table = Table::default()
-        .text("code", rows.iter().map(|finding| Some(finding.code.code())))
-        .text("severity", rows.iter().map(|finding| Some(finding.code.severity().as_str())))
-        .count("count", rows.iter().map(|finding| i64::try_from(finding.count).ok()))
-        .text("says", rows.iter().map(|finding| Some(finding.code.says())))
-        .text("examples", rows.iter().map(|finding| Some(finding.examples.join("; "))));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    let row = |finding: &Finding| FindingRow {
+        code: Fixed(finding.code.code()),
+        severity: Fixed(finding.code.severity().as_str()),
+        count: finding.count,
+        says: Fixed(finding.code.says()),
+        examples: finding.examples.join("; "),
+    };
+    Outcome::of(context, &findings(context.trace).into_iter().map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

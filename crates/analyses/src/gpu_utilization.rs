@@ -32,32 +32,34 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
 use crate::occupancy::{blocks_per_sm, occupancy_ratio};
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Findings, Trace};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Trace};
 
-/// How well one device is used.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct GpuUtilization {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// Length of the window.
-    pub span_ns: i64,
-    /// At least one kernel runs.
-    pub busy_ns: i64,
-    /// The same as a share of the window.
-    pub utilization_ratio: Option<f64>,
-    /// Estimated share of multiprocessors in use, over the window.
-    pub sm_efficiency_ratio: Option<f64>,
-    /// Mean estimated occupancy of kernels.
-    pub occupancy_ratio: Option<f64>,
-    /// Share of computing kernels' time in those that use tensor cores.
-    pub tensor_core_ratio: Option<f64>,
-    /// Share of kernel time whose blocks are known.
-    pub blocks_known_ratio: Option<f64>,
-    /// Share of kernel time whose occupancy is known.
-    pub occupancy_known_ratio: Option<f64>,
+columns! {
+    /// How well one device is used.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct GpuUtilization {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// Length of the window.
+        span_ns: i64 => Nanoseconds,
+        /// Time in which at least one kernel runs.
+        busy_ns: i64 => Nanoseconds,
+        /// `busy_ns` as a share of the window.
+        utilization_ratio: Option<f64> => Ratio,
+        /// Estimated share of the multiprocessors that are in use, as a mean over the window.
+        sm_efficiency_ratio: Option<f64> => Ratio,
+        /// Estimated occupancy of the kernels, as a mean over kernel time.
+        occupancy_ratio: Option<f64> => Ratio,
+        /// Share of the time of computing kernels in kernels that use tensor cores.
+        tensor_core_ratio: Option<f64> => Ratio,
+        /// Share of kernel time in kernels whose number of blocks is known.
+        blocks_known_ratio: Option<f64> => Ratio,
+        /// Share of kernel time in kernels whose occupancy is known.
+        occupancy_known_ratio: Option<f64> => Ratio,
+    }
 }
 
 /// The use of every device that has device events asked for, ordered by rank and device.
@@ -133,19 +135,7 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
-        .float("utilization_ratio", Unit::Ratio, rows.iter().map(|row| row.utilization_ratio))
-        .float("sm_efficiency_ratio", Unit::Ratio, rows.iter().map(|row| row.sm_efficiency_ratio))
-        .float("occupancy_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_ratio))
-        .float("tensor_core_ratio", Unit::Ratio, rows.iter().map(|row| row.tensor_core_ratio))
-        .float("blocks_known_ratio", Unit::Ratio, rows.iter().map(|row| row.blocks_known_ratio))
-        .float("occupancy_known_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_known_ratio));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -19,30 +19,32 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
-use crate::{Analysis, AnalysisContext, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
 use stepscope_base::Span;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
 const DEFAULT_BUCKET_NS: i64 = 10_000_000;
 const MOST_BUCKETS: i64 = 100_000;
 
-/// One device during one bucket.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct GpuUtilizationBucket {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// Start of the bucket.
-    pub start_ns: i64,
-    /// Its length.
-    pub span_ns: i64,
-    /// At least one kernel runs.
-    pub busy_ns: i64,
-    /// The same as a share of the bucket.
-    pub utilization_ratio: Option<f64>,
-    /// Estimated share of multiprocessors in use.
-    pub sm_efficiency_ratio: Option<f64>,
+columns! {
+    /// One device during one bucket.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct GpuUtilizationBucket {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// When the bucket starts, counted from the start of the trace.
+        start_ns: i64 => Nanoseconds,
+        /// Length of the bucket.
+        span_ns: i64 => Nanoseconds,
+        /// Time in which at least one kernel runs.
+        busy_ns: i64 => Nanoseconds,
+        /// `busy_ns` as a share of the bucket.
+        utilization_ratio: Option<f64> => Ratio,
+        /// Estimated share of the multiprocessors that are in use, as a mean over the bucket.
+        sm_efficiency_ratio: Option<f64> => Ratio,
+    }
 }
 
 /// The curve of every device that has device events asked for, ordered by rank, device and time.
@@ -122,16 +124,7 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("start_ns", rows.iter().map(|row| row.start_ns))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
-        .float("utilization_ratio", Unit::Ratio, rows.iter().map(|row| row.utilization_ratio))
-        .float("sm_efficiency_ratio", Unit::Ratio, rows.iter().map(|row| row.sm_efficiency_ratio));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 // That buckets equal one look per nanosecond and sum to the whole is tested beside `gpu_utilization`.

@@ -21,39 +21,41 @@
 //! total are known. Device events that run at the same time count once in busy, each in the device total.
 //! Device events of other launches that run in a gap do not fill it. For one step, the launches on the host inside it.
 
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, SliceId, Trace};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
 
-/// All launches of one graph, or one of them.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Graph {
-    /// The rank.
-    pub rank: u32,
-    /// The graph, as the recording numbers it.
-    pub graph: Option<i64>,
-    /// The call that launches it.
-    pub call: Option<String>,
-    /// Start of the launch; `None` for a row of several.
-    pub start_ns: Option<i64>,
-    /// Launches.
-    pub launches: i64,
-    /// Device events that they started.
-    pub device_events: i64,
-    /// Those of them that are kernels.
-    pub kernels: i64,
-    /// Time in the calls on the host.
-    pub launch_total_ns: Option<i64>,
-    /// Sum of the device events' durations.
-    pub device_total_ns: i64,
-    /// From the first start to the last end, summed over launches: busy and gaps.
-    pub span_ns: Option<i64>,
-    /// At least one device event of the launch runs.
-    pub busy_ns: Option<i64>,
-    /// None does.
-    pub gap_ns: Option<i64>,
+columns! {
+    /// All launches of one graph, or one of them.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    pub struct Graph {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number that the recording gives the graph.
+        graph: Option<i64> => Count,
+        /// The call that launches the graph.
+        call: Option<String> => Text,
+        /// When the launch starts, counted from the start of the trace. Absent when a row is several launches.
+        start_ns: Option<i64> => Nanoseconds,
+        /// Number of launches.
+        launches: i64 => Count,
+        /// Number of device events that the launches started.
+        device_events: i64 => Count,
+        /// Number of these device events that are kernels.
+        kernels: i64 => Count,
+        /// Time in the launching calls on the host.
+        launch_total_ns: Option<i64> => Nanoseconds,
+        /// Sum of the durations of the device events.
+        device_total_ns: i64 => Nanoseconds,
+        /// Time from the first start to the last end of a launch's device events, summed over launches.
+        span_ns: Option<i64> => Nanoseconds,
+        /// The part of `span_ns` in which at least one device event of the launch runs.
+        busy_ns: Option<i64> => Nanoseconds,
+        /// The part of `span_ns` in which no device event of the launch runs.
+        gap_ns: Option<i64> => Nanoseconds,
+    }
 }
 
 /// Rank, graph, call, and the launch when each has a row of its own.
@@ -144,22 +146,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = graphs(trace, selection);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("graph", rows.iter().map(|row| row.graph))
-        .text("call", rows.iter().map(|row| row.call.as_deref()))
-        .ns("start_ns", rows.iter().map(|row| row.start_ns))
-        .count("launches", rows.iter().map(|row| row.launches))
-        .count("device_events", rows.iter().map(|row| row.device_events))
-        .count("kernels", rows.iter().map(|row| row.kernels))
-        .ns("launch_total_ns", rows.iter().map(|row| row.launch_total_ns))
-        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
-        .ns("gap_ns", rows.iter().map(|row| row.gap_ns));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &graphs(context.trace, context.selection))
 }
 
 #[cfg(test)]

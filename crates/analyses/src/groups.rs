@@ -15,19 +15,48 @@ use stepscope_trace::{SliceId, SliceKind, Trace, TrackKind};
 pub(crate) const OPERATOR_GROUPS: &[GroupBy] =
     &[GroupBy::Name, GroupBy::Shapes, GroupBy::Stack, GroupBy::Module, GroupBy::Category];
 
-/// What the operators of a group have in common.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct GroupLabel {
-    /// The operator's name; grouped by category, the category.
-    pub name: String,
-    /// The kind of work: `matrix_product`, `elementwise` …
-    pub category: String,
-    /// Grouped by shapes, the shapes of the inputs as written: `[[64,3],[3]]`; `None` when not known.
-    pub shapes: Option<String>,
-    /// Grouped by stack, the Python functions around the call, innermost first, with `;` between; `None` when not known.
-    pub stack: Option<String>,
-    /// Grouped by module, the module it ran in; in the backward pass that of the forward operator; `None` outside.
-    pub module: Option<String>,
+columns! {
+    /// What the operators of a group have in common.
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+    pub struct GroupLabel {
+        /// The operator's name; grouped by category, the category.
+        name: String,
+        /// The name of the operator. Grouped by category, the category. Absent for device work that no operator
+        /// launched.
+        name => Text = |label| known(&label.name),
+        /// The kind of work: `matrix_product`, `elementwise` ….
+        category: String,
+        /// The kind of work: `matrix_product`, `elementwise` and others.
+        category => Text = |label| known(&label.category),
+        /// Grouped by shapes, the shapes of the inputs as written: `[[64,3],[3]]`; `None` when not known.
+        shapes: Option<String>,
+        /// The shapes of the inputs: `[[64,3],[3]]`. Absent when not known. A column only when grouped by
+        /// shapes.
+        shapes => Text if (|selection| selection.group_by == Some(GroupBy::Shapes)) = |label| label.shapes.as_ref(),
+        /// Grouped by stack, the Python functions around the call, innermost first, with `;` between; `None`
+        /// when not known.
+        stack: Option<String>,
+        /// The Python functions around the call, innermost first, with `;` between. Absent when not known. A
+        /// column only when grouped by stack.
+        stack => Text if (|selection| selection.group_by == Some(GroupBy::Stack)) = |label| label.stack.as_ref(),
+        /// Grouped by module, the module it ran in; in the backward pass that of the forward operator; `None`
+        /// outside.
+        module: Option<String>,
+        /// The module that the operator ran in. In the backward pass, the module of the forward operator. A
+        /// column only when grouped by module.
+        module => Text if (|selection| selection.group_by == Some(GroupBy::Module)) = |label| label.module.as_ref(),
+    }
+}
+
+impl GroupLabel {
+    /// That of what no operator launched.
+    pub(crate) const NONE: &Self =
+        &Self { name: String::new(), category: String::new(), shapes: None, stack: None, module: None };
+}
+
+/// An empty text is no answer.
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
 /// The group of every operator.

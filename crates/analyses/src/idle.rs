@@ -37,6 +37,8 @@ pub enum IdleCause {
     Unknown,
 }
 
+named_cells!(IdleCause);
+
 impl IdleCause {
     /// How many there are.
     pub(crate) const COUNT: usize = 8;

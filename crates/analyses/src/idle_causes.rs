@@ -51,32 +51,34 @@
 mod hta;
 
 use crate::idle::{DeviceIdle, IdleCause};
-use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
-/// The idle time of one device that has one cause.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IdleCauses {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// The cause.
-    pub cause: IdleCause,
-    /// Idle time with this cause.
-    pub idle_ns: i64,
-    /// Share of the device's idle time.
-    pub idle_ratio: f64,
-    /// Gaps in which it occurs.
-    pub gaps: i64,
-    /// The most time of one gap.
-    pub longest_ns: i64,
-    /// What the host was in for the longest time; `None` when nothing is known.
-    pub host: Option<String>,
-    /// For how long.
-    pub host_ns: Option<i64>,
+columns! {
+    /// The idle time of one device that has one cause.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct IdleCauses {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// Why the device is idle.
+        cause: IdleCause => Text,
+        /// Idle time with this cause.
+        idle_ns: i64 => Nanoseconds,
+        /// `idle_ns` as a share of all idle time of the device.
+        idle_ratio: f64 => Ratio,
+        /// Number of gaps in which the cause occurs.
+        gaps: i64 => Count,
+        /// The most idle time with this cause in one gap.
+        longest_ns: i64 => Nanoseconds,
+        /// What the host was in for the longest time meanwhile. Absent when nothing is known.
+        host: Option<String> => Text,
+        /// How long the host was in it.
+        host_ns: Option<i64> => Nanoseconds,
+    }
 }
 
 /// Every cause that occurs, by rank and device, the longest first.
@@ -136,23 +138,10 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Hta], ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let coverage = *context.get();
-    if selection.compat == Some(Compat::Hta) {
-        return Outcome { table: hta::table(trace, selection), coverage, findings: Findings::default() };
+    match context.selection.compat {
+        Some(Compat::Hta) => Outcome::of(context, &hta::rows(context.trace, context.selection)),
+        _ => Outcome::of(context, &rows(context)),
     }
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .text("cause", rows.iter().map(|row| Some(row.cause.as_str())))
-        .ns("idle_ns", rows.iter().map(|row| row.idle_ns))
-        .float("idle_ratio", Unit::Ratio, rows.iter().map(|row| row.idle_ratio))
-        .count("gaps", rows.iter().map(|row| row.gaps))
-        .ns("longest_ns", rows.iter().map(|row| row.longest_ns))
-        .text("host", rows.iter().map(|row| row.host.as_deref()))
-        .ns("host_ns", rows.iter().map(|row| row.host_ns));
-    Outcome { table, coverage, findings: Findings::default() }
 }
 
 #[cfg(test)]

@@ -17,31 +17,41 @@
 //! Nothing is named where the cause lies on the device, or where nothing was recorded of the host.
 
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::cmp::Reverse;
 use stepscope_base::Span;
-use stepscope_trace::{DeviceEventId, Findings, SliceId, Trace};
+use stepscope_trace::{DeviceEventId, SliceId, Trace};
 
 /// Gaps listed of a device.
 const GAPS: usize = 1_000;
 
-/// A time in which a device does nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IdleGapRow {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// When.
-    pub span: Span,
-    /// The cause with the most time.
-    pub cause: IdleCause,
-    /// The time of that cause.
-    pub cause_ns: i64,
-    /// What the host was in for the longest time of it.
-    pub host: Option<SliceId>,
-    /// What ends the gap.
-    pub next: Option<DeviceEventId>,
+columns! {
+    /// A time in which a device does nothing.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct IdleGapRow {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// When the device is idle.
+        span: Span,
+        /// When the gap starts, counted from the start of the trace.
+        start_ns => Nanoseconds = |row| row.span.start_ns,
+        /// Length of the gap.
+        idle_ns => Nanoseconds = |row| row.span.duration_ns(),
+        /// The cause that has the most time of the gap.
+        cause: IdleCause => Text,
+        /// Time of the gap with this cause.
+        cause_ns: i64 => Nanoseconds,
+        /// What the host was in for the longest time of it.
+        host: Option<SliceId> => Text,
+        /// The device event that ends the gap.
+        next: Option<DeviceEventId>,
+        /// The name of the device event that ends the gap.
+        next => Text with |row, trace| row.next.map(|next| trace.device_events.get(next).slice),
+        /// The operator that launched this device event.
+        next_op => Text with |row, trace| row.next.and_then(|next| trace.device_events.get(next).op),
+    }
 }
 
 /// The longest gaps of every device, by rank and device, the longest first.
@@ -91,20 +101,7 @@ fn main_cause(parts: &[IdlePart]) -> Option<(IdleCause, i64)> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let (trace, rows) = (context.trace, rows(context));
-    let next = |row: &IdleGapRow| row.next.map(|next| trace.device_events.get(next));
-    let name = |slice: Option<SliceId>| slice.map(|slice| trace.slice_name(slice));
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("start_ns", rows.iter().map(|row| row.span.start_ns))
-        .ns("idle_ns", rows.iter().map(|row| row.span.duration_ns()))
-        .text("cause", rows.iter().map(|row| Some(row.cause.as_str())))
-        .ns("cause_ns", rows.iter().map(|row| row.cause_ns))
-        .text("host", rows.iter().map(|row| name(row.host)))
-        .text("next", rows.iter().map(|row| name(next(row).map(|event| event.slice))))
-        .text("next_op", rows.iter().map(|row| name(next(row).and_then(|event| event.op))));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -24,39 +24,45 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Analysis, AnalysisContext, Coverage, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{Findings, IoAction, Trace};
+use stepscope_trace::{IoAction, Trace};
 
 const DEFAULT_BUCKET_NS: i64 = 10_000_000;
 const MOST_BUCKETS: i128 = 100_000;
 /// Bits behind the point of a byte while bytes are spread, where there is room for them.
 const FRACTION_BITS: u32 = 62;
 
-/// The calls on files of one rank during one bucket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct IoBucket {
-    /// The rank.
-    pub rank: u32,
-    /// Start of the bucket.
-    pub start_ns: i64,
-    /// Its length.
-    pub span_ns: i64,
-    /// Calls that begin in it.
-    pub count: i64,
-    /// Bytes read.
-    pub read_bytes: Option<i64>,
-    /// Bytes written.
-    pub write_bytes: Option<i64>,
-    /// A thread is in a call.
-    pub busy_ns: i64,
-    /// A thread reads.
-    pub read_ns: i64,
-    /// A thread writes.
-    pub write_ns: i64,
-    /// A thread is in a call and no device works.
-    pub exposed_ns: Option<i64>,
+columns! {
+    /// The calls on files of one rank during one bucket.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct IoBucket {
+        /// The rank.
+        rank: u32 => Count,
+        /// When the bucket starts, counted from the start of the trace.
+        start_ns: i64 => Nanoseconds,
+        /// Length of the bucket.
+        span_ns: i64 => Nanoseconds,
+        /// Number of calls on files that begin in the bucket.
+        count: i64 => Count,
+        /// Bytes read.
+        read_bytes: Option<i64> => Bytes,
+        /// Bytes written.
+        write_bytes: Option<i64> => Bytes,
+        /// `read_bytes` over the length of the bucket.
+        read_bytes_per_s => BytesPerSecond = |row| row.per_s(row.read_bytes),
+        /// `write_bytes` over the length of the bucket.
+        write_bytes_per_s => BytesPerSecond = |row| row.per_s(row.write_bytes),
+        /// Time in which at least one thread is in a call on a file.
+        busy_ns: i64 => Nanoseconds,
+        /// Time in which at least one thread reads.
+        read_ns: i64 => Nanoseconds,
+        /// Time in which at least one thread writes.
+        write_ns: i64 => Nanoseconds,
+        /// The part of `busy_ns` in which no device of the rank is busy. Absent without device events.
+        exposed_ns: Option<i64> => Nanoseconds,
+    }
 }
 
 impl IoBucket {
@@ -258,21 +264,7 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .ns("start_ns", rows.iter().map(|row| row.start_ns))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .count("count", rows.iter().map(|row| row.count))
-        .int("read_bytes", Unit::Bytes, rows.iter().map(|row| row.read_bytes))
-        .int("write_bytes", Unit::Bytes, rows.iter().map(|row| row.write_bytes))
-        .int("read_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.per_s(row.read_bytes)))
-        .int("write_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.per_s(row.write_bytes)))
-        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
-        .ns("read_ns", rows.iter().map(|row| row.read_ns))
-        .ns("write_ns", rows.iter().map(|row| row.write_ns))
-        .ns("exposed_ns", rows.iter().map(|row| row.exposed_ns));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -24,60 +24,78 @@
 //! first of several. For one step, or a window, the calls that begin inside it.
 
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{Findings, IoAction, Process, ProcessId, SliceId, Trace};
+use stepscope_trace::{IoAction, Process, ProcessId, SliceId, Trace};
 
-/// What was done with one file, or by one process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FileUse {
-    /// The rank.
-    pub rank: u32,
-    /// The file; `None` when the source does not tell it, and by process.
-    pub file: Option<StringId>,
-    /// The process, when rows are processes.
-    pub process: Option<ProcessId>,
-    /// Files that the process used and that are known, when rows are processes.
-    pub files: Option<i64>,
-    /// Processes that used it.
-    pub processes: i64,
-    /// Calls.
-    pub count: i64,
-    /// Those that open or make a file.
-    pub opens: i64,
-    /// Those that read.
-    pub reads: i64,
-    /// Those that write.
-    pub writes: i64,
-    /// All others.
-    pub others: i64,
-    /// Reads and writes whose bytes are not known.
-    pub unsized_count: i64,
-    /// Bytes read.
-    pub read_bytes: Option<i64>,
-    /// Bytes written.
-    pub write_bytes: Option<i64>,
-    /// Time in calls.
-    pub total_ns: i64,
-    /// Time in reads.
-    pub read_ns: i64,
-    /// Time in writes.
-    pub write_ns: i64,
-    /// How fast it was read.
-    pub read_bytes_per_s: Option<i64>,
-    /// How fast it was written.
-    pub write_bytes_per_s: Option<i64>,
-    /// The least bytes of a read or write that moved any.
-    pub request_bytes_min: Option<i64>,
-    /// The median.
-    pub request_bytes_median: Option<i64>,
-    /// The most.
-    pub request_bytes_max: Option<i64>,
-    /// The call that took longest.
-    pub longest: SliceId,
+columns! {
+    /// What was done with one file, or by one process.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct FileUse {
+        /// The rank.
+        rank: u32 => Count,
+        /// The file. Absent when it is not known, and when rows are processes.
+        file: Option<StringId> => Text,
+        /// The process, when rows are processes.
+        process: Option<ProcessId>,
+        /// The name of the process. Absent unless rows are processes.
+        process => Text with |row, trace| row.process.map(|process| trace.processes[process.index()].name.as_str()),
+        /// The id of the process on its host. Absent unless rows are processes.
+        pid => Count with |row, trace| row.process.and_then(|process| trace.processes[process.index()].pid),
+        /// Whether another recorded process of the rank started the process. Absent unless rows are processes.
+        is_helper: Option<bool> => Flag,
+        /// Number of known files that the process used. Absent unless rows are processes.
+        files: Option<i64> => Count,
+        /// Processes that used it.
+        processes: i64,
+        /// Number of processes that used the file. Absent when rows are processes.
+        processes => Count = |row| row.process.is_none().then_some(row.processes),
+        /// Number of calls.
+        count: i64 => Count,
+        /// Time in calls.
+        total_ns: i64 => Nanoseconds,
+        /// Bytes read.
+        read_bytes: Option<i64> => Bytes,
+        /// Bytes written.
+        write_bytes: Option<i64> => Bytes,
+        /// Bytes read over the time of reads, of the reads whose bytes are known.
+        read_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Bytes written over the time of writes, of the writes whose bytes are known.
+        write_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// Number of calls that open or create a file.
+        opens: i64 => Count,
+        /// Number of calls that read.
+        reads: i64 => Count,
+        /// Number of calls that write.
+        writes: i64 => Count,
+        /// Number of all other calls.
+        others: i64 => Count,
+        /// Reads and writes whose bytes are not known.
+        unsized_count: i64,
+        /// Number of reads and writes whose bytes are not known.
+        unsized => Count = |row| row.unsized_count,
+        /// Time in reads.
+        read_ns: i64 => Nanoseconds,
+        /// Time in writes.
+        write_ns: i64 => Nanoseconds,
+        /// Bytes of the smallest read or write that moved any.
+        request_bytes_min: Option<i64> => Bytes,
+        /// Median bytes of the reads and writes that moved any.
+        request_bytes_median: Option<i64> => Bytes,
+        /// Bytes of the largest read or write.
+        request_bytes_max: Option<i64> => Bytes,
+        /// The call that took longest.
+        longest: SliceId,
+        /// Duration of the longest call.
+        longest_ns => Nanoseconds with |row, trace| trace.slices.dur_ns[row.longest.index()],
+        /// When the longest call starts, counted from the start of the trace.
+        longest_start_ns => Nanoseconds with |row, trace| trace.slices.start_ns[row.longest.index()],
+        /// The name of the longest call.
+        longest_call => Text = |row| row.longest,
+    }
 }
 
 /// Every file, by rank, the longest time in calls first.
@@ -99,6 +117,8 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<FileUse> {
         sums[at].add(call);
     }
     let mut rows: Vec<FileUse> = sums.into_iter().map(Sums::row).collect();
+    let helpers = helpers(trace);
+    rows.iter_mut().for_each(|row| row.is_helper = row.process.map(|process| helpers[process.index()]));
     let name = |row: &FileUse| row.file.map(|file| trace.strings.get(file));
     rows.sort_by(|a, b| {
         (a.rank, Reverse(a.total_ns)).cmp(&(b.rank, Reverse(b.total_ns))).then_with(|| name(a).cmp(&name(b)))
@@ -211,6 +231,7 @@ impl Sums {
             rank: self.rank,
             file: self.file,
             process: self.process,
+            is_helper: None,
             files: self.process.map(|_| files),
             processes: self.processes.len() as i64,
             count: self.count,
@@ -248,39 +269,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let (trace, rows) = (context.trace, rows(context));
-    let process = |row: &FileUse| row.process.map(|process| &trace.processes[process.index()]);
-    let helpers = helpers(trace);
-    let is_helper = |row: &FileUse| row.process.map(|process| helpers[process.index()]);
-    let longest_ns = |row: &FileUse| trace.slices.dur_ns[row.longest.index()];
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("file", rows.iter().map(|row| row.file.map(|file| trace.strings.get(file))))
-        .text("process", rows.iter().map(|row| process(row).map(|process| process.name.as_str())))
-        .count("pid", rows.iter().map(|row| process(row).and_then(|process| process.pid)))
-        .flag("is_helper", rows.iter().map(is_helper))
-        .count("files", rows.iter().map(|row| row.files))
-        .count("processes", rows.iter().map(|row| row.process.is_none().then_some(row.processes)))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns))
-        .int("read_bytes", Unit::Bytes, rows.iter().map(|row| row.read_bytes))
-        .int("write_bytes", Unit::Bytes, rows.iter().map(|row| row.write_bytes))
-        .int("read_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.read_bytes_per_s))
-        .int("write_bytes_per_s", Unit::BytesPerSecond, rows.iter().map(|row| row.write_bytes_per_s))
-        .count("opens", rows.iter().map(|row| row.opens))
-        .count("reads", rows.iter().map(|row| row.reads))
-        .count("writes", rows.iter().map(|row| row.writes))
-        .count("others", rows.iter().map(|row| row.others))
-        .count("unsized", rows.iter().map(|row| row.unsized_count))
-        .ns("read_ns", rows.iter().map(|row| row.read_ns))
-        .ns("write_ns", rows.iter().map(|row| row.write_ns))
-        .int("request_bytes_min", Unit::Bytes, rows.iter().map(|row| row.request_bytes_min))
-        .int("request_bytes_median", Unit::Bytes, rows.iter().map(|row| row.request_bytes_median))
-        .int("request_bytes_max", Unit::Bytes, rows.iter().map(|row| row.request_bytes_max))
-        .ns("longest_ns", rows.iter().map(longest_ns))
-        .ns("longest_start_ns", rows.iter().map(|row| trace.slices.start_ns[row.longest.index()]))
-        .text("longest_call", rows.iter().map(|row| Some(trace.slice_name(row.longest))));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

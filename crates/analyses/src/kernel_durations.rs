@@ -16,26 +16,28 @@
 //! inside it, or that start in it where the launch is not known. The kernel with the longest total comes first, of each
 //! the shortest range.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEventClass, Findings, Trace};
+use stepscope_trace::{DeviceEventClass, Trace};
 
-/// The runs of a kernel that took about as long.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KernelDurations {
-    /// The kernel's name.
-    pub name: String,
-    /// Whether it computes or communicates.
-    pub kind: DeviceEventClass,
-    /// The shortest duration of the range.
-    pub from_ns: i64,
-    /// The first duration beyond it.
-    pub to_ns: i64,
-    /// Runs that took so long.
-    pub count: i64,
-    /// Sum of their durations.
-    pub total_ns: i64,
+columns! {
+    /// The runs of a kernel that took about as long.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct KernelDurations {
+        /// The name of the kernel.
+        name: String => Text,
+        /// Whether the kernel computes or communicates.
+        kind: DeviceEventClass => Text,
+        /// The shortest duration of the range.
+        from_ns: i64 => Nanoseconds,
+        /// The end of the range: the first duration that is too long for it.
+        to_ns: i64 => Nanoseconds,
+        /// Number of runs whose duration is in the range.
+        count: i64 => Count,
+        /// Sum of the durations of these runs.
+        total_ns: i64 => Nanoseconds,
+    }
 }
 
 /// Parts of each power of two, as a power of two.
@@ -89,16 +91,7 @@ pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurat
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = kernel_durations(trace, selection);
-    let table = Table::default()
-        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
-        .text("kind", rows.iter().map(|row| Some(row.kind.as_str())))
-        .ns("from_ns", rows.iter().map(|row| row.from_ns))
-        .ns("to_ns", rows.iter().map(|row| row.to_ns))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &kernel_durations(context.trace, context.selection))
 }
 
 #[cfg(test)]

@@ -25,41 +25,55 @@
 //! it where the launch is not known.
 
 use crate::occupancy::occupancy_ratio;
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, Findings, Trace};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, Trace};
 
-/// All runs of one kernel, or of those of one launch configuration.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Kernel {
-    /// Its name.
-    pub name: String,
-    /// Runs.
-    pub count: i64,
-    /// Sum of durations.
-    pub total_ns: i64,
-    /// Mean duration.
-    pub mean_ns: i64,
-    /// Shortest run.
-    pub min_ns: i64,
-    /// Longest run.
-    pub max_ns: i64,
-    /// Median duration.
-    pub p50_ns: i64,
-    /// The duration that 99 of 100 runs do not exceed.
-    pub p99_ns: i64,
-    /// Mean blocks per multiprocessor; `None` when not known.
-    pub blocks_per_sm: Option<f64>,
-    /// Mean estimated occupancy; `None` when not known.
-    pub occupancy_ratio: Option<f64>,
-    /// Whether it uses tensor cores.
-    pub uses_tensor_cores: bool,
-    /// Whether it computes or communicates.
-    pub kind: DeviceEventClass,
-    /// What its launches have in common, when that was asked for.
-    pub properties: Option<Properties>,
+columns! {
+    /// All runs of one kernel, or of those of one launch configuration.
+    #[derive(Clone, PartialEq, Debug)]
+    pub struct Kernel {
+        /// The name of the kernel.
+        name: String => Text,
+        /// Number of runs.
+        count: i64 => Count,
+        /// Sum of the durations of the runs.
+        total_ns: i64 => Nanoseconds,
+        /// Mean duration of a run.
+        mean_ns: i64 => Nanoseconds,
+        /// Duration of the shortest run.
+        min_ns: i64 => Nanoseconds,
+        /// Duration of the longest run.
+        max_ns: i64 => Nanoseconds,
+        /// Median duration of a run.
+        p50_ns: i64 => Nanoseconds,
+        /// The duration that 99 of 100 runs do not exceed.
+        p99_ns: i64 => Nanoseconds,
+        /// Blocks of a launch per multiprocessor, as a mean over kernel time. Absent when not known.
+        blocks_per_sm: Option<f64> => Plain,
+        /// Estimated occupancy, as a mean over kernel time. Absent when not known.
+        occupancy_ratio: Option<f64> => Ratio,
+        /// Whether it uses tensor cores.
+        uses_tensor_cores: bool,
+        /// Whether the kernel uses tensor cores.
+        tensor_cores => Flag = |row| row.uses_tensor_cores,
+        /// Whether the kernel computes or communicates.
+        kind: DeviceEventClass => Text,
+        /// What its launches have in common, when that was asked for.
+        properties: Option<Properties>,
+        /// The operator that launched the kernel. A column only when grouped by properties.
+        op => Text if (has_properties) = |row| row.properties.as_ref()?.op.as_ref(),
+        /// Number of blocks in x, y and z. A column only when grouped by properties.
+        grid => Text if (has_properties) = |row| row.properties.as_ref()?.grid.map(written),
+        /// Number of threads of a block in x, y and z. A column only when grouped by properties.
+        block => Text if (has_properties) = |row| row.properties.as_ref()?.block.map(written),
+        /// Registers per thread. A column only when grouped by properties.
+        registers => Count if (has_properties) = |row| row.properties.as_ref()?.registers,
+        /// Shared memory per block. A column only when grouped by properties.
+        shared_bytes => Bytes if (has_properties) = |row| row.properties.as_ref()?.shared_bytes,
+    }
 }
 
 /// How a kernel was launched.
@@ -109,7 +123,7 @@ fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&Dev
         });
         runs[id as usize].add(trace, &event);
     }
-    let has_properties = selection.group_by == Some(GroupBy::Properties);
+    let has_properties = has_properties(selection);
     runs.into_iter().map(|runs| runs.kernel(trace, has_properties)).collect()
 }
 
@@ -205,37 +219,16 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = kernels(trace, selection);
-    let table = Table::default()
-        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns))
-        .ns("mean_ns", rows.iter().map(|row| row.mean_ns))
-        .ns("min_ns", rows.iter().map(|row| row.min_ns))
-        .ns("max_ns", rows.iter().map(|row| row.max_ns))
-        .ns("p50_ns", rows.iter().map(|row| row.p50_ns))
-        .ns("p99_ns", rows.iter().map(|row| row.p99_ns))
-        .float("blocks_per_sm", Unit::Plain, rows.iter().map(|row| row.blocks_per_sm))
-        .float("occupancy_ratio", Unit::Ratio, rows.iter().map(|row| row.occupancy_ratio))
-        .flag("tensor_cores", rows.iter().map(|row| row.uses_tensor_cores))
-        .text("kind", rows.iter().map(|row| Some(row.kind.as_str())));
-    let table = match selection.group_by {
-        Some(GroupBy::Properties) => with_properties(table, &rows),
-        _ => table,
-    };
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &kernels(context.trace, context.selection))
 }
 
-fn with_properties(table: Table, rows: &[Kernel]) -> Table {
-    let properties = || rows.iter().map(|row| row.properties.as_ref());
-    let sizes = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join("x");
-    table
-        .text("op", properties().map(|of| of?.op.as_deref()))
-        .text("grid", properties().map(|of| of?.grid.map(sizes)))
-        .text("block", properties().map(|of| of?.block.map(sizes)))
-        .count("registers", properties().map(|of| of?.registers.map(i64::from)))
-        .int("shared_bytes", Unit::Bytes, properties().map(|of| i64::try_from(of?.shared_bytes?).ok()))
+fn has_properties(selection: &Selection) -> bool {
+    selection.group_by == Some(GroupBy::Properties)
+}
+
+/// `128x1x1`.
+fn written(sizes: [u32; 3]) -> String {
+    sizes.map(|size| size.to_string()).join("x")
 }
 
 #[cfg(test)]

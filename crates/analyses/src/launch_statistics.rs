@@ -21,35 +21,59 @@
 //! of several device events includes, for the later ones, the time of the earlier ones. For one step, the launches on
 //! the host inside it. Means are rounded to whole nanoseconds.
 
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, percentiles::nearest_rank_of_unsorted};
-use stepscope_trace::{DeviceEvent, Findings, SliceId, Trace};
+use stepscope_trace::{DeviceEvent, SliceId, Trace};
 
-/// All launches of one row.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LaunchStatistics {
-    /// The rank.
-    pub rank: u32,
-    /// The call, or the device event; `None` for all of the rank.
-    pub name: Option<String>,
-    /// Calls that launched something.
-    pub launches: i64,
-    /// What they launched.
-    pub device_events: i64,
-    /// Durations of the launches.
-    pub launch: Durations,
-    /// Time from the end of a launch to the start of its device event.
-    pub delay: Durations,
-    /// Device events whose delay is above the 99th percentile.
-    pub delay_outliers: i64,
-    /// Device events that start before their launch has returned.
-    pub early_events: i64,
-    /// Device events that take less time than their part of the launch.
-    pub short_events: i64,
-    /// Sum of the device events' durations.
-    pub device_total_ns: i64,
+columns! {
+    /// All launches of one row.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct LaunchStatistics {
+        /// The rank.
+        rank: u32 => Count,
+        /// The launching call, or the device event. Absent in the row of the whole rank.
+        name: Option<String> => Text,
+        /// Number of calls that launched something.
+        launches: i64 => Count,
+        /// Number of device events that they launched.
+        device_events: i64 => Count,
+        /// Durations of the launches.
+        launch: Durations,
+        /// Time from the end of a launch to the start of its device event.
+        delay: Durations,
+        /// Sum of the durations of the launches.
+        launch_total_ns => Nanoseconds = |row| row.launch.total_ns,
+        /// Median duration of a launch.
+        launch_p50_ns => Nanoseconds = |row| row.launch.p50_ns,
+        /// Median delay, which is the time from the end of a launch to the start of its device event.
+        delay_p50_ns => Nanoseconds = |row| row.delay.p50_ns,
+        /// The delay that 99 of 100 device events do not exceed.
+        delay_p99_ns => Nanoseconds = |row| row.delay.p99_ns,
+        /// Number of device events that take less time than their part of the launch.
+        short_events: i64 => Count,
+        /// Number of device events that start before their launch has returned.
+        early_events: i64 => Count,
+        /// Number of device events whose delay is above the 99th percentile.
+        delay_outliers: i64 => Count,
+        /// The shortest delay.
+        delay_min_ns => Nanoseconds = |row| row.delay.min_ns,
+        /// Mean delay.
+        delay_mean_ns => Nanoseconds = |row| row.delay.mean_ns,
+        /// The longest delay.
+        delay_max_ns => Nanoseconds = |row| row.delay.max_ns,
+        /// Mean duration of a launch.
+        launch_mean_ns => Nanoseconds = |row| row.launch.mean_ns,
+        /// The duration that 99 of 100 launches do not exceed.
+        launch_p99_ns => Nanoseconds = |row| row.launch.p99_ns,
+        /// Duration of the longest launch.
+        launch_max_ns => Nanoseconds = |row| row.launch.max_ns,
+        /// Sum of the durations of the device events.
+        device_total_ns: i64 => Nanoseconds,
+        /// What the row is: `one` for one call or device event, `sum` for the whole rank.
+        row => Text = |row| if row.name.is_some() { "one" } else { "sum" },
+    }
 }
 
 /// What is told of a row's durations.
@@ -219,29 +243,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = launch_statistics(trace, selection);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("name", rows.iter().map(|row| row.name.as_deref()))
-        .count("launches", rows.iter().map(|row| row.launches))
-        .count("device_events", rows.iter().map(|row| row.device_events))
-        .ns("launch_total_ns", rows.iter().map(|row| row.launch.total_ns))
-        .ns("launch_p50_ns", rows.iter().map(|row| row.launch.p50_ns))
-        .ns("delay_p50_ns", rows.iter().map(|row| row.delay.p50_ns))
-        .ns("delay_p99_ns", rows.iter().map(|row| row.delay.p99_ns))
-        .count("short_events", rows.iter().map(|row| row.short_events))
-        .count("early_events", rows.iter().map(|row| row.early_events))
-        .count("delay_outliers", rows.iter().map(|row| row.delay_outliers))
-        .ns("delay_min_ns", rows.iter().map(|row| row.delay.min_ns))
-        .ns("delay_mean_ns", rows.iter().map(|row| row.delay.mean_ns))
-        .ns("delay_max_ns", rows.iter().map(|row| row.delay.max_ns))
-        .ns("launch_mean_ns", rows.iter().map(|row| row.launch.mean_ns))
-        .ns("launch_p99_ns", rows.iter().map(|row| row.launch.p99_ns))
-        .ns("launch_max_ns", rows.iter().map(|row| row.launch.max_ns))
-        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
-        .text("row", rows.iter().map(|row| Some(if row.name.is_some() { "one" } else { "sum" })));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &launch_statistics(context.trace, context.selection))
 }
 
 #[cfg(test)]

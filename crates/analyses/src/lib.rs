@@ -3,6 +3,9 @@
 //!
 //! [`catalogue`] lists them all; command line, JSON, Python and documentation are driven from it.
 
+#[macro_use]
+mod columns;
+
 pub mod advice;
 mod allocations;
 mod catalogue;
@@ -59,6 +62,7 @@ mod windows;
 
 pub use allocations::AllocationState;
 pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
+pub use columns::{Cell, CellValue, Fixed, Row, TableBuilder, Texts};
 pub use context::AnalysisContext;
 pub use flops::{is_counted_by_torch_profiler, torch_profiler_flops};
 pub use groups::GroupLabel;

@@ -22,25 +22,27 @@
 //! tensors in shared memory, is in no total of the source and is added to it.
 
 use crate::allocations::{Level, Pool, levels_inside, window};
-use crate::{Analysis, AnalysisContext, Coverage, Options, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Findings, Trace};
+use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
+use stepscope_trace::Trace;
 
 /// Changes of a device up to which each is a row, and buckets beyond.
 const ROWS: usize = 1_000;
 
-/// Memory in use from one moment on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoryLevel {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// From when on.
-    pub time_ns: i64,
-    /// Bytes that tensors use.
-    pub allocated_bytes: i64,
-    /// Bytes that the allocator holds.
-    pub reserved_bytes: Option<i64>,
+columns! {
+    /// Memory in use from one moment on.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct MemoryLevel {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// From when on the memory is in use, counted from the start of the trace.
+        time_ns: i64 => Nanoseconds,
+        /// Bytes that tensors use.
+        allocated_bytes: i64 => Bytes,
+        /// Bytes that the allocator holds.
+        reserved_bytes: Option<i64> => Bytes,
+    }
 }
 
 /// The curve of every memory that has events, by rank, the host's first, by time.
@@ -110,14 +112,7 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("time_ns", rows.iter().map(|row| row.time_ns))
-        .int("allocated_bytes", Unit::Bytes, rows.iter().map(|row| row.allocated_bytes))
-        .int("reserved_bytes", Unit::Bytes, rows.iter().map(|row| row.reserved_bytes));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

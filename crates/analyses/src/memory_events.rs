@@ -25,37 +25,49 @@ use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::op_tree::OpTree;
 use crate::source_lines::calling_lines;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use stepscope_base::Span;
-use stepscope_trace::{Findings, MemoryEvent, SliceId, StackId, Trace, TrackId};
+use stepscope_trace::{MemoryEvent, SliceId, StackId, Trace, TrackId};
 
-/// One allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AllocationRow {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// Its address; `None` when the source gives none.
-    pub address: Option<u64>,
-    /// Bytes.
-    pub bytes: i64,
-    /// When it was allocated.
-    pub allocated_ns: Option<i64>,
-    /// When it was freed.
-    pub freed_ns: Option<i64>,
-    /// How much of its life was recorded.
-    pub state: AllocationState,
-    /// The operator that allocated it, or else that freed it.
-    pub op: Option<SliceId>,
-    /// That operator's thread.
-    pub track: TrackId,
-    /// The stream that it is for.
-    pub stream: Option<i64>,
-    /// The call stack of its first event.
-    pub stack: Option<StackId>,
+columns! {
+    /// One allocation.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct AllocationRow {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// The address. Absent when the source has none.
+        address: Option<u64> => Count,
+        /// Size of the allocation.
+        bytes: i64 => Bytes,
+        /// When it was allocated, counted from the start of the trace. Absent when that was not recorded.
+        allocated_ns: Option<i64> => Nanoseconds,
+        /// When it was freed, counted from the start of the trace. Absent when that was not recorded.
+        freed_ns: Option<i64> => Nanoseconds,
+        /// Time from the allocation to the free.
+        duration_ns => Nanoseconds = Self::duration_ns,
+        /// How much of its life was recorded.
+        state: AllocationState => Text,
+        /// The operator that allocated it, or else the one that freed it.
+        op: Option<SliceId> => Text,
+        /// When this operator starts, counted from the start of the trace.
+        op_start_ns => Nanoseconds with |row, trace| row.op.map(|op| trace.slices.start_ns[op.index()]),
+        /// The source file that called this operator.
+        file: Option<Arc<str>> => Text,
+        /// The line of the file.
+        line: Option<u32> => Count,
+        /// That operator's thread.
+        track: TrackId,
+        /// The thread of the allocation, or else of the free.
+        thread => Text = |row| row.track,
+        /// The stream that the memory is for.
+        stream: Option<i64> => Count,
+        /// The call stack of the allocation, or else of the free.
+        stack: Option<StackId> => Text,
+    }
 }
 
 impl AllocationRow {
@@ -72,6 +84,10 @@ pub fn memory_events(trace: &Trace, selection: &Selection) -> Vec<AllocationRow>
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<AllocationRow> {
     let AnalysisContext { trace, selection, .. } = *context;
+    let tree = context.get::<OpTree>();
+    let lines = calling_lines(trace, tree);
+    let mut files: FxHashMap<&str, Arc<str>> = FxHashMap::default();
+    let mut file_text = |file| Arc::clone(files.entry(file).or_insert_with(|| file.into()));
     let mut rows = Vec::new();
     for pool in context.get::<Vec<Pool>>() {
         let windows = selection.windows(trace, pool.rank);
@@ -80,6 +96,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<AllocationRow> {
             let Some(event) = first_event(trace, pair) else { continue };
             let is_inside = |windows: &Vec<Span>| contains(windows, event.time_ns);
             if windows.as_ref().is_none_or(is_inside) {
+                let line = tree.row(event.op).and_then(|op| lines[op as usize]);
                 rows.push(AllocationRow {
                     rank: pool.rank,
                     device,
@@ -89,6 +106,8 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<AllocationRow> {
                     freed_ns: pair.freed.map(|at| trace.memory[at].time_ns),
                     state: pair.state,
                     op: event.op,
+                    file: line.and_then(|line| line.file).map(&mut file_text),
+                    line: line.and_then(|line| line.line),
                     track: event.track,
                     stream: event.stream,
                     stack: event.stack,
@@ -106,41 +125,7 @@ fn first_event<'a>(trace: &'a Trace, pair: &Allocation) -> Option<&'a MemoryEven
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let (trace, rows) = (context.trace, rows(context));
-    // Rows are many and texts few: each text is made once.
-    let mut ops: Vec<Option<Arc<str>>> = vec![None; trace.strings.len()];
-    let mut op_text = |op: SliceId| {
-        let name = trace.slices.name[op.index()];
-        ops[name.index()].get_or_insert_with(|| trace.strings.get(name).into()).clone()
-    };
-    let tree = context.get::<OpTree>();
-    let lines = calling_lines(trace, tree);
-    let line = |row: &AllocationRow| tree.row(row.op).and_then(|op| lines[op as usize]);
-    let mut files: FxHashMap<&str, Arc<str>> = FxHashMap::default();
-    let mut file_text = |file| files.entry(file).or_insert_with(|| Arc::from(file)).clone();
-    let mut stacks: Vec<Option<Arc<str>>> = vec![None; trace.stacks.len()];
-    let mut stack_text = |stack: StackId| {
-        stacks[stack.index()].get_or_insert_with(|| trace.stacks.text(stack, &trace.strings).into()).clone()
-    };
-    let threads: Vec<Arc<str>> = trace.tracks.iter().map(|track| track.name.as_str().into()).collect();
-    let states = AllocationState::ALL.map(|state| Arc::<str>::from(state.as_str()));
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .count("address", rows.iter().map(|row| row.address.and_then(|address| i64::try_from(address).ok())))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
-        .ns("allocated_ns", rows.iter().map(|row| row.allocated_ns))
-        .ns("freed_ns", rows.iter().map(|row| row.freed_ns))
-        .ns("duration_ns", rows.iter().map(AllocationRow::duration_ns))
-        .text("state", rows.iter().map(|row| Some(states[row.state as usize].clone())))
-        .text("op", rows.iter().map(|row| row.op.map(&mut op_text)))
-        .ns("op_start_ns", rows.iter().map(|row| row.op.map(|op| trace.slices.start_ns[op.index()])))
-        .text("file", rows.iter().map(|row| line(row).and_then(|line| line.file).map(&mut file_text)))
-        .count("line", rows.iter().map(|row| line(row).and_then(|line| line.line).map(i64::from)))
-        .text("thread", rows.iter().map(|row| Some(threads[row.track.index()].clone())))
-        .count("stream", rows.iter().map(|row| row.stream))
-        .text("stack", rows.iter().map(|row| row.stack.map(&mut stack_text)));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

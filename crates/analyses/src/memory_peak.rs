@@ -37,12 +37,12 @@ mod unpaired;
 use crate::allocations::{Allocation, AllocationState, Level, Pool, levels_inside, window};
 use crate::groups::Groups;
 use crate::op_tree::OpTree;
-use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use category::Categories;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
-use stepscope_trace::{Findings, MemoryEvent, SliceKind, StackId, Trace};
+use stepscope_trace::{MemoryEvent, SliceKind, StackId, Trace};
 
 /// The row of everything that was not seen to be allocated.
 const BEFORE_RECORDING: &str = "allocated before recording";
@@ -50,23 +50,28 @@ const BEFORE_RECORDING: &str = "allocated before recording";
 /// The row of everything that may have been freed, by events that do not say of which allocation they are.
 const WITHOUT_ADDRESSES: &str = "not attributable: events have no addresses";
 
-/// What one holder has of a device's memory at its peak.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// The operator, call stack, module or category; `None` outside every one.
-    pub name: Option<String>,
-    /// Bytes held.
-    pub bytes: i64,
-    /// Bytes that the device has in use in all.
-    pub peak_bytes: i64,
-    /// Allocations held; `None` for the rest.
-    pub allocations: Option<i64>,
-    /// True for the rest: no allocation that was seen certainly holds it.
-    pub is_rest: bool,
+columns! {
+    /// What one holder has of a device's memory at its peak.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct Holder {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// What holds the memory: an operator, call stack, module or category. Absent for memory that was
+        /// allocated outside of them.
+        name: Option<String> => Text,
+        /// Bytes that it holds at the peak.
+        bytes: i64 => Bytes,
+        /// `bytes` as a share of `peak_bytes`.
+        peak_ratio => Ratio = |row| (row.peak_bytes > 0).then(|| row.bytes as f64 / row.peak_bytes as f64),
+        /// Number of allocations that it holds at the peak. Absent for the rest.
+        allocations: Option<i64> => Count,
+        /// Bytes that the device has in use at the peak.
+        peak_bytes: i64 => Bytes,
+        /// True for the rest: no allocation that was seen certainly holds it.
+        is_rest: bool,
+    }
 }
 
 /// Who holds the memory of each device at its peak, by rank, the host first; the largest holder first, then by name.
@@ -213,17 +218,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let ratio = |row: &Holder| (row.peak_bytes > 0).then(|| row.bytes as f64 / row.peak_bytes as f64);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .text("name", rows.iter().map(|row| row.name.as_deref()))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
-        .float("peak_ratio", Unit::Ratio, rows.iter().map(ratio))
-        .count("allocations", rows.iter().map(|row| row.allocations))
-        .int("peak_bytes", Unit::Bytes, rows.iter().map(|row| row.peak_bytes));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@
 
 use crate::allocations::Pool;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use stepscope_base::StringId;
-use stepscope_trace::{Findings, SliceId, SliceKind, Trace};
+use stepscope_trace::{SliceId, SliceKind, Trace};
 
 /// What was allocated and freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,21 +49,35 @@ impl Sizes {
     }
 }
 
-/// The memory of one device that the calls of one operator touched.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MemoryStatistics {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// The operator; `None` outside every operator.
-    pub name: Option<String>,
-    /// Calls that allocated or freed.
-    pub calls: Option<i64>,
-    /// By its calls.
-    pub total: Sizes,
-    /// The same without operators inside them.
-    pub own: Sizes,
+columns! {
+    /// The memory of one device that the calls of one operator touched.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct MemoryStatistics {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// The operator. Absent for what happened outside of every operator.
+        name: Option<String> => Text,
+        /// Number of calls inside which memory of the device was allocated or freed.
+        calls: Option<i64> => Count,
+        /// By its calls.
+        total: Sizes,
+        /// The same without operators inside them.
+        own: Sizes,
+        /// Bytes allocated less bytes freed inside the calls.
+        size_increase_bytes => Bytes = |row| row.total.size_increase_bytes,
+        /// Bytes allocated less bytes freed inside the calls, but not by an operator inside them.
+        self_size_increase_bytes => Bytes = |row| row.own.size_increase_bytes,
+        /// Number of allocations inside the calls.
+        allocations => Count = |row| row.total.allocations,
+        /// Number of allocations inside the calls, but not by an operator inside them.
+        self_allocations => Count = |row| row.own.allocations,
+        /// Bytes allocated inside the calls.
+        allocation_bytes => Bytes = |row| row.total.allocation_bytes,
+        /// Bytes allocated inside the calls, but not by an operator inside them.
+        self_allocation_bytes => Bytes = |row| row.own.allocation_bytes,
+    }
 }
 
 /// A call inside which memory was touched.
@@ -188,22 +202,7 @@ fn close(calls: &mut [Call], at: usize) {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let bytes =
-        |table: Table, name, of: fn(&MemoryStatistics) -> i64| table.int(name, Unit::Bytes, rows.iter().map(of));
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .text("name", rows.iter().map(|row| row.name.as_deref()))
-        .count("calls", rows.iter().map(|row| row.calls));
-    let table = bytes(table, "size_increase_bytes", |row| row.total.size_increase_bytes);
-    let table = bytes(table, "self_size_increase_bytes", |row| row.own.size_increase_bytes);
-    let table = table
-        .count("allocations", rows.iter().map(|row| row.total.allocations))
-        .count("self_allocations", rows.iter().map(|row| row.own.allocations));
-    let table = bytes(table, "allocation_bytes", |row| row.total.allocation_bytes);
-    let table = bytes(table, "self_allocation_bytes", |row| row.own.allocation_bytes);
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -21,32 +21,40 @@
 use crate::allocations::{Level, Pool, levels_inside, window};
 use crate::memory_peak::peak_of;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Findings, Step, Trace};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use stepscope_trace::{Step, Trace};
 
-/// The memory of one device, or of a rank's host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemorySummary {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// When most is allocated, for the first time.
-    pub peak_ns: i64,
-    /// Bytes allocated then.
-    pub peak_bytes: i64,
-    /// Bytes reserved then.
-    pub reserved_bytes: Option<i64>,
-    /// The most bytes reserved at any moment.
-    pub reserved_bytes_max: Option<i64>,
-    /// The device's memory.
-    pub memory_bytes: Option<i64>,
-    /// What a complete step adds, on average over all but the first.
-    pub growth_bytes_per_step: Option<i64>,
-    /// Allocations.
-    pub allocations: i64,
-    /// Frees.
-    pub frees: i64,
+columns! {
+    /// The memory of one device, or of a rank's host.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct MemorySummary {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// When the most memory is allocated, for the first time, counted from the start of the trace.
+        peak_ns: i64 => Nanoseconds,
+        /// Bytes allocated at this peak.
+        peak_bytes: i64 => Bytes,
+        /// Bytes that the allocator holds at the peak.
+        reserved_bytes: Option<i64> => Bytes,
+        /// Bytes that the allocator holds at the peak and that are not allocated.
+        fragmentation_bytes => Bytes = Self::fragmentation_bytes,
+        /// The most bytes that the allocator holds at any moment.
+        reserved_bytes_max: Option<i64> => Bytes,
+        /// Size of the memory of the device.
+        memory_bytes: Option<i64> => Bytes,
+        /// `peak_bytes` as a share of the memory of the device.
+        peak_ratio => Ratio = |row| row.ratio(Some(row.peak_bytes)),
+        /// `reserved_bytes_max` as a share of the memory of the device.
+        reserved_ratio => Ratio = |row| row.ratio(row.reserved_bytes_max),
+        /// Bytes that a complete step adds, as a mean over all but the first.
+        growth_bytes_per_step: Option<i64> => Bytes,
+        /// Number of allocations.
+        allocations: i64 => Count,
+        /// Number of frees.
+        frees: i64 => Count,
+    }
 }
 
 impl MemorySummary {
@@ -134,22 +142,7 @@ fn grown(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<Grown> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("peak_ns", rows.iter().map(|row| row.peak_ns))
-        .int("peak_bytes", Unit::Bytes, rows.iter().map(|row| row.peak_bytes))
-        .int("reserved_bytes", Unit::Bytes, rows.iter().map(|row| row.reserved_bytes))
-        .int("fragmentation_bytes", Unit::Bytes, rows.iter().map(MemorySummary::fragmentation_bytes))
-        .int("reserved_bytes_max", Unit::Bytes, rows.iter().map(|row| row.reserved_bytes_max))
-        .int("memory_bytes", Unit::Bytes, rows.iter().map(|row| row.memory_bytes))
-        .float("peak_ratio", Unit::Ratio, rows.iter().map(|row| row.ratio(Some(row.peak_bytes))))
-        .float("reserved_ratio", Unit::Ratio, rows.iter().map(|row| row.ratio(row.reserved_bytes_max)))
-        .int("growth_bytes_per_step", Unit::Bytes, rows.iter().map(|row| row.growth_bytes_per_step))
-        .count("allocations", rows.iter().map(|row| row.allocations))
-        .count("frees", rows.iter().map(|row| row.frees));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

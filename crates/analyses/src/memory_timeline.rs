@@ -19,9 +19,8 @@
 use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::memory_peak::category::Categories;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Coverage, Outcome, Selection, Table, Unit};
-use std::sync::Arc;
-use stepscope_trace::{Findings, Trace};
+use crate::{Analysis, AnalysisContext, Fixed, Outcome, Selection};
+use stepscope_trace::Trace;
 
 /// What happened to memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,9 +34,6 @@ pub enum MemoryAction {
 }
 
 impl MemoryAction {
-    /// Every action, in the order of their numbers.
-    const ALL: [Self; 3] = [Self::Preexisting, Self::Create, Self::Destroy];
-
     /// Its name in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,22 +44,28 @@ impl MemoryAction {
     }
 }
 
-/// One change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoryChange {
-    /// The rank.
-    pub rank: u32,
-    /// The device's number within the rank; `None` for the host.
-    pub device: Option<i64>,
-    /// When; `None` for what was there before recording.
-    pub time_ns: Option<i64>,
-    /// What happened.
-    pub action: MemoryAction,
-    /// How many bytes, never below 0.
-    pub bytes: i64,
-    /// What for: `parameter`, `optimizer_state`, `input`, `temporary`, `activation`, `gradient`, `autograd_detail` or
-    /// `unknown`.
-    pub category: &'static str,
+columns! {
+    /// One change.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct MemoryChange {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the device within the rank. Absent for the memory of the host.
+        device: Option<i64> => Count,
+        /// When the change happened, counted from the start of the trace. Absent for memory that was in use
+        /// before recording.
+        time_ns: Option<i64> => Nanoseconds,
+        /// What happened: `preexisting`, `create` or `destroy`.
+        action: MemoryAction => Text,
+        /// How many bytes it was about, never below 0.
+        bytes: i64 => Bytes,
+        /// What for: `parameter`, `optimizer_state`, `input`, `temporary`, `activation`, `gradient`,
+        /// `autograd_detail` or `unknown`.
+        category: &'static str,
+        /// What the memory is for: `parameter`, `optimizer_state`, `input`, `temporary`, `activation`,
+        /// `gradient`, `autograd_detail` or `unknown`.
+        category => Text = |row| Fixed(row.category),
+    }
 }
 
 impl MemoryChange {
@@ -126,26 +128,10 @@ fn changes(trace: &Trace, categories: &Categories, pool: &Pool) -> Vec<MemoryCha
 
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
+named_cells!(MemoryAction);
+
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    // Rows are many and texts few.
-    let actions = MemoryAction::ALL.map(|action| Arc::<str>::from(action.as_str()));
-    let mut categories: Vec<Arc<str>> = Vec::new();
-    let mut category_text = |category: &'static str| match categories.iter().find(|text| ***text == *category) {
-        Some(text) => text.clone(),
-        None => {
-            categories.push(category.into());
-            category.into()
-        }
-    };
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("time_ns", rows.iter().map(|row| row.time_ns))
-        .text("action", rows.iter().map(|row| Some(actions[row.action as usize].clone())))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes))
-        .text("category", rows.iter().map(|row| Some(category_text(row.category))));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::without_coverage(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@
 
 mod account;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use account::Account;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
 /// Time of one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,29 +40,49 @@ pub struct PassTime {
     pub device_self_ns: i64,
 }
 
-/// One module at one place in the tree of calls.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ModuleRow {
-    /// Its place: `GPT_0.Block_1.Linear_0`.
-    pub path: String,
-    /// Its own name.
-    pub name: String,
-    /// Number of modules around it.
-    pub depth: i64,
-    /// The row of the module that calls it.
-    pub parent: Option<usize>,
-    /// Calls.
-    pub count: i64,
-    /// Time of the forward pass.
-    pub forward: PassTime,
-    /// Time of the backward pass.
-    pub backward: PassTime,
-    /// Bytes allocated; `None` when not recorded.
-    pub allocated_bytes: Option<i64>,
-    /// The same without the modules that it calls.
-    pub allocated_self_bytes: Option<i64>,
-    /// Operations; `None` when not known.
-    pub flops: Option<i64>,
+columns! {
+    /// One module at one place in the tree of calls.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    pub struct ModuleRow {
+        /// The place of the module in the tree of calls: `GPT_0.Block_1.Linear_0`.
+        path: String => Text,
+        /// The name of the module itself.
+        name: String => Text,
+        /// Number of modules around it.
+        depth: i64 => Count,
+        /// The path of the module that calls it.
+        parent: Option<String> => Text,
+        /// Number of calls.
+        count: i64 => Count,
+        /// Time of the forward pass.
+        forward: PassTime,
+        /// Time of the backward pass.
+        backward: PassTime,
+        /// Time on the host in the forward pass, the modules that it calls included.
+        forward_host_total_ns => Nanoseconds = |row| row.forward.host_total_ns,
+        /// Time on the host in the forward pass, without the modules that it calls.
+        forward_host_self_ns => Nanoseconds = |row| row.forward.host_self_ns,
+        /// Time on the host in the backward pass, the modules that it calls included.
+        backward_host_total_ns => Nanoseconds = |row| row.backward.host_total_ns,
+        /// Time on the host in the backward pass, without the modules that it calls.
+        backward_host_self_ns => Nanoseconds = |row| row.backward.host_self_ns,
+        /// Sum of the durations of the device events of both passes, the modules that it calls included.
+        device_total_ns => Nanoseconds = |row| row.forward.device_total_ns.saturating_add(row.backward.device_total_ns),
+        /// Sum of the durations of the device events of the forward pass, the modules that it calls included.
+        forward_device_total_ns => Nanoseconds = |row| row.forward.device_total_ns,
+        /// Sum of the durations of the device events of the forward pass, without the modules that it calls.
+        forward_device_self_ns => Nanoseconds = |row| row.forward.device_self_ns,
+        /// Sum of the durations of the device events of the backward pass, the modules that it calls included.
+        backward_device_total_ns => Nanoseconds = |row| row.backward.device_total_ns,
+        /// Sum of the durations of the device events of the backward pass, without the modules that it calls.
+        backward_device_self_ns => Nanoseconds = |row| row.backward.device_self_ns,
+        /// Bytes allocated, the modules that it calls included. Absent when not recorded.
+        allocated_bytes: Option<i64> => Bytes,
+        /// Bytes allocated, without the modules that it calls. Absent when not recorded.
+        allocated_self_bytes: Option<i64> => Bytes,
+        /// Number of arithmetic operations. Absent when not known.
+        flops: Option<i64> => Count,
+    }
 }
 
 /// Every module asked for, callers before what they call, in order of first call.
@@ -82,28 +102,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let parent = |row: &ModuleRow| row.parent.map(|parent| rows[parent].path.clone());
-    let device_ns = |row: &ModuleRow| row.forward.device_total_ns.saturating_add(row.backward.device_total_ns);
-    let table = Table::default()
-        .text("path", rows.iter().map(|row| Some(row.path.as_str())))
-        .text("name", rows.iter().map(|row| Some(row.name.as_str())))
-        .count("depth", rows.iter().map(|row| row.depth))
-        .text("parent", rows.iter().map(parent))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("forward_host_total_ns", rows.iter().map(|row| row.forward.host_total_ns))
-        .ns("forward_host_self_ns", rows.iter().map(|row| row.forward.host_self_ns))
-        .ns("backward_host_total_ns", rows.iter().map(|row| row.backward.host_total_ns))
-        .ns("backward_host_self_ns", rows.iter().map(|row| row.backward.host_self_ns))
-        .ns("device_total_ns", rows.iter().map(device_ns))
-        .ns("forward_device_total_ns", rows.iter().map(|row| row.forward.device_total_ns))
-        .ns("forward_device_self_ns", rows.iter().map(|row| row.forward.device_self_ns))
-        .ns("backward_device_total_ns", rows.iter().map(|row| row.backward.device_total_ns))
-        .ns("backward_device_self_ns", rows.iter().map(|row| row.backward.device_self_ns))
-        .int("allocated_bytes", Unit::Bytes, rows.iter().map(|row| row.allocated_bytes))
-        .int("allocated_self_bytes", Unit::Bytes, rows.iter().map(|row| row.allocated_self_bytes))
-        .count("flops", rows.iter().map(|row| row.flops));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]
@@ -215,7 +214,8 @@ mod tests {
                 "Net_0.Linear_0 x1: 20/20 7/7; 20/20 9/9; Some(111) Some(128)"
             ]
         );
-        assert_eq!(rows.iter().map(|row| (row.depth, row.parent)).collect::<Vec<_>>(), [(0, None), (1, Some(0))]);
+        let places: Vec<_> = rows.iter().map(|row| (row.depth, row.parent.as_deref())).collect();
+        assert_eq!(places, [(0, None), (1, Some("Net_0"))]);
     }
 
     #[test]

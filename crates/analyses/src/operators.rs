@@ -37,35 +37,40 @@
 mod account;
 
 use crate::groups::{GroupLabel, OPERATOR_GROUPS};
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
 use account::Account;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
-/// All calls of one operator, or of those that a row stands for.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Operator {
-    /// What they have in common.
-    pub label: GroupLabel,
-    /// Calls.
-    pub count: i64,
-    /// Sum of the calls' durations.
-    pub host_total_ns: i64,
-    /// The same less operators directly inside.
-    pub host_self_ns: i64,
-    /// Sum of the durations of device events launched inside.
-    pub device_total_ns: i64,
-    /// The same for those that no inner operator launched.
-    pub device_self_ns: i64,
-    /// Time in which at least one device event launched inside runs, by device, summed over devices.
-    pub device_union_ns: i64,
-    /// Share of device total in kernels that use tensor cores; `None` without device time.
-    pub tensor_core_ratio: Option<f64>,
-    /// True when tensor cores could do the work of one of them, or of an operator inside.
-    pub is_tensor_core_eligible: bool,
-    /// Operations inside; `None` when not known.
-    pub flops: Option<i64>,
-    /// Bytes read and written inside; `None` when not known.
-    pub bytes: Option<i64>,
+columns! {
+    /// All calls of one operator, or of those that a row stands for.
+    #[derive(Clone, PartialEq, Debug, Default)]
+    pub struct Operator {
+        /// What they have in common.
+        label: GroupLabel,
+        ..GroupLabel = |row| &row.label,
+        /// Number of calls.
+        count: i64 => Count,
+        /// Sum of the durations of the calls on the host.
+        host_total_ns: i64 => Nanoseconds,
+        /// `host_total_ns` without the operators directly inside.
+        host_self_ns: i64 => Nanoseconds,
+        /// Sum of the durations of the device events launched inside.
+        device_total_ns: i64 => Nanoseconds,
+        /// Sum of the durations of the device events launched inside, but not by an operator inside.
+        device_self_ns: i64 => Nanoseconds,
+        /// Time in which at least one device event launched inside runs, summed over devices.
+        device_union_ns: i64 => Nanoseconds,
+        /// Share of `device_total_ns` in kernels that use tensor cores. Absent without device time.
+        tensor_core_ratio: Option<f64> => Ratio,
+        /// True when tensor cores could do the work of one of them, or of an operator inside.
+        is_tensor_core_eligible: bool,
+        /// Whether tensor cores could do the work of one of the calls, or of an operator inside.
+        tensor_core_eligible => Flag = |row| row.is_tensor_core_eligible,
+        /// Number of arithmetic operations inside. Absent when not known.
+        flops: Option<i64> => Count,
+        /// Bytes read and written inside. Absent when not known.
+        bytes: Option<i64> => Bytes,
+    }
 }
 
 /// Every operator asked for, the longest host total first, then by name and what else a row stands for.
@@ -88,33 +93,7 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = labelled(context.selection, rows.iter().map(|row| &row.label))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
-        .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
-        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
-        .ns("device_self_ns", rows.iter().map(|row| row.device_self_ns))
-        .ns("device_union_ns", rows.iter().map(|row| row.device_union_ns))
-        .float("tensor_core_ratio", Unit::Ratio, rows.iter().map(|row| row.tensor_core_ratio))
-        .flag("tensor_core_eligible", rows.iter().map(|row| row.is_tensor_core_eligible))
-        .count("flops", rows.iter().map(|row| row.flops))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| row.bytes));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
-}
-
-/// A table that begins with what its rows have in common; an empty text is no answer.
-pub(crate) fn labelled<'a>(selection: &Selection, labels: impl Iterator<Item = &'a GroupLabel> + Clone) -> Table {
-    let known = |text: &'a str| (!text.is_empty()).then_some(text);
-    let table = Table::default()
-        .text("name", labels.clone().map(|label| known(&label.name)))
-        .text("category", labels.clone().map(|label| known(&label.category)));
-    match selection.group_by.unwrap_or(OPERATOR_GROUPS[0]) {
-        GroupBy::Shapes => table.text("shapes", labels.map(|label| label.shapes.as_deref())),
-        GroupBy::Stack => table.text("stack", labels.map(|label| label.stack.as_deref())),
-        GroupBy::Module => table.text("module", labels.map(|label| label.module.as_deref())),
-        _ => table,
-    }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

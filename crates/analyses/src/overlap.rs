@@ -20,30 +20,32 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Findings, Trace};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use stepscope_trace::Trace;
 
-/// One device's communication.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Overlap {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// The step asked for.
-    pub step: Option<i64>,
-    /// Length of the window.
-    pub span_ns: i64,
-    /// At least one computing kernel runs.
-    pub compute_ns: i64,
-    /// At least one communication kernel runs: hidden and exposed.
-    pub comm_ns: i64,
-    /// The same, while a computing kernel runs.
-    pub hidden_comm_ns: i64,
-    /// The same, while none does.
-    pub exposed_comm_ns: i64,
-    /// Share of communication that is hidden; `None` without communication.
-    pub overlap_ratio: Option<f64>,
+columns! {
+    /// One device's communication.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct Overlap {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// The step of the selection. Absent when the selection is not one step.
+        step: Option<i64> => Count,
+        /// Length of the window.
+        span_ns: i64 => Nanoseconds,
+        /// Time in which at least one computing kernel runs.
+        compute_ns: i64 => Nanoseconds,
+        /// Time in which at least one communication kernel runs.
+        comm_ns: i64 => Nanoseconds,
+        /// The part of `comm_ns` in which a computing kernel runs too.
+        hidden_comm_ns: i64 => Nanoseconds,
+        /// The part of `comm_ns` in which no computing kernel runs.
+        exposed_comm_ns: i64 => Nanoseconds,
+        /// `hidden_comm_ns` as a share of `comm_ns`. Absent without communication.
+        overlap_ratio: Option<f64> => Ratio,
+    }
 }
 
 /// The communication of every device that has device events asked for, ordered by rank and device.
@@ -83,18 +85,7 @@ fn of_device(context: &AnalysisContext<'_>, window: &DeviceWindow, busy: &Device
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .count("step", rows.iter().map(|row| row.step))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .ns("compute_ns", rows.iter().map(|row| row.compute_ns))
-        .ns("comm_ns", rows.iter().map(|row| row.comm_ns))
-        .ns("hidden_comm_ns", rows.iter().map(|row| row.hidden_comm_ns))
-        .ns("exposed_comm_ns", rows.iter().map(|row| row.exposed_comm_ns))
-        .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -16,35 +16,37 @@
 //! seems to start before its launch never waits. A graph launch puts all its device events into the queue at once. For
 //! one step, the device events launched on the host inside it.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
-use stepscope_trace::{DeviceId, Findings, Trace};
+use stepscope_trace::{DeviceId, Trace};
 
 /// From this length on launches wait for a place.
 const FULL: i64 = 1_024;
 
-/// The queue of one stream.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct QueueLength {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// The stream; `None` when not told.
-    pub stream: Option<i64>,
-    /// Length of the window.
-    pub span_ns: i64,
-    /// Device events that went through the queue.
-    pub device_events: i64,
-    /// Mean length over the window; `None` for a window of no length.
-    pub length_mean: Option<f64>,
-    /// Greatest length.
-    pub length_max: i64,
-    /// Time at 1,024 or more.
-    pub full_ns: i64,
-    /// Time at 0.
-    pub empty_ns: i64,
+columns! {
+    /// The queue of one stream.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct QueueLength {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// The stream of the device. Absent when not known.
+        stream: Option<i64> => Count,
+        /// Length of the window.
+        span_ns: i64 => Nanoseconds,
+        /// Number of device events that went through the queue.
+        device_events: i64 => Count,
+        /// Mean number of device events in the queue over the window. Absent for a window without length.
+        length_mean: Option<f64> => Plain,
+        /// Greatest number of device events in the queue.
+        length_max: i64 => Count,
+        /// Time in which at least 1,024 device events are in the queue.
+        full_ns: i64 => Nanoseconds,
+        /// Time in which the queue is empty.
+        empty_ns: i64 => Nanoseconds,
+    }
 }
 
 type Stream = (DeviceId, Option<i64>);
@@ -119,19 +121,7 @@ fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLe
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    let rows = queue_length(trace, selection);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .count("stream", rows.iter().map(|row| row.stream))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .count("device_events", rows.iter().map(|row| row.device_events))
-        .float("length_mean", Unit::Plain, rows.iter().map(|row| row.length_mean))
-        .count("length_max", rows.iter().map(|row| row.length_max))
-        .ns("full_ns", rows.iter().map(|row| row.full_ns))
-        .ns("empty_ns", rows.iter().map(|row| row.empty_ns));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &queue_length(context.trace, context.selection))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ mod account;
 pub(crate) mod devices;
 
 use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
-use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection, Unit};
+use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection};
 use account::Account;
 use devices::peaks;
 use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
@@ -59,31 +59,58 @@ impl Bound {
     }
 }
 
-/// The device work of an operator, or of those that a row stands for.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct RooflineRow {
-    /// What they have in common; `None` for what no operator launched.
-    pub label: Option<GroupLabel>,
-    /// Calls with device work.
-    pub count: i64,
-    /// Sum of durations of the device work.
-    pub device_ns: i64,
-    /// Of this, in calls whose work is known.
-    pub known_ns: i64,
-    /// Of this, on devices whose peaks are known.
-    pub modeled_ns: i64,
-    /// Operations of the calls whose work is known.
-    pub flops: i64,
-    /// Their bytes.
-    pub bytes: i64,
-    /// Least time of the calls that are modeled.
-    pub roofline_ns: i64,
-    /// The part of their time beyond it.
-    pub wasted_ns: i64,
-    /// Time that their operations take at the peak rate.
-    pub compute_ns: i64,
-    /// Time that their bytes take at the peak bandwidth.
-    pub memory_ns: i64,
+columns! {
+    /// The device work of an operator, or of those that a row stands for.
+    #[derive(Clone, PartialEq, Debug, Default)]
+    pub struct RooflineRow {
+        /// What they have in common; `None` for what no operator launched.
+        label: Option<GroupLabel>,
+        ..GroupLabel = |row| row.label.as_ref().unwrap_or(GroupLabel::NONE),
+        /// Calls with device work.
+        count: i64,
+        /// Number of calls with device work. Absent for device work that no operator launched.
+        count => Count = |row| row.label.is_some().then_some(row.count),
+        /// Sum of the durations of the device work.
+        device_ns: i64 => Nanoseconds,
+        /// Of this, in calls whose work is known.
+        known_ns: i64,
+        /// Of this, on devices whose peaks are known.
+        modeled_ns: i64,
+        /// Operations of the calls whose work is known.
+        flops: i64,
+        /// Their bytes.
+        bytes: i64,
+        /// Least time of the calls that are modeled.
+        roofline_ns: i64,
+        /// The part of their time beyond it.
+        wasted_ns: i64,
+        /// Time that their operations take at the peak rate.
+        compute_ns: i64,
+        /// Time that their bytes take at the peak bandwidth.
+        memory_ns: i64,
+        /// `device_ns` as a share of that of all rows.
+        device_ratio: Option<f64> => Ratio,
+        /// Number of arithmetic operations of the calls whose work is known.
+        flops => Count = |row| row.known(row.flops),
+        /// Bytes read and written by the calls whose work is known.
+        bytes => Bytes = |row| row.known(row.bytes),
+        /// Arithmetic operations per second of the calls whose work is known.
+        flops_per_s => Count = |row| row.known(row.flops).map(|flops| per_s(flops, row.known_ns)),
+        /// Bytes read and written per second by the calls whose work is known.
+        bytes_per_s => Bytes = |row| row.known(row.bytes).map(|bytes| per_s(bytes, row.known_ns)),
+        /// Arithmetic operations per byte of the calls whose work is known.
+        flops_per_byte => Plain = |row| share(row.flops, row.bytes),
+        /// The least time that the device could take for the modeled calls.
+        roofline_ns => Nanoseconds = |row| row.modeled(row.roofline_ns),
+        /// `roofline_ns` as a share of the time that the modeled calls take.
+        roofline_ratio => Ratio = |row| share(row.roofline_ns, row.modeled_ns),
+        /// The time that the modeled calls take beyond `roofline_ns`.
+        wasted_ns => Nanoseconds = |row| row.modeled(row.wasted_ns),
+        /// What limits the modeled calls at the roofline: `compute` or `memory`.
+        bound => Text = |row| row.bound().map(Bound::as_str),
+        /// Share of `device_ns` whose roofline time is not known.
+        unmodeled_ratio => Ratio = |row| share(row.device_ns.saturating_sub(row.modeled_ns), row.device_ns),
+    }
 }
 
 impl RooflineRow {
@@ -91,6 +118,14 @@ impl RooflineRow {
     pub fn bound(&self) -> Option<Bound> {
         let bound = if self.compute_ns > self.memory_ns { Bound::Compute } else { Bound::Memory };
         (self.modeled_ns > 0).then_some(bound)
+    }
+
+    fn known(&self, value: i64) -> Option<i64> {
+        (self.known_ns > 0).then_some(value)
+    }
+
+    fn modeled(&self, value: i64) -> Option<i64> {
+        (self.modeled_ns > 0).then_some(value)
     }
 }
 
@@ -106,6 +141,8 @@ pub(crate) fn rows(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<RooflineRo
         assert!(row.modeled_ns <= row.known_ns && row.known_ns <= row.device_ns, "parts of the device time");
         assert!(row.wasted_ns <= row.modeled_ns, "only what is modeled can be wasted");
     }
+    let all_ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.device_ns));
+    rows.iter_mut().for_each(|row| row.device_ratio = share(row.device_ns, all_ns));
     rows.sort_by(|a, b| {
         (b.wasted_ns, b.device_ns).cmp(&(a.wasted_ns, a.device_ns)).then_with(|| a.label.cmp(&b.label))
     });
@@ -127,36 +164,10 @@ pub(crate) const ANALYSIS: Analysis =
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     let AnalysisContext { trace, selection, .. } = *context;
-    let rows = rows(context, operator_group_by(selection));
-    let all_ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.device_ns));
-    let share = |part: i64, whole: i64| (whole > 0).then(|| part as f64 / whole as f64);
-    let known = |row: &RooflineRow, value: i64| (row.known_ns > 0).then_some(value);
-    let modeled = |row: &RooflineRow, value: i64| (row.modeled_ns > 0).then_some(value);
-    let rate = |row: &RooflineRow, value: i64| (row.known_ns > 0).then(|| per_s(value, row.known_ns));
-    let unlabelled = GroupLabel::default();
-    let labels = rows.iter().map(|row| row.label.as_ref().unwrap_or(&unlabelled));
-    let table = crate::operators::labelled(selection, labels)
-        .count("count", rows.iter().map(|row| row.label.is_some().then_some(row.count)))
-        .ns("device_ns", rows.iter().map(|row| row.device_ns))
-        .float("device_ratio", Unit::Ratio, rows.iter().map(|row| share(row.device_ns, all_ns)))
-        .count("flops", rows.iter().map(|row| known(row, row.flops)))
-        .int("bytes", Unit::Bytes, rows.iter().map(|row| known(row, row.bytes)))
-        .count("flops_per_s", rows.iter().map(|row| rate(row, row.flops)))
-        .int("bytes_per_s", Unit::Bytes, rows.iter().map(|row| rate(row, row.bytes)))
-        .float("flops_per_byte", Unit::Plain, rows.iter().map(|row| share(row.flops, row.bytes)))
-        .ns("roofline_ns", rows.iter().map(|row| modeled(row, row.roofline_ns)))
-        .float("roofline_ratio", Unit::Ratio, rows.iter().map(|row| share(row.roofline_ns, row.modeled_ns)))
-        .ns("wasted_ns", rows.iter().map(|row| modeled(row, row.wasted_ns)))
-        .text("bound", rows.iter().map(|row| row.bound().map(Bound::as_str)))
-        .float(
-            "unmodeled_ratio",
-            Unit::Ratio,
-            rows.iter().map(|row| share(row.device_ns.saturating_sub(row.modeled_ns), row.device_ns)),
-        );
     Outcome {
-        table,
         coverage: Coverage::of(trace, events(trace, selection)),
         findings: unknown_devices(trace, selection),
+        ..Outcome::without_coverage(context, &rows(context, operator_group_by(selection)))
     }
 }
 
@@ -172,6 +183,10 @@ fn unknown_devices(trace: &Trace, selection: &Selection) -> Findings {
         });
     }
     findings
+}
+
+fn share(part: i64, whole: i64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 fn per_s(count: i64, ns: i64) -> i64 {

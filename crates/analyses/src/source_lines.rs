@@ -20,30 +20,32 @@
 
 use crate::op_tree::{NONE, OpTree};
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringTable;
-use stepscope_trace::{Findings, FlowKind, Frame, SliceId, SliceKind, Trace};
+use stepscope_trace::{FlowKind, Frame, SliceId, SliceKind, Trace};
 
-/// One line of the program's source, or one file.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SourceLine {
-    /// Its file; `None` for what has no stack.
-    pub file: Option<String>,
-    /// Its number; `None` for a file.
-    pub line: Option<u32>,
-    /// The function that it is in; `None` for a file.
-    pub function: Option<String>,
-    /// Operators called from it that lie in no other.
-    pub count: i64,
-    /// Time of operators called from it, or through it.
-    pub host_total_ns: i64,
-    /// Time of operators called from it.
-    pub host_self_ns: i64,
-    /// Time of the device work of operators called from it, or through it.
-    pub device_total_ns: i64,
-    /// Time of the device work of operators called from it.
-    pub device_self_ns: i64,
+columns! {
+    /// One line of the program's source, or one file.
+    #[derive(Clone, PartialEq, Eq, Debug, Default)]
+    pub struct SourceLine {
+        /// The source file. Absent for operators without a call stack.
+        file: Option<String> => Text,
+        /// The number of the line. Absent when a row is a file.
+        line: Option<u32> => Count,
+        /// The function that the line is in. Absent when a row is a file.
+        function: Option<String> => Text,
+        /// Number of operators that are called from the line and are inside of no other operator.
+        count: i64 => Count,
+        /// Time on the host of operators called from the line, or through it.
+        host_total_ns: i64 => Nanoseconds,
+        /// Time on the host of operators called from the line.
+        host_self_ns: i64 => Nanoseconds,
+        /// Sum of the durations of the device work of operators called from the line, or through it.
+        device_total_ns: i64 => Nanoseconds,
+        /// Sum of the durations of the device work of operators called from the line.
+        device_self_ns: i64 => Nanoseconds,
+    }
 }
 
 /// Lines by the time that operators and devices spend for them, the most first.
@@ -205,17 +207,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .text("file", rows.iter().map(|row| row.file.as_deref()))
-        .count("line", rows.iter().map(|row| row.line.map(i64::from)))
-        .text("function", rows.iter().map(|row| row.function.as_deref()))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("host_total_ns", rows.iter().map(|row| row.host_total_ns))
-        .ns("host_self_ns", rows.iter().map(|row| row.host_self_ns))
-        .ns("device_total_ns", rows.iter().map(|row| row.device_total_ns))
-        .ns("device_self_ns", rows.iter().map(|row| row.device_self_ns));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

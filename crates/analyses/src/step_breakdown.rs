@@ -33,44 +33,48 @@
 mod busy;
 mod tensorboard;
 
-use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection};
 use busy::Busy;
 use stepscope_base::IntervalSet;
-use stepscope_trace::{Findings, Step, StepSource, Trace};
+use stepscope_trace::{Step, StepSource, Trace};
 
-/// Where the time of one step went, or of the average over a rank's complete steps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StepBreakdown {
-    /// The rank.
-    pub rank: u32,
-    /// The step's number; `None` for the average.
-    pub step: Option<i64>,
-    /// Start of the host window; `None` for the average.
-    pub start_ns: Option<i64>,
-    /// Length of the host window: the sum of all parts.
-    pub total_ns: i64,
-    /// A computing kernel runs.
-    pub kernel_ns: i64,
-    /// A communication kernel runs and no computing one.
-    pub comm_ns: i64,
-    /// A copy runs and none of the above.
-    pub memcpy_ns: i64,
-    /// A fill runs and none of the above.
-    pub memset_ns: i64,
-    /// A thread is inside a runtime or driver call and none of the above.
-    pub runtime_ns: i64,
-    /// The training loop waits for its next batch and none of the above.
-    pub dataloader_ns: i64,
-    /// A thread reads, writes or manages a file and none of the above.
-    pub io_ns: i64,
-    /// A thread is inside an operator and none of the above.
-    pub cpu_ns: i64,
-    /// None of the above.
-    pub other_ns: i64,
-    /// Whether recording saw all of the step; `None` for the average.
-    pub is_complete: Option<bool>,
-    /// How the step's limits are known; `None` for the average.
-    pub source: Option<StepSource>,
+columns! {
+    /// Where the time of one step went, or of the average over a rank's complete steps.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct StepBreakdown {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the step. Absent for the average.
+        step: Option<i64> => Count,
+        /// When the step starts on the host, counted from the start of the trace. Absent for the average.
+        start_ns: Option<i64> => Nanoseconds,
+        /// Length of the step on the host. It is the sum of all parts.
+        total_ns: i64 => Nanoseconds,
+        /// Time in which a computing kernel runs.
+        kernel_ns: i64 => Nanoseconds,
+        /// Time in which a communication kernel runs and no computing one.
+        comm_ns: i64 => Nanoseconds,
+        /// Time in which a memcpy runs and no kernel.
+        memcpy_ns: i64 => Nanoseconds,
+        /// Time in which a memset runs and no kernel or memcpy.
+        memset_ns: i64 => Nanoseconds,
+        /// Time in which a thread is in a call of the device's API and no device works.
+        runtime_ns: i64 => Nanoseconds,
+        /// Time in which the training loop waits for its next batch, and which no part before this one has.
+        dataloader_ns: i64 => Nanoseconds,
+        /// Time in which a thread is in a call on a file, and which no part before this one has.
+        io_ns: i64 => Nanoseconds,
+        /// Time in which a thread is in an operator, and which no part before this one has.
+        cpu_ns: i64 => Nanoseconds,
+        /// The rest of the step.
+        other_ns: i64 => Nanoseconds,
+        /// Whether all of the step was recorded. Absent for the average.
+        is_complete: Option<bool> => Flag,
+        /// How the limits of the step are known. Absent for the average.
+        source: Option<StepSource> => Text,
+        /// What the row is: `one` for one step, `mean` for the average over the steps of the rank.
+        row => Text = |row| if row.step.is_some() { "one" } else { "mean" },
+    }
 }
 
 /// Number of classes; the last is "other".
@@ -87,7 +91,8 @@ pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown
     rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
+/// The same in a context, which other analyses may share.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
     let AnalysisContext { trace, selection, .. } = *context;
     let is_compat = selection.compat == Some(Compat::Tb);
     let busy = Busy::of(context, is_compat);
@@ -188,25 +193,7 @@ pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("step", rows.iter().map(|row| row.step))
-        .ns("start_ns", rows.iter().map(|row| row.start_ns))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns))
-        .ns("kernel_ns", rows.iter().map(|row| row.kernel_ns))
-        .ns("comm_ns", rows.iter().map(|row| row.comm_ns))
-        .ns("memcpy_ns", rows.iter().map(|row| row.memcpy_ns))
-        .ns("memset_ns", rows.iter().map(|row| row.memset_ns))
-        .ns("runtime_ns", rows.iter().map(|row| row.runtime_ns))
-        .ns("dataloader_ns", rows.iter().map(|row| row.dataloader_ns))
-        .ns("io_ns", rows.iter().map(|row| row.io_ns))
-        .ns("cpu_ns", rows.iter().map(|row| row.cpu_ns))
-        .ns("other_ns", rows.iter().map(|row| row.other_ns))
-        .flag("is_complete", rows.iter().map(|row| row.is_complete))
-        .text("source", rows.iter().map(|row| row.source.map(StepSource::as_str)))
-        .text("row", rows.iter().map(|row| Some(if row.step.is_some() { "one" } else { "mean" })));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -21,32 +21,34 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::selection::is_inside;
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span, StringId};
-use stepscope_trace::{DeviceId, Findings, SliceId, SliceKind, SyncKind, Synchronization, Trace};
+use stepscope_trace::{DeviceId, SliceId, SliceKind, SyncKind, Synchronization, Trace};
 
-/// All waits of one kind.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Synchronizations {
-    /// The rank.
-    pub rank: u32,
-    /// What is waited for, and by whom.
-    pub waits_for: SyncKind,
-    /// The call that waits.
-    pub call: Option<String>,
-    /// The innermost operator or label around the call.
-    pub inside: Option<String>,
-    /// Waits.
-    pub count: i64,
-    /// Sum of their durations.
-    pub total_ns: i64,
-    /// The longest.
-    pub max_ns: i64,
-    /// The device runs something; `None` without device events.
-    pub busy_ns: Option<i64>,
-    /// It does not.
-    pub idle_ns: Option<i64>,
+columns! {
+    /// All waits of one kind.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct Synchronizations {
+        /// The rank.
+        rank: u32 => Count,
+        /// What is waited for, and by what.
+        waits_for: SyncKind => Text,
+        /// The call that waits.
+        call: Option<String> => Text,
+        /// The innermost operator or label around the call.
+        inside: Option<String> => Text,
+        /// Number of waits.
+        count: i64 => Count,
+        /// Sum of the durations of the waits.
+        total_ns: i64 => Nanoseconds,
+        /// Duration of the longest wait.
+        max_ns: i64 => Nanoseconds,
+        /// The part of `total_ns` in which the device is busy. Absent without device events.
+        busy_ns: Option<i64> => Nanoseconds,
+        /// The part of `total_ns` in which the device is idle. Absent without device events.
+        idle_ns: Option<i64> => Nanoseconds,
+    }
 }
 
 /// Waits by rank, the longest total first.
@@ -243,18 +245,7 @@ impl Busy {
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .text("waits_for", rows.iter().map(|row| Some(row.waits_for.as_str())))
-        .text("call", rows.iter().map(|row| row.call.as_deref()))
-        .text("inside", rows.iter().map(|row| row.inside.as_deref()))
-        .count("count", rows.iter().map(|row| row.count))
-        .ns("total_ns", rows.iter().map(|row| row.total_ns))
-        .ns("max_ns", rows.iter().map(|row| row.max_ns))
-        .ns("busy_ns", rows.iter().map(|row| row.busy_ns))
-        .ns("idle_ns", rows.iter().map(|row| row.idle_ns));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The plain form of a result that every face can print: typed columns with units.
 
+use crate::CellValue;
 use std::sync::Arc;
 
 /// What a column's numbers count; also how a person reads them.
@@ -21,6 +22,22 @@ pub enum Unit {
     Plain,
     /// Yes or no.
     Flag,
+}
+
+impl Unit {
+    /// Its name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Count => "count",
+            Self::Nanoseconds => "ns",
+            Self::Bytes => "bytes",
+            Self::BytesPerSecond => "bytes_per_s",
+            Self::Ratio => "ratio",
+            Self::Plain => "plain",
+            Self::Flag => "flag",
+        }
+    }
 }
 
 /// A column's values; `None` is "no answer", never 0.
@@ -60,8 +77,17 @@ pub struct Column {
     pub name: &'static str,
     /// What it counts.
     pub unit: Unit,
+    /// What it means, in sentences.
+    pub doc: &'static str,
     /// One value a row.
     pub values: Values,
+}
+
+impl Column {
+    /// A column of these cells.
+    pub fn new<V: CellValue>(name: &'static str, unit: Unit, doc: &'static str, cells: Vec<Option<V>>) -> Self {
+        Self { name, unit, doc: doc.trim_ascii(), values: V::values(cells) }
+    }
 }
 
 /// A result as columns of equal length.
@@ -94,8 +120,7 @@ impl Table {
         unit: Unit,
         values: impl IntoIterator<Item = T>,
     ) -> Self {
-        let values = Values::Int(values.into_iter().map(Into::into).collect());
-        self.push(Column { name, unit, values });
+        self.push(Column::new(name, unit, "", values.into_iter().map(Into::into).collect::<Vec<Option<i64>>>()));
         self
     }
 
@@ -116,26 +141,25 @@ impl Table {
         unit: Unit,
         values: impl IntoIterator<Item = T>,
     ) -> Self {
-        let values = Values::Float(values.into_iter().map(Into::into).collect());
-        self.push(Column { name, unit, values });
+        self.push(Column::new(name, unit, "", values.into_iter().map(Into::into).collect::<Vec<Option<f64>>>()));
         self
     }
 
     /// Adds a column of text; an `Arc<str>` is taken as it is.
     pub fn text<S: Into<Arc<str>>>(mut self, name: &'static str, values: impl IntoIterator<Item = Option<S>>) -> Self {
-        let values = Values::Text(values.into_iter().map(|text| text.map(Into::into)).collect());
-        self.push(Column { name, unit: Unit::Text, values });
+        let cells: Vec<Option<Arc<str>>> = values.into_iter().map(|text| text.map(Into::into)).collect();
+        self.push(Column::new(name, Unit::Text, "", cells));
         self
     }
 
     /// Adds a column of yes and no.
     pub fn flag<T: Into<Option<bool>>>(mut self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
-        let values = Values::Bool(values.into_iter().map(Into::into).collect());
-        self.push(Column { name, unit: Unit::Flag, values });
+        self.push(Column::new(name, Unit::Flag, "", values.into_iter().map(Into::into).collect::<Vec<Option<bool>>>()));
         self
     }
 
-    fn push(&mut self, column: Column) {
+    /// Adds a column, which is as long as the others.
+    pub(crate) fn push(&mut self, column: Column) {
         assert!(self.columns.is_empty() || column.values.len() == self.len(), "columns of a table are equally long");
         self.columns.push(column);
     }

@@ -24,34 +24,36 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
-use crate::{Analysis, AnalysisContext, Outcome, Selection, Table, Unit};
-use stepscope_trace::{Findings, Trace};
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use stepscope_trace::Trace;
 
-/// One device's time.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct TemporalBreakdown {
-    /// The rank that uses the device.
-    pub rank: u32,
-    /// The device's number within the rank.
-    pub device: i64,
-    /// Length of the window.
-    pub span_ns: i64,
-    /// At least one computing kernel runs.
-    pub compute_ns: i64,
-    /// A communication kernel runs and no computing one.
-    pub exposed_comm_ns: i64,
-    /// A copy or fill runs and no kernel.
-    pub exposed_copy_ns: i64,
-    /// Nothing runs.
-    pub idle_ns: i64,
-    /// At least one communication kernel runs.
-    pub comm_ns: i64,
-    /// At least one copy or fill runs.
-    pub copy_ns: i64,
-    /// Share of `comm_ns` in which a computing kernel runs too; `None` without communication.
-    pub overlap_ratio: Option<f64>,
-    /// Device events that define the window.
-    pub device_events: i64,
+columns! {
+    /// One device's time.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct TemporalBreakdown {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// Length of the window.
+        span_ns: i64 => Nanoseconds,
+        /// Time in which at least one computing kernel runs.
+        compute_ns: i64 => Nanoseconds,
+        /// Time in which a communication kernel runs and no computing one.
+        exposed_comm_ns: i64 => Nanoseconds,
+        /// Time in which a memcpy or memset runs and no kernel.
+        exposed_copy_ns: i64 => Nanoseconds,
+        /// Time in which the device is idle.
+        idle_ns: i64 => Nanoseconds,
+        /// Time in which at least one communication kernel runs.
+        comm_ns: i64 => Nanoseconds,
+        /// Time in which at least one memcpy or memset runs.
+        copy_ns: i64 => Nanoseconds,
+        /// Share of `comm_ns` in which a computing kernel runs too. Absent without communication.
+        overlap_ratio: Option<f64> => Ratio,
+        /// Number of device events that define the window.
+        device_events: i64 => Count,
+    }
 }
 
 /// The time of every device that has device events, ordered by rank and device.
@@ -59,7 +61,8 @@ pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalB
     rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
+/// The same in a context, which other analyses may share.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
     let busy = context.get::<Vec<DeviceBusy>>();
     context
         .get::<Vec<DeviceWindow>>()
@@ -95,20 +98,7 @@ fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> Tempora
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let rows = rows(context);
-    let table = Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(row.rank)))
-        .count("device", rows.iter().map(|row| row.device))
-        .ns("span_ns", rows.iter().map(|row| row.span_ns))
-        .ns("compute_ns", rows.iter().map(|row| row.compute_ns))
-        .ns("exposed_comm_ns", rows.iter().map(|row| row.exposed_comm_ns))
-        .ns("exposed_copy_ns", rows.iter().map(|row| row.exposed_copy_ns))
-        .ns("idle_ns", rows.iter().map(|row| row.idle_ns))
-        .ns("comm_ns", rows.iter().map(|row| row.comm_ns))
-        .ns("copy_ns", rows.iter().map(|row| row.copy_ns))
-        .float("overlap_ratio", Unit::Ratio, rows.iter().map(|row| row.overlap_ratio))
-        .count("device_events", rows.iter().map(|row| row.device_events));
-    Outcome { table, coverage: *context.get(), findings: Findings::default() }
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -23,7 +23,9 @@ use crate::{
     outcomes,
 };
 use serde::Serialize;
-use stepscope_analyses::{Outcome, find};
+use std::panic::resume_unwind;
+use std::thread;
+use stepscope_analyses::{find, step_breakdown, temporal_breakdown};
 
 /// A fact about where a run ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -86,12 +88,16 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
     check_selection(trace, selection)?;
     let mut findings = trace.findings.clone();
     // Which rules cannot be judged is told with the whole advice, not here.
-    let names = ["temporal_breakdown", "step_breakdown", "operators", "kernels", "advice"];
-    let analyses = names.map(|name| find(name).expect("in the catalogue"));
-    let found = outcomes(&AnalysisContext::new(trace, selection), &analyses);
-    let [temporal, steps, operators, kernels, advice] = &found[..] else { unreachable!("one outcome an analysis") };
-    found[..4].iter().for_each(|outcome| findings.extend(&outcome.findings));
-    let devices = devices::device_times(trace, &temporal.table);
+    let context = AnalysisContext::new(trace, selection);
+    let analyses = ["operators", "kernels", "advice"].map(|name| find(name).expect("in the catalogue"));
+    let (found, devices, steps) = thread::scope(|scope| {
+        let found = scope.spawn(|| outcomes(&context, &analyses));
+        let devices = devices::device_times(trace, &temporal_breakdown::rows(&context));
+        let steps = step_breakdown::rows(&context);
+        (found.join().unwrap_or_else(|panic| resume_unwind(panic)), devices, steps)
+    });
+    let [operators, kernels, advice] = &found[..] else { unreachable!("one outcome an analysis") };
+    found[..2].iter().for_each(|outcome| findings.extend(&outcome.findings));
     let mut report = Report {
         schema: SCHEMA,
         run: RunIdentity::of(trace),
@@ -102,22 +108,17 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         span_ns: trace.span().map(|span| span.duration_ns()),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
-        steps: steps::step_summary(trace, selection, &steps.table),
-        step_breakdown: steps::step_breakdown(trace, selection, &steps.table),
+        steps: steps::step_summary(&steps),
+        step_breakdown: steps::step_breakdown(&steps),
         operators: top::top_operators(&operators.table, &devices),
         kernels: top::top_kernels(&kernels.table),
         devices,
         findings: finding_rows(&findings),
         next: Vec::new(),
     };
-    report.verdict = verdict::verdict(&report, coverage_of(&[temporal, operators]));
+    report.verdict = verdict::verdict(&report, operators.coverage.device_ns_linked_ratio);
     report.next = next::next_commands(&report, input, !trace.stacks.is_empty());
     Ok(report)
-}
-
-/// The lowest share of linked device time that any of the outcomes rests on.
-fn coverage_of(outcomes: &[&Outcome]) -> Option<f64> {
-    outcomes.iter().filter_map(|outcome| outcome.coverage.device_ns_linked_ratio).min_by(f64::total_cmp)
 }
 
 /// The facts that a person looks for first, then the devices that did something; all known ones when none did.

@@ -2,7 +2,7 @@
 
 use stepscope_analyses::step_breakdown::step_breakdown;
 use stepscope_analyses::temporal_breakdown::temporal_breakdown;
-use stepscope_analyses::{Asked, Selection, catalogue};
+use stepscope_analyses::{AnalysisContext, Selection, catalogue};
 use stepscope_trace::{SliceId, Trace};
 
 /// Asserts that ids are in range, slices nest, rows are in order, findings count something, and that every analysis
@@ -86,7 +86,7 @@ fn check_analyses(trace: &Trace) {
         assert_eq!(parts_ns, row.span_ns, "parts sum to the window");
     }
     for analysis in catalogue() {
-        let table = (analysis.run)(&Asked::new(trace, &selection)).table;
+        let table = (analysis.run)(&AnalysisContext::new(trace, &selection)).table;
         assert!(table.columns.iter().all(|column| column.values.len() == table.len()), "{}", analysis.name);
     }
 }

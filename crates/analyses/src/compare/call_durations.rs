@@ -1,12 +1,12 @@
 //! How many calls of an operator, or runs of a kernel, take how long in two runs.
 
 use crate::kernel_durations::range_of;
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::{Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEventClass, Findings, SliceKind, Trace};
+use stepscope_trace::{DeviceEventClass, SliceKind, Trace};
 
 /// How many calls lie in a range of durations.
 type Ranges<Count> = BTreeMap<(i64, i64), Count>;
@@ -52,21 +52,35 @@ fn add(names: &mut Names, run: usize, trace: &Trace, calls: impl Iterator<Item =
     }
 }
 
+columns! {
+    /// The calls of one name in a range of durations.
+    struct NamedRange {
+        /// The name of the operator or kernel.
+        name: Arc<str> => Text,
+        /// The shortest duration of the range.
+        from_ns: i64 => Nanoseconds,
+        /// The end of the range: the first duration that is too long for it.
+        to_ns: i64 => Nanoseconds,
+        /// Number of calls or runs in the first run whose duration is in the range.
+        a_count: i64 => Count,
+        /// Number of calls or runs in the second run whose duration is in the range.
+        b_count: i64 => Count,
+    }
+}
+
 /// A row is a range in which any call lies: the names that take most come first, of each the shortest range.
 fn outcome(names: Names) -> Outcome {
     let mut names: Vec<_> = names.into_iter().map(|(name, (total_ns, ranges))| (-total_ns, name, ranges)).collect();
     names.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    let rows: Vec<_> = names
-        .into_iter()
-        .flat_map(|(_, name, ranges)| ranges.into_iter().map(move |(range, counts)| (Arc::clone(&name), range, counts)))
-        .collect();
-    let table = Table::default()
-        .text("name", rows.iter().map(|(name, ..)| Some(Arc::clone(name))))
-        .ns("from_ns", rows.iter().map(|(_, range, _)| range.0))
-        .ns("to_ns", rows.iter().map(|(_, range, _)| range.1))
-        .count("a_count", rows.iter().map(|(.., counts)| counts[0]))
-        .count("b_count", rows.iter().map(|(.., counts)| counts[1]));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    let row = |name: &Arc<str>, ((from_ns, to_ns), [a_count, b_count]): ((i64, i64), [i64; 2])| NamedRange {
+        name: Arc::clone(name),
+        from_ns,
+        to_ns,
+        a_count,
+        b_count,
+    };
+    let rows = names.into_iter().flat_map(|(_, name, ranges)| ranges.into_iter().map(move |range| row(&name, range)));
+    Outcome::of_runs(&rows.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 
 use super::joined::by_step;
 use super::side::Side;
+use crate::Outcome;
 use crate::op_tree::{NONE, OpTree};
-use crate::{Coverage, Outcome, Table, Unit};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use stepscope_base::StringId;
-use stepscope_trace::Findings;
 
 /// An operator below the same callers, in both runs.
 struct Node {
@@ -60,6 +59,34 @@ impl Tree {
     }
 }
 
+columns! {
+    /// An operator below the same callers.
+    struct TreeRow {
+        /// The number of the row, from 0.
+        id: i64 => Count,
+        /// The `id` of the row of the caller. Absent for an operator that no operator calls.
+        parent: Option<i64> => Count,
+        /// Number of operators around it.
+        depth: i64 => Count,
+        /// The name of the operator.
+        name: Arc<str> => Text,
+        /// The runs that have it: `a` for the first, `b` for the second, or `both`.
+        runs: &'static str => Text,
+        /// Mean number of calls per step in the first run.
+        a_count_per_step: Option<f64> => Plain,
+        /// Mean number of calls per step in the second run.
+        b_count_per_step: Option<f64> => Plain,
+        /// Mean time of the calls per step in the first run.
+        a_host_total_ns: Option<i64> => Nanoseconds,
+        /// Mean time of the calls per step in the second run.
+        b_host_total_ns: Option<i64> => Nanoseconds,
+        /// The second run's time less the first run's.
+        change_host_total_ns: i64 => Nanoseconds,
+        /// The change as a share of the first run's time.
+        change_host_total_ratio: Option<f64> => Ratio,
+    }
+}
+
 /// A row is an operator below the same callers. The most time comes first, a caller before what it calls.
 pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let mut tree = Tree::default();
@@ -76,36 +103,34 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     });
     let mut place = vec![0_i64; nodes.len()];
     (0_i64..).zip(&order).for_each(|(row, at)| place[*at as usize] = row);
-    let rows: Vec<&Node> = order.iter().map(|at| &nodes[*at as usize]).collect();
-    let runs = rows.iter().map(|node| match node.sums {
-        [Some(_), Some(_)] => Some("both"),
-        [Some(_), None] => Some("a"),
-        _ => Some("b"),
-    });
-    let change = |node: &&Node| Some(total(node, 1).unwrap_or(0) - total(node, 0).unwrap_or(0));
-    let ratio = |node: &&Node| match (total(node, 0), total(node, 1)) {
-        (Some(a), Some(b)) if a != 0 => Some((b - a) as f64 / a as f64),
-        _ => None,
+    let row = |(id, at): (i64, &u32)| {
+        let node = &nodes[*at as usize];
+        let (a, b) = (total(node, 0), total(node, 1));
+        TreeRow {
+            id,
+            parent: (node.parent != NONE).then(|| place[node.parent as usize]),
+            depth: node.depth,
+            name: Arc::clone(&node.name),
+            runs: match node.sums {
+                [Some(_), Some(_)] => "both",
+                [Some(_), None] => "a",
+                _ => "b",
+            },
+            a_count_per_step: count(node, 0),
+            b_count_per_step: count(node, 1),
+            a_host_total_ns: a,
+            b_host_total_ns: b,
+            change_host_total_ns: b.unwrap_or(0) - a.unwrap_or(0),
+            change_host_total_ratio: a.zip(b).filter(|(a, _)| *a != 0).map(|(a, b)| (b - a) as f64 / a as f64),
+        }
     };
-    let parent = |node: &&Node| (node.parent != NONE).then(|| place[node.parent as usize]);
-    let table = Table::default()
-        .count("id", 0..rows.len() as i64)
-        .count("parent", rows.iter().map(parent))
-        .count("depth", rows.iter().map(|node| node.depth))
-        .text("name", rows.iter().map(|node| Some(Arc::clone(&node.name))))
-        .text("runs", runs)
-        .float("a_count_per_step", Unit::Plain, rows.iter().map(|node| count(node, 0)))
-        .float("b_count_per_step", Unit::Plain, rows.iter().map(|node| count(node, 1)))
-        .ns("a_host_total_ns", rows.iter().map(|node| total(node, 0)))
-        .ns("b_host_total_ns", rows.iter().map(|node| total(node, 1)))
-        .ns("change_host_total_ns", rows.iter().map(change))
-        .float("change_host_total_ratio", Unit::Ratio, rows.iter().map(ratio));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::of_runs(&(0..).zip(&order).map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Table;
     use crate::{Selection, Values};
     use stepscope_trace::drawn::drawn;
 

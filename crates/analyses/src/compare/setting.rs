@@ -1,6 +1,6 @@
 //! On what two runs ran, as far as their recordings say: what changed may come from that.
 
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::{Outcome, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_trace::{FindingCode, Findings, Trace};
 
@@ -48,17 +48,30 @@ fn used_devices(trace: &Trace, selection: &Selection) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
+columns! {
+    /// A setting of two runs.
+    struct Setting {
+        /// The name of the setting.
+        name: String => Text,
+        /// Its value in the first run.
+        a_value: Option<String> => Text,
+        /// Its value in the second run.
+        b_value: Option<String> => Text,
+        /// Whether the runs differ in it. Absent when one of them does not say.
+        differs: Option<bool> => Flag,
+    }
+}
+
 /// A row is a setting that either run tells.
 pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
     let [a, b] = [a, b].map(settings);
     let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
-    let differs = |key: &&(usize, String)| Some(a.get(*key)? != b.get(*key)?);
-    let table = Table::default()
-        .text("name", names.iter().map(|(_, name)| Some(name.as_str())))
-        .text("a_value", names.iter().map(|key| a.get(*key).map(String::as_str)))
-        .text("b_value", names.iter().map(|key| b.get(*key).map(String::as_str)))
-        .flag("differs", names.iter().map(differs));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    let row = |key: &(usize, String)| {
+        let (a_value, b_value) = (a.get(key).cloned(), b.get(key).cloned());
+        let differs = a_value.as_ref().zip(b_value.as_ref()).map(|(a, b)| a != b);
+        Setting { name: key.1.clone(), a_value, b_value, differs }
+    };
+    Outcome::of_runs(&names.into_iter().map(row).collect::<Vec<_>>())
 }
 
 /// What differs. Of two ranks of one run, and of ranks that were both asked for, the rank is meant to.
@@ -78,6 +91,7 @@ pub(super) fn findings(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Find
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Table;
     use stepscope_trace::drawn::drawn;
 
     fn run(rank: u32, gpu: &str, world_size: u32, facts: &[(&str, &str)]) -> Trace {
@@ -114,8 +128,8 @@ mod tests {
                     .values
             )
         );
-        let context = |rank| Selection { rank: Some(rank), ..all };
-        assert_eq!(findings((&a, &context(3)), (&b, &context(1))).count(FindingCode::SettingDiffers), 2);
+        let of_rank = |rank| Selection { rank: Some(rank), ..all };
+        assert_eq!(findings((&a, &of_rank(3)), (&b, &of_rank(1))).count(FindingCode::SettingDiffers), 2);
         assert!(findings((&a, &all), (&a, &all)).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! A run as it is compared: what a step takes, and what lies outside of steps.
 
-use crate::{AnalysisContext, Coverage, Outcome, Selection, Table, Unit, Values, find};
+use crate::{AnalysisContext, Outcome, Selection, Table, Values, find};
 use stepscope_base::units::format_count;
 use stepscope_trace::{FindingCode, Findings, SliceId, SliceKind, Trace};
 
@@ -65,26 +65,43 @@ fn sum(table: &Table, name: &str) -> i64 {
     }
 }
 
+columns! {
+    /// What of one kind belongs to no complete step.
+    struct OutsideRow {
+        /// What it is: `operators` or `kernels`.
+        name: &'static str => Text,
+        /// Number of calls or runs in the first run that belong to no complete step.
+        a_run_count: Option<i64> => Count,
+        /// Number of calls or runs in the second run that belong to no complete step.
+        b_run_count: Option<i64> => Count,
+        /// Their time in the first run.
+        a_run_ns: Option<i64> => Nanoseconds,
+        /// Their time in the second run.
+        b_run_ns: Option<i64> => Nanoseconds,
+        /// Their time as a share of all time of this kind in the first run.
+        a_run_ratio: Option<f64> => Ratio,
+        /// Their time as a share of all time of this kind in the second run.
+        b_run_ratio: Option<f64> => Ratio,
+    }
+}
+
 /// A row is what lies outside of complete steps: of operators, and of kernels.
 pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
-    let rows = [("operators", "host_self_ns"), ("kernels", "total_ns")];
-    let [of_a, of_b] = [a, b].map(|side| {
-        rows.map(|(analysis, ns)| {
-            let [whole, inside] = side.sums(analysis, ns);
+    let rows = [("operators", "host_self_ns"), ("kernels", "total_ns")].map(|(name, ns)| {
+        let [of_a, of_b] = [a, b].map(|side| {
+            let [whole, inside] = side.sums(name, ns);
             side.has_steps().then_some((whole.0 - inside.0, whole.1 - inside.1, whole.1))
-        })
+        });
+        let ratio = |(_, ns, whole_ns): (i64, i64, i64)| (whole_ns > 0).then(|| ns as f64 / whole_ns as f64);
+        OutsideRow {
+            name,
+            a_run_count: of_a.map(|of| of.0),
+            b_run_count: of_b.map(|of| of.0),
+            a_run_ns: of_a.map(|of| of.1),
+            b_run_ns: of_b.map(|of| of.1),
+            a_run_ratio: of_a.and_then(ratio),
+            b_run_ratio: of_b.and_then(ratio),
+        }
     });
-    type Outside = Option<(i64, i64, i64)>;
-    let count = |of: &Outside| of.map(|of| of.0);
-    let ns = |of: &Outside| of.map(|of| of.1);
-    let ratio = |of: &Outside| of.filter(|of| of.2 > 0).map(|of| of.1 as f64 / of.2 as f64);
-    let table = Table::default()
-        .text("name", rows.map(|(analysis, _)| Some(analysis)))
-        .count("a_run_count", of_a.iter().map(count))
-        .count("b_run_count", of_b.iter().map(count))
-        .ns("a_run_ns", of_a.iter().map(ns))
-        .ns("b_run_ns", of_b.iter().map(ns))
-        .float("a_run_ratio", Unit::Ratio, of_a.iter().map(ratio))
-        .float("b_run_ratio", Unit::Ratio, of_b.iter().map(ratio));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::of_runs(&rows)
 }

@@ -1,29 +1,38 @@
 //! How many steps of two runs take how long.
 
 use super::step_times;
-use crate::{Coverage, Outcome, Selection, Table};
+use crate::{Outcome, Selection};
 use stepscope_base::percentiles::nearest_rank;
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
 /// Into so many ranges the middle of all steps, from the 5th to the 95th percentile, is cut at least, …
 const IN_THE_MIDDLE: i64 = 20;
 /// … unless there would be more than about so many for all steps: a single slow one would have thousands.
 const ALTOGETHER: i64 = 100;
 
+columns! {
+    /// A range of durations.
+    struct DurationRange {
+        /// The shortest duration of the range.
+        from_ns: i64 => Nanoseconds,
+        /// The end of the range: the first duration that is too long for it.
+        to_ns: i64 => Nanoseconds,
+        /// Number of steps of the first run in the range.
+        a_steps: i64 => Count,
+        /// Number of steps of the second run in the range.
+        b_steps: i64 => Count,
+    }
+}
+
 /// A row is a range of durations; ranges follow each other, also those without a step.
 pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
     let (a, b) = (step_times::of(a.0, a.1), step_times::of(b.0, b.1));
     let ranges = ranges(&[a.as_slice(), b.as_slice()].concat());
-    let count = |steps: &[i64]| {
-        let lies = |(from_ns, to_ns): &(i64, i64)| steps.iter().filter(|ns| (*from_ns..*to_ns).contains(*ns)).count();
-        ranges.iter().map(|range| lies(range) as i64).collect::<Vec<_>>()
+    let row = |&(from_ns, to_ns): &(i64, i64)| {
+        let count = |steps: &[i64]| steps.iter().filter(|ns| (from_ns..to_ns).contains(*ns)).count() as i64;
+        DurationRange { from_ns, to_ns, a_steps: count(&a), b_steps: count(&b) }
     };
-    let table = Table::default()
-        .ns("from_ns", ranges.iter().map(|(from_ns, _)| *from_ns))
-        .ns("to_ns", ranges.iter().map(|(_, to_ns)| *to_ns))
-        .count("a_steps", count(&a))
-        .count("b_steps", count(&b));
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::of_runs(&ranges.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Ranges of one round width that hold all `durations`.

@@ -1,10 +1,10 @@
 //! How long steps take in two runs.
 
 use super::significance::{Difference, difference};
-use crate::{Coverage, Outcome, Selection, Table, Unit};
+use crate::{Outcome, Selection};
 use stepscope_base::percentiles::nearest_rank;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-use stepscope_trace::{Findings, Trace};
+use stepscope_trace::Trace;
 
 /// The durations of the complete steps asked for, in their order.
 pub(super) fn of(trace: &Trace, selection: &Selection) -> Vec<i64> {
@@ -13,6 +13,42 @@ pub(super) fn of(trace: &Trace, selection: &Selection) -> Vec<i64> {
 
 /// A difference that chance makes less often than this is called significant.
 const SIGNIFICANT: f64 = 0.05;
+
+columns! {
+    /// How long steps take in two runs.
+    struct StepTimes {
+        /// Number of complete steps in the first run.
+        a_steps: i64 => Count,
+        /// Number of complete steps in the second run.
+        b_steps: i64 => Count,
+        /// Median duration of a step in the first run.
+        a_median_ns: Option<i64> => Nanoseconds,
+        /// Median duration of a step in the second run.
+        b_median_ns: Option<i64> => Nanoseconds,
+        /// How much longer a step takes in the second run, as the median over all pairs of steps.
+        change_ns: Option<i64> => Nanoseconds,
+        /// The change as a share of the first run's median.
+        change_ratio: Option<f64> => Ratio,
+        /// The lower limit of the 95 % confidence interval of the change.
+        change_low_ns: Option<i64> => Nanoseconds,
+        /// The upper limit of the 95 % confidence interval of the change.
+        change_high_ns: Option<i64> => Nanoseconds,
+        /// How probable so clear a difference is by chance.
+        p_value: Option<f64> => Plain,
+        /// Whether the probability is below 5 %.
+        is_significant: Option<bool> => Flag,
+        /// Mean duration of a step in the first run.
+        a_mean_ns: Option<i64> => Nanoseconds,
+        /// Mean duration of a step in the second run.
+        b_mean_ns: Option<i64> => Nanoseconds,
+        /// The duration that 95 of 100 steps of the first run do not exceed.
+        a_p95_ns: Option<i64> => Nanoseconds,
+        /// The duration that 95 of 100 steps of the second run do not exceed.
+        b_p95_ns: Option<i64> => Nanoseconds,
+        /// The comparison in one or two sentences.
+        says: String => Text,
+    }
+}
 
 /// One row: both runs' steps, and how they differ.
 pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
@@ -29,23 +65,23 @@ pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outco
     let limits = found.and_then(|found| found.limits);
     let says = says([(a_steps, a_median), (b_steps, b_median)], found.zip(a_median));
     let is_significant = found.and_then(|found| found.p_value).map(|p_value| p_value < SIGNIFICANT);
-    let table = Table::default()
-        .count("a_steps", [a_steps])
-        .count("b_steps", [b_steps])
-        .ns("a_median_ns", [a_median])
-        .ns("b_median_ns", [b_median])
-        .ns("change_ns", [found.map(|found| found.shift)])
-        .float("change_ratio", Unit::Ratio, [found.and_then(|found| ratio(found.shift))])
-        .ns("change_low_ns", [limits.map(|(low, _)| low)])
-        .ns("change_high_ns", [limits.map(|(_, high)| high)])
-        .float("p_value", Unit::Plain, [found.and_then(|found| found.p_value)])
-        .flag("is_significant", [is_significant])
-        .ns("a_mean_ns", [a_mean])
-        .ns("b_mean_ns", [b_mean])
-        .ns("a_p95_ns", [a_p95])
-        .ns("b_p95_ns", [b_p95])
-        .text("says", [Some(says)]);
-    Outcome { table, coverage: Coverage::default(), findings: Findings::default() }
+    Outcome::of_runs(&[StepTimes {
+        a_steps,
+        b_steps,
+        a_median_ns: a_median,
+        b_median_ns: b_median,
+        change_ns: found.map(|found| found.shift),
+        change_ratio: found.and_then(|found| ratio(found.shift)),
+        change_low_ns: limits.map(|(low, _)| low),
+        change_high_ns: limits.map(|(_, high)| high),
+        p_value: found.and_then(|found| found.p_value),
+        is_significant,
+        a_mean_ns: a_mean,
+        b_mean_ns: b_mean,
+        a_p95_ns: a_p95,
+        b_p95_ns: b_p95,
+        says,
+    }])
 }
 
 /// The row as a sentence or two. `runs` has the number of steps and their median of both, `found` the difference and the

@@ -1,6 +1,6 @@
 //! Idle time between neighbours of each stream in three classes, as Holistic Trace Analysis has it.
 
-use crate::{Selection, Table, Unit};
+use crate::Selection;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, StepSource, Trace};
@@ -65,21 +65,46 @@ fn last_steps_us(trace: &Trace, start_us: impl Fn(i64) -> i64) -> BTreeMap<u32, 
     several.filter_map(|(rank, steps)| Some((rank, steps.last()?.0))).collect()
 }
 
-pub(super) fn table(trace: &Trace, selection: &Selection) -> Table {
-    let rows: Vec<_> = idle(trace, selection).into_iter().collect();
+columns! {
+    /// The idle time of one stream in one class.
+    pub(super) struct HtaIdleCause {
+        /// The rank that uses the device.
+        rank: u32 => Count,
+        /// The number of the device within the rank.
+        device: i64 => Count,
+        /// The stream of the device.
+        stream: Option<i64> => Count,
+        /// The class of the idle time: `host_wait`, `kernel_wait` or `other`.
+        cause: &'static str => Text,
+        /// Idle time of the stream in this class.
+        idle_ns: i64 => Nanoseconds,
+        /// `idle_ns` as a share of all idle time of the stream.
+        idle_ratio: Option<f64> => Ratio,
+        /// Number of gaps.
+        gaps: i64 => Count,
+        /// The longest gap.
+        longest_ns: i64 => Nanoseconds,
+    }
+}
+
+pub(super) fn rows(trace: &Trace, selection: &Selection) -> Vec<HtaIdleCause> {
+    let idle = idle(trace, selection);
     let mut total: BTreeMap<(DeviceId, Option<i64>), i64> = BTreeMap::new();
-    rows.iter().for_each(|((device, stream, _), (us, _, _))| *total.entry((*device, *stream)).or_insert(0) += us);
-    let ratio = |us: i64, total_us: i64| (total_us != 0).then(|| us as f64 / total_us as f64);
-    let ns = |us: i64| us.saturating_mul(1_000);
-    Table::default()
-        .count("rank", rows.iter().map(|row| i64::from(trace.devices[row.0.0.index()].rank)))
-        .count("device", rows.iter().map(|row| trace.devices[row.0.0.index()].ordinal))
-        .count("stream", rows.iter().map(|row| row.0.1))
-        .text("cause", rows.iter().map(|row| Some(CLASSES[row.0.2])))
-        .ns("idle_ns", rows.iter().map(|row| ns(row.1.0)))
-        .float("idle_ratio", Unit::Ratio, rows.iter().map(|row| ratio(row.1.0, total[&(row.0.0, row.0.1)])))
-        .count("gaps", rows.iter().map(|row| row.1.1))
-        .ns("longest_ns", rows.iter().map(|row| ns(row.1.2)))
+    idle.iter().for_each(|((device, stream, _), (us, _, _))| *total.entry((*device, *stream)).or_insert(0) += us);
+    let row = |((device, stream, class), (us, gaps, longest_us)): (_, (i64, i64, i64))| {
+        let (known, total_us) = (&trace.devices[DeviceId::index(device)], total[&(device, stream)]);
+        HtaIdleCause {
+            rank: known.rank,
+            device: known.ordinal,
+            stream,
+            cause: CLASSES[class],
+            idle_ns: us.saturating_mul(1_000),
+            idle_ratio: (total_us != 0).then(|| us as f64 / total_us as f64),
+            gaps,
+            longest_ns: longest_us.saturating_mul(1_000),
+        }
+    };
+    idle.into_iter().map(row).collect()
 }
 
 #[cfg(test)]

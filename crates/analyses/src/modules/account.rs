@@ -139,6 +139,7 @@ impl Account {
                 device_total_ns: total.device_ns[pass],
                 device_self_ns: own.device_ns[pass],
             };
+            let parent = around.map(|around| around.path.clone());
             rows.push(ModuleRow {
                 path,
                 name,

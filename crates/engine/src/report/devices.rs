@@ -1,9 +1,9 @@
 //! Where each device's time goes, from `temporal_breakdown`.
 
 use super::Breakdown;
-use crate::cells::Cells;
-use crate::{Table, Trace};
+use crate::Trace;
 use serde::Serialize;
+use stepscope_analyses::temporal_breakdown::TemporalBreakdown;
 
 /// One device's time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -23,26 +23,23 @@ pub struct DeviceTime {
 }
 
 /// The devices that did something, in the order of the analysis.
-pub(super) fn device_times(trace: &Trace, temporal: &Table) -> Vec<DeviceTime> {
-    let device_time = |row: usize| {
-        let (rank, device) = (temporal.int_at("rank", row)?, temporal.int_at("device", row)?);
-        let rank = u32::try_from(rank).ok()?;
-        let ns = |column| temporal.int_at(column, row).unwrap_or(0);
+pub(super) fn device_times(trace: &Trace, rows: &[TemporalBreakdown]) -> Vec<DeviceTime> {
+    let device_time = |row: &TemporalBreakdown| {
         let classes = [
-            ("compute", ns("compute_ns")),
-            ("exposed_comm", ns("exposed_comm_ns")),
-            ("exposed_copy", ns("exposed_copy_ns")),
-            ("idle", ns("idle_ns")),
+            ("compute", row.compute_ns),
+            ("exposed_comm", row.exposed_comm_ns),
+            ("exposed_copy", row.exposed_copy_ns),
+            ("idle", row.idle_ns),
         ];
-        let known = trace.devices.iter().find(|known| known.rank == rank && known.ordinal == device);
-        Some(DeviceTime {
-            rank,
-            device,
+        let known = trace.devices.iter().find(|known| known.rank == row.rank && known.ordinal == row.device);
+        DeviceTime {
+            rank: row.rank,
+            device: row.device,
             name: known.and_then(|known| known.name.clone()),
-            device_events: ns("device_events"),
-            overlap_ratio: temporal.float_at("overlap_ratio", row),
-            breakdown: Breakdown::new(temporal.int_at("span_ns", row)?, classes),
-        })
+            device_events: row.device_events,
+            overlap_ratio: row.overlap_ratio,
+            breakdown: Breakdown::new(row.span_ns, classes),
+        }
     };
-    (0..temporal.len()).filter_map(device_time).filter(|device| device.device_events > 0).collect()
+    rows.iter().filter(|row| row.device_events > 0).map(device_time).collect()
 }

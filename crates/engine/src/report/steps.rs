@@ -1,10 +1,8 @@
 //! How long steps take and where their time goes, from `step_breakdown`.
 
 use super::Breakdown;
-use crate::cells::Cells;
-use crate::{Selection, Table, Trace};
 use serde::Serialize;
-use stepscope_trace::{Step, StepSource};
+use stepscope_analyses::step_breakdown::StepBreakdown;
 
 /// One step.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -48,83 +46,52 @@ impl StepSummary {
     }
 }
 
-/// The classes of `step_breakdown`, in its order.
-const CLASSES: [(&str, &str); 9] = [
-    ("kernel", "kernel_ns"),
-    ("comm", "comm_ns"),
-    ("memcpy", "memcpy_ns"),
-    ("memset", "memset_ns"),
-    ("runtime", "runtime_ns"),
-    ("dataloader", "dataloader_ns"),
-    ("io", "io_ns"),
-    ("cpu", "cpu_ns"),
-    ("other", "other_ns"),
-];
-
-/// One row of the analysis that is a step, not an average.
-struct Row {
-    row: usize,
-    step: StepTime,
-    source: StepSource,
-}
-
-/// The rows of `table` that stand for the steps asked for.
-fn rows(trace: &Trace, selection: &Selection, table: &Table) -> Vec<Row> {
-    let known: Vec<&Step> = selection.steps(trace).collect();
-    // Rows have the order of steps: the one that is meant is next, of half a million too.
-    let mut next = 0;
-    let row = |row: usize| {
-        let number = table.int_at("step", row)?;
-        let rank = table.int_at("rank", row);
-        let start_ns = table.int_at("start_ns", row);
-        let is_same = |at: &usize| {
-            let step = known[*at];
-            let is_rank = rank.is_none_or(|rank| rank == i64::from(step.rank));
-            is_rank && step.number == number && start_ns.is_none_or(|start_ns| start_ns == step.span.start_ns)
-        };
-        let at = (next..known.len()).chain(0..next).find(is_same)?;
-        next = at + 1;
-        let step = known[at];
-        let total_ns = table.int_at("total_ns", row)?;
-        let time = StepTime { rank: step.rank, step: number, total_ns, is_complete: step.is_complete };
-        Some(Row { row, step: time, source: step.source })
-    };
-    (0..table.len()).filter_map(row).collect()
+impl StepTime {
+    fn of(row: &StepBreakdown) -> Option<Self> {
+        let is_complete = row.is_complete == Some(true);
+        Some(Self { rank: row.rank, step: row.step?, total_ns: row.total_ns, is_complete })
+    }
 }
 
 /// The rows that averages are over: complete steps, or all when none is complete.
-fn averaged(rows: &[Row]) -> Vec<&Row> {
-    let complete: Vec<&Row> = rows.iter().filter(|row| row.step.is_complete).collect();
-    if complete.is_empty() { rows.iter().collect() } else { complete }
+fn averaged(rows: &[StepBreakdown]) -> Vec<&StepBreakdown> {
+    let complete: Vec<&StepBreakdown> = rows.iter().filter(|row| row.is_complete == Some(true)).collect();
+    if complete.is_empty() { rows.iter().filter(|row| row.step.is_some()).collect() } else { complete }
 }
 
-pub(super) fn step_summary(trace: &Trace, selection: &Selection, table: &Table) -> Option<StepSummary> {
-    let rows = rows(trace, selection, table);
-    let averaged = averaged(&rows);
-    let slowest = averaged.iter().rev().max_by_key(|row| row.step.total_ns)?;
-    let times = averaged.iter().map(|row| row.step.total_ns);
+pub(super) fn step_summary(rows: &[StepBreakdown]) -> Option<StepSummary> {
+    let averaged = averaged(rows);
+    let slowest = averaged.iter().rev().max_by_key(|row| row.total_ns)?;
+    let times = averaged.iter().map(|row| row.total_ns);
+    let steps: Vec<StepTime> = rows.iter().filter_map(StepTime::of).collect();
     Some(StepSummary {
-        source: slowest.source.as_str(),
-        count: rows.len(),
-        incomplete_count: rows.iter().filter(|row| !row.step.is_complete).count(),
+        source: slowest.source?.as_str(),
+        count: steps.len(),
+        incomplete_count: steps.iter().filter(|step| !step.is_complete).count(),
         mean_ns: times.clone().sum::<i64>() / averaged.len() as i64,
         min_ns: times.clone().min()?,
         max_ns: times.max()?,
-        slowest: slowest.step.clone(),
-        steps: rows.iter().map(|row| row.step.clone()).collect(),
+        slowest: StepTime::of(slowest)?,
+        steps,
     })
 }
 
 /// Of one rank, the analysis' own average; of several, the average over the steps of all.
-pub(super) fn step_breakdown(trace: &Trace, selection: &Selection, table: &Table) -> Option<Breakdown> {
-    let averages: Vec<usize> = (0..table.len()).filter(|row| table.int_at("step", *row).is_none()).collect();
-    let steps = rows(trace, selection, table);
-    let rows: Vec<usize> = match averages.as_slice() {
-        [average] => vec![*average],
-        _ => averaged(&steps).iter().map(|row| row.row).collect(),
-    };
-    let sum = |column: &str| rows.iter().filter_map(|row| table.int_at(column, *row)).sum::<i64>();
-    let parts = CLASSES.map(|(class, column)| (class, sum(column) / rows.len().max(1) as i64));
+pub(super) fn step_breakdown(rows: &[StepBreakdown]) -> Option<Breakdown> {
+    let averages: Vec<&StepBreakdown> = rows.iter().filter(|row| row.step.is_none()).collect();
+    let rows = if averages.len() == 1 { averages } else { averaged(rows) };
+    let mean = |of: fn(&StepBreakdown) -> i64| rows.iter().map(|row| of(row)).sum::<i64>() / rows.len().max(1) as i64;
+    let parts = [
+        ("kernel", mean(|row| row.kernel_ns)),
+        ("comm", mean(|row| row.comm_ns)),
+        ("memcpy", mean(|row| row.memcpy_ns)),
+        ("memset", mean(|row| row.memset_ns)),
+        ("runtime", mean(|row| row.runtime_ns)),
+        ("dataloader", mean(|row| row.dataloader_ns)),
+        ("io", mean(|row| row.io_ns)),
+        ("cpu", mean(|row| row.cpu_ns)),
+        ("other", mean(|row| row.other_ns)),
+    ];
     let total_ns = parts.iter().map(|(_, ns)| ns).sum();
     (!rows.is_empty()).then(|| Breakdown::new(total_ns, parts))
 }
