@@ -52,8 +52,9 @@ class Run:
         -------
         Result
             The result envelope, read like a dict: ``results`` holds one dict a row, with units at the end of its
-            keys; ``coverage`` and ``findings`` say what the result rests on. Its rows are a table, too:
-            ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, and Arrow's PyCapsule interface.
+            keys; ``columns`` says what each key means; ``coverage`` and ``findings`` say what the result rests on.
+            Its rows are a table, too: ``.to_pandas()``, ``.to_polars()``, ``.to_arrow()``, and Arrow's PyCapsule
+            interface.
 
         Raises
         ------

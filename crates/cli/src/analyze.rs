@@ -12,7 +12,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::report::AdviceRow;
 use stepscope_engine::{
-    self as engine, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table, to_csv,
+    self as engine, Column, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table,
+    to_csv, unit_word,
 };
 use stepscope_export as export;
 
@@ -21,6 +22,7 @@ use stepscope_export as export;
 #[command(after_help = "\
 Examples:
   stepscope analyze
+  stepscope analyze operators --columns
   stepscope analyze operators stepscope-runs/20260101-120000-train --sort host_self_ns --limit 20
   stepscope analyze kernels trace.json.gz --csv -o kernels.csv
   stepscope analyze kernels trace.json.gz --parquet kernels.parquet")]
@@ -46,6 +48,9 @@ pub(crate) struct AnalyzeArguments {
     /// Order by this column: the largest numbers first, texts from A to Z
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
+    /// Print what each column of the analysis means; needs no run
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown", "parquet", "sort", "limit"])]
+    columns: bool,
     /// Only the first N rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -79,6 +84,10 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         bucket_ms: arguments.bucket.clone(),
     };
     let selection = engine::with_options(analysis, arguments.part.selection()?, &texts)?;
+    if arguments.columns {
+        deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
+        return Ok(0);
+    }
     let trace = opening::open(&arguments.runs)?;
     let mut envelope = engine::analyze(&trace, name, &selection)?;
     if let Some(column) = &arguments.sort {
@@ -121,6 +130,23 @@ fn list_text(width: usize) -> String {
         let names = std::iter::once(name).chain(std::iter::repeat(""));
         for (line, name) in lines.iter().zip(names) {
             let _ = writeln!(text, "{HEADING}{name:name_width$}{HEADING:#}  {line}");
+        }
+    }
+    text
+}
+
+/// Every column with its unit and what it means.
+fn columns_text(columns: &[Column], width: usize) -> String {
+    let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(str::len).max().unwrap_or(0);
+    let name_width = longest(&mut columns.iter().map(|column| column.name).chain(["column"]));
+    let unit_width = longest(&mut columns.iter().map(unit_word).chain(["unit"]));
+    let doc_width = width.saturating_sub(name_width + unit_width + 4).max(30);
+    let mut text = format!("{HEADING}{:name_width$}  {:unit_width$}  meaning{HEADING:#}\n", "column", "unit");
+    for column in columns {
+        let (mut name, mut unit) = (column.name, unit_word(column));
+        for line in wrap(column.doc, doc_width) {
+            let _ = writeln!(text, "{HEADING}{name:name_width$}{HEADING:#}  {unit:unit_width$}  {line}");
+            (name, unit) = ("", "");
         }
     }
     text

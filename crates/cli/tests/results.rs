@@ -56,6 +56,9 @@ fn every_analysis_speaks_json_csv_and_text() {
         assert_eq!(csv.lines().count(), rows.len() + 1, "{name}");
         assert!(output_of(&["analyze", name, &trace]).starts_with(&format!("{name}\n")));
     }
+    let columns = output_of(&["analyze", "operators", "--group-by", "shapes", "--columns"]);
+    assert!(columns.starts_with("column") && columns.contains("\nhost_self_ns  "), "{columns}");
+    assert!(columns.contains("\nshapes"), "{columns}");
     let list = output_of(&["analyze"]);
     assert!(analyses().all(|name| list.lines().any(|line| line.starts_with(name))), "{list}");
 }

@@ -67,8 +67,13 @@ pub fn column_headings(columns: &[&Column]) -> Vec<String> {
 }
 
 /// True when the numbers of a column name something, such as a line of a file: their digits are not grouped.
-pub fn is_id(column: &Column) -> bool {
+pub(crate) fn is_id(column: &Column) -> bool {
     matches!(column.name, "pid" | "line" | "step")
+}
+
+/// A column's unit in JSON: that of [`Unit::as_str`], or `id` for numbers that name something.
+pub fn unit_word(column: &Column) -> &'static str {
+    if is_id(column) { "id" } else { column.unit.as_str() }
 }
 
 /// True when a column has any value; one without says nothing and need not be shown.

@@ -1,7 +1,8 @@
 //! One result with all that is needed to read it: what it means, what it is about, what it rests on.
 
 use crate::{
-    AnalysisContext, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows, outcomes,
+    AnalysisContext, Column, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows,
+    outcomes, unit_word,
 };
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use stepscope_analyses::{Analysis, Outcome, catalogue, find};
@@ -55,14 +56,49 @@ impl Envelope {
 
 impl Serialize for Envelope {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Envelope", 7)?;
+        let columns = self.results.columns.iter().map(ColumnRow::of).collect();
+        Described { envelope: self, columns }.serialize(serializer)
+    }
+}
+
+/// What one column of a result means, as JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ColumnRow {
+    /// Its name.
+    pub name: &'static str,
+    /// What it counts, as [`unit_word`] has it.
+    pub unit: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+impl ColumnRow {
+    /// What `column` means.
+    pub fn of(column: &Column) -> Self {
+        Self { name: column.name, unit: unit_word(column), doc: column.doc }
+    }
+}
+
+/// An envelope as JSON, with `columns` that say what its columns are.
+pub struct Described<'a, C> {
+    /// The envelope.
+    pub envelope: &'a Envelope,
+    /// Its columns.
+    pub columns: Vec<C>,
+}
+
+impl<C: Serialize> Serialize for Described<'_, C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { envelope, columns } = self;
+        let mut fields = serializer.serialize_struct("Envelope", 8)?;
         fields.serialize_field("schema", SCHEMA)?;
-        fields.serialize_field("analysis", self.analysis)?;
-        fields.serialize_field("definition", &self.definition)?;
-        fields.serialize_field("run", &self.run)?;
-        fields.serialize_field("results", &Rows(&self.results))?;
-        fields.serialize_field("coverage", &CoverageFields::of(&self.coverage))?;
-        fields.serialize_field("findings", &finding_rows(&self.findings))?;
+        fields.serialize_field("analysis", envelope.analysis)?;
+        fields.serialize_field("definition", &envelope.definition)?;
+        fields.serialize_field("run", &envelope.run)?;
+        fields.serialize_field("results", &Rows(&envelope.results))?;
+        fields.serialize_field("coverage", &CoverageFields::of(&envelope.coverage))?;
+        fields.serialize_field("findings", &finding_rows(&envelope.findings))?;
+        fields.serialize_field("columns", columns)?;
         fields.end()
     }
 }

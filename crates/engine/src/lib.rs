@@ -18,10 +18,12 @@ pub mod report;
 mod rows;
 mod text_table;
 
-pub use cells::{column_headings, column_words, format_cell, has_answers, is_id, is_right_aligned};
+pub use cells::{column_headings, column_words, format_cell, has_answers, is_right_aligned, unit_word};
 pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
-pub use envelope::{Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_in, find_analysis, list_analyses};
+pub use envelope::{
+    ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_in, find_analysis, list_analyses,
+};
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
 pub use open::{check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place};

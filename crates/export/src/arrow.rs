@@ -11,16 +11,18 @@ use parquet::file::properties::WriterProperties;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use stepscope_engine::{Column, Envelope, Table, Values};
+use stepscope_engine::{Column, ColumnRow, Described, Envelope, Table, Values};
 
-/// `table` as one batch; "no answer" is null. What the result means stands in the schema's metadata.
+/// `table` as one batch; "no answer" is null. What the result means stands in the schema's metadata,
+/// what a column means in that of its field.
 ///
 /// # Panics
 /// Never: columns of a table are equally long.
 pub fn record_batch(envelope: &Envelope) -> RecordBatch {
     let table = &envelope.results;
-    let fields: Vec<Field> =
-        table.columns.iter().map(|column| Field::new(column.name, data_type(column), true)).collect();
+    let doc = |column: &Column| HashMap::from([("stepscope.doc".to_string(), column.doc.to_string())]);
+    let field = |column: &Column| Field::new(column.name, data_type(column), true).with_metadata(doc(column));
+    let fields: Vec<Field> = table.columns.iter().map(field).collect();
     let about = [("stepscope.analysis", envelope.analysis), ("stepscope.definition", &envelope.definition)];
     let about: HashMap<String, String> = about.map(|(key, value)| (key.to_string(), value.to_string())).into();
     let schema = Arc::new(Schema::new(fields).with_metadata(about));
@@ -34,10 +36,12 @@ pub fn record_batch(envelope: &Envelope) -> RecordBatch {
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write_result<W: Write + Send>(envelope: &Envelope, out: W) -> io::Result<()> {
-    let about = Envelope { results: Table::default(), ..envelope.clone() };
+    let columns = envelope.results.columns.iter().map(ColumnRow::of).collect();
+    let without_rows = Envelope { results: Table::default(), ..envelope.clone() };
+    let about = serde_json::to_string(&Described { envelope: &without_rows, columns })?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(plain_error)?))
-        .set_key_value_metadata(Some(vec![KeyValue::new("stepscope".into(), about.to_json())]))
+        .set_key_value_metadata(Some(vec![KeyValue::new("stepscope".into(), about)]))
         .build();
     let batch = record_batch(envelope);
     let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(plain_error)?;
@@ -97,6 +101,8 @@ mod tests {
             (about["analysis"].as_str(), about["results"].as_array().map(Vec::len)),
             (Some("operators"), Some(0))
         );
+        let doc = about["columns"][0]["doc"].as_str().unwrap();
+        assert_eq!(reader.schema().field(0).metadata()["stepscope.doc"], doc);
         let batch = reader.build().unwrap().next().unwrap().unwrap();
         let counts = batch.column_by_name("count").unwrap().as_primitive::<Int64Type>();
         assert_eq!(counts.values().iter().sum::<i64>(), 2);

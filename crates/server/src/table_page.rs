@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use stepscope_engine::{
-    Column, Table, Unit, Values, column_headings, find_column, has_answers, is_id, is_right_aligned, sort_rows,
-    with_rows,
+    Column, Table, Values, column_headings, find_column, has_answers, is_right_aligned, sort_rows, unit_word, with_rows,
 };
 
 /// What a request may say of rows.
@@ -250,25 +249,13 @@ pub(crate) fn columns(table: &Table) -> Vec<Value> {
         json!({
             "name": column.name,
             "label": label,
-            "unit": if is_id(column) { "id" } else { unit_word(column.unit) },
+            "unit": unit_word(column),
+            "doc": column.doc,
             "is_right_aligned": is_right_aligned(column),
             "has_answers": has_answers(column),
         })
     };
     table.columns.iter().zip(headings).map(column).collect()
-}
-
-fn unit_word(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Text => "text",
-        Unit::Count => "count",
-        Unit::Nanoseconds => "ns",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerSecond => "bytes_per_s",
-        Unit::Ratio => "ratio",
-        Unit::Plain => "plain",
-        Unit::Flag => "flag",
-    }
 }
 
 #[cfg(test)]

@@ -106,6 +106,7 @@ export interface Column {
   readonly name: string;
   readonly label: string;
   readonly unit: Unit;
+  readonly doc: string;
   readonly is_right_aligned: boolean;
   readonly has_answers: boolean;
 }

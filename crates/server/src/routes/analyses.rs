@@ -9,7 +9,7 @@ use axum::extract::{Path, RawQuery, State};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use stepscope_engine::{self as engine, Analysis, Envelope, OptionTexts, Selection, Table};
+use stepscope_engine::{self as engine, Analysis, ColumnRow, Described, Envelope, OptionTexts, Selection, Table};
 
 const OF_PART: [&str; 8] = ["rank", "step", "start_ns", "end_ns", "group_by", "compat", "bucket_ms", "format"];
 const HEADINGS: [&str; 4] = ["Definition", "Units", "Source", "Edge cases"];
@@ -18,8 +18,7 @@ const HEADINGS: [&str; 4] = ["Definition", "Units", "Source", "Edge cases"];
 #[derive(Serialize)]
 struct PagedEnvelope<'a> {
     #[serde(flatten)]
-    envelope: Envelope,
-    columns: &'a [Value],
+    envelope: Described<'a, Value>,
     page: Page,
 }
 
@@ -37,6 +36,7 @@ pub(super) async fn catalogue() -> Answer {
                 "compat": options.compat.iter().map(|choice| choice.as_str()).collect::<Vec<_>>(),
                 "bucket": options.bucket,
             },
+            "columns": analysis.columns(&Selection::default()).iter().map(ColumnRow::of).collect::<Vec<_>>(),
         })
     };
     Ok(json(Value::Array(engine::catalogue().iter().map(analysis).collect()).to_string()))
@@ -83,7 +83,8 @@ fn part(query: &Query, analysis: &Analysis) -> Result<Selection, Failure> {
 
 fn page(result: &Envelope, page_query: &PageQuery) -> Result<String, Failure> {
     let (rows, page) = page_query.page(&result.results, result.analysis)?;
-    Ok(json_text(&PagedEnvelope { envelope: with_rows(result, rows), columns: &columns(&result.results), page }))
+    let envelope = Described { envelope: &with_rows(result, rows), columns: columns(&result.results) };
+    Ok(json_text(&PagedEnvelope { envelope, page }))
 }
 
 /// The same result with these rows.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use stepscope_engine::Unit;
 
 fn table() -> Table {
     Table::default()

@@ -16,6 +16,7 @@ const column = (name: string, unit: Column["unit"], has_answers = true): Column 
   name,
   label: name,
   unit,
+  doc: "",
   is_right_aligned: unit !== "text",
   has_answers,
 });

@@ -3,7 +3,7 @@ import type { Column } from "../../api/types";
 import { cellWords, isSum, kindName, kindWords } from "./words";
 
 const column = (name: string, unit: Column["unit"]): Column => ({
-  ...{ name, unit, label: name, is_right_aligned: unit !== "text", has_answers: true },
+  ...{ name, unit, label: name, doc: "", is_right_aligned: unit !== "text", has_answers: true },
 });
 const COLUMNS = [column("rank", "count"), column("step", "id"), column("cause", "text"), column("start_ns", "ns")];
 
