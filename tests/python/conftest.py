@@ -10,7 +10,6 @@ import fake_gpu
 import pytest
 import runs
 
-
 # What starts programs: fixtures, and what modules with such functions are called.
 STARTS_PROGRAMS = {"stepscope", "python", "training", "libraries", "runs", "subprocess", "multiprocessing"}
 

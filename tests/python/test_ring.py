@@ -118,7 +118,7 @@ def test_a_slow_step_is_kept_without_a_change_of_the_program(recorded):
     # On a busy machine other steps may be slow, too.
     windows = (run / "kept").glob("*-slow_step")
     why = {window: runs.findings(window)["capture.kept_because"]["examples"][0] for window in windows}
-    window = next(window for window, said in why.items() if "slow_step 60" in said)
+    window = next(window for window, said in why.items() if "slow_step 60:" in said)
     numbers = steps(window)
     assert 60 in numbers and numbers == list(range(numbers[0], numbers[-1] + 1))
     breakdown = runs.analyze("step_breakdown", window)["results"]

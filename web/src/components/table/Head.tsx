@@ -21,7 +21,7 @@ export function Head({ columns, sort, onSort }: Props) {
               scope="col"
               aria-sort={order}
               class={column.is_right_aligned ? "number" : undefined}
-              title={`${column.name}: ${unitWords(column)}. ${column.doc}`}
+              title={`${column.name}: ${unitWords(column)}. ${column.doc.replaceAll("`", "")}`}
             >
               <button type="button" onClick={() => onSort(column.name)}>
                 <span class="label">{column.label}</span>
