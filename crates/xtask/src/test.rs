@@ -13,7 +13,6 @@ use crate::{child, tidy};
 pub(crate) use counts::Counts;
 use counts::{cargo_counts, pytest_counts};
 use std::process::Command;
-use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 use summary::{Row, State};
 
@@ -31,12 +30,9 @@ const SUITES: &[Suite] = &[
     Suite { name: "rust", run: rust },
     // The command with the pages that are built here is what the next two test.
     Suite { name: "web", run: web::run },
-    Suite { name: BROWSER, run: web::run_browser },
+    Suite { name: "browser", run: web::run_browser },
     Suite { name: "python", run: python },
 ];
-
-/// It mostly waits, and runs beside the suites that follow.
-const BROWSER: &str = "browser";
 
 /// What `quick` runs in place of [`SUITES`]: what starts no browser, and no program with PyTorch.
 const QUICK: &[Suite] = &[
@@ -60,31 +56,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     let is_wanted = |suite: &&Suite| names.is_empty() || names.iter().any(|name| name == suite.name);
-    let rows = std::thread::scope(|scope| {
-        let start = |suite: &'static Suite| match suite.name {
-            BROWSER => Running::Beside(scope.spawn(move || run_suite(suite, is_ci))),
-            _ => Running::Over(run_suite(suite, is_ci)),
-        };
-        let running: Vec<Running<'_>> = suites.iter().filter(is_wanted).map(start).collect();
-        running.into_iter().map(Running::join).collect::<Vec<Row>>()
-    });
+    let rows: Vec<Row> = suites.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
     print!("{}", summary::text(&rows));
     Ok(rows.iter().all(|row| row.counts.failed == 0))
-}
-
-/// A suite that was started.
-enum Running<'scope> {
-    Over(Row),
-    Beside(ScopedJoinHandle<'scope, Row>),
-}
-
-impl Running<'_> {
-    fn join(self) -> Row {
-        match self {
-            Self::Over(row) => row,
-            Self::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        }
-    }
 }
 
 fn run_suite(suite: &Suite, is_ci: bool) -> Row {

@@ -37,10 +37,12 @@ export class Search {
       this.onFound("", []);
       return;
     }
+    this.state.value = { ...this.state.peek(), position: 0 };
     this.alone.run("search", async (signal) => {
       await pause(PAUSE_MS, signal);
       const found = await this.requests.search(text, signal);
-      this.state.value = { found, position: 0 };
+      // A hit of this text may be selected already.
+      this.state.value = { ...this.state.peek(), found };
       this.onFound(text, found.histogram);
     });
   }
@@ -61,7 +63,7 @@ export class Search {
     if (!next.hit && next.slices > 0) {
       next = await this.requests.nextHit(text, isForwards, isForwards ? 0 : end_ns + 1, signal);
     }
-    if (next.hit) this.state.value = { ...this.state.peek(), position: next.position + 1 };
+    if (next.hit && text === this.text) this.state.value = { ...this.state.peek(), position: next.position + 1 };
     return next.hit;
   }
 }
