@@ -121,6 +121,22 @@ test("a search finds as often as the kernel ran, and Enter goes from hit to hit"
   await close();
 });
 
+test("a hit that is selected before the search has ended keeps its position", async () => {
+  const { name } = someKernel();
+  const { page, close } = await open(browser, at(server.url, "timeline"));
+  await settled(page);
+  await page.route(/\/search\?/, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await route.continue().catch(() => {});
+  });
+  await page.keyboard.press("/");
+  await page.keyboard.type(name);
+  await page.keyboard.press("Enter");
+  await selected(page, name);
+  await page.locator(".timeline-search output").filter({ hasText: /^1 of/ }).waitFor();
+  await close();
+});
+
 test("from a kernel to its launch to its operator, and Back", async () => {
   const kernel = await launchedKernel();
   const { name, rank, start_ns } = kernel.slice;
