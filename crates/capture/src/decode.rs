@@ -1,65 +1,41 @@
 //! From segments to events, in stages.
 //!
 //! ```text
-//! segments ─▶ parts ─┬─▶ process    names, inputs, metadata, clocks: what holds for all threads
-//!                    └─▶ replay     each thread by itself: begins matched with ends, ticks become ns
-//!                          └─▶ elsewhere, threads: what one thread ended for another; all in their final order
+//! segments ─▶ scan ─▶ what holds for all threads (process, devices), and where each one's records lie (parts)
+//!               └─▶ replay     each thread by itself: begins matched with ends, ticks become ns
+//!                     └─▶ elsewhere, threads: what one thread ended for another; all in their final order
 //! ```
 //!
-//! Nothing is copied before it is an event: parts are places in the bytes, and both stages read records where they lie.
+//! Segments are read one at a time where the file stays as it is. Of what was recorded at other times than those that
+//! are asked for only what it takes to understand these is replayed.
 //!
 //! A **new record** is a tag of [`layout`](crate::layout), its length in `record.rs`, and what it says: of the process
 //! in `process.rs`, of a thread in `replay.rs`.
 
+mod activities;
 mod device;
 mod elsewhere;
+mod event_list;
 mod events;
 mod inputs;
 mod parts;
 mod process;
+mod rare_events;
 mod record;
 mod replay;
-mod streamed;
+mod scan;
+mod segments;
+mod texts;
 mod threads;
 
+pub(crate) use device::finish as finish_devices;
+pub use event_list::EventList;
 pub use events::{CollectiveOf, Event, Mark, ProfilerState, Sample, StepRange, Window};
-pub(crate) use process::ProcessRecords;
+pub(crate) use rare_events::RareEvents;
 pub(crate) use record::{body_len, short_len};
-pub use streamed::{EndIndex, EventSink, RecordVisitor, StreamedCapture};
-pub(crate) use threads::Decoded;
-
-use crate::clock::{ClockPoint, TickClock};
-use parts::{Part, parts_of};
-
-/// The first look at a capture's segments.
-pub(crate) struct Scanned<'a> {
-    parts: Vec<Part<'a>>,
-    /// What holds for all threads.
-    pub(crate) process: ProcessRecords,
-    /// Places that cannot be read, in words.
-    pub(crate) damaged: Vec<String>,
-}
-
-impl<'a> Scanned<'a> {
-    /// The whole of a capture.
-    #[cfg(test)]
-    pub(crate) fn new(bytes: &'a [u8], segment_bytes: usize) -> Self {
-        Self::until(bytes, segment_bytes, None)
-    }
-
-    /// Finds the threads' parts in all segments, and what holds for all of them, but for what was recorded after
-    /// `until_ticks`.
-    pub(crate) fn until(bytes: &'a [u8], segment_bytes: usize, until_ticks: Option<u64>) -> Self {
-        let (parts, damaged) = parts_of(bytes, segment_bytes, until_ticks);
-        let process = ProcessRecords::of_parts(&parts);
-        Self { parts, process, damaged }
-    }
-
-    /// What the threads recorded, by the clock through `opened` and those of the capture's moments that it needs.
-    pub(crate) fn replay(&self, clock: &TickClock, opened: &ClockPoint) -> Decoded {
-        threads::replay_all(&self.parts, &self.process, clock, opened)
-    }
-}
+pub(crate) use scan::Scan;
+pub(crate) use segments::Segments;
+pub(crate) use threads::{EVER, Threads, last_moment};
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ pub const LONGEST: usize = 16;
 const NO_NAME: u32 = u32::MAX;
 
 /// An activity record, and the kind of device that it is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeviceActivity {
     /// PyTorch's number of the kind of device: 1 CUDA, 6 HIP, 12 XPU … Once a capture is read, HIP is CUDA, as it is to
     /// PyTorch.
@@ -23,7 +23,7 @@ pub struct DeviceActivity {
 }
 
 /// What an activity record says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ActivityRecord {
     /// A kernel, a memcpy, a memset, or a whole graph ran on the device.
     Work(DeviceWork),
@@ -42,7 +42,7 @@ pub enum ActivityRecord {
 }
 
 /// Something ran on the device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DeviceWork {
     /// What ran.
     pub kind: WorkKind,
@@ -65,7 +65,7 @@ pub struct DeviceWork {
 }
 
 /// What ran on the device, with what is known of its kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum WorkKind {
     /// A function.
     Kernel {
@@ -217,7 +217,7 @@ numbered! {
 }
 
 /// A call of the runtime or of the driver, on a thread of the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Call {
     /// Whose function.
     pub api: Api,
@@ -236,7 +236,7 @@ pub struct Call {
 }
 
 /// The host or a stream waited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Synchronization {
     /// Who for what.
     pub kind: SynchronizationKind,
@@ -257,7 +257,7 @@ pub struct Synchronization {
 }
 
 /// An event was recorded into a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EventRecorded {
     /// The event.
     pub event: u32,
@@ -272,7 +272,7 @@ pub struct EventRecorded {
 }
 
 /// The device's profiler took time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Overhead {
     /// Id of what it did.
     pub name: Option<u32>,
@@ -285,7 +285,7 @@ pub struct Overhead {
 }
 
 /// A range that the program marked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Range {
     /// Id of its name.
     pub name: Option<u32>,
@@ -369,6 +369,17 @@ impl ActivityRecord {
         }
     }
 
+    /// What joins it with the call that enqueued it, or that it is, to be changed; `None` for what has no such number.
+    pub fn correlation_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::Work(DeviceWork { correlation, .. })
+            | Self::Call(Call { correlation, .. })
+            | Self::Synchronization(Synchronization { correlation, .. })
+            | Self::EventRecorded(EventRecorded { correlation, .. }) => Some(correlation),
+            _ => None,
+        }
+    }
+
     /// The id of the name in it, to be changed; `None` for what has none.
     pub fn name_mut(&mut self) -> Option<&mut Option<u32>> {
         match self {
@@ -381,8 +392,9 @@ impl ActivityRecord {
     }
 }
 
-mod compact;
+mod list;
 mod words;
 
-pub use compact::{CompactActivities, CompactActivity};
+pub use list::ActivityList;
+pub(crate) use words::split;
 pub use words::{Words, decode, encode, lengths};

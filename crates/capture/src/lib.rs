@@ -11,6 +11,7 @@ pub mod device;
 mod error;
 #[cfg(target_os = "linux")]
 mod file;
+mod header;
 mod huge;
 pub mod inputs;
 pub mod layout;
@@ -21,10 +22,7 @@ mod ring;
 pub mod short;
 
 pub use clock::{ClockPoint, TickClock};
-pub use decode::{
-    CollectiveOf, EndIndex, Event, EventSink, Mark, ProfilerState, RecordVisitor, Sample, StepRange, StreamedCapture,
-    Window,
-};
+pub use decode::{CollectiveOf, Event, EventList, Mark, ProfilerState, Sample, StepRange, Window};
 pub use device::DeviceActivity;
 pub use error::CaptureError;
 #[cfg(target_os = "linux")]
@@ -33,7 +31,7 @@ pub use huge::prefer_large_pages;
 pub use inputs::Inputs;
 pub use liveness::{ProcessIdentity, State};
 pub use memory::MemoryEvent;
-pub use read::{Capture, Thread, read};
+pub use read::{Capture, CaptureReader, Thread, read};
 #[cfg(target_os = "linux")]
 pub use ring::Snapshot;
 pub use ring::{RingWindow, definitions};

@@ -1,14 +1,19 @@
 //! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
 
-use crate::clock::{ClockPoint, TickClock};
-use crate::decode::Scanned;
-use crate::layout::{ClockKind, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, STOPPED_DISK_FULL, VERSION};
-use crate::ring::{RingWindow, read_bytes};
+use crate::clock::TickClock;
+use crate::decode::{EVER, RareEvents, Scan, Segments, Threads, finish_devices, last_moment};
+use crate::device::ActivityList;
+use crate::header::HeaderFields;
+use crate::layout::HEADER_BYTES;
+use crate::ring::{RingWindow, is_ring, read_bytes};
 use crate::{
-    CaptureError, DeviceActivity, Event, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
-    StepRange, Window,
+    CaptureError, EventList, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State, StepRange,
+    Window,
 };
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// A recorded thread.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -51,7 +56,7 @@ pub struct Capture {
     /// What ops were called with, which events refer to.
     pub inputs: Vec<Inputs>,
     /// Ops, labels and calls, by (thread, start, longest first).
-    pub events: Vec<Event>,
+    pub events: EventList,
     /// Steps that the job labelled, by start.
     pub steps: Vec<StepRange>,
     /// Moments at which an optimizer had stepped, by time.
@@ -61,7 +66,7 @@ pub struct Capture {
     /// Sampled quantities, by time.
     pub samples: Vec<Sample>,
     /// What devices' profilers reported, by start; what has no time of its own comes first.
-    pub device: Vec<DeviceActivity>,
+    pub device: ActivityList,
     /// Under which profiler state each thread ran what it did, by (thread, time).
     pub profiler_states: Vec<ProfilerState>,
     /// When recording was switched, by time.
@@ -81,188 +86,159 @@ pub struct Capture {
 /// # Errors
 /// When the file cannot be read, is no capture, or is of a newer version. Damage inside becomes [`Capture::damaged`].
 pub fn read(path: &Path) -> Result<Capture, CaptureError> {
-    let read_bytes =
-        || read_bytes(path).map_err(|source| CaptureError::Io { action: "read", source, path: path.into() });
-    let (capture, until_ticks) = parse(&read_bytes()?, path, None)?;
-    if capture.state != State::Running {
-        return Ok(capture);
-    }
-    // It was written while it was read: of one thread a later segment may be there and an earlier one not whole. The
-    // second time everything is there that the first time was, and what came later is left out.
-    drop(capture);
-    parse(&read_bytes()?, path, Some(until_ticks)).map(|(capture, _)| capture)
+    CaptureReader::open(path)?.read(|_| EVER)
 }
 
-/// The capture and the ticks of its last record; what was recorded after `until_ticks` is left out.
-fn parse(bytes: &[u8], path: &Path, until_ticks: Option<u64>) -> Result<(Capture, u64), CaptureError> {
-    let header = HeaderFields::read(bytes, path)?;
-    let mut scanned = Scanned::until(&bytes[HEADER_BYTES..], header.segment_bytes, until_ticks);
-    // Ticks that are nanoseconds need no moments to become so.
-    let moments = if header.has_rate() { scanned.process.clock_points.as_slice() } else { &[] };
-    let clock = TickClock::new(header.opened, moments.iter().copied());
-    let decoded = scanned.replay(&clock, &header.opened);
-    let last_ticks = decoded.last_ticks.max(scanned.process.last_ticks());
-    scanned.damaged.extend(scanned.process.inputs.damage());
-    scanned.damaged.extend(decoded.device_damage);
-    let mut capture = Capture {
-        last_ns: decoded.last_ns,
-        metadata: scanned.process.metadata(),
-        threads: decoded.threads,
-        names: decoded.names,
-        overloads: scanned.process.overloads,
-        inputs: scanned.process.inputs.into_list(),
-        events: decoded.events,
-        steps: decoded.steps,
-        optimizer_steps: decoded.optimizer_steps,
-        memory: decoded.memory,
-        samples: decoded.samples,
-        device: decoded.device,
-        profiler_states: decoded.profiler_states,
-        windows: decoded.windows,
-        damaged: scanned.damaged,
-        ..header.empty_capture()
-    };
-    if header.ring_ns != 0 {
-        let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
-        capture.keep_window(header.ring_ns, since_ns, decoded.lost_begins.into_iter());
-    }
-    Ok((capture, last_ticks))
-}
-
-/// The header page as plain values.
+/// A capture of which everything is known but what its threads recorded.
 #[derive(Debug)]
-pub(crate) struct HeaderFields {
-    process: ProcessIdentity,
-    parent_pid: u64,
-    pub(crate) segment_bytes: usize,
-    clock_kind: ClockKind,
-    pub(crate) opened: ClockPoint,
-    is_closed: bool,
-    stopped: u32,
-    heartbeat_unix_ns: u64,
-    dropped: u64,
-    ring_ns: u64,
-    given_up_ticks: u64,
+pub struct CaptureReader {
+    path: PathBuf,
+    segments: Segments,
+    segment_bytes: usize,
+    scan: Scan,
+    clock: TickClock,
+    /// Of a ring: since when nothing is missing.
+    ring: Option<(u64, Option<i64>)>,
+    capture: Capture,
 }
 
-impl HeaderFields {
-    /// Whether ticks need clock points to become nanoseconds.
-    pub(crate) fn has_rate(&self) -> bool {
-        self.clock_kind == ClockKind::TimeStampCounter
+impl CaptureReader {
+    /// Reads all of the capture at `path` but for ranges of threads, and memory.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let io = |source| CaptureError::Io { action: "read", source, path: path.into() };
+        let (header, segments) = open(path).map_err(io)?;
+        let header = HeaderFields::read(&header, path)?;
+        Self::scan(&header, segments, path).map_err(io)
     }
 
-    pub(crate) fn is_ring(&self) -> bool {
-        self.ring_ns != 0
-    }
-
-    fn state(&self) -> State {
-        let is_running = !self.is_closed && self.process.is_running(self.heartbeat_unix_ns);
-        match (self.is_closed, is_running) {
-            (true, _) => State::Closed,
-            (false, true) => State::Running,
-            (false, false) => State::Killed,
-        }
-    }
-
-    /// A capture of which nothing is known yet but what the header says.
-    pub(crate) fn empty_capture(&self) -> Capture {
-        Capture {
-            process: self.process,
-            parent_pid: self.parent_pid,
-            state: self.state(),
-            opened_ns: self.opened.monotonic_ns,
-            unix_offset_ns: self.opened.unix_ns.saturating_sub(self.opened.monotonic_ns),
-            last_ns: self.opened.monotonic_ns,
-            metadata: Vec::new(),
-            threads: Vec::new(),
-            names: Vec::new(),
-            overloads: Vec::new(),
-            inputs: Vec::new(),
-            events: Vec::new(),
-            steps: Vec::new(),
-            optimizer_steps: Vec::new(),
-            memory: Vec::new(),
-            samples: Vec::new(),
-            device: Vec::new(),
-            profiler_states: Vec::new(),
-            windows: Vec::new(),
-            dropped: self.dropped,
-            is_disk_full: self.stopped & STOPPED_DISK_FULL != 0,
-            damaged: Vec::new(),
-            ring: None,
-        }
-    }
-
-    pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<Self, CaptureError> {
-        let not_a_capture = || CaptureError::NotACapture { path: path.into() };
-        let u64_at =
-            |at: usize| bytes.get(at..at + 8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        let u32_at = |at: usize| u64_at(at & !7).map(|word| (word >> ((at & 4) * 8)) as u32);
-        if bytes.len() < HEADER_BYTES || bytes[..8] != MAGIC {
-            return Err(not_a_capture());
-        }
-        let read = || -> Option<Self> {
-            Some(Self {
-                segment_bytes: u32_at(16)? as usize,
-                clock_kind: if u32_at(20)? == 1 { ClockKind::TimeStampCounter } else { ClockKind::Monotonic },
-                process: ProcessIdentity {
-                    pid: u64_at(24)?,
-                    start_ticks: u64_at(40)?,
-                    pid_namespace: u64_at(48)?,
-                    boot_id: bytes.get(56..72)?.try_into().ok()?,
-                },
-                parent_pid: u64_at(32)?,
-                opened: ClockPoint {
-                    ticks: u64_at(72)?,
-                    monotonic_ns: i64::try_from(u64_at(80)?).ok()?,
-                    unix_ns: i64::try_from(u64_at(88)?).ok()?,
-                },
-                is_closed: u32_at(96)? != 0,
-                stopped: u32_at(100)?,
-                heartbeat_unix_ns: u64_at(104)?,
-                dropped: u64_at(112)?,
-                ring_ns: u64_at(128)?,
-                given_up_ticks: u64_at(136)?,
-            })
+    fn scan(header: &HeaderFields, segments: Segments, path: &Path) -> std::io::Result<Self> {
+        let segment_bytes = header.segment_bytes;
+        let mut scan = Scan::of(&segments, segment_bytes)?;
+        // Ticks that are nanoseconds need no moments to become so.
+        let moments = if header.has_rate() { scan.process.clock_points.as_slice() } else { &[] };
+        let clock = TickClock::new(header.opened, moments.iter().copied());
+        let last_ns = last_moment((&segments, segment_bytes), &scan, &clock, header.opened.monotonic_ns)?;
+        let mut threads = scan.threads();
+        let activities = scan.take_activities();
+        let (device, device_damage) = finish_devices(activities, &scan.process, &clock, &mut threads, last_ns);
+        let rare = RareEvents::of(&scan, &clock, last_ns);
+        let mut damaged = std::mem::take(&mut scan.damaged);
+        damaged.extend(scan.process.inputs.damage());
+        damaged.extend(device_damage);
+        let capture = Capture {
+            last_ns,
+            metadata: scan.process.metadata(),
+            threads,
+            names: scan.process.names.clone(),
+            overloads: std::mem::take(&mut scan.process.overloads),
+            inputs: scan.process.inputs.take_list(),
+            steps: rare.steps,
+            optimizer_steps: rare.optimizer_steps,
+            samples: rare.samples,
+            profiler_states: rare.profiler_states,
+            windows: scan.windows(&clock),
+            device,
+            damaged,
+            ..header.empty_capture()
         };
-        let version = u32_at(8).unwrap_or(0);
-        if version > VERSION {
-            return Err(CaptureError::NewerVersion { found: version, supported: VERSION, path: path.into() });
-        }
-        let is_sane =
-            |header: &Self| header.segment_bytes > SEGMENT_HEADER_BYTES && header.segment_bytes.is_multiple_of(4096);
-        read().filter(is_sane).ok_or_else(not_a_capture)
+        let since_ns = (header.given_up_ticks != 0).then(|| clock.monotonic_ns(header.given_up_ticks));
+        let ring = (header.ring_ns != 0).then_some((header.ring_ns, since_ns));
+        Ok(Self { path: path.into(), segments, segment_bytes, scan, clock, ring, capture })
     }
+
+    /// Reads the capture that these bytes are.
+    #[cfg(test)]
+    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Result<Self, CaptureError> {
+        let path = Path::new("in memory");
+        let header = HeaderFields::read(&bytes, path)?;
+        Ok(Self::scan(&header, Segments::InMemory(bytes), path).expect("it is in memory"))
+    }
+
+    /// The capture without events and memory, its activity records in the order in which they were written. A ring has
+    /// more here than lies within its window.
+    pub fn capture(&self) -> &Capture {
+        &self.capture
+    }
+
+    /// Whether it is the capture of a ring, or a copy of one.
+    pub fn is_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// The capture, of which only what each thread began within the times matters that `times` gives for it: of what
+    /// it began at other times some may be missing.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(mut self, times: impl Fn(&Thread) -> Range<i64>) -> Result<Capture, CaptureError> {
+        // What a ring lost is counted among all that it kept.
+        let is_ring = self.is_ring();
+        let times = |thread: u32| if is_ring { EVER } else { times(&self.capture.threads[thread as usize]) };
+        let replayed = self.threads().replay(&times).map_err(|source| self.error(source))?;
+        (self.capture.events, self.capture.memory) = (replayed.events, replayed.memory);
+        self.capture.device.sort();
+        // The last name is that of lost ones.
+        let lost = self.capture.names.len() as u32 - 1;
+        let is_lost = self.capture.events.has_name(lost) || self.capture.samples.iter().any(|of| of.name == lost);
+        self.capture.names.truncate(lost as usize + usize::from(is_lost));
+        if let Some((ring_ns, since_ns)) = self.ring {
+            self.capture.keep_window(ring_ns, since_ns, replayed.lost_begins.into_iter());
+        }
+        Ok(self.capture)
+    }
+
+    /// Hands over the events that a thread began within `times`, and some around them, in lists that follow one another
+    /// in time, so that not all have to be in memory. False when that is not possible, also of what was handed over
+    /// already.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read_in_lists(
+        &self,
+        thread: u32,
+        times: &Range<i64>,
+        take: &mut dyn FnMut(&EventList),
+    ) -> Result<bool, CaptureError> {
+        if self.is_ring() {
+            return Ok(false);
+        }
+        self.threads().replay_in_lists(thread, times, take).map_err(|source| self.error(source))
+    }
+
+    fn threads(&self) -> Threads<'_> {
+        let Self { segments, segment_bytes, scan, clock, capture, .. } = self;
+        let (known, last_ns) = (capture.threads.as_slice(), capture.last_ns);
+        Threads { segments, segment_bytes: *segment_bytes, scan, clock, known, last_ns }
+    }
+
+    fn error(&self, source: std::io::Error) -> CaptureError {
+        CaptureError::Io { action: "read", source, path: self.path.clone() }
+    }
+}
+
+/// The first bytes of a capture, and its segments. Those of a ring, which may be written over while they are read, are
+/// in memory.
+fn open(path: &Path) -> std::io::Result<(Vec<u8>, Segments)> {
+    let mut file = File::open(path)?;
+    let mut header = Vec::new();
+    file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    if cfg!(unix) && !is_ring(&header) {
+        return Ok((header, Segments::OnDisk(file)));
+    }
+    let bytes = read_bytes(path)?;
+    Ok((bytes[..HEADER_BYTES.min(bytes.len())].to_vec(), Segments::InMemory(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{BeginWord, Header, SEGMENT_MAGIC, Tag, first_word};
-    use std::mem::offset_of;
+    use crate::layout::{BeginWord, MAGIC, SEGMENT_MAGIC, Tag, VERSION, first_word};
 
-    #[test]
-    fn the_reader_looks_where_the_writer_writes() {
-        let offsets = [
-            offset_of!(Header, version),
-            offset_of!(Header, segment_bytes),
-            offset_of!(Header, clock_kind),
-            offset_of!(Header, pid),
-            offset_of!(Header, parent_pid),
-            offset_of!(Header, process_start_ticks),
-            offset_of!(Header, pid_namespace),
-            offset_of!(Header, boot_id),
-            offset_of!(Header, opened_ticks),
-            offset_of!(Header, opened_monotonic_ns),
-            offset_of!(Header, opened_unix_ns),
-            offset_of!(Header, closed),
-            offset_of!(Header, stopped),
-            offset_of!(Header, heartbeat_unix_ns),
-            offset_of!(Header, dropped),
-            offset_of!(Header, ring_ns),
-            offset_of!(Header, given_up_ticks),
-        ];
-        assert_eq!(offsets, [8, 16, 20, 24, 32, 40, 48, 56, 72, 80, 88, 96, 100, 104, 112, 128, 136]);
+    fn parsed(bytes: &[u8]) -> Result<Capture, CaptureError> {
+        CaptureReader::of_bytes(bytes.to_vec())?.read(|_| EVER)
     }
 
     #[test]
@@ -293,7 +269,7 @@ mod tests {
         ];
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.resize(HEADER_BYTES + 4096, 0);
-        let (capture, _) = parse(&bytes, Path::new("old.capture"), None).expect("a capture");
+        let capture = parsed(&bytes).expect("a capture");
         let events: Vec<_> = capture
             .events
             .iter()
@@ -305,14 +281,11 @@ mod tests {
 
     #[test]
     fn strangers_and_newer_versions_are_refused() {
-        let path = Path::new("x.capture");
-        assert!(matches!(parse(b"hello", path, None), Err(CaptureError::NotACapture { .. })));
-        assert!(matches!(parse(&[0; HEADER_BYTES], path, None), Err(CaptureError::NotACapture { .. })));
+        assert!(matches!(parsed(b"hello"), Err(CaptureError::NotACapture { .. })));
+        assert!(matches!(parsed(&[0; HEADER_BYTES]), Err(CaptureError::NotACapture { .. })));
         let mut newer = vec![0; HEADER_BYTES];
         newer[..8].copy_from_slice(&MAGIC);
         newer[8] = VERSION as u8 + 1;
-        assert!(
-            matches!(parse(&newer, path, None), Err(CaptureError::NewerVersion { found, .. }) if found == VERSION + 1)
-        );
+        assert!(matches!(parsed(&newer), Err(CaptureError::NewerVersion { found, .. }) if found == VERSION + 1));
     }
 }

@@ -38,7 +38,7 @@ impl Capture {
         let oldest_ns = self.last_ns.saturating_sub(asked_ns.saturating_mul(2));
         let start_ns = since_ns.unwrap_or(i64::MIN).max(oldest_ns);
         let before = (self.events.len(), self.steps.len(), self.optimizer_steps.len());
-        self.events.retain(|event| event.end_ns >= start_ns);
+        self.events.retain_mut(|event| event.end_ns >= start_ns);
         self.steps.retain(|step| step.end_ns >= start_ns);
         self.optimizer_steps.retain(|mark| mark.time_ns >= start_ns);
         self.memory.retain(|event| event.time_ns >= start_ns);
@@ -67,11 +67,15 @@ pub(crate) fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     bytes.try_reserve_exact(usize::try_from(file.metadata()?.len()).unwrap_or(0).saturating_add(1))?;
     prefer_large_pages(&mut bytes);
     file.read_to_end(&mut bytes)?;
-    let is_ring = bytes.len() >= HEADER_BYTES && bytes[128..136] != [0; 8];
-    if is_ring {
+    if is_ring(&bytes) {
         leave_out_given_up(&file, &mut bytes)?;
     }
     Ok(bytes)
+}
+
+/// Whether a capture that begins with these bytes is a ring.
+pub(crate) fn is_ring(header: &[u8]) -> bool {
+    header.len() >= HEADER_BYTES && header[128..136] != [0; 8]
 }
 
 /// Reads the header and those of all segments again: a segment that has another one now is half old, half new.

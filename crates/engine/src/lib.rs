@@ -37,7 +37,7 @@ pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory
 pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{Analysis, AnalysisContext, Column, Coverage, Selection, Table, Unit, Values, catalogue};
 pub use stepscope_import::{
-    Exclude, ExcludeDevice, Progress, RecordFilter, SliceSink, StreamedRecording, StreamedSlice, recover, source_text,
+    Exclude, ExcludeDevice, Progress, RecordFilter, RecordingRows, SliceRow, SliceSink, recover, source_text,
 };
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

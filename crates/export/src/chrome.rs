@@ -13,21 +13,21 @@ mod ids;
 mod json;
 mod labels;
 mod profile;
+mod recording;
+mod recording_arrows;
 mod samples;
 mod slice_prefixes;
 mod slices;
 mod step_marks;
-mod streamed;
-mod streamed_arrows;
 
 use crate::numbering::Numbering;
 use json::Json;
 use profile::Profile;
 pub use profile::ProfileOptions;
+pub(crate) use recording::write_chrome_of_recording;
 use std::io::{self, Write};
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, SliceId, Trace, TrackId, TrackKind};
-pub(crate) use streamed::write_chrome_streamed;
 
 /// Text is handed on when this much is there.
 const CHUNK_BYTES: usize = 1 << 18;

@@ -32,7 +32,7 @@ pub use html::report_html;
 pub use markdown::{report_markdown, result_markdown};
 pub use memory_timeline::save_memory_timeline;
 pub use perfetto::write_perfetto;
-pub use save::{RANK_PLACE, save_ranks, save_streamed, save_trace, save_window, write_trace};
+pub use save::{RANK_PLACE, save_ranks, save_recording, save_trace, save_window, write_trace};
 pub use tables::{write_slices, write_tables};
 
 #[cfg(test)]

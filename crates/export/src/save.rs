@@ -1,7 +1,7 @@
 //! A trace into a file of any format.
 
 use crate::background_writer::write_in_background;
-use crate::chrome::{write_chrome_streamed, write_chrome_window};
+use crate::chrome::{write_chrome_of_recording, write_chrome_window};
 use crate::gzip::write_packed;
 use crate::{
     Destination, ExportError, Format, ProfileOptions, write_chrome, write_chrome_of_rank, write_perfetto, write_slices,
@@ -10,7 +10,7 @@ use crate::{
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use stepscope_base::Span;
-use stepscope_engine::StreamedRecording;
+use stepscope_engine::RecordingRows;
 use stepscope_trace::Trace;
 
 /// Writes `trace` to `path`. What lies there is replaced when `is_replacing`, by then whole, and is an error otherwise.
@@ -37,8 +37,8 @@ pub fn save_trace(trace: &Trace, path: &Path, format: Format, is_replacing: bool
 ///
 /// # Errors
 /// [`ExportError::Write`]; `path` is then as it was, as it is when there is no answer.
-pub fn save_streamed(
-    recording: &StreamedRecording,
+pub fn save_recording(
+    recording: &RecordingRows,
     options: ProfileOptions,
     path: &Path,
     is_packed: bool,
@@ -46,7 +46,7 @@ pub fn save_streamed(
     let mut is_told = true;
     let mut next_id = None;
     let saved = save_chrome(path, is_packed, |out| {
-        next_id = write_chrome_streamed(recording, options, out)?;
+        next_id = write_chrome_of_recording(recording, options, out)?;
         is_told = next_id.is_some();
         // So nothing gets the name.
         is_told.then_some(()).ok_or(io::ErrorKind::Unsupported.into())

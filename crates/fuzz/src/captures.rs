@@ -26,7 +26,7 @@ pub fn capture(bytes: &[u8]) {
 
 /// Everything that is named is there, and nothing ends before it begins.
 pub(crate) fn check(capture: &Capture) {
-    for event in &capture.events {
+    for event in capture.events.iter() {
         assert!((event.thread as usize) < capture.threads.len(), "a thread that is there");
         assert!((event.name as usize) < capture.names.len(), "a name that is there");
         assert!(event.end_ns >= event.start_ns, "no negative duration");
@@ -34,11 +34,11 @@ pub(crate) fn check(capture: &Capture) {
     for step in &capture.steps {
         assert!((step.thread as usize) < capture.threads.len() && step.end_ns >= step.start_ns, "a sound step");
     }
-    for activity in &capture.device {
+    for activity in capture.device.iter() {
         let thread = activity.record.thread();
         assert!(thread.is_none_or(|thread| (thread as usize) < capture.threads.len()), "a thread that is there");
         assert!(activity.record.span().is_none_or(|(start_ns, end_ns)| end_ns >= start_ns), "no negative duration");
-        assert!(name_of(capture, activity).is_none_or(|name| (name as usize) < capture.names.len()), "a name");
+        assert!(name_of(capture, &activity).is_none_or(|name| (name as usize) < capture.names.len()), "a name");
     }
     assert!(capture.optimizer_steps.iter().all(|mark| (mark.thread as usize) < capture.threads.len()));
 }
@@ -82,12 +82,12 @@ fn told(capture: &Capture) -> Vec<String> {
             event.is_async
         )
     };
-    let mut lines: Vec<String> = capture.events.iter().map(event).collect();
+    let mut lines: Vec<String> = capture.events.iter().map(|of| event(&of)).collect();
     lines.extend(capture.steps.iter().map(|step| format!("step {} {}", step.number, placed(step.start_ns))));
     lines.extend(capture.optimizer_steps.iter().map(|mark| format!("mark {} {:?}", placed(mark.time_ns), mark.number)));
     lines.extend(capture.device.iter().map(|activity| {
         let mut record = activity.record;
-        let name = name_of(capture, activity).map(|id| &capture.names[id as usize]);
+        let name = name_of(capture, &activity).map(|id| &capture.names[id as usize]);
         record.name_mut().into_iter().for_each(|id| *id = None);
         if let Some((start_ns, end_ns)) = record.span_mut() {
             let dur_ns = end_ns.saturating_sub(*start_ns);

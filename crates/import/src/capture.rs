@@ -12,7 +12,7 @@ mod ops;
 mod processes;
 mod range_numbers;
 mod recording_findings;
-mod streamed;
+mod rows;
 mod torch_session;
 mod window;
 
@@ -23,6 +23,7 @@ use crate::name_tables::is_communication_call;
 use calls::{ModuleNames, kind_of_call};
 use ops::OpInfos;
 use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
+pub use rows::{RecordingRows, SliceRow, SliceSink};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
@@ -30,7 +31,6 @@ use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, State, StepRange};
 use stepscope_run::{RecordFilter, Recovered, ResolvedFilter, RunError};
 use stepscope_trace::{FindingCode, SliceId, SliceKind, Trace, TraceBuilder, TrackId};
-pub use streamed::{SliceSink, StreamedRecording, StreamedSlice};
 pub use torch_session::DEVICE_SESSION;
 
 /// The scope of a label.
@@ -126,7 +126,7 @@ pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunErr
 
 /// As [`read_capture`]; gives also what could not be read of the sessions, in words.
 fn read_of(raw: &Path, filter: &RecordFilter) -> Result<(Capture, Vec<String>), RunError> {
-    let mut capture = stepscope_run::read_capture(raw)?;
+    let mut capture = stepscope_run::read_capture(raw, filter)?;
     let times = filter.resolve(&capture.windows).times().unwrap_or_default();
     let run = run_of(raw).unwrap_or_default();
     let warnings = torch_session::merge_torch_sessions(&run, &mut capture, Some(times));
@@ -170,7 +170,7 @@ fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
 fn has_something_to_say(capture: &Capture) -> bool {
     let is_collection = |event: &Event| event.scope == scope::GARBAGE_COLLECTION;
-    let is_empty = capture.events.iter().all(is_collection)
+    let is_empty = capture.events.iter().all(|event| is_collection(&event))
         && capture.steps.is_empty()
         && capture.memory.is_empty()
         && capture.device.is_empty();
@@ -239,12 +239,12 @@ impl AlignedCapture<'_> {
         for (at, event) in capture.events.iter().enumerate() {
             match kind_of_call(event.scope) {
                 Some(SliceKind::Module) => {
-                    let name = modules.name(event, &mut builder.strings);
-                    self.add_call(event, &tracks, SliceKind::Module, name, builder);
+                    let name = modules.name(&event, &mut builder.strings);
+                    self.add_call(&event, &tracks, SliceKind::Module, name, builder);
                 }
-                Some(kind) => self.add_call(event, &tracks, kind, names[event.name as usize].0, builder),
+                Some(kind) => self.add_call(&event, &tracks, kind, names[event.name as usize].0, builder),
                 None => {
-                    let slice = self.add_event(event, &tracks, &names, &op_infos, builder);
+                    let slice = self.add_event(&event, &tracks, &names, &op_infos, builder);
                     let number = numbers.next_if(|(of, _)| *of == at);
                     number.into_iter().for_each(|(_, number)| builder.add_range_number(slice, number));
                 }

@@ -22,7 +22,7 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{DEVICE_SESSION, SliceSink, StreamedRecording, StreamedSlice, read_capture, recover};
+pub use capture::{DEVICE_SESSION, RecordingRows, SliceRow, SliceSink, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
 pub use source_text::source_text;

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
-use stepscope_engine::{Exclude, ExcludeDevice, RecordFilter, StreamedRecording, Trace, open_filtered, open_window};
-use stepscope_export::{ExportError, ProfileOptions, save_memory_timeline, save_streamed, save_window};
+use stepscope_engine::{Exclude, ExcludeDevice, RecordFilter, RecordingRows, Trace, open_filtered, open_window};
+use stepscope_export::{ExportError, ProfileOptions, save_memory_timeline, save_recording, save_window};
 use stepscope_torch_events::{Average, Grouping, Wanted, averages, read};
 
 /// Whether operators, labels, steps and calls are asked for, and which kinds of a device's activities and `PYTHON_GC` are.
@@ -85,10 +85,10 @@ pub(crate) fn write_chrome(
         let is_packed = path.extension().is_some_and(|ending| ending == "gz");
         if streams
             && !with_overloads
-            && let Some(mut streamed) = StreamedRecording::open(&capture, &filter)
+            && let Some(mut rows) = RecordingRows::open(&capture, &filter)
         {
-            set_metadata.clone()(streamed.skeleton_mut());
-            if let Some(next_id) = save_streamed(&streamed, options, &path, is_packed).map_err(failed)? {
+            set_metadata.clone()(rows.skeleton_mut());
+            if let Some(next_id) = save_recording(&rows, options, &path, is_packed).map_err(failed)? {
                 return Ok((true, next_id - first_id));
             }
         }

@@ -27,7 +27,7 @@ fn op(name: &str) {
 fn drawn(capture: &Capture) -> Vec<String> {
     let mut open: Vec<i64> = Vec::new();
     let mut lines = Vec::new();
-    for event in &capture.events {
+    for event in capture.events.iter() {
         while open.last().is_some_and(|end_ns| *end_ns <= event.start_ns) {
             open.pop();
         }

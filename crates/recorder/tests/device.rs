@@ -68,7 +68,7 @@ fn scenarios() {
 
 /// Names of overheads in order, of which all are there.
 fn overheads(capture: &Capture) -> Vec<&str> {
-    let name = |activity: &DeviceActivity| match activity.record {
+    let name = |activity: DeviceActivity| match activity.record {
         ActivityRecord::Overhead(overhead) => overhead.name.map(|id| capture.names[id as usize].as_str()),
         _ => None,
     };

@@ -31,7 +31,7 @@ fn a_reading_that_fails_says_nothing_of_the_clock() {
     recorder::close();
     let capture = stepscope_capture::read(&capture).unwrap();
     assert!(capture.damaged.is_empty(), "{:?}", capture.damaged);
-    let (start_ns, end_ns) = capture.device[0].record.span().unwrap();
+    let (start_ns, end_ns) = capture.device.at(0).record.span().unwrap();
     assert_eq!(end_ns - start_ns, 50);
     // A line through a reading of 0 would put it decades away.
     assert!((capture.opened_ns..=capture.last_ns + 1_000_000_000).contains(&start_ns), "{start_ns}");

@@ -5,8 +5,7 @@
 mod scenario;
 
 use scenario::{captures, run, start};
-use stepscope_capture::short::Begin;
-use stepscope_capture::{Capture, RecordVisitor, State, StreamedCapture, read};
+use stepscope_capture::{Capture, CaptureReader, Event, EventList, State, read};
 use stepscope_recorder as recorder;
 
 fn labels(name: &str, times: usize) {
@@ -83,45 +82,17 @@ fn ends_within_their_begins_are_as_exact_as_others() {
     }
 }
 
-/// How deep each of a thread's labels lies in others.
-struct Depths {
-    open: usize,
-    of_outer: usize,
-    of_inner: usize,
-    deepest: usize,
-}
-
-impl RecordVisitor for Depths {
-    fn begin(&mut self, _: i64, _: &Begin) {
-        self.open += 1;
-        self.deepest = self.deepest.max(self.open);
-    }
-    fn set_inputs(&mut self, _: Option<u32>) {}
-    fn end(&mut self, _: i64) {
-        match self.open {
-            1 => self.of_outer += 1,
-            2 => self.of_inner += 1,
-            open => panic!("an end inside {open}"),
-        }
-        self.open -= 1;
-    }
-    fn begin_step(&mut self, _: i64, _: i64) {}
-    fn end_step(&mut self, _: i64, _: i64) {}
-    fn fall_back(&mut self) {
-        panic!("it can be understood");
-    }
-}
-
 #[test]
 fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("run.json"), "{}").unwrap();
     let mut process = start("busy", folder.path());
     let begun = std::time::Instant::now();
-    let check = |capture: &Capture| {
-        for events in capture.events.chunk_by(|a, b| a.thread == b.thread) {
+    let check = |capture: &Capture, all: &EventList| {
+        for thread in &capture.threads {
+            let events: Vec<Event> = all.of_thread(thread.ordinal).map(|at| all.at(at)).collect();
             let mut outer_end = 0;
-            for event in events {
+            for event in &events {
                 match capture.names[event.name as usize].as_str() {
                     "outer" => {
                         assert!(event.start_ns >= outer_end, "of one another");
@@ -142,19 +113,19 @@ fn labels_lie_in_each_other_as_they_did_whenever_they_are_read() {
         let path = path.unwrap().path();
         let Ok(capture) = read(&path) else { continue };
         assert_eq!(capture.state, State::Running);
-        check(&capture);
+        check(&capture, &capture.events);
         found = found.max(capture.events.len());
-        let streamed = StreamedCapture::open(&path).unwrap().expect("nothing is damaged");
-        for thread in streamed.threads() {
-            let mut depths = Depths { open: 0, of_outer: 0, of_inner: 0, deepest: 0 };
-            streamed.visit_thread(thread.ordinal, &(i64::MIN..i64::MAX), &mut depths).unwrap();
-            assert!(depths.deepest <= 2 && depths.of_inner.abs_diff(2 * depths.of_outer) <= 2);
+        let (reader, mut in_lists) = (CaptureReader::open(&path).unwrap(), EventList::default());
+        for thread in &reader.capture().threads {
+            let take = &mut |list: &EventList| in_lists.extend(list.iter());
+            assert!(reader.read_in_lists(thread.ordinal, &(i64::MIN..i64::MAX), take).unwrap());
         }
+        check(reader.capture(), &in_lists);
     }
     process.kill().unwrap();
     process.wait().unwrap();
     let capture = &captures(folder.path())[0];
     assert_eq!((capture.state, capture.damaged.len(), capture.dropped), (State::Killed, 0, 0));
-    check(capture);
+    check(capture, &capture.events);
     assert!(capture.events.len() >= found, "{found}");
 }

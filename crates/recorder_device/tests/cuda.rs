@@ -130,7 +130,7 @@ fn no_kernel_is_written_twice_and_no_bytes_do_harm() {
     let capture = stepscope_capture::read(&capture).unwrap();
     assert!(capture.damaged.is_empty(), "{:?}", capture.damaged);
     let (mut numbers, mut dropped) = (Vec::new(), 0);
-    for activity in &capture.device {
+    for activity in capture.device.iter() {
         match activity.record {
             ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel { .. }, graph_node, .. }) => {
                 numbers.push(graph_node)

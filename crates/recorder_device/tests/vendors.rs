@@ -7,10 +7,10 @@ use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use stepscope_capture::Capture;
 use stepscope_capture::device::{
     ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, SynchronizationKind, WorkKind,
 };
+use stepscope_capture::{Capture, DeviceActivity};
 use stepscope_recorder as recorder;
 use stepscope_recorder_device as device;
 
@@ -151,28 +151,20 @@ fn rocm_work() {
     others();
 }
 
-fn works(capture: &Capture) -> Vec<&DeviceWork> {
-    let work = |activity: &'_ stepscope_capture::DeviceActivity| matches!(activity.record, ActivityRecord::Work(_));
-    capture
-        .device
-        .iter()
-        .filter(|activity| work(activity))
-        .map(|activity| match &activity.record {
-            ActivityRecord::Work(work) => work,
-            _ => unreachable!(),
-        })
-        .collect()
+fn works(capture: &Capture) -> Vec<DeviceWork> {
+    let work = |activity: DeviceActivity| match activity.record {
+        ActivityRecord::Work(work) => Some(work),
+        _ => None,
+    };
+    capture.device.iter().filter_map(work).collect()
 }
 
-fn calls(capture: &Capture) -> Vec<&Call> {
-    capture
-        .device
-        .iter()
-        .filter_map(|activity| match &activity.record {
-            ActivityRecord::Call(call) => Some(call),
-            _ => None,
-        })
-        .collect()
+fn calls(capture: &Capture) -> Vec<Call> {
+    let call = |activity: DeviceActivity| match activity.record {
+        ActivityRecord::Call(call) => Some(call),
+        _ => None,
+    };
+    capture.device.iter().filter_map(call).collect()
 }
 
 fn dropped(capture: &Capture) -> u64 {
@@ -193,7 +185,7 @@ fn name(capture: &Capture, id: Option<u32>) -> &str {
 fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, broken: u64) -> (Capture, String) {
     for _ in 0..20 {
         let (capture, summary) = run(scenario, variables);
-        let is_kernel = |work: &&DeviceWork| matches!(work.kind, WorkKind::Kernel { .. });
+        let is_kernel = |work: &DeviceWork| matches!(work.kind, WorkKind::Kernel { .. });
         let kernels = works(&capture).into_iter().filter(is_kernel).count() as u64;
         let launches = calls(&capture).into_iter().filter(|call| name(&capture, call.name) == launch).count() as u64;
         let dropped = dropped(&capture);
@@ -212,7 +204,7 @@ fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, br
 /// Every kernel lies on the stream of the thread whose call has its number, begins when that call ends, and is as long
 /// as it was told to be.
 fn check_kernels(capture: &Capture, launch: &str, devices: usize) {
-    let launches: BTreeMap<u32, &Call> = calls(capture)
+    let launches: BTreeMap<u32, Call> = calls(capture)
         .into_iter()
         .filter(|call| name(capture, call.name) == launch)
         .map(|call| (call.correlation, call))

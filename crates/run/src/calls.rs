@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use stepscope_capture::Event;
 use stepscope_capture::layout::scope;
+use stepscope_capture::{Event, EventList};
 
 /// Where Stepscope's own functions are.
 const OWN: &str = "stepscope/";
@@ -57,7 +57,7 @@ impl ListedCalls {
 
 /// What the modules that `events` call are listed as, each by the number of its name, in the order of their first
 /// calls: `Linear_1` is the second one of its class.
-pub fn numbered_modules(names: &[String], events: &[Event]) -> Vec<(u32, String)> {
+pub fn numbered_modules(names: &[String], events: &EventList) -> Vec<(u32, String)> {
     let mut first: HashMap<u32, i64> = HashMap::new();
     for event in events.iter().filter(|event| event.scope == scope::MODULE) {
         let first_ns = first.entry(event.name).or_insert(i64::MAX);
@@ -124,6 +124,6 @@ mod tests {
         let called = [(0, 9), (1, 0), (2, 4), (0, 2), (2, 1)];
         let events = called.map(|(name, start_ns)| event(scope::MODULE, name, 0, (start_ns, start_ns)));
         let expected = [(1, "Net_0"), (2, "Linear_0"), (0, "Linear_1")].map(|(name, text)| (name, text.to_string()));
-        assert_eq!(numbered_modules(&names, &events), expected);
+        assert_eq!(numbered_modules(&names, &events.into()), expected);
     }
 }

@@ -28,9 +28,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{
-    Capture, CollectiveOf, DeviceActivity, Event, Mark, MemoryEvent, Sample, State, StepRange, Thread,
-};
+use stepscope_capture::{Capture, CollectiveOf, DeviceActivity, Mark, MemoryEvent, Sample, State, StepRange, Thread};
 
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
@@ -102,7 +100,7 @@ struct Row<'a> {
     forward_thread: Option<u64>,
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
-    device: Option<&'a DeviceActivity>,
+    device: Option<DeviceActivity>,
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
     value: Option<i64>,
@@ -212,23 +210,28 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
 /// What becomes a row; rows themselves are made a batch at a time, since they are large.
 #[derive(Clone, Copy)]
 enum Recorded<'a> {
-    Event(&'a Event),
+    /// By its place in the capture, as the last one.
+    Event(usize),
     Step(&'a StepRange),
     OptimizerStep(&'a Mark),
     Memory(&'a MemoryEvent),
     Sample(&'a Sample),
-    Device(&'a DeviceActivity),
+    Device(usize),
 }
 
 impl Recorded<'_> {
     /// Thread, start, and duration. What has no time of its own stands where the recording begins.
     fn place(&self, capture: &Capture) -> (Option<u32>, i64, i64) {
         let (thread, start_ns, end_ns) = match self {
-            Self::Device(activity) => {
-                let (start_ns, end_ns) = activity.record.span().unwrap_or((capture.opened_ns, capture.opened_ns));
-                return (activity.record.thread(), start_ns, end_ns.saturating_sub(start_ns).max(0));
+            Self::Device(at) => {
+                let (start_ns, end_ns) = capture.device.span_of(*at).unwrap_or((capture.opened_ns, capture.opened_ns));
+                let thread = capture.device.about()[capture.device.about_of(*at)].record.thread();
+                return (thread, start_ns, end_ns.saturating_sub(start_ns).max(0));
             }
-            Self::Event(event) => (event.thread, event.start_ns, event.end_ns),
+            Self::Event(at) => {
+                let event = capture.events.at(*at);
+                (event.thread, event.start_ns, event.end_ns)
+            }
             Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
             Self::OptimizerStep(mark) => (mark.thread, mark.time_ns, mark.time_ns),
             Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
@@ -241,12 +244,12 @@ impl Recorded<'_> {
 /// Everything, by (thread, start, longest first); what lies on no thread comes last.
 fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
     let mut all: Vec<Recorded> = Vec::with_capacity(capture.events.len() + capture.memory.len());
-    all.extend(capture.events.iter().map(Recorded::Event));
+    all.extend((0..capture.events.len()).map(Recorded::Event));
     all.extend(capture.steps.iter().map(Recorded::Step));
     all.extend(capture.optimizer_steps.iter().map(Recorded::OptimizerStep));
     all.extend(capture.memory.iter().map(Recorded::Memory));
     all.extend(capture.samples.iter().map(Recorded::Sample));
-    all.extend(capture.device.iter().map(Recorded::Device));
+    all.extend((0..capture.device.len()).map(Recorded::Device));
     // Lists that are in order already, one after the other: the sort finds and merges them.
     all.sort_by_key(|recorded| {
         let (thread, start_ns, dur_ns) = recorded.place(capture);
@@ -279,7 +282,8 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
     };
     let name_of = |name: u32| capture.names.get(name as usize).map_or("", String::as_str);
     match recorded {
-        Recorded::Event(event) => {
+        Recorded::Event(at) => {
+            let event = capture.events.at(*at);
             let is_collection = event.scope == scope::GARBAGE_COLLECTION;
             let (module_class, name) = split_module(name_of(event.name), event.scope);
             Row {
@@ -305,11 +309,12 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
         Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
-        Recorded::Device(activity) => {
-            let kind = device::kind(activity);
-            let name = device::name(activity, &capture.names).unwrap_or(kind);
-            let is_unfinished = device::is_unfinished(activity);
-            Row { name, device: Some(activity), value: device::dropped(activity), is_unfinished, ..empty(kind) }
+        Recorded::Device(at) => {
+            let activity = capture.device.at(*at);
+            let kind = device::kind(&activity);
+            let name = device::name(&activity, &capture.names).unwrap_or(kind);
+            let is_unfinished = device::is_unfinished(&activity);
+            Row { name, device: Some(activity), value: device::dropped(&activity), is_unfinished, ..empty(kind) }
         }
     }
 }
@@ -357,13 +362,13 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
     if capture.memory.is_empty() && capture.device.is_empty() {
         columns.extend(nulls(&memory::fields(), rows.len()));
     } else {
-        columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device))));
+        columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device.as_ref()))));
     }
     columns.push(Arc::new(rows.iter().map(|row| row.is_async).collect::<BooleanArray>()));
     if capture.device.is_empty() {
         columns.extend(nulls(&device::fields(), rows.len()));
     } else {
-        columns.extend(device::columns(rows.iter().map(|row| row.device)));
+        columns.extend(device::columns(rows.iter().map(|row| row.device.as_ref())));
     }
     Ok(columns)
 }

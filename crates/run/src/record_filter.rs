@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use stepscope_capture::device::ActivityRecord;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CaptureError, DeviceActivity, Event, State, Window};
+use stepscope_capture::{Capture, CaptureError, CaptureReader, DeviceActivity, Event, State, Window};
 
 /// How far a window's record may lie from the moment that was noted for it, ns.
 const NEAR_NS: u64 = 1_000_000_000;
@@ -95,6 +95,20 @@ impl RecordFilter {
         });
     }
 
+    /// From when to when what each thread of `capture` recorded may be selected, or decides what of others is.
+    pub fn times_of_threads(&self, capture: &Capture) -> Vec<Range<i64>> {
+        let selected = self.resolve(&capture.windows).times().unwrap_or_default();
+        // Calls that were open when a span began are around what is in it.
+        let start = if self.exclude.calls || selected.is_empty() { selected.start } else { i64::MIN };
+        let times = |inclusion| match inclusion {
+            ThreadInclusion::Yes => start..selected.end,
+            // Whether it ever ran a backward pass for a thread that is selected.
+            ThreadInclusion::IfBackward => i64::MIN..i64::MAX,
+            ThreadInclusion::No => 0..0,
+        };
+        self.thread_inclusions(&capture.threads, &capture.profiler_states).into_iter().map(times).collect()
+    }
+
     /// The filter with the spans of a capture, whose windows these are.
     pub fn resolve(&self, windows: &[Window]) -> ResolvedFilter {
         ResolvedFilter { spans: self.resolved_spans_in(windows), exclude: self.exclude }
@@ -173,12 +187,17 @@ impl ResolvedFilter {
     }
 }
 
-/// Reads the capture that was written at `raw`, or the part that it has become since.
+/// Reads the capture that was written at `raw`, or the part that it has become since. Of what `filter` does not select
+/// some may be missing.
 ///
 /// # Errors
 /// When neither can be read.
-pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
-    let error = match stepscope_capture::read(raw) {
+pub fn read_capture(raw: &Path, filter: &RecordFilter) -> Result<Capture, RunError> {
+    let read = |reader: CaptureReader| {
+        let times = filter.times_of_threads(reader.capture());
+        reader.read(|thread| times[thread.ordinal as usize].clone())
+    };
+    let error = match CaptureReader::open(raw).and_then(read) {
         Ok(capture) => return Ok(capture),
         Err(error) => error,
     };
@@ -193,6 +212,7 @@ pub fn read_capture(raw: &Path) -> Result<Capture, RunError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use stepscope_capture::device::ActivityList;
     use stepscope_capture::{Mark, ProcessIdentity, StepRange, Thread};
 
     /// Threads 0 "main", 1 a thread of the framework, 2 "backward", a thread of the program.
@@ -227,18 +247,13 @@ pub(crate) mod tests {
             metadata: vec![],
             threads: vec![thread(0, "main"), thread(1, ""), thread(2, "backward")],
             names: vec!["op".into()],
-            events: vec![
-                event(0, 50, 60),
-                event(0, 101, 150),
-                event(0, 180, 500),
-                event(1, 120, 130),
-                event(2, 140, 145),
-            ],
+            events: [event(0, 50, 60), event(0, 101, 150), event(0, 180, 500), event(1, 120, 130), event(2, 140, 145)]
+                .into(),
             steps: vec![StepRange { thread: 0, number: 3, start_ns: 102, end_ns: 900, is_unfinished: true }],
             optimizer_steps: [160, 400].map(|time_ns| Mark { thread: 0, time_ns, number: None }).to_vec(),
             memory: vec![],
             samples: vec![],
-            device: vec![],
+            device: ActivityList::default(),
             overloads: vec![],
             inputs: vec![],
             ring: None,
@@ -279,9 +294,9 @@ pub(crate) mod tests {
     #[test]
     fn calls_that_were_open_when_the_window_began_count_from_there() {
         let mut capture = capture();
-        let call = |start_ns, end_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns, ..capture.events[0] };
+        let call = |start_ns, end_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns, ..capture.events.at(0) };
         let calls = [call(10, 800), call(20, 90), call(30, 100), call(40, 101), call(105, 190)];
-        capture.events.splice(0..0, calls);
+        capture.events = calls.into_iter().chain(capture.events.iter()).collect();
         let filter = RecordFilter { spans: vec![100..200, 600..700], thread: Some(100), ..RecordFilter::default() };
         capture.windows.clear();
         filter.apply(&mut capture);

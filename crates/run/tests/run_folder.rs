@@ -85,7 +85,7 @@ fn a_part_holds_what_devices_reported() {
     let folder = copy_of_recorded_run();
     let part = &parts(folder.path())[0];
     let mut capture = read_part(part).unwrap();
-    assert_eq!(capture.device, []);
+    assert!(capture.device.is_empty());
     let (start_ns, end_ns, name) = (capture.opened_ns + 5, capture.opened_ns + 9, Some(0));
     let most = WorkKind::Kernel {
         name,
@@ -160,7 +160,7 @@ fn a_part_holds_what_devices_reported() {
             let name = record.name_mut().and_then(Option::take).map(|id| capture.names[id as usize].clone());
             format!("{name:?} {} {record:?}", activity.device_type)
         };
-        let mut lines: Vec<String> = capture.device.iter().map(line).collect();
+        let mut lines: Vec<String> = capture.device.iter().map(|activity| line(&activity)).collect();
         lines.sort();
         lines
     };

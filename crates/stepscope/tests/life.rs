@@ -111,21 +111,21 @@ fn a_program_that_calls_exit_closes_its_capture() {
     let capture = run("exit");
     assert_eq!((capture.state, capture.dropped), (State::Closed, 0));
     assert_eq!(labels(&capture), ["work"]);
-    assert!(capture.events[0].is_unfinished);
+    assert!(capture.events.at(0).is_unfinished);
 }
 
 #[test]
 fn a_recording_that_nobody_ends_is_closed_with_the_process() {
     let capture = run("leak");
     assert_eq!((capture.state, capture.dropped), (State::Closed, 0));
-    assert!(!capture.events[0].is_unfinished);
+    assert!(!capture.events.at(0).is_unfinished);
 }
 
 #[test]
 fn a_panic_ends_scopes_and_recording() {
     let capture = run("panic");
     assert_eq!((capture.state, capture.dropped), (State::Closed, 0));
-    assert!(!capture.events[0].is_unfinished);
+    assert!(!capture.events.at(0).is_unfinished);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Calls {
                 let is_call = scope::is_call(event.scope) && event.scope != scope::GARBAGE_COLLECTION;
                 is_call && listed.lists(event)
             };
-            calls.is_listed = capture.events.iter().map(&mut is_listed).collect();
+            calls.is_listed = capture.events.iter().map(|event| is_listed(&event)).collect();
             calls.name_modules(capture);
         }
         calls

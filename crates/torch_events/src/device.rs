@@ -43,7 +43,7 @@ impl DeviceActivities {
         }
         let launches = launches::launches(capture, |event: &Event| listed[event.name as usize].is_some());
         let work = || {
-            capture.device.iter().filter_map(|device_activity| match &device_activity.record {
+            capture.device.iter().filter_map(|device_activity| match device_activity.record {
                 ActivityRecord::Work(work) => Some(work),
                 _ => None,
             })
@@ -70,10 +70,11 @@ impl DeviceActivities {
             };
             is_shown.then(|| names.name(device_activity)).flatten().unwrap_or(NO_ROW)
         };
-        let of_activities = capture.device.iter().map(&mut name).collect();
+        let of_about: Vec<u32> = capture.device.about().iter().map(&mut name).collect();
+        let of_activities = (0..capture.device.len()).map(|at| of_about[capture.device.about_of(at)]).collect();
         (activities.names, activities.texts) = (of_activities, names.texts());
-        for DeviceActivity { record, .. } in &capture.device {
-            let launch = launches.get(correlation(record));
+        for DeviceActivity { record, .. } in capture.device.iter() {
+            let launch = launches.get(correlation(&record));
             activities.operators.push(launch.map_or(NO_ROW, |launch| launch.operator));
             activities.threads.push(record.thread().or(launch.map(|launch| launch.thread)).unwrap_or(0));
         }

@@ -41,9 +41,9 @@ pub(crate) fn listed(names: &[String]) -> Vec<Option<u32>> {
 
 /// What may be listed.
 pub(crate) enum Item<'a> {
-    Event(&'a Event),
+    Event(Event),
     Step(&'a StepRange),
-    DeviceActivity(&'a DeviceActivity),
+    DeviceActivity(DeviceActivity),
     Annotation(Annotation),
     Memory(&'a MemoryEvent),
 }
@@ -109,17 +109,18 @@ impl<'a> EventSource<'a> {
         let (events, host, device) = (capture.events.len(), self.host_ranges(), capture.device.len());
         let annotations = &self.activities.annotations;
         match number as usize {
-            at if at < events => Item::Event(&capture.events[at]),
+            at if at < events => Item::Event(capture.events.at(at)),
             at if at < host => Item::Step(&capture.steps[at - events]),
-            at if at < host + device => Item::DeviceActivity(&capture.device[at - host]),
+            at if at < host + device => Item::DeviceActivity(capture.device.at(at - host)),
             at if at < host + device + annotations.len() => Item::Annotation(annotations[at - host - device]),
             at => Item::Memory(&capture.memory[at - host - device - annotations.len()]),
         }
     }
 
     /// The event that an item is.
-    pub(crate) fn event(&self, item: u32) -> Option<&'a Event> {
-        self.capture.events.get(item as usize)
+    pub(crate) fn event(&self, item: u32) -> Option<Event> {
+        let is_event = (item as usize) < self.capture.events.len();
+        is_event.then(|| self.capture.events.at(item as usize))
     }
 
     /// The item of the operator that launched an activity record; [`NO_ROW`](crate::NO_ROW) without one.
@@ -142,14 +143,14 @@ impl<'a> EventSource<'a> {
         let any_step = self.listed.len() as u32;
         let (thread, name, start_ns, end_ns, is_nested) = match self.item(item) {
             Item::DeviceActivity(device_activity) => {
-                let placed = self.activities.placed(item as usize - self.host_ranges(), device_activity);
+                let placed = self.activities.placed(item as usize - self.host_ranges(), &device_activity);
                 let beyond = MEMORY.len() as u32 + self.calls.module_names().len() as u32;
                 let name = if placed.name <= any_step { placed.name } else { placed.name + beyond };
                 (placed.thread, name, placed.start_ns, placed.end_ns, placed.is_nested)
             }
             Item::Annotation(of) => (of.thread, self.placed(of.label).name, of.start_ns, of.end_ns, false),
             Item::Event(event) => {
-                let module = self.calls.module(event).map(|place| any_step + 1 + MEMORY.len() as u32 + place);
+                let module = self.calls.module(&event).map(|place| any_step + 1 + MEMORY.len() as u32 + place);
                 let name = module.or(self.listed[event.name as usize]).unwrap_or(any_step);
                 (event.thread, name, event.start_ns, event.end_ns, !event.is_async)
             }

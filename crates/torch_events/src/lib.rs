@@ -15,7 +15,7 @@ mod memory;
 mod named;
 mod numbers;
 mod stacks;
-mod streamed;
+mod sums;
 mod tree;
 mod wanted;
 

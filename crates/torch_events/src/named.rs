@@ -1,6 +1,6 @@
 //! Averages by themselves, without the events that they are of.
 
-use crate::{Average, Grouping, Wanted, averages, streamed};
+use crate::{Average, Grouping, Wanted, averages, sums};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
@@ -30,8 +30,9 @@ pub struct NamedAverage {
 /// # Errors
 /// When neither the capture nor the part that it has become can be read.
 pub fn read_averages(raw: &Path, filter: &RecordFilter, grouping: Grouping) -> Result<Vec<NamedAverage>, RunError> {
-    if let Some(averages) = streamed::averages(raw, filter, grouping) {
-        return Ok(averages);
+    // Calls are listed by more than their times.
+    if filter.exclude.calls {
+        return sums::averages(raw, filter, grouping.by_shapes);
     }
     let wanted = Wanted { exclude_device: filter.exclude.device, ..Wanted::default() };
     let events = crate::read(raw, filter, wanted)?;

@@ -26,7 +26,7 @@ impl Numbers {
             item.into_iter().for_each(|item| of_items[item] = count);
             count += 1;
         };
-        let is_counted = |(_, event): &(usize, &Event)| !scope::is_call(event.scope);
+        let is_counted = |(_, event): &(usize, Event)| !scope::is_call(event.scope);
         for (at, event) in capture.events.iter().enumerate().filter(is_counted) {
             let place = (event.thread, event.start_ns, Reverse(event.end_ns));
             while let Some((_, other)) = others.next_if(|(other, _)| *other < place) {

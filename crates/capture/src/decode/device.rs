@@ -3,66 +3,45 @@
 use super::process::ProcessRecords;
 use crate::Thread;
 use crate::clock::{ClockPoint, TickClock};
-use crate::device::{ActivityRecord, CompactActivities, DeviceActivity, as_pytorch_says, names_threads_by_tid};
+use crate::device::{ActivityList, ActivityRecord, DeviceActivity, as_pytorch_says, names_threads_by_tid};
 use std::collections::HashMap;
 
 /// Beyond its first and its last moment the device's clock runs as the monotonic clock does: two moments that lie near
 /// each other, each a little off, say nothing of times that are far from both.
 const BEYOND_NS: i64 = 1 << 36;
 
-/// The activity records in order, and what of them could not be placed, in words. A thread that recorded nothing itself
+/// The activity records, and what of them could not be placed, in words. A thread that recorded nothing itself
 /// is added to `threads`; a range that was open when recording ended reaches to `last_ns`.
-pub(super) fn finish(
-    mut activities: Vec<DeviceActivity>,
+pub(crate) fn finish(
+    mut activities: ActivityList,
     process: &ProcessRecords,
     clock: &TickClock,
     threads: &mut Vec<Thread>,
     last_ns: i64,
-) -> (Vec<DeviceActivity>, Option<String>) {
+) -> (ActivityList, Option<String>) {
     if activities.is_empty() {
         return (activities, None);
     }
     let Some(clock) = device_clock(process, clock) else {
         let damage = format!("{} reports of a device's profiler whose clock was never read", activities.len());
-        return (Vec::new(), Some(damage));
+        return (ActivityList::default(), Some(damage));
     };
-    let mut naming = Naming::of(threads);
     keep_last_of_ranges(&mut activities);
-    for activity in &mut activities {
-        place(&mut activity.record, &clock, last_ns);
-        naming.name(activity, threads);
-    }
-    // What is moved about is the keys, and not the activity records.
-    activities.sort_by_cached_key(|activity| activity.record.span());
-    (activities, None)
-}
-
-/// Gives compact activity records the capture's clock and threads. They stay in the order in which they were written;
-/// none when they cannot be placed.
-pub(super) fn finish_compact(
-    mut activities: CompactActivities,
-    process: &ProcessRecords,
-    clock: &TickClock,
-    threads: &mut Vec<Thread>,
-) -> CompactActivities {
-    let Some(clock) = device_clock(process, clock) else { return CompactActivities::default() };
     let mut clock = clock.cursor();
+    activities.set_times(|about, (start_ns, end_ns)| {
+        let start_ns = clock.monotonic_ns(start_ns as u64);
+        let is_open = end_ns == 0 && matches!(about.record, ActivityRecord::Range(_));
+        let end_ns = if is_open { last_ns } else { clock.monotonic_ns(end_ns as u64) };
+        (start_ns, end_ns.max(start_ns))
+    });
     let mut naming = Naming::of(threads);
-    let mut is_named = vec![false; activities.about.len()];
-    for row in &mut activities.rows {
-        row.start_ns = clock.monotonic_ns(row.start_ns as u64);
-        row.end_ns = clock.monotonic_ns(row.end_ns as u64).max(row.start_ns);
-        let about = row.about as usize;
-        if !is_named[about] {
-            let about_it = &mut activities.about[about];
-            if let Some(name) = about_it.record.name_mut() {
-                *name = name.filter(|id| (*id as usize) < process.names.len());
-            }
-            naming.name(about_it, threads);
-            is_named[about] = true;
+    for about in activities.about_mut() {
+        if let ActivityRecord::Range(range) = &mut about.record {
+            range.id = 0;
         }
+        naming.name(about, threads);
     }
-    activities
+    (activities, None)
 }
 
 /// Gives activity records the capture's threads and PyTorch's types of devices.
@@ -106,32 +85,23 @@ fn device_clock(process: &ProcessRecords, clock: &TickClock) -> Option<TickClock
 }
 
 /// A range is told while it is open, lest it be lost, and again once it has ended: the second holds.
-fn keep_last_of_ranges(activities: &mut Vec<DeviceActivity>) {
+fn keep_last_of_ranges(activities: &mut ActivityList) {
     let range = |activity: &DeviceActivity| match activity.record {
         ActivityRecord::Range(range) => Some(((range.start_ns, range.id, range.thread), range.end_ns == 0)),
         _ => None,
     };
-    let open = activities.iter().filter_map(range).filter(|(_, is_open)| *is_open);
+    if !activities.about().iter().any(|about| range(about).is_some()) {
+        return;
+    }
+    let open = activities.iter().filter_map(|activity| range(&activity)).filter(|(_, is_open)| *is_open);
     let mut open: HashMap<_, bool> = open.map(|(key, _)| (key, false)).collect();
     if open.is_empty() {
         return;
     }
-    for (key, _) in activities.iter().filter_map(range).filter(|(_, is_open)| !is_open) {
+    for (key, _) in activities.iter().filter_map(|activity| range(&activity)).filter(|(_, is_open)| !is_open) {
         open.entry(key).and_modify(|has_end| *has_end = true);
     }
     activities.retain(|activity| range(activity).is_none_or(|(key, is_open)| !is_open || !open[&key]));
-}
-
-fn place(record: &mut ActivityRecord, clock: &TickClock, last_ns: i64) {
-    let is_open = matches!(record, ActivityRecord::Range(range) if range.end_ns == 0);
-    if let ActivityRecord::Range(range) = record {
-        range.id = 0;
-    }
-    if let Some((start_ns, end_ns)) = record.span_mut() {
-        *start_ns = clock.monotonic_ns(*start_ns as u64);
-        *end_ns = if is_open { last_ns } else { clock.monotonic_ns(*end_ns as u64) };
-        *end_ns = (*end_ns).max(*start_ns);
-    }
 }
 
 fn add_thread(named: u32, device_type: u8, threads: &mut Vec<Thread>) -> u32 {

@@ -75,18 +75,8 @@ impl InputsTable {
         self.damaged + self.list.len() as u64
     }
 
-    /// All of them, by row.
-    pub(super) fn list(&self) -> &[Inputs] {
-        &self.list
-    }
-
     /// All of them, by row. What is left tells rows only.
-    pub(super) fn take_list(&mut self) -> Vec<Inputs> {
+    pub(crate) fn take_list(&mut self) -> Vec<Inputs> {
         std::mem::take(&mut self.list)
-    }
-
-    /// All of them, by row.
-    pub(crate) fn into_list(self) -> Vec<Inputs> {
-        self.list
     }
 }

@@ -1,7 +1,6 @@
 //! What holds for the whole process, whichever thread wrote it down.
 
 use super::inputs::InputsTable;
-use super::parts::Part;
 use super::record::Record;
 use crate::clock::ClockPoint;
 use crate::layout::{BeginWord, Tag};
@@ -10,8 +9,10 @@ use std::collections::BTreeMap;
 /// What the records of no thread in particular say.
 #[derive(Default, Debug)]
 pub(crate) struct ProcessRecords {
-    /// By id.
+    /// By id: those that are defined, then those that stand in activity records.
     pub(crate) names: Vec<String>,
+    /// How many are defined.
+    pub(super) defined_names: u32,
     /// By the id of their name; there are as many as the last one needs.
     pub(crate) overloads: Vec<String>,
     pub(crate) inputs: InputsTable,
@@ -37,13 +38,6 @@ pub(super) fn is_of_process(tag: Tag) -> bool {
 }
 
 impl ProcessRecords {
-    pub(super) fn of_parts(parts: &[Part]) -> Self {
-        let mut process = Self::default();
-        parts.iter().flat_map(|part| &part.of_process).for_each(|record| process.learn(record));
-        process.call_stops.sort_unstable();
-        process
-    }
-
     pub(super) fn learn(&mut self, record: &Record) {
         let (low, high) = record.halves(0);
         match record.tag {
@@ -68,17 +62,6 @@ impl ProcessRecords {
             Tag::CallsStop => self.call_stops.push(record.ticks),
             _ => {}
         }
-    }
-
-    /// The ticks of the last clock or window.
-    pub(crate) fn last_ticks(&self) -> u64 {
-        let clocks = self.clock_points.iter().map(|point| point.ticks);
-        clocks.chain(self.windows.iter().map(|(ticks, ..)| *ticks)).max().unwrap_or(0)
-    }
-
-    /// The keys of metadata of the process, sorted.
-    pub(super) fn metadata_keys(&self) -> impl Iterator<Item = &str> {
-        self.metadata.keys().map(String::as_str)
     }
 
     /// Metadata about the process, sorted by key.

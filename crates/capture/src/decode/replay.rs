@@ -1,43 +1,33 @@
 //! One thread's records, replayed with the stack that their writer kept.
 
-use super::events::{CollectiveOf, Event, Mark, ProfilerState, Sample, StepRange};
+use super::event_list::{PackedEvent, Rare};
+use super::events::CollectiveOf;
 use super::inputs::InputsTable;
-use super::parts::Part;
-use super::process::ProcessRecords;
+use super::parts::{Part, Records};
+use super::process::is_of_process;
 use super::record::Record;
-use crate::Thread;
+use super::scan::Scan;
+use super::segments::Segments;
+use super::texts::Texts;
 use crate::clock::{TickClock, TickCursor};
-use crate::device::{self, DeviceActivity};
+use crate::huge::prefer_large_pages;
 use crate::layout::{Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
-use std::collections::HashMap;
+use std::io::Result;
+use std::ops::Range;
 
-/// What one thread recorded. Ends that were not recorded are not set yet, and texts that have no id of the process are
-/// numbered from its names on.
-pub(super) struct ThreadRecords<'e> {
-    pub(super) thread: Thread,
+/// What one thread recorded. Ends that were not recorded are not set yet.
+pub(super) struct ThreadRecords {
+    /// Its ordinal.
+    pub(super) thread: u32,
     /// In the order in which they began.
-    pub(super) events: &'e mut [Event],
-    pub(super) steps: Vec<StepRange>,
-    /// In ticks, where each step begins.
-    pub(super) step_starts: Vec<u64>,
-    /// Number, ticks and ns of ends of steps that did not begin on this thread.
-    pub(super) step_ends_elsewhere: Vec<(i64, u64, i64)>,
-    pub(super) optimizer_steps: Vec<Mark>,
+    pub(super) events: Vec<PackedEvent>,
+    pub(super) rares: Vec<Rare>,
     pub(super) memory: Vec<MemoryEvent>,
-    pub(super) samples: Vec<Sample>,
-    pub(super) profiler_states: Vec<ProfilerState>,
-    /// As the device's profiler has them.
-    pub(super) device: Vec<DeviceActivity>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
-    /// Names that stand in the records.
-    pub(super) texts: Vec<String>,
-    /// The latest moment of its records, in ns and in ticks.
-    pub(super) last_ns: Option<i64>,
-    pub(super) last_ticks: u64,
     /// When ranges ended whose begin is not there, ns.
     pub(super) lost_begins: Vec<i64>,
 }
@@ -46,7 +36,7 @@ pub(super) struct ThreadRecords<'e> {
 pub(super) struct EndElsewhere {
     /// The thread that ended it.
     pub(super) thread: u32,
-    pub(super) name: u32,
+    pub(super) name: Option<u32>,
     /// The framework's id of that thread.
     pub(super) origin: u64,
     pub(super) ticks: u64,
@@ -58,162 +48,180 @@ pub(super) fn sequence_number(record: &Record) -> Option<i64> {
     record.word(1).checked_sub(1).map(|number| number as i64)
 }
 
-/// Whether replaying such a record makes an event.
-pub(super) fn begins_event(tag: Tag) -> bool {
-    matches!(tag, Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText)
+/// The parts of a thread that are replayed.
+#[derive(Clone, Debug)]
+pub(super) struct ReplayedParts<'a> {
+    pub(super) parts: &'a [Part],
+    /// Those whose ranges become events. Behind them only the ends of these are looked for.
+    pub(super) selected: Range<usize>,
 }
 
-/// Replays the parts of the thread that becomes number `ordinal` of `process`. There is one of `events` for each record
-/// that begins one.
-pub(super) fn replay<'e>(
-    ordinal: u32,
-    parts: &[Part],
-    process: &'e ProcessRecords,
+impl<'a> ReplayedParts<'a> {
+    /// All parts that may tell of what began within `times`.
+    pub(super) fn within(parts: &'a [Part], times: &Range<i64>, clock: &TickClock) -> Self {
+        if times.is_empty() {
+            return Self { parts, selected: 0..0 };
+        }
+        let begins_at = |part: &Part| clock.monotonic_ns(part.first_ticks);
+        // What ends a part begins the next one, and the first record behind a part's begin may be a little older.
+        let first = parts.iter().skip(1).take_while(|next| begins_at(next) < times.start).count();
+        let behind = parts[first..].iter().position(|part| begins_at(part) >= times.end);
+        let last = behind.map_or(parts.len(), |behind| first + behind + 1);
+        Self { parts, selected: first.min(last)..last }
+    }
+
+    /// How many events they begin.
+    pub(super) fn events(&self) -> usize {
+        self.parts[self.selected.clone()].iter().map(|part| part.begins).sum()
+    }
+}
+
+/// Takes the events of a thread, of which none is open, and leaves an empty list.
+pub(super) type TakeEvents<'a> = &'a mut dyn FnMut(&mut Vec<PackedEvent>, &mut Vec<Rare>);
+
+/// Replays the thread that becomes number `thread` of `scan`. Where there is a `take`, it gets the events whenever there
+/// are many of them and none is open; the last ones stay.
+///
+/// # Errors
+/// When a segment cannot be read.
+pub(super) fn replay(
+    thread: u32,
+    replayed: &ReplayedParts<'_>,
+    (segments, segment_bytes): (&Segments, usize),
+    scan: &Scan,
     clock: &TickClock,
-    events: &'e mut [Event],
-) -> ThreadRecords<'e> {
+    take: Option<TakeEvents<'_>>,
+) -> Result<ThreadRecords> {
+    let mut events = Vec::new();
+    if take.is_none() {
+        events.reserve_exact(replayed.events());
+        prefer_large_pages(&mut events);
+    }
     let records = ThreadRecords {
-        thread: Thread { ordinal, ..Thread::default() },
+        thread,
         events,
-        steps: Vec::new(),
-        step_starts: Vec::new(),
-        step_ends_elsewhere: Vec::new(),
-        optimizer_steps: Vec::new(),
+        rares: Vec::new(),
         memory: Vec::new(),
-        samples: Vec::new(),
-        profiler_states: Vec::new(),
-        device: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
-        texts: Vec::new(),
-        last_ns: None,
-        last_ticks: 0,
         lost_begins: Vec::new(),
     };
     let mut replay = Replay {
         records,
-        begun: 0,
-        names: process.names.len() as u32,
-        inputs: &process.inputs,
-        call_stops: &process.call_stops,
+        is_selected: true,
+        names: scan.process.defined_names,
+        texts: &scan.texts,
+        inputs: &scan.process.inputs,
+        call_stops: &scan.process.call_stops,
         clock: clock.cursor(),
         open: Vec::new(),
         open_calls: Vec::new(),
-        open_step: None,
-        last: None,
-        ids_of_texts: HashMap::new(),
+        most: if take.is_some() { BATCH } else { usize::MAX },
+        take,
     };
-    for part in parts {
-        for record in part.records.clone() {
-            replay.take(&record);
+    let ReplayedParts { parts, selected } = replayed;
+    let mut buffer = Vec::new();
+    for (index, part) in parts.iter().enumerate().skip(selected.start) {
+        replay.is_selected = index < selected.end;
+        if !replay.is_selected && !replay.has_open() {
+            break;
+        }
+        if part.is_replayed {
+            let (at, len) = (part.segment * segment_bytes + part.at, part.end - part.at);
+            Records::of(segments.read(at, len, &mut buffer)?).for_each(|record| replay.take(&record));
         }
     }
-    replay.finish()
+    Ok(replay.finish())
 }
 
-struct Replay<'a, 'e> {
-    records: ThreadRecords<'e>,
-    /// Events so far.
-    begun: usize,
+/// The ticks of the latest record of a thread with these parts, without those that are about others.
+///
+/// # Errors
+/// When a segment cannot be read.
+pub(super) fn last_ticks(parts: &[Part], (segments, segment_bytes): (&Segments, usize)) -> Result<Option<u64>> {
+    let Some(part) = parts.last() else { return Ok(None) };
+    let mut buffer = Vec::new();
+    let bytes = segments.read(part.segment * segment_bytes + part.at, part.end - part.at, &mut buffer)?;
+    // A call may be written long after it began.
+    Ok(Records::of(bytes).filter(|record| tells_of_thread(record.tag)).map(|record| record.ticks).max())
+}
+
+/// Whether a record tells what its thread did.
+fn tells_of_thread(tag: Tag) -> bool {
+    !is_of_process(tag) && !matches!(tag, Tag::Device | Tag::Pad)
+}
+
+struct Replay<'a, 't> {
+    records: ThreadRecords,
+    /// Whether ranges become events.
+    is_selected: bool,
     names: u32,
+    texts: &'a Texts,
     inputs: &'a InputsTable,
     call_stops: &'a [u64],
     clock: TickCursor<'a>,
-    /// Start in ticks, and index, of events that may still end on this thread.
+    /// Start in ticks, and index, of ranges that may still end on this thread; [`NO_EVENT`] of those that became none.
     open: Vec<(u64, usize)>,
     /// Start in ticks, and index, of calls that may still end on this thread.
     open_calls: Vec<(u64, usize)>,
-    open_step: Option<usize>,
-    /// Ticks of the latest record.
-    last: Option<u64>,
-    ids_of_texts: HashMap<String, u32>,
+    /// How many events are many.
+    most: usize,
+    take: Option<TakeEvents<'t>>,
 }
 
-impl<'e> Replay<'_, 'e> {
+/// In the place of the index of a range that is not selected.
+const NO_EVENT: usize = usize::MAX;
+/// So many events stay in a processor's cache.
+const BATCH: usize = if cfg!(test) { 4 } else { 8_192 };
+
+impl Replay<'_, '_> {
     #[inline(always)]
     fn take(&mut self, record: &Record) {
-        let (thread, ticks) = (self.records.thread.ordinal, record.ticks);
+        let (thread, ticks) = (self.records.thread, record.ticks);
         match record.tag {
-            Tag::Thread => {
-                let known = &mut self.records.thread;
-                (known.tid, known.handle) = {
-                    let (tid, handle) = record.halves(1);
-                    (u64::from(tid), handle)
-                };
-                known.framework_thread = known.framework_thread.max(record.word(2));
-            }
-            Tag::ThreadName => self.records.thread.name = record.text(8, record.halves(0).0 as usize),
             Tag::Begin | Tag::BeginSequence | Tag::BeginBackward | Tag::BeginText => self.begin(record),
             Tag::End => self.end(record),
             Tag::CallEnd => {
                 if let Some((_, at)) = self.open_calls.pop() {
                     self.end_event(at, ticks);
+                    self.hand_over();
                 }
             }
             Tag::EndOuter => self.end_outer(record),
             Tag::EndLeft => self.end_left(record),
             Tag::EndElsewhere => {
-                let (name, origin, ns) = (record.halves(0).0, record.word(1), self.clock.monotonic_ns(ticks));
+                // One that is lost is that of no range.
+                let name = Some(record.halves(0).0).filter(|name| *name < self.names);
+                let (origin, ns) = (record.word(1), self.clock.monotonic_ns(ticks));
                 self.records.ends_elsewhere.push(EndElsewhere { thread, name, origin, ticks, ns });
-            }
-            Tag::StepBegin => {
-                self.open_step = Some(self.records.steps.len());
-                let (number, start_ns) = (record.word(0) as i64, self.clock.monotonic_ns(ticks));
-                let step = StepRange { thread, number, start_ns, end_ns: start_ns, is_unfinished: true };
-                self.records.steps.push(step);
-                self.records.step_starts.push(ticks);
-            }
-            Tag::StepEnd => {
-                let (number, ns) = (record.word(0) as i64, self.clock.monotonic_ns(ticks));
-                match self.open_step.take_if(|step| self.records.steps[*step].number == number) {
-                    Some(step) => self.records.steps[step].end(ns),
-                    None => self.records.step_ends_elsewhere.push((number, ticks, ns)),
-                }
             }
             Tag::Collective => {
                 let id = record.halves(0).0;
-                let description = if id < self.names { id } else { self.id_of_text("(name lost)".into()) };
+                let description = if id < self.names { id } else { self.texts.lost() };
                 self.describe(description, record);
             }
             Tag::CollectiveText => {
-                let description = self.id_of_text(record.text(16, record.halves(0).0 as usize));
+                let description = self.texts.id(&record.text(16, record.halves(0).0 as usize));
                 self.describe(description, record);
-            }
-            Tag::OptimizerStep => {
-                self.records.optimizer_steps.push(Mark {
-                    thread,
-                    time_ns: self.clock.monotonic_ns(ticks),
-                    number: None,
-                });
-            }
-            Tag::NumberedOptimizerStep => {
-                let (number, time_ns) = (Some(record.word(0) as i64), self.clock.monotonic_ns(ticks));
-                self.records.optimizer_steps.push(Mark { thread, time_ns, number });
             }
             Tag::Memory | Tag::MemoryReserved | Tag::OutOfMemory => {
                 let time_ns = self.clock.monotonic_ns(ticks);
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
-            Tag::Device => {
-                // It is about another thread, or about none.
-                return self.activity(record);
-            }
             Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
             Tag::InputsInPlace => {
-                return self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
+                self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
             }
-            Tag::Counter => {
-                let id = record.halves(0).0;
-                let name = if id < self.names { id } else { self.id_of_text("(name lost)".into()) };
-                let (time_ns, value) = (self.clock.monotonic_ns(ticks), record.word(1) as i64);
-                self.records.samples.push(Sample { thread, name, time_ns, value });
-            }
-            Tag::ProfilerState => {
-                let (since_ns, number) = (self.clock.monotonic_ns(ticks), record.word(0));
-                self.records.profiler_states.push(ProfilerState { thread, since_ns, number });
-            }
-            // The process's own, which say nothing about this thread, and `Pad`, which says nothing at all.
-            Tag::Name
+            // Those that the scan takes in, and `Pad`, which says nothing at all.
+            Tag::Thread
+            | Tag::ThreadName
+            | Tag::StepBegin
+            | Tag::StepEnd
+            | Tag::OptimizerStep
+            | Tag::NumberedOptimizerStep
+            | Tag::Counter
+            | Tag::ProfilerState
+            | Tag::Name
             | Tag::Overload
             | Tag::Inputs
             | Tag::Fact
@@ -221,9 +229,8 @@ impl<'e> Replay<'_, 'e> {
             | Tag::Window
             | Tag::CallsStop
             | Tag::DeviceClock
-            | Tag::Pad => {
-                return;
-            }
+            | Tag::Device
+            | Tag::Pad => {}
             // They are read as the long ones that they stand for.
             Tag::ShortBegin
             | Tag::ShortBeginBackward
@@ -231,90 +238,95 @@ impl<'e> Replay<'_, 'e> {
             | Tag::TimedBeginSame
             | Tag::TimedBeginNext
             | Tag::ShortEnd
-            | Tag::ShortCallEnd => return,
+            | Tag::ShortCallEnd => {}
         }
-        // A call may be written long after it began.
-        self.last = self.last.max(Some(ticks));
+    }
+
+    /// True when something that is selected has not ended.
+    fn has_open(&self) -> bool {
+        let is_event = |(_, at): &(u64, usize)| *at != NO_EVENT;
+        let is_left = self.records.left_open.iter().any(is_event);
+        is_left || self.open.iter().chain(&self.open_calls).any(is_event)
     }
 
     #[inline]
     fn begin(&mut self, record: &Record) {
         let (name, begin) = match record.begin {
             Some(begin) if begin.name < self.names => (begin.name, begin),
-            Some(begin) => (self.id_of_text("(name lost)".into()), begin),
+            Some(begin) => (self.texts.lost(), begin),
             None => {
                 let (len, scope) = record.halves(0);
                 let begin = Begin { name: 0, scope: scope as u8, sequence_number: -1, forward_thread: 0 };
-                (self.id_of_text(record.text(8, len as usize)), begin)
+                (self.texts.id(&record.text(8, len as usize)), begin)
             }
         };
+        let open = if scope::is_call(begin.scope) { &mut self.open_calls } else { &mut self.open };
+        if !self.is_selected {
+            return open.push((record.ticks, NO_EVENT));
+        }
+        open.push((record.ticks, self.records.events.len()));
         let start_ns = self.clock.monotonic_ns(record.ticks);
         let (scope, is_async) = scope::decoded(begin.scope);
-        let open = if scope::is_call(begin.scope) { &mut self.open_calls } else { &mut self.open };
-        open.push((record.ticks, self.begun));
-        self.records.events[self.begun] = Event {
-            thread: self.records.thread.ordinal,
-            name,
-            scope,
+        let mut event = PackedEvent {
             start_ns,
             end_ns: start_ns,
+            sequence_number: begin.sequence_number,
+            name,
+            thread: self.records.thread,
+            scope,
             is_unfinished: true,
             is_async,
-            sequence_number: Some(begin.sequence_number).filter(|number| *number >= 0),
-            forward_thread: Some(begin.forward_thread).filter(|thread| *thread != 0),
-            inputs: None,
-            collective: None,
+            ..PackedEvent::NOTHING
         };
-        self.begun += 1;
+        if begin.forward_thread != 0 {
+            let rare = Rare { forward_thread: Some(begin.forward_thread), collective: None };
+            event.set_rare(rare, &mut self.records.rares);
+        }
+        self.records.events.push(event);
     }
 
     /// What the op was called with that has just begun.
     #[inline]
     fn set_inputs(&mut self, inputs: Option<u32>) {
-        if let Some((_, event)) = self.open.last() {
-            self.records.events[*event].inputs = inputs;
+        if let Some((_, at)) = self.open.last()
+            && let Some(event) = self.records.events.get_mut(*at)
+        {
+            event.set_inputs(inputs);
         }
     }
 
     /// Says of the innermost range that it is a collective.
     fn describe(&mut self, description: u32, record: &Record) {
-        if let Some((_, at)) = self.open.last() {
-            let sequence_number = sequence_number(record);
-            self.records.events[*at].collective = Some(CollectiveOf { description, sequence_number });
+        if let Some((_, at)) = self.open.last()
+            && let Some(event) = self.records.events.get_mut(*at)
+        {
+            let collective = Some(CollectiveOf { description, sequence_number: sequence_number(record) });
+            let rare = Rare { collective, ..event.rare(&self.records.rares) };
+            event.set_rare(rare, &mut self.records.rares);
         }
-    }
-
-    /// Takes what a device's profiler reported.
-    fn activity(&mut self, record: &Record) {
-        let (len, text_bytes) = device::lengths(record.word(0));
-        let mut words = [0; device::LONGEST - 1];
-        words.iter_mut().enumerate().take(len).for_each(|(at, word)| *word = record.word(at));
-        let Some((mut activity, device_type)) = device::decode(&words) else { return };
-        if let Some(name) = activity.name_mut() {
-            *name = name.filter(|id| *id < self.names);
-            if name.is_none() && text_bytes > 0 {
-                *name = Some(self.id_of_text(record.text(8 * len, text_bytes)));
-            }
-        }
-        self.records.device.push(DeviceActivity { device_type, record: activity });
-    }
-
-    fn id_of_text(&mut self, text: String) -> u32 {
-        let texts = &mut self.records.texts;
-        let next = self.names + texts.len() as u32;
-        let id = *self.ids_of_texts.entry(text.clone()).or_insert(next);
-        if id == next {
-            texts.push(text);
-        }
-        id
     }
 
     /// An end without a begin belongs to an op that was open when recording began, or whose begin a ring gave up.
     #[inline]
     fn end(&mut self, record: &Record) {
         match self.open.pop() {
-            Some((_, at)) => self.end_event(at, record.ticks),
+            Some((_, at)) => {
+                self.end_event(at, record.ticks);
+                self.hand_over();
+            }
             None => self.lose_begin(record.ticks),
+        }
+    }
+
+    /// Hands the events over, when there are many and none is open.
+    #[inline]
+    fn hand_over(&mut self) {
+        let is_open = !self.open.is_empty() || !self.open_calls.is_empty() || !self.records.left_open.is_empty();
+        if self.records.events.len() >= self.most
+            && !is_open
+            && let Some(take) = &mut self.take
+        {
+            take(&mut self.records.events, &mut self.records.rares);
         }
     }
 
@@ -356,12 +368,11 @@ impl<'e> Replay<'_, 'e> {
 
     #[inline]
     fn end_event(&mut self, at: usize, ticks: u64) {
-        let event = &mut self.records.events[at];
-        event.end_ns = self.clock.monotonic_ns(ticks).max(event.start_ns);
-        event.is_unfinished = false;
+        let end_ns = self.clock.monotonic_ns(ticks);
+        self.records.events.get_mut(at).into_iter().for_each(|event| event.end(end_ns));
     }
 
-    fn finish(mut self) -> ThreadRecords<'e> {
+    fn finish(mut self) -> ThreadRecords {
         for (start, at) in std::mem::take(&mut self.open_calls) {
             let stop = self.call_stops.partition_point(|ticks| *ticks < start);
             match self.call_stops.get(stop) {
@@ -370,8 +381,7 @@ impl<'e> Replay<'_, 'e> {
             }
         }
         self.records.left_open.append(&mut self.open);
-        self.records.last_ticks = self.last.unwrap_or(0);
-        self.records.last_ns = self.last.map(|ticks| self.clock.monotonic_ns(ticks));
+        self.records.left_open.retain(|(_, at)| *at != NO_EVENT);
         self.records
     }
 }

@@ -5,9 +5,9 @@ pub(super) mod made;
 mod slow;
 
 use super::*;
-use crate::Inputs;
-use crate::clock::{ClockPoint, TickClock};
-use made::{SEGMENT, capture_bytes, made_thread};
+use crate::clock::ClockPoint;
+use crate::{Capture, CaptureReader};
+use made::{SEGMENT, capture_bytes, made_thread, without_ends_elsewhere};
 use proptest::prelude::*;
 
 /// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on
@@ -24,35 +24,51 @@ pub(super) type Summary = (
     Option<String>,
 );
 
-fn summaries(decoded: &Decoded, inputs: &[Inputs]) -> Vec<Summary> {
-    let event = |event: &Event| {
-        let name = decoded.names[event.name as usize].clone();
+fn summaries(capture: &Capture) -> Vec<Summary> {
+    let Capture { events, names, inputs, .. } = capture;
+    let event = |event: Event| {
+        let name = names[event.name as usize].clone();
         let times = (event.start_ns, event.end_ns);
-        let collective = event
-            .collective
-            .map(|recorded| (decoded.names[recorded.description as usize].clone(), recorded.sequence_number));
+        let collective =
+            event.collective.map(|recorded| (names[recorded.description as usize].clone(), recorded.sequence_number));
         let value = event.inputs.map(|row| inputs[row as usize].concrete.clone());
         let (number, forward_thread) = (event.sequence_number, event.forward_thread);
         let ended = (event.is_unfinished, event.is_async);
         (event.thread, name, event.scope, times, ended, number, forward_thread, collective, value)
     };
-    decoded.events.iter().map(event).collect()
+    events.iter().map(event).collect()
+}
+
+const OPENED: ClockPoint = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
+
+/// What reads these segments.
+fn reader(bytes: &[u8]) -> CaptureReader {
+    let mut file = vec![0; crate::layout::HEADER_BYTES];
+    file[..8].copy_from_slice(&crate::layout::MAGIC);
+    let words = [(8, crate::layout::VERSION), (16, SEGMENT as u32), (20, 1), (96, 1)];
+    words.into_iter().for_each(|(at, word)| file[at..at + 4].copy_from_slice(&word.to_le_bytes()));
+    file[72..80].copy_from_slice(&OPENED.ticks.to_le_bytes());
+    file[80..88].copy_from_slice(&OPENED.monotonic_ns.to_le_bytes());
+    file.extend(bytes);
+    CaptureReader::of_bytes(file).expect("a capture")
+}
+
+/// What is decoded of these segments.
+fn decoded(bytes: &[u8]) -> Capture {
+    reader(bytes).read(|_| EVER).unwrap()
 }
 
 fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
-    let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
-    let scanned = Scanned::new(bytes, SEGMENT);
-    let clock = TickClock::new(opened, scanned.process.clock_points.iter().copied());
-    let decoded = scanned.replay(&clock, &opened);
-    let slow = slow::decode(bytes, SEGMENT, opened);
-    prop_assert_eq!(&scanned.damaged, &slow.damaged);
+    let slow = slow::decode(bytes, SEGMENT, OPENED);
+    let decoded = decoded(bytes);
+    let damaged: Vec<&String> = decoded.damaged.iter().filter(|text| text.starts_with("segment")).collect();
+    prop_assert_eq!(damaged, slow.damaged.iter().collect::<Vec<_>>());
     prop_assert_eq!(&decoded.threads, &slow.threads);
-    prop_assert_eq!(&decoded.names, &slow.names);
-    prop_assert_eq!(scanned.process.metadata(), slow.metadata);
-    prop_assert_eq!(summaries(&decoded, scanned.process.inputs.list()), slow.events);
+    prop_assert_eq!(&decoded.metadata, &slow.metadata);
+    prop_assert_eq!(summaries(&decoded), slow.events);
     prop_assert_eq!(&decoded.steps, &slow.steps);
     prop_assert_eq!(&decoded.optimizer_steps, &slow.optimizer_steps);
-    prop_assert_eq!(&decoded.samples, &slow.samples);
+    prop_assert_eq!(texts_of(&decoded.samples, &decoded.names), texts_of(&slow.samples, &slow.names));
     prop_assert_eq!(&decoded.profiler_states, &slow.profiler_states);
     prop_assert_eq!(&decoded.windows, &slow.windows);
     if !is_damaged {
@@ -60,6 +76,13 @@ fn assert_same(bytes: &[u8], is_damaged: bool) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(decoded.last_ns, slow.last_ns);
     Ok(())
+}
+
+fn texts_of<'a>(samples: &[Sample], names: &'a [String]) -> Vec<(i64, &'a str, u32, i64)> {
+    let text = |sample: &Sample| (sample.time_ns, names[sample.name as usize].as_str(), sample.thread, sample.value);
+    let mut samples: Vec<_> = samples.iter().map(text).collect();
+    samples.sort_unstable();
+    samples
 }
 
 proptest! {
@@ -71,11 +94,42 @@ proptest! {
     #[test]
     fn a_ring_finds_all_that_later_records_need(threads in prop::collection::vec(made_thread(), 1..5)) {
         let bytes = capture_bytes(&threads);
-        let parts = Scanned::new(&bytes, SEGMENT).parts;
-        let read = parts.iter().flat_map(|part| part.records.clone());
-        let needed = read.filter(|record| record.tag.is_definition()).count();
+        let needed = slow::records_of(&bytes, SEGMENT).iter().filter(|record| record.tag.is_definition()).count();
         let found: usize = bytes.chunks(SEGMENT).map(|segment| crate::definitions(segment).len()).sum();
         prop_assert_eq!(found, needed);
+    }
+
+    #[test]
+    fn of_some_times_everything_is_decoded_that_began_then(
+        threads in prop::collection::vec(made_thread(), 1..5),
+        times in (0..40_000_i64, 0..20_000_i64),
+    ) {
+        let bytes = capture_bytes(&threads);
+        let times = 5_000 + times.0..5_000 + times.0 + times.1;
+        let (whole, part) = (decoded(&bytes), reader(&bytes).read(|_| times.clone()).unwrap());
+        let of_events = |capture: &Capture| {
+            summaries(capture).into_iter().filter(|event| times.contains(&event.3.0)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(of_events(&part), of_events(&whole));
+        let of_memory = |capture: &Capture| {
+            capture.memory.iter().filter(|event| times.contains(&event.time_ns)).copied().collect::<Vec<_>>()
+        };
+        prop_assert_eq!(of_memory(&part), of_memory(&whole));
+        prop_assert_eq!(part.last_ns, whole.last_ns);
+    }
+
+    #[test]
+    fn lists_that_follow_one_another_are_the_whole_list(threads in prop::collection::vec(made_thread(), 1..5)) {
+        let bytes = capture_bytes(&without_ends_elsewhere(threads));
+        let (whole, reader) = (decoded(&bytes), reader(&bytes));
+        let mut joined = EventList::default();
+        let mut is_known = true;
+        for thread in 0..reader.capture().threads.len() as u32 {
+            is_known &= reader.read_in_lists(thread, &EVER, &mut |list| joined.extend(list.iter())).unwrap();
+        }
+        if is_known {
+            prop_assert_eq!(joined, whole.events);
+        }
     }
 
     #[test]
@@ -99,33 +153,47 @@ fn the_captures_made_here_hold_all_that_is_compared() {
     let (mut events, mut nested, mut elsewhere, mut unfinished, mut texts, mut parts, mut memory) =
         (0, 0, 0, 0, 0, 0, 0);
     let (mut steps_elsewhere, mut collectives, mut inputs, mut timed) = (0, 0, 0, 0);
+    let (mut lists, mut whole) = (0, 0);
     for _ in 0..200 {
         use proptest::strategy::{Strategy, ValueTree};
         let threads = prop::collection::vec(made_thread(), 1..5).new_tree(&mut runner).unwrap().current();
         let bytes = capture_bytes(&threads);
-        let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
-        let scanned = Scanned::new(&bytes, SEGMENT);
-        let clock = TickClock::new(opened, scanned.process.clock_points.iter().copied());
-        let decoded = scanned.replay(&clock, &opened);
-        assert_eq!(scanned.damaged, [""; 0]);
-        events += decoded.events.len();
-        nested += decoded.events.windows(2).filter(|pair| pair[1].end_ns < pair[0].end_ns).count();
-        unfinished += decoded.events.iter().filter(|event| event.is_unfinished).count();
-        memory += decoded.memory.len();
-        texts += decoded.names.len() - scanned.process.names.len();
-        parts += scanned.parts.len();
-        let slow = slow::decode(&bytes, SEGMENT, opened);
+        let slow = slow::decode(&bytes, SEGMENT, OPENED);
         elsewhere += slow.ended_elsewhere;
         steps_elsewhere += slow.steps_ended_elsewhere;
-        collectives += decoded.events.iter().filter(|event| event.collective.is_some()).count();
         inputs += slow.with_inputs;
-        let records = scanned.parts.iter().flat_map(|part| part.records.clone());
-        timed += records.filter(|record| record.ended.is_some()).count();
+        timed += slow::records_of(&bytes, SEGMENT).iter().filter(|record| record.ended.is_some()).count();
+        let decoded = decoded(&bytes);
+        let reader = reader(&capture_bytes(&without_ends_elsewhere(threads)));
+        assert_eq!(decoded.damaged, [""; 0]);
+        let mut in_lists = |thread| reader.read_in_lists(thread, &EVER, &mut |_| lists += 1).unwrap();
+        whole += (0..decoded.threads.len() as u32).filter(|thread| !in_lists(*thread)).count();
+        events += decoded.events.len();
+        let pairs = decoded.events.iter().zip(decoded.events.iter().skip(1));
+        nested += pairs.filter(|(first, second)| second.end_ns < first.end_ns).count();
+        unfinished += decoded.events.iter().filter(|event| event.is_unfinished).count();
+        memory += decoded.memory.len();
+        texts += slow.names.len();
+        parts += bytes.len() / SEGMENT;
+        collectives += decoded.events.iter().filter(|event| event.collective.is_some()).count();
     }
-    let all =
-        [events, nested, elsewhere, unfinished, texts, parts, memory, steps_elsewhere, collectives, inputs, timed];
+    let all = [
+        events,
+        nested,
+        elsewhere,
+        unfinished,
+        texts,
+        parts,
+        memory,
+        steps_elsewhere,
+        collectives,
+        inputs,
+        timed,
+        lists,
+        whole,
+    ];
     assert!(
         all.iter().all(|count| *count > 50),
-        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives, inputs, timed: {all:?}"
+        "events, nested, elsewhere, unfinished, texts, parts, memory, steps, collectives, inputs, timed, in lists, not in lists: {all:?}"
     );
 }

@@ -1,184 +1,167 @@
-//! All threads of a process, replayed and put together.
+//! The threads of a process, replayed and put together.
 
-use super::device;
-use super::elsewhere::{end_elsewhere, end_steps_elsewhere};
-use super::events::{Event, Mark, ProfilerState, Sample, StepRange, Window};
-use super::parts::Part;
-use super::process::ProcessRecords;
-use super::replay::{ThreadRecords, replay};
+use super::elsewhere::end_elsewhere;
+use super::event_list::{EventList, PackedEvent, Rare};
+use super::replay::{ReplayedParts, ThreadRecords, last_ticks, replay};
+use super::scan::Scan;
+use super::segments::Segments;
 use crate::Thread;
-use crate::clock::{ClockPoint, TickClock};
-use crate::device::DeviceActivity;
-use crate::huge::prefer_large_pages;
-use crate::layout::NO_THREAD;
+use crate::clock::TickClock;
 use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::io::Result;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// So many events take longer to replay than a thread to start.
 const WORTH_A_THREAD: usize = 10_000;
 
-/// What the threads of a process recorded, in the order that [`Capture`](crate::Capture) promises.
+/// All times.
+pub(crate) const EVER: Range<i64> = i64::MIN..i64::MAX;
+
+/// What threads recorded, in the order that [`Capture`](crate::Capture) promises.
 #[derive(Debug)]
-pub(crate) struct Decoded {
-    pub(crate) threads: Vec<Thread>,
-    pub(crate) names: Vec<String>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) steps: Vec<StepRange>,
-    pub(crate) optimizer_steps: Vec<Mark>,
+pub(crate) struct Replayed {
+    pub(crate) events: EventList,
     pub(crate) memory: Vec<MemoryEvent>,
-    pub(crate) samples: Vec<Sample>,
-    pub(crate) profiler_states: Vec<ProfilerState>,
-    pub(crate) device: Vec<DeviceActivity>,
-    /// What of a device could not be placed, in words.
-    pub(crate) device_damage: Option<String>,
-    pub(crate) windows: Vec<Window>,
-    /// The last moment at which the process is known to have lived.
-    pub(crate) last_ns: i64,
-    /// The ticks of the last record of any thread.
-    pub(crate) last_ticks: u64,
     /// When ranges ended whose begin is not there, ns.
     pub(crate) lost_begins: Vec<i64>,
 }
 
-/// Replays every thread and puts together what they recorded.
-pub(super) fn replay_all(parts: &[Part], process: &ProcessRecords, clock: &TickClock, opened: &ClockPoint) -> Decoded {
-    // Definitions that a ring carried over belong to no thread.
-    let of_threads = parts.chunk_by(|a, b| a.ordinal == b.ordinal).filter(|parts| parts[0].ordinal != NO_THREAD);
-    let of_threads: Vec<&[Part]> = of_threads.collect();
-    let count = of_threads.iter().map(|parts| events_of(parts)).sum();
-    let mut events = Vec::with_capacity(count);
-    prefer_large_pages(&mut events);
-    events.resize(count, Event::default());
-    let mut threads = replay_each(&of_threads, process, clock, &mut events);
-    let names = share_texts(&mut threads, &process.names);
-    end_elsewhere(&mut threads, &names);
-    end_steps_elsewhere(&mut threads);
-    let last_ns = last_moment(&threads, process, clock, opened.monotonic_ns);
-    threads.iter_mut().for_each(|thread| finish(thread, last_ns));
-
-    let mut steps: Vec<StepRange> = threads.iter().flat_map(|thread| &thread.steps).copied().collect();
-    steps.sort_by_key(|step| (step.start_ns, step.number));
-    let mut optimizer_steps: Vec<Mark> = threads.iter().flat_map(|thread| &thread.optimizer_steps).copied().collect();
-    optimizer_steps.sort_by_key(|mark| mark.time_ns);
-    let mut samples: Vec<Sample> = threads.iter().flat_map(|thread| &thread.samples).copied().collect();
-    samples.sort_by_key(|sample| (sample.time_ns, sample.name));
-    let window = |(ticks, is_on, cycle): &(u64, bool, u64)| Window {
-        time_ns: clock.monotonic_ns(*ticks),
-        is_on: *is_on,
-        cycle: *cycle,
-    };
-    let mut windows: Vec<Window> = process.windows.iter().map(window).collect();
-    windows.sort_by_key(|window| window.time_ns);
-    let last_ticks = threads.iter().map(|thread| thread.last_ticks).max().unwrap_or(0);
-    let lost_begins = threads.iter().flat_map(|thread| &thread.lost_begins).copied().collect();
-    let mut memory: Vec<MemoryEvent> = threads.iter().flat_map(|thread| &thread.memory).copied().collect();
-    memory.sort_by_key(|event| (event.thread, event.time_ns));
-    let mut profiler_states: Vec<ProfilerState> =
-        threads.iter().flat_map(|thread| &thread.profiler_states).copied().collect();
-    profiler_states.sort_by_key(|state| (state.thread, state.since_ns));
-    let mut activities = Vec::new();
-    for thread in &mut threads {
-        if activities.is_empty() {
-            activities = std::mem::take(&mut thread.device);
-        } else {
-            activities.append(&mut thread.device);
-        }
-    }
-    let mut threads: Vec<Thread> = threads.into_iter().map(|thread| thread.thread).collect();
-    let (device, device_damage) = device::finish(activities, process, clock, &mut threads, last_ns);
-    Decoded {
-        threads,
-        names,
-        events,
-        steps,
-        optimizer_steps,
-        memory,
-        samples,
-        profiler_states,
-        device,
-        device_damage,
-        windows,
-        last_ns,
-        last_ticks,
-        lost_begins,
-    }
+/// The threads of a capture after the first pass.
+#[derive(Clone, Copy)]
+pub(crate) struct Threads<'a> {
+    pub(crate) segments: &'a Segments,
+    pub(crate) segment_bytes: usize,
+    pub(crate) scan: &'a Scan,
+    pub(crate) clock: &'a TickClock,
+    /// Each with its ordinal, and behind them those that recorded nothing themselves.
+    pub(crate) known: &'a [Thread],
+    /// The last moment at which the process is known to have lived.
+    pub(crate) last_ns: i64,
 }
 
-/// How many events replaying these parts makes.
-fn events_of(parts: &[Part]) -> usize {
-    parts.iter().map(|part| part.events).sum()
-}
-
-/// Replays threads side by side, each into its own stretch of `events`.
-fn replay_each<'e>(
-    of_threads: &[&[Part]],
-    process: &'e ProcessRecords,
+/// The last moment at which a process with these records is known to have lived, from `opened_ns` on.
+///
+/// # Errors
+/// When a segment cannot be read.
+pub(crate) fn last_moment(
+    (segments, segment_bytes): (&Segments, usize),
+    scan: &Scan,
     clock: &TickClock,
-    mut events: &'e mut [Event],
-) -> Vec<ThreadRecords<'e>> {
-    let mut jobs = Vec::new();
-    for (ordinal, parts) in (0..).zip(of_threads.iter().copied()) {
-        let own;
-        (own, events) = events.split_at_mut(events_of(parts));
-        jobs.push((ordinal, parts, own));
+    opened_ns: i64,
+) -> Result<i64> {
+    let mut last_ns =
+        scan.process.clock_points.iter().map(|point| clock.monotonic_ns(point.ticks)).fold(opened_ns, i64::max);
+    for parts in scan.of_threads() {
+        let ticks = last_ticks(parts, (segments, segment_bytes))?;
+        last_ns = last_ns.max(ticks.map_or(opened_ns, |ticks| clock.monotonic_ns(ticks)));
     }
-    let replay_one = |(ordinal, parts, own)| replay(ordinal, parts, process, clock, own);
-    let is_much = jobs.iter().filter(|(_, _, own)| own.len() >= WORTH_A_THREAD).count() > 1;
-    if !is_much {
-        return jobs.into_iter().map(replay_one).collect();
-    }
-    let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    let jobs = Mutex::new(jobs);
-    let work = || {
-        let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        std::iter::from_fn(next).map(replay_one).collect::<Vec<_>>()
-    };
-    let mut threads: Vec<ThreadRecords> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..helpers).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
-        others.into_iter().for_each(|other| all.extend(other.join().expect("replaying does not panic")));
-        all
-    });
-    threads.sort_by_key(|thread| thread.thread.ordinal);
-    threads
+    Ok(last_ns)
 }
 
-/// Gives the texts of all threads numbers of the process, in order of first appearance.
-fn share_texts(threads: &mut [ThreadRecords], names: &[String]) -> Vec<String> {
-    let mut all = names.to_vec();
-    let mut ids: HashMap<String, u32> = HashMap::new();
-    for thread in threads.iter_mut().filter(|thread| !thread.texts.is_empty()) {
-        let shared: Vec<u32> = std::mem::take(&mut thread.texts)
-            .into_iter()
-            .map(|text| {
-                *ids.entry(text).or_insert_with_key(|text| {
-                    all.push(text.clone());
-                    all.len() as u32 - 1
-                })
-            })
-            .collect();
-        let share = |id: &mut u32| {
-            if let Some(text) = (*id as usize).checked_sub(names.len()) {
-                *id = shared[text];
-            }
-        };
-        for event in thread.events.iter_mut() {
-            let described = event.collective.as_mut().map(|collective| &mut collective.description);
-            std::iter::once(&mut event.name).chain(described).for_each(share);
+impl Threads<'_> {
+    /// Replays the threads, and puts together what each recorded within the times that `times` says of it, and some of
+    /// what it recorded around them.
+    ///
+    /// # Errors
+    /// When a segment cannot be read.
+    pub(crate) fn replay(&self, times: &dyn Fn(u32) -> Range<i64>) -> Result<Replayed> {
+        let of_threads: Vec<Range<i64>> = self.scan.of_threads().zip(0..).map(|(_, thread)| times(thread)).collect();
+        let is_whole = self.has_ends_elsewhere(of_threads.iter());
+        let mut threads = self.replay_each(&|thread| if is_whole { EVER } else { of_threads[thread].clone() })?;
+        end_elsewhere(&mut threads, self.known, &self.scan.process.names);
+        let mut all = Replayed { events: EventList::default(), memory: Vec::new(), lost_begins: Vec::new() };
+        let (mut events, mut rares) = (Vec::new(), Vec::new());
+        events.reserve_exact(if threads.len() > 1 {
+            threads.iter().map(|thread| thread.events.len()).sum()
+        } else {
+            0
+        });
+        for mut thread in threads {
+            finish(&mut thread, self.last_ns);
+            all.memory.append(&mut thread.memory);
+            all.lost_begins.append(&mut thread.lost_begins);
+            append((&mut events, &mut rares), (thread.events, thread.rares));
         }
-        thread.samples.iter_mut().for_each(|sample| share(&mut sample.name));
-        let named = thread.device.iter_mut().filter_map(|activity| activity.record.name_mut()?.as_mut());
-        named.for_each(share);
+        all.events = EventList::of_packed(events, rares);
+        all.memory.sort_by_key(|event| (event.thread, event.time_ns));
+        Ok(all)
     }
-    all
-}
 
-fn last_moment(threads: &[ThreadRecords], process: &ProcessRecords, clock: &TickClock, opened_ns: i64) -> i64 {
-    let of_clocks = process.clock_points.iter().map(|point| clock.monotonic_ns(point.ticks));
-    let of_threads = threads.iter().filter_map(|thread| thread.last_ns);
-    of_clocks.chain(of_threads).fold(opened_ns, i64::max)
+    /// Hands over what one thread recorded within `times`, and some of what it recorded around them, in lists that
+    /// follow one another in time. False when not all that was handed over does.
+    ///
+    /// # Errors
+    /// When a segment cannot be read.
+    pub(crate) fn replay_in_lists(
+        &self,
+        thread: u32,
+        times: &Range<i64>,
+        take: &mut dyn FnMut(&EventList),
+    ) -> Result<bool> {
+        if self.has_ends_elsewhere(std::iter::once(times)) {
+            return Ok(false);
+        }
+        let Some(parts) = self.scan.of_threads().nth(thread as usize) else { return Ok(true) };
+        let (mut is_in_order, mut last_end_ns) = (true, i64::MIN);
+        let mut hand_over = |events: &mut Vec<PackedEvent>, rares: &mut Vec<Rare>| {
+            events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
+            is_in_order &= events.first().is_none_or(|first| first.start_ns >= last_end_ns);
+            last_end_ns = events.iter().map(|event| event.end_ns).fold(last_end_ns, i64::max);
+            let list = EventList::of_packed(std::mem::take(events), std::mem::take(rares));
+            take(&list);
+            (*events, *rares) = list.into_packed();
+            events.clear();
+            rares.clear();
+        };
+        let replayed = ReplayedParts::within(parts, times, self.clock);
+        let source = (self.segments, self.segment_bytes);
+        let mut rest = replay(thread, &replayed, source, self.scan, self.clock, Some(&mut hand_over))?;
+        finish(&mut rest, self.last_ns);
+        hand_over(&mut rest.events, &mut rest.rares);
+        Ok(is_in_order)
+    }
+
+    /// Whether a range ended within or after such times that began on another thread: which one that was depends on all
+    /// that had begun before.
+    fn has_ends_elsewhere<'t>(&self, times: impl Iterator<Item = &'t Range<i64>>) -> bool {
+        let first_ns = times.filter(|times| !times.is_empty()).map(|times| times.start).min();
+        let last_ns = self.scan.ends_elsewhere.iter().map(|ticks| self.clock.monotonic_ns(*ticks)).max();
+        last_ns.zip(first_ns).is_some_and(|(last_ns, first_ns)| last_ns >= first_ns)
+    }
+
+    /// Replays threads side by side.
+    fn replay_each(&self, times: &dyn Fn(usize) -> Range<i64>) -> Result<Vec<ThreadRecords>> {
+        let of_threads = self.scan.of_threads().enumerate();
+        let jobs = of_threads.map(|(thread, parts)| (thread, ReplayedParts::within(parts, &times(thread), self.clock)));
+        let jobs: Vec<(usize, ReplayedParts<'_>)> = jobs.collect();
+        let source = (self.segments, self.segment_bytes);
+        let replay_one = |(thread, parts): (usize, ReplayedParts<'_>)| {
+            replay(thread as u32, &parts, source, self.scan, self.clock, None)
+        };
+        let is_much = jobs.iter().filter(|(_, parts)| parts.events() >= WORTH_A_THREAD).count() > 1;
+        if !is_much {
+            return jobs.into_iter().map(replay_one).collect();
+        }
+        let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+        let jobs = Mutex::new(jobs);
+        let work = || {
+            let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            std::iter::from_fn(next).map(replay_one).collect::<Result<Vec<_>>>()
+        };
+        let mut threads = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..helpers).map(|_| scope.spawn(work)).collect();
+            let mut all = work();
+            for other in others {
+                let other = other.join().expect("replaying does not panic");
+                all = all.and_then(|all| Ok([all, other?].into_iter().flatten().collect()));
+            }
+            all
+        })?;
+        threads.sort_by_key(|thread| thread.thread);
+        Ok(threads)
+    }
 }
 
 /// Lets what is unfinished reach to the last moment, and orders events by start, longest first.
@@ -189,9 +172,26 @@ fn finish(thread: &mut ThreadRecords, last_ns: i64) {
             event.end_ns = last_ns.max(event.start_ns);
         }
     }
-    for step in thread.steps.iter_mut().filter(|step| step.is_unfinished) {
-        step.end_ns = last_ns.max(step.start_ns);
-    }
     // They nearly always are in order already, which the sort sees in one pass.
     thread.events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
+}
+
+/// Events, and what few of them have.
+type Lists<E, R> = (E, R);
+
+/// Appends the events of a thread to those of the threads before.
+fn append(
+    (events, rares): Lists<&mut Vec<PackedEvent>, &mut Vec<Rare>>,
+    of_thread: Lists<Vec<PackedEvent>, Vec<Rare>>,
+) {
+    let (mut own, mut own_rares) = of_thread;
+    if !own_rares.is_empty() {
+        own.iter_mut().for_each(|event| event.shift_rare(rares.len() as u32));
+        rares.append(&mut own_rares);
+    }
+    if events.capacity() == 0 {
+        *events = own;
+    } else {
+        events.append(&mut own);
+    }
 }

@@ -62,6 +62,20 @@ impl Words {
     }
 }
 
+/// The words of work or of a call without times and correlation, which are told of each; and these. `None` of other
+/// records.
+#[inline]
+pub(crate) fn split(words: &[u64; LONGEST - 1]) -> Option<([u64; LONGEST - 1], (i64, i64), u32)> {
+    let is_split = matches!(words[0] as u8, kind::KERNEL | kind::MEMCPY | kind::MEMSET | kind::GRAPH | kind::CALL);
+    is_split.then(|| {
+        let mut about = *words;
+        let (start_ns, end_ns) = (std::mem::take(&mut about[1]) as i64, std::mem::take(&mut about[2]) as i64);
+        let correlation = (about[4] >> 32) as u32;
+        about[4] &= u64::from(u32::MAX);
+        (about, (start_ns.max(i64::MIN + 1), end_ns), correlation)
+    })
+}
+
 /// The words of a record after its first one, for a device of PyTorch's type `device_type`.
 pub fn encode(record: &ActivityRecord, device_type: u8) -> Words {
     let mut words = Words { words: [0; LONGEST - 1], len: 1 };

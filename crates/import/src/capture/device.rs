@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
 use stepscope_base::units::format_ns;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization, SynchronizationKind,
-    WorkKind,
+    ActivityList, ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization,
+    SynchronizationKind, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity, State};
 use stepscope_trace::{
@@ -79,17 +79,17 @@ impl AlignedCapture<'_> {
 }
 
 /// Which device each context is of, as the work on it tells.
-fn contexts_of(activities: &[DeviceActivity]) -> HashMap<u32, i64> {
+fn contexts_of(activities: &ActivityList) -> HashMap<u32, i64> {
     let of_work = |activity: &DeviceActivity| match &activity.record {
         ActivityRecord::Work(work) => Some((work.context, i64::from(work.device))),
         _ => None,
     };
-    activities.iter().filter_map(of_work).collect()
+    activities.iter().filter_map(|activity| of_work(&activity)).collect()
 }
 
-fn recordings_of(activities: &[DeviceActivity]) -> HashMap<u32, Vec<EventRecorded>> {
+fn recordings_of(activities: &ActivityList) -> HashMap<u32, Vec<EventRecorded>> {
     let mut all: HashMap<u32, Vec<EventRecorded>> = HashMap::new();
-    for activity in activities {
+    for activity in activities.iter() {
         if let ActivityRecord::EventRecorded(event) = activity.record {
             all.entry(event.event).or_default().push(event);
         }

@@ -37,7 +37,7 @@ pub(super) fn used_threads(capture: &Capture) -> Vec<u32> {
     let threads_of_steps = capture.steps.iter().map(|step| step.thread);
     let threads_of_marks = capture.optimizer_steps.iter().map(|mark| mark.thread);
     let threads_of_memory = capture.memory.iter().map(|event| event.thread);
-    let threads_of_devices = capture.device.iter().filter_map(|activity| activity.record.thread());
+    let threads_of_devices = capture.device.about().iter().filter_map(|about| about.record.thread());
     let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
     let threads = threads.chain(threads_of_devices);
     let mut used: Vec<u32> = threads.collect();

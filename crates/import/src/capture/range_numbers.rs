@@ -18,9 +18,9 @@ pub(super) fn of(capture: &Capture) -> Vec<(usize, i64)> {
     if of_threads.is_empty() {
         return Vec::new();
     }
-    let is_range = |(_, event): &(usize, &Event)| !scope::is_call(event.scope);
-    let ranges: Vec<(usize, &Event)> = capture.events.iter().enumerate().filter(is_range).collect();
-    let number = |(range, (at, event)): (usize, &(usize, &Event))| {
+    let is_range = |(_, event): &(usize, Event)| !scope::is_call(event.scope);
+    let ranges: Vec<(usize, Event)> = capture.events.iter().enumerate().filter(is_range).collect();
+    let number = |(range, (at, event)): (usize, &(usize, Event))| {
         let numbers = of_threads.get(&event.thread)?;
         let next = ranges.get(range + 1).filter(|(_, next)| next.thread == event.thread);
         let until_ns = next.map_or(i64::MAX, |(_, next)| next.start_ns);

@@ -135,7 +135,7 @@ fn merge_torch_session(
     }
     Session::new(&trace, capture, shift_ns, device_type).add();
     // What has no time of its own comes first.
-    capture.device.sort_by_key(|activity| activity.record.span().map_or(i64::MIN, |(start_ns, _)| start_ns));
+    capture.device.sort();
     let count = |code| trace.findings.iter().filter(|finding| finding.code == code).map(|finding| finding.count).sum();
     let (cuts, unreadable): (u64, u64) = (count(FindingCode::TruncatedInput), count(FindingCode::UnreadableEvent));
     Ok(match (cuts, unreadable) {

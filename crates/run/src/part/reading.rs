@@ -18,9 +18,10 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::fs::File;
 use std::path::Path;
+use stepscope_capture::device::ActivityList;
 use stepscope_capture::{
-    Capture, Event, Mark, ProcessIdentity, ProfilerState, RingWindow, Sample, State, StepRange, Thread, Window,
-    prefer_large_pages,
+    Capture, Event, EventList, Mark, ProcessIdentity, ProfilerState, RingWindow, Sample, State, StepRange, Thread,
+    Window,
 };
 
 /// Room is made for so many rows before they are read.
@@ -86,9 +87,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     let reader = builder.build().map_err(|error| damaged(error.to_string()))?;
     let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
     // Room for all at once, where the file is not damaged: a list that grows is copied again and again.
-    if capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE)).is_ok() {
-        prefer_large_pages(&mut capture.events);
-    }
+    capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE));
     let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
@@ -97,7 +96,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
     capture.optimizer_steps.sort_by_key(|mark| mark.time_ns);
-    capture.device.sort_by_key(|activity| activity.record.span());
+    capture.device.sort();
     capture.samples.sort_by_key(|sample| (sample.time_ns, sample.name));
     Ok(capture)
 }
@@ -143,12 +142,12 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         names: Vec::new(),
         overloads: Vec::new(),
         inputs: Vec::new(),
-        events: Vec::new(),
+        events: EventList::default(),
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
         samples: Vec::new(),
-        device: Vec::new(),
+        device: ActivityList::default(),
         profiler_states: metadata.profiler_states.into_iter().map(state).collect(),
         windows: metadata.windows.into_iter().map(window).collect(),
         dropped: metadata.dropped,

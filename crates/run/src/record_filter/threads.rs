@@ -104,6 +104,11 @@ impl RecordFilter {
         self.thread_filter_where(threads, states, &may_be)
     }
 
+    /// A filter of threads that selects nothing.
+    pub fn nothing(&self, threads: &[Thread], states: &[ProfilerState]) -> ThreadFilter {
+        self.thread_filter_where(threads, states, &vec![false; threads.len()])
+    }
+
     /// Whether each thread is selected, as far as that is known of the threads themselves.
     pub fn thread_inclusions(&self, threads: &[Thread], states: &[ProfilerState]) -> Vec<ThreadInclusion> {
         let inclusion = |thread: &Thread| match self.thread {
@@ -243,9 +248,9 @@ mod tests {
             ProfilerState { thread: 2, since_ns: 141, number: 7 },
             ProfilerState { thread: 2, since_ns: 160, number: 1 },
         ];
-        let call = |start_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns: 170, ..capture.events[4] };
+        let call = |start_ns| Event { scope: scope::PYTHON_CALL, start_ns, end_ns: 170, ..capture.events.at(4) };
         let calls = [call(135), call(165)];
-        let [during, later] = [150, 161].map(|at| Event { start_ns: at, end_ns: at + 1, ..capture.events[4] });
+        let [during, later] = [150, 161].map(|at| Event { start_ns: at, end_ns: at + 1, ..capture.events.at(4) });
         capture.events.extend([calls[0], calls[1], during, later]);
         let memory = |time_ns| MemoryEvent {
             thread: 2,

@@ -4,7 +4,7 @@ use super::launches::{Launch, Launches};
 use crate::NO_ROW;
 use rustc_hash::FxHashMap;
 use stepscope_capture::DeviceActivity;
-use stepscope_capture::device::{ActivityRecord, DeviceWork};
+use stepscope_capture::device::{ActivityList, ActivityRecord, DeviceWork};
 
 /// The span on one stream of what one label launched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,11 +20,11 @@ pub(crate) struct Annotation {
 }
 
 /// In order of their first activity records. What a label inside launched is that one's alone.
-pub(crate) fn annotations(activities: &[DeviceActivity], launches: &Launches) -> Vec<Annotation> {
+pub(crate) fn annotations(activities: &ActivityList, launches: &Launches) -> Vec<Annotation> {
     let mut found: Vec<Annotation> = Vec::new();
     let mut known: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
-    for DeviceActivity { device_type, record } in activities {
-        let ActivityRecord::Work(DeviceWork { start_ns, end_ns, device, stream, correlation, .. }) = *record else {
+    for DeviceActivity { device_type, record } in activities.iter() {
+        let ActivityRecord::Work(DeviceWork { start_ns, end_ns, device, stream, correlation, .. }) = record else {
             continue;
         };
         let Some(Launch { label, thread, .. }) = launches.get(correlation).filter(|launch| launch.label != NO_ROW)
@@ -32,7 +32,7 @@ pub(crate) fn annotations(activities: &[DeviceActivity], launches: &Launches) ->
             continue;
         };
         let at = *known.entry((*label, device, stream)).or_insert_with(|| {
-            let (label, thread, device_type) = (*label, *thread, *device_type);
+            let (label, thread, device_type) = (*label, *thread, device_type);
             found.push(Annotation { label, thread, device_type, device, stream, start_ns, end_ns });
             found.len() - 1
         });

@@ -1,6 +1,7 @@
 //! Which operator and which label called the device's runtime, and so launched what.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::ops::Range;
 use stepscope_capture::device::{ActivityRecord, Call};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event};
@@ -104,8 +105,7 @@ struct Around<'a, F> {
 
 impl<'a, F: Fn(&Event) -> bool> Around<'a, F> {
     fn of(capture: &'a Capture, thread: u32, is_listed: &'a F) -> Self {
-        let next = capture.events.partition_point(|event| event.thread < thread);
-        let end = capture.events.partition_point(|event| event.thread <= thread);
+        let Range { start: next, end } = capture.events.of_thread(thread);
         let steps: Vec<usize> = (0..capture.steps.len()).filter(|at| capture.steps[*at].thread == thread).collect();
         let steps = steps.into_iter().peekable();
         Self { capture, next, end, steps, is_listed, operators: Vec::new(), labels: Vec::new() }
@@ -114,10 +114,14 @@ impl<'a, F: Fn(&Event) -> bool> Around<'a, F> {
     /// The innermost operator and the innermost label at a moment; moments must not go back.
     fn at(&mut self, at_ns: i64) -> (u32, u32) {
         let Self { capture, next, end, steps, is_listed, operators, labels } = self;
-        while let Some(event) = capture.events[*next..*end].first().filter(|event| event.start_ns <= at_ns) {
+        while *next < *end {
+            let event = capture.events.at(*next);
+            if event.start_ns > at_ns {
+                break;
+            }
             let item = *next as u32;
             *next += 1;
-            if event.is_async || scope::is_call(event.scope) || !is_listed(event) {
+            if event.is_async || scope::is_call(event.scope) || !is_listed(&event) {
                 continue;
             }
             // A step is around the labels that begin with it or later.

@@ -52,7 +52,8 @@ fn scene() -> Capture {
         work(kernel(3), 7, 400, 440, 1),
         work(kernel(3), 8, 430, 500, 3),
         work(kernel(3), 7, 450, 451, 99),
-    ];
+    ]
+    .into();
     capture
 }
 
@@ -122,7 +123,7 @@ fn sums_of_the_host_and_of_devices_are_apart() {
 #[test]
 fn what_an_only_child_of_the_same_name_launched_is_its_parents() {
     let mut capture = capture(&NAMES, &[(0, 0, 0, 0, 50), (0, 0, 0, 10, 40)], &[]);
-    capture.device = vec![call(2, 0, 20, 30, 1), work(kernel(3), 7, 60, 70, 1)];
+    capture.device = vec![call(2, 0, 20, 30, 1), work(kernel(3), 7, 60, 70, 1)].into();
     let events = Events::of(&capture, 0, Wanted::default());
     let (call, kernel) = (activity::RUNTIME_CALL, activity::KERNEL);
     assert_eq!(
@@ -166,7 +167,8 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
         device_activity(driver(6, 2)),
         DeviceActivity { device_type: 12, record: driver(6, 3) },
         device_activity(ActivityRecord::Dropped(4)),
-    ];
+    ]
+    .into();
     let events = Events::of(&capture, 0, Wanted::default());
     let named: Vec<_> = listed(&events).into_iter().map(|(name, _, _, activity, _)| (name, activity)).collect();
     assert_eq!(
@@ -225,7 +227,7 @@ fn memory_is_not_of_what_runs_on_a_device() {
 #[test]
 fn without_reports_there_are_no_columns() {
     let mut capture = scene();
-    capture.device.clear();
+    capture.device = Default::default();
     assert_eq!(Events::of(&capture, 0, Wanted::default()).device, super::DeviceColumns::default());
     assert!(DeviceActivities::of(&capture, ExcludeDevice::default(), &[]).is_empty());
 }

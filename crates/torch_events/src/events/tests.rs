@@ -47,7 +47,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         optimizer_steps: vec![],
         memory: vec![],
         samples: vec![],
-        device: vec![],
+        device: Default::default(),
         overloads: vec![],
         inputs: vec![],
         ring: None,
@@ -164,7 +164,10 @@ fn what_could_not_be_allocated_is_a_row_in_any_case() {
 #[test]
 fn what_ends_on_another_thread_is_nobodys_parent_and_has_no_time_of_its_own() {
     let mut capture = capture(&["a", "b"], &[(0, 0, 7, 0, 50), (0, 1, 0, 10, 20)], &[]);
-    capture.events[0].is_async = true;
+    capture.events.retain_mut(|event| {
+        event.is_async = event.name == 0;
+        true
+    });
     capture.memory = vec![memory_event(15, 8, 0, Some(1))];
     let found = Events::of(&capture, 0, memory());
     assert_eq!(listed(&found), [("a", 0, 50, 0, NO_ROW), ("b", 10, 10, 10, NO_ROW)]);

@@ -74,9 +74,16 @@ fn backward_has_the_stack_of_its_forward_operator() {
         (1, 4, 0, 65, 70),
     ];
     let mut capture = capture(&NAMES, &calls, &[]);
-    for (at, number, forward) in [(2, 7, None), (4, 7, Some(9)), (5, 7, Some(9))] {
-        (capture.events[at].sequence_number, capture.events[at].forward_thread) = (Some(number), forward);
-    }
+    let mut at = 0..;
+    capture.events.retain_mut(|event| {
+        let forward = match at.next() {
+            Some(2) => None,
+            Some(4 | 5) => Some(9),
+            _ => return true,
+        };
+        (event.sequence_number, event.forward_thread) = (Some(7), forward);
+        true
+    });
     capture.threads[0].framework_thread = 9;
     let events = Events::of(&capture, 0, Wanted::default());
     let found = stacks(&events);

@@ -2,10 +2,10 @@
 
 use super::super::device::finish;
 use super::*;
-use crate::Thread;
 use crate::decode::process::ProcessRecords;
 use crate::device::{ActivityRecord, Api, Call, DeviceActivity, DeviceWork, Overhead, Range, WorkKind, encode};
 use crate::layout::{SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, first_word, padded};
+use crate::{Thread, TickClock};
 
 /// What the device's clock says when the capture's says 0.
 const DEVICE_NS: i64 = 1_700_000_000_000_000_000;
@@ -31,9 +31,11 @@ fn placed(activities: Vec<DeviceActivity>, moments: &[(i64, i64)], threads: &mut
     let mut process = ProcessRecords::default();
     process.device_moments = moments;
     let clock = TickClock::new(ClockPoint { ticks: 0, monotonic_ns: 0, unix_ns: 0 }, []);
-    let (placed, damage) = finish(activities, &process, &clock, threads, 1_000_000);
+    let (placed, damage) = finish(activities.into(), &process, &clock, threads, 1_000_000);
     assert_eq!(damage, None);
-    placed
+    let mut placed = placed;
+    placed.sort();
+    placed.iter().collect()
 }
 
 fn times(activities: &[DeviceActivity]) -> Vec<(i64, i64)> {
@@ -146,13 +148,6 @@ fn segment(records: &[(Tag, Vec<u64>)]) -> Vec<u8> {
     bytes
 }
 
-fn decoded(bytes: &[u8]) -> (Decoded, Vec<String>) {
-    let opened = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_ns: 0 };
-    let scanned = Scanned::new(bytes, SEGMENT);
-    let decoded = scanned.replay(&TickClock::new(opened, []), &opened);
-    (decoded, scanned.damaged)
-}
-
 #[test]
 fn kinds_that_are_not_known_are_passed_over_and_longer_ones_are_read() {
     let mut longer = encode(&work(DEVICE_NS + 1, DEVICE_NS + 2).record, CUDA).as_slice().to_vec();
@@ -164,25 +159,25 @@ fn kinds_that_are_not_known_are_passed_over_and_longer_ones_are_read() {
         (Tag::Device, longer),
         (Tag::Device, encode(&call(7).record, CUDA).as_slice().to_vec()),
     ];
-    let (decoded, damaged) = decoded(&segment(&records));
-    assert_eq!((damaged, decoded.device_damage), (vec![], None));
-    assert_eq!(times(&decoded.device), [(6_000, 6_001), (6_001, 6_002)]);
+    let decoded = decoded(&segment(&records));
+    assert_eq!(decoded.damaged, [""; 0]);
+    assert_eq!(times(&decoded.device.iter().collect::<Vec<_>>()), [(6_000, 6_001), (6_001, 6_002)]);
     assert_eq!((decoded.threads.len(), decoded.threads[0].tid, decoded.threads[0].handle), (1, 70, 7));
-    assert_eq!(decoded.device[0].record.thread(), Some(0));
+    assert_eq!(decoded.device.at(0).record.thread(), Some(0));
 }
 
 #[test]
 fn without_its_clock_nothing_is_placed_and_how_much_is_said() {
     let records = vec![(Tag::Device, encode(&call(7).record, CUDA).as_slice().to_vec()); 3];
-    let (decoded, _) = decoded(&segment(&records));
-    assert_eq!(decoded.device, []);
-    assert_eq!(decoded.device_damage.as_deref(), Some("3 reports of a device's profiler whose clock was never read"));
+    let decoded = decoded(&segment(&records));
+    assert!(decoded.device.is_empty());
+    assert_eq!(decoded.damaged, ["3 reports of a device's profiler whose clock was never read"]);
 }
 
 #[test]
 fn a_report_longer_than_its_segment_is_damage() {
-    let (decoded, damaged) = decoded(&segment(&[(Tag::Device, vec![1 | u64::from(u32::MAX) << 32])]));
-    assert_eq!((decoded.device.len(), damaged.len()), (0, 1));
+    let decoded = decoded(&segment(&[(Tag::Device, vec![1 | u64::from(u32::MAX) << 32])]));
+    assert_eq!((decoded.device.len(), decoded.damaged.len()), (0, 1));
 }
 
 /// The words of a range with that name, and with a text behind them when it is not empty.
@@ -199,9 +194,9 @@ fn named(name: Option<u32>, text: &str) -> (Tag, Vec<u64>) {
 /// The records, and what their names are.
 fn names_of(records: &[(Tag, Vec<u64>)]) -> Vec<Option<String>> {
     let clock = (Tag::DeviceClock, vec![DEVICE_NS as u64]);
-    let (mut decoded, damaged) = decoded(&segment(&[&[clock], records].concat()));
-    assert_eq!(damaged, Vec::<String>::new());
-    let ids = decoded.device.iter_mut().map(|activity| *activity.record.name_mut().expect("it has a name"));
+    let decoded = decoded(&segment(&[&[clock], records].concat()));
+    assert_eq!(decoded.damaged, [""; 0]);
+    let ids = decoded.device.iter().map(|mut activity| *activity.record.name_mut().expect("it has a name"));
     ids.map(|id| id.map(|id| decoded.names[id as usize].clone())).collect()
 }
 

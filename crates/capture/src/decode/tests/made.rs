@@ -95,6 +95,13 @@ pub(in super::super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
     prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 1..400)
 }
 
+/// The same threads, where each ends its own ranges.
+pub(in super::super) fn without_ends_elsewhere(mut threads: Vec<Vec<Made>>) -> Vec<Vec<Made>> {
+    let is_kept = |made: &Made| !matches!(made.what, What::EndElsewhere(..) | What::EndOuter(_) | What::BeginText(..));
+    threads.iter_mut().for_each(|thread| thread.retain(is_kept));
+    threads
+}
+
 /// The segments that these threads write, in turn.
 pub(in super::super) fn capture_bytes(threads: &[Vec<Made>]) -> Vec<u8> {
     let mut bytes = Vec::new();

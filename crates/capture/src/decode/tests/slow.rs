@@ -69,7 +69,6 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     for (index, segment) in bytes.chunks(segment_bytes).enumerate() {
         slow.damaged.extend(read_segment(segment, index, &mut parts));
     }
-    parts.sort_by_key(|(part, _)| *part);
     let records = parts.iter().flat_map(|(_, records)| records);
     let mut metadata: BTreeMap<String, (u64, String)> = BTreeMap::new();
     let (mut points, mut windows, mut call_stops) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,6 +101,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
         }
     }
     slow.metadata = metadata.into_iter().map(|(key, (_, value))| (key, value)).collect();
+    parts.sort_by_key(|(part, _)| *part);
     let named = slow.names.len() as u32;
     for parts in parts.chunk_by(|a, b| a.0.0 == b.0.0) {
         replay(parts.iter().flat_map(|(_, records)| records), named, &mut slow, &mut ticks);
@@ -114,6 +114,14 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
     slow.steps_ended_elsewhere = end_steps_elsewhere(&mut ticks);
     in_ns(&mut slow, &ticks, &TickClock::new(opened, points.iter().copied()), (&points, opened), &windows);
     slow
+}
+
+/// All records of segments that are not damaged.
+pub(super) fn records_of(bytes: &[u8], segment_bytes: usize) -> Vec<Record<'_>> {
+    let mut parts = Vec::new();
+    let segments = bytes.chunks(segment_bytes).enumerate();
+    segments.for_each(|(index, segment)| assert_eq!(read_segment(segment, index, &mut parts), None));
+    parts.into_iter().flat_map(|(_, records)| records).collect()
 }
 
 fn read_segment<'a>(segment: &'a [u8], index: usize, parts: &mut Vec<((u32, u32), Vec<Record<'a>>)>) -> Option<String> {
@@ -227,7 +235,9 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
                 let at = left.len().checked_sub((word as usize).saturating_add(1));
                 end(at.map(|at| left.remove(at)), ticks, &mut all.events);
             }
-            Tag::EndElsewhere => all.elsewhere.push((word as u32, record.word(1), ticks, thread)),
+            Tag::EndElsewhere if (word as u32) < named => {
+                all.elsewhere.push((word as u32, record.word(1), ticks, thread));
+            }
             Tag::StepBegin => {
                 open_step = Some(all.steps.len());
                 all.steps.push((thread, word as i64, ticks, None));
@@ -256,7 +266,8 @@ fn replay<'a>(records: impl Iterator<Item = &'a Record<'a>>, named: u32, slow: &
             _ => {}
         }
         let last = all.last.entry(thread).or_default();
-        *last = ticks.max(*last);
+        // The last part tells.
+        *last = if record.tag == Tag::Thread { ticks } else { ticks.max(*last) };
     }
     slow.threads.push(known);
 }

@@ -8,10 +8,8 @@ use crate::device::Names;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::ops::Range;
-use stepscope_capture::device::{
-    ActivityRecord, CompactActivities, CompactActivity, DeviceWork, Synchronization, SynchronizationKind,
-};
-use stepscope_capture::{DeviceActivity, StreamedCapture};
+use stepscope_capture::device::{ActivityList, ActivityRecord, DeviceWork, Synchronization, SynchronizationKind};
+use stepscope_capture::{Capture, DeviceActivity};
 use stepscope_run::{ExcludeDevice, RecordFilter};
 
 /// What activity records about one thing have in common.
@@ -31,8 +29,8 @@ enum Kind {
 
 /// The activity records of a capture that are selected.
 #[derive(Debug)]
-pub(super) struct StreamedActivities<'a> {
-    activities: &'a CompactActivities,
+pub(super) struct JoinedActivities<'a> {
+    activities: &'a ActivityList,
     spans: &'a [Range<i64>],
     /// By what it is about.
     kinds: Vec<Kind>,
@@ -65,7 +63,7 @@ struct Annotation {
 /// What one thread called.
 #[derive(Debug)]
 pub(super) struct LaunchedOn<'a> {
-    activities: &'a CompactActivities,
+    activities: &'a ActivityList,
     names: &'a [u32],
     calls: &'a [u32],
     device_ns: &'a [i64],
@@ -74,19 +72,19 @@ pub(super) struct LaunchedOn<'a> {
     nested: &'a [u32],
 }
 
-impl<'a> StreamedActivities<'a> {
+impl<'a> JoinedActivities<'a> {
     /// `listed` has for each name of the capture the first that is listed alike.
     pub(super) fn of(
-        capture: &'a StreamedCapture,
+        capture: &'a Capture,
         filter: &RecordFilter,
         spans: &'a [Range<i64>],
         listed: &[Option<u32>],
     ) -> Self {
-        let activities = capture.activities();
+        let activities = &capture.device;
         let mut of = Self {
             activities,
             spans,
-            kinds: activities.about.iter().map(|about| kind(about, filter.exclude.device)).collect(),
+            kinds: activities.about().iter().map(|about| kind(about, filter.exclude.device)).collect(),
             names: Vec::new(),
             texts: Vec::new(),
             calls: Vec::new(),
@@ -96,32 +94,37 @@ impl<'a> StreamedActivities<'a> {
             by_number: ByNumber::default(),
             nested: Vec::new(),
         };
-        of.name(capture.names(), filter.exclude.device, listed);
+        of.name(&capture.names, filter.exclude.device, listed);
         of.join();
         of
     }
 
-    fn is_selected(&self, row: &CompactActivity) -> bool {
-        self.spans.iter().any(|span| span.contains(&row.start_ns))
+    /// Activity records that are selected and have times: their indexes, times and kinds.
+    fn rows(&self) -> impl Iterator<Item = (u32, (i64, i64), Kind)> {
+        (0..self.activities.len()).filter_map(|at| {
+            let kind = self.kinds[self.activities.about_of(at)];
+            let span = self.activities.span_of(at).filter(|_| kind != Kind::Other)?;
+            let is_selected = self.spans.iter().any(|times| times.contains(&span.0));
+            is_selected.then_some((at as u32, span, kind))
+        })
     }
 
-    /// Rows that are selected, with their numbers and kinds.
-    fn rows(&self) -> impl Iterator<Item = (u32, &'a CompactActivity, Kind)> {
-        let rows = (0..).zip(&self.activities.rows).map(|(at, row)| (at, row, self.kinds[row.about as usize]));
-        rows.filter(|(_, row, kind)| *kind != Kind::Other && self.is_selected(row))
+    /// Index into what activity records are about.
+    fn about(&self, at: u32) -> usize {
+        self.activities.about_of(at as usize)
     }
 
     fn name(&mut self, names: &[String], exclude: ExcludeDevice, listed: &[Option<u32>]) {
         // The latest work of each kind tells the device of its context.
-        let mut latest: Vec<Option<(i64, i64, u32)>> = vec![None; self.activities.about.len()];
-        for (at, row, kind) in self.rows() {
+        let mut latest: Vec<Option<(i64, i64, u32)>> = vec![None; self.kinds.len()];
+        for (at, (start_ns, end_ns), kind) in self.rows() {
             if let Kind::Work { .. } = kind {
-                let latest = &mut latest[row.about as usize];
-                *latest = (*latest).max(Some((row.start_ns, row.end_ns, at)));
+                let latest = &mut latest[self.about(at)];
+                *latest = (*latest).max(Some((start_ns, end_ns, at)));
             }
         }
         let mut works: Vec<_> =
-            latest.iter().zip(&self.activities.about).filter(|(latest, _)| latest.is_some()).collect();
+            latest.iter().zip(self.activities.about()).filter(|(latest, _)| latest.is_some()).collect();
         works.sort_by_key(|(latest, _)| **latest);
         let works = works.iter().filter_map(|(_, about)| match about.record {
             ActivityRecord::Work(work) => Some(work),
@@ -146,43 +149,42 @@ impl<'a> StreamedActivities<'a> {
             };
             is_shown.then(|| found.name(about)).flatten().unwrap_or(NO_ROW)
         };
-        self.names = self.activities.about.iter().map(&mut name).collect();
+        self.names = self.activities.about().iter().map(&mut name).collect();
         self.texts = found.texts();
     }
 
     /// Finds the calls, and what each of them launched.
     fn join(&mut self) {
-        let rows = &self.activities.rows;
-        let calls = self.rows().filter(|(_, row, kind)| matches!(kind, Kind::Call { .. }) && row.correlation != 0);
+        let activities = self.activities;
+        let correlation = |at: u32| activities.correlation_of(at as usize);
+        let span = |at: u32| activities.span_of(at as usize).unwrap_or_default();
+        let calls = self.rows().filter(|(at, _, kind)| matches!(kind, Kind::Call { .. }) && correlation(*at) != 0);
         let mut calls: Vec<u32> = calls.map(|(at, ..)| at).collect();
-        calls.sort_by_key(|at| {
-            let row = &rows[*at as usize];
-            (self.thread(*at), middle_ns(row), row.start_ns, row.end_ns, *at)
-        });
-        self.by_number = ByNumber::of(calls.iter().map(|at| rows[*at as usize].correlation));
+        calls.sort_by_key(|at| (self.thread(*at), middle_ns(span(*at)), span(*at), *at));
+        self.by_number = ByNumber::of(calls.iter().map(|at| correlation(*at)));
         let mut device_ns = vec![0; calls.len()];
         let mut nested = Vec::new();
-        for (at, row, kind) in self.rows().filter(|(_, row, _)| self.names[row.about as usize] != NO_ROW) {
+        for (at, (start_ns, end_ns), kind) in self.rows().filter(|(at, ..)| self.names[self.about(*at)] != NO_ROW) {
             match kind {
                 Kind::Call { .. } | Kind::Overhead { .. } => nested.push(at),
                 Kind::Work { .. } | Kind::Synchronization => {
-                    if let Some(call) = self.by_number.get(row.correlation) {
-                        device_ns[call as usize] += row.end_ns - row.start_ns;
+                    if let Some(call) = self.by_number.get(correlation(at)) {
+                        device_ns[call as usize] += end_ns - start_ns;
                     }
                 }
                 Kind::Other => {}
             }
         }
         nested.sort_by_key(|at| {
-            let row = &rows[*at as usize];
-            (self.thread(*at), row.start_ns, Reverse(row.end_ns), *at)
+            let (start_ns, end_ns) = span(*at);
+            (self.thread(*at), start_ns, Reverse(end_ns), *at)
         });
         self.labels = vec![NO_ROW; calls.len()];
         (self.calls, self.device_ns, self.nested) = (calls, device_ns, nested);
     }
 
     fn thread(&self, row: u32) -> u32 {
-        match self.kinds[self.activities.rows[row as usize].about as usize] {
+        match self.kinds[self.about(row)] {
             Kind::Call { thread } | Kind::Overhead { thread } => thread,
             _ => NO_ROW,
         }
@@ -212,12 +214,12 @@ impl<'a> StreamedActivities<'a> {
 
     /// The sums of what ran on devices, in no order; of labels once all threads are known.
     pub(super) fn groups(&self, excludes_annotations: bool) -> Vec<Group> {
-        let mut groups: Vec<Option<Group>> = vec![None; self.activities.about.len()];
-        for (at, row, kind) in self.rows() {
-            let name = self.names[row.about as usize];
+        let mut groups: Vec<Option<Group>> = vec![None; self.kinds.len()];
+        for (at, (start_ns, end_ns), kind) in self.rows() {
+            let name = self.names[self.about(at)];
             if matches!(kind, Kind::Work { .. } | Kind::Synchronization) && name != NO_ROW {
-                let place = (row.start_ns, Reverse(row.end_ns), Source::DeviceActivity, at);
-                add(&mut groups[row.about as usize], name, false, place);
+                let place = (start_ns, Reverse(end_ns), Source::DeviceActivity, at);
+                add(&mut groups[self.about(at)], name, false, place);
             }
         }
         let mut groups: Vec<Group> = groups.into_iter().flatten().collect();
@@ -231,14 +233,14 @@ impl<'a> StreamedActivities<'a> {
     fn annotations(&self) -> Vec<Group> {
         let mut numbers: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
         let mut found: Vec<Annotation> = Vec::new();
-        for (at, row, kind) in self.rows() {
+        for (at, (start_ns, end_ns), kind) in self.rows() {
             let Kind::Work { device, stream } = kind else { continue };
-            let Some(call) = self.by_number.get(row.correlation) else { continue };
+            let Some(call) = self.by_number.get(self.activities.correlation_of(at as usize)) else { continue };
             let label = self.labels[call as usize];
             if label == NO_ROW {
                 continue;
             }
-            let (start_ns, end_ns, first) = (row.start_ns, row.end_ns, (row.start_ns, row.end_ns, at));
+            let first = (start_ns, end_ns, at);
             let number = *numbers.entry((label, device, stream)).or_insert_with(|| {
                 let name = self.label_names[label as usize];
                 found.push(Annotation { start_ns, end_ns, name, first });
@@ -262,7 +264,7 @@ impl<'a> StreamedActivities<'a> {
 impl LaunchedOn<'_> {
     /// The middle of a call, by its place among the thread's.
     pub(super) fn middle_ns(&self, call: usize) -> Option<i64> {
-        self.calls.get(call).map(|at| middle_ns(&self.activities.rows[*at as usize]))
+        self.calls.get(call).and_then(|at| self.activities.span_of(*at as usize)).map(middle_ns)
     }
 
     /// The time on devices of what it launched.
@@ -281,12 +283,12 @@ impl LaunchedOn<'_> {
         self.labels[call] = label;
     }
 
-    /// A row of the thread, by its place among them.
-    pub(super) fn device_activity(&self, at: usize) -> Option<Row> {
+    /// An activity record of the thread, by its place among them.
+    pub(super) fn activity(&self, at: usize) -> Option<Row> {
         let number = *self.nested.get(at)?;
-        let CompactActivity { start_ns, end_ns, about, .. } = self.activities.rows[number as usize];
-        let (name, source) = (self.names[about as usize], Source::DeviceActivity);
-        Some(Row { name, scope: 0, source, inputs: NO_ROW, number, start_ns, end_ns, own_device_ns: 0 })
+        let span = self.activities.span_of(number as usize)?;
+        let name = self.names[self.activities.about_of(number as usize)];
+        Some(Row { name, ..Row::new(Source::DeviceActivity, number, span) })
     }
 }
 
@@ -303,8 +305,8 @@ fn kind(about: &DeviceActivity, exclude: ExcludeDevice) -> Kind {
 }
 
 /// The middle lies inside of the operator also when the clock of the device's profiler is off by less than half a call.
-fn middle_ns(row: &CompactActivity) -> i64 {
-    row.start_ns.saturating_add(row.end_ns.saturating_sub(row.start_ns) / 2)
+fn middle_ns((start_ns, end_ns): (i64, i64)) -> i64 {
+    start_ns.saturating_add(end_ns.saturating_sub(start_ns) / 2)
 }
 
 /// Adds what ran on a device.

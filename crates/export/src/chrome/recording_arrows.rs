@@ -5,7 +5,7 @@ use super::Document;
 use super::arrows::{MAX_TRIES, write_forward_backward};
 use rustc_hash::FxHashMap;
 use std::io;
-use stepscope_engine::StreamedSlice;
+use stepscope_engine::SliceRow;
 use stepscope_trace::{SliceKind, Trace, TrackId};
 
 /// One end of an arrow.
@@ -53,7 +53,7 @@ impl<'a> Arrows<'a> {
 
     /// Adds the next slice of the thread.
     #[inline]
-    pub(super) fn add(&mut self, id: i64, slice: &StreamedSlice<'_>) {
+    pub(super) fn add(&mut self, id: i64, slice: &SliceRow<'_>) {
         let Some(info) = slice.op else { return };
         let numbers = info.sequence_number.filter(|number| *number >= 0);
         let numbers = numbers.map(|number| (number, info.forward_thread.filter(|thread| *thread != 0)));

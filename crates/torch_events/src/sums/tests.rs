@@ -1,4 +1,4 @@
-//! What is added up while it is replayed, against the list of events.
+//! What is added up without a list of events, against the list.
 
 mod device;
 
@@ -164,9 +164,14 @@ fn record(made: &mut Made, ticks: u64, does: &Does) {
     }
 }
 
+/// Nothing is left out when it is read.
+fn everything() -> RecordFilter {
+    RecordFilter { spans: vec![Range { start: i64::MIN, end: i64::MAX }], ..RecordFilter::default() }
+}
+
 /// What a list of events gives.
 fn listed(path: &std::path::Path, filter: &RecordFilter, grouping: Grouping) -> Vec<NamedAverage> {
-    let mut capture = read_capture(path).unwrap();
+    let mut capture = read_capture(path, &everything()).unwrap();
     filter.apply(&mut capture);
     let events = Events::of(&capture, 0, Wanted { exclude_device: filter.exclude.device, ..Wanted::default() });
     let named = |average: Average| {
@@ -212,9 +217,8 @@ fn filter() -> impl Strategy<Value = RecordFilter> {
     })
 }
 
-/// How many cases of each test were added up, with at least one event, and how many were left to the list.
-static ADDED_UP: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
-static LEFT: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+/// How many cases of each test had an event.
+static CASES: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
 fn check(threads: &[Vec<(u64, Does)>], filter: &RecordFilter) -> Result<(), TestCaseError> {
     check_bytes(&capture_bytes(threads), filter, 0)
@@ -226,15 +230,9 @@ fn check_bytes(bytes: &[u8], filter: &RecordFilter, test: usize) -> Result<(), T
     std::fs::write(&path, bytes).unwrap();
     for by_shapes in [false, true] {
         let grouping = Grouping { by_shapes, ..Grouping::default() };
-        match averages(&path, filter, grouping) {
-            Some(found) => {
-                ADDED_UP[test].fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
-                prop_assert_eq!(found, listed(&path, filter, grouping));
-            }
-            None => {
-                LEFT[test].fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let found = averages(&path, filter, by_shapes).unwrap();
+        CASES[test].fetch_add(u32::from(!found.is_empty()), Ordering::Relaxed);
+        prop_assert_eq!(found, listed(&path, filter, grouping));
     }
     Ok(())
 }
@@ -244,13 +242,13 @@ fn what_is_added_up_is_what_a_list_says() {
     let cases = (prop::collection::vec(thread(), 1..4), filter());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(3_000));
     runner.run(&cases, |(threads, filter)| check(&threads, &filter)).unwrap();
-    let (added_up, left) = (ADDED_UP[0].load(Ordering::Relaxed), LEFT[0].load(Ordering::Relaxed));
-    assert!(added_up > 500 && left > 100, "{added_up} added up, {left} left to the list");
+    let cases = CASES[0].load(Ordering::Relaxed);
+    assert!(cases > 1_000, "{cases} had an event");
 }
 
 /// Found by the test above: what is open at the end of the window ends elsewhere behind it.
 #[test]
-fn what_ends_elsewhere_behind_the_window_is_left_to_the_list() {
+fn what_ends_elsewhere_behind_the_window_ends_with_it() {
     let begin = || Does::Begin { name: 0, scope: 0, forward: 0, sizes: None };
     let ends = (400, Does::Rare(Tag::EndElsewhere));
     let filter = RecordFilter { spans: vec![Range { start: 0, end: 150 }], ..RecordFilter::default() };

@@ -7,7 +7,7 @@ use crate::inputs::InputTexts;
 use crate::{Average, Grouping, NO_ROW, NamedAverage};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use stepscope_capture::StreamedCapture;
+use stepscope_capture::Capture;
 
 /// Where a row comes from; of those that begin and end together, the order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -125,7 +125,7 @@ impl Groups {
 /// rows are those of the capture, then that of all steps, then `texts`.
 pub(super) fn in_order(
     lists: impl Iterator<Item = Vec<Group>>,
-    capture: &StreamedCapture,
+    capture: &Capture,
     texts: &[String],
     grouping: Grouping,
 ) -> Vec<NamedAverage> {
@@ -138,7 +138,7 @@ pub(super) fn in_order(
         let thread = if source <= Source::Step { *thread } else { 0 };
         (start_ns, end_ns, source, thread, number)
     });
-    let names = capture.names();
+    let names = &capture.names;
     let text_of = |name: u32| match (name as usize).checked_sub(names.len()) {
         None => names[name as usize].as_str(),
         Some(0) => ANY_STEP,
@@ -148,7 +148,7 @@ pub(super) fn in_order(
     let mut found: Vec<NamedAverage> = Vec::new();
     let mut by_key: FxHashMap<(&str, bool, bool, String), usize> = FxHashMap::default();
     for (_, Group { first, is_label, is_on_device, sums }) in groups {
-        let of_inputs = || capture.inputs().get(first.inputs as usize).map(|inputs| InputTexts::of(inputs).shapes);
+        let of_inputs = || capture.inputs.get(first.inputs as usize).map(|inputs| InputTexts::of(inputs).shapes);
         let shapes = shapes.entry(first.inputs).or_insert_with(|| of_inputs().unwrap_or_default());
         let key = if grouping.by_shapes { shapes.clone() } else { String::new() };
         let row = *by_key.entry((text_of(first.name), is_label, is_on_device, key)).or_insert_with(|| {

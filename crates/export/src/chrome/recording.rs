@@ -1,17 +1,16 @@
-//! A Chrome trace that is written without a trace in memory: rows are written as they are read. Allocations stand among
-//! the slices of their thread.
+//! A Chrome trace of a recording, without a trace in memory. Allocations stand among the slices of their thread.
 
 use super::host_args::{OpArgs, write_call};
 use super::ids::{is_call, is_range};
 use super::profile::{Profile, ProfileOptions};
+use super::recording_arrows::Arrows;
 use super::samples::{MEMORY, OUT_OF_MEMORY, write_allocation};
 use super::slice_prefixes::SlicePrefixCache;
 use super::slices::{category, shown_name, write_collective, write_words};
-use super::streamed_arrows::Arrows;
 use super::{Document, head, labels, samples, step_marks};
 use std::borrow::Cow;
 use std::io::{self, Write};
-use stepscope_engine::{SliceSink, StreamedRecording, StreamedSlice};
+use stepscope_engine::{RecordingRows, SliceRow, SliceSink};
 use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 
 /// Writes `recording` as Chrome JSON, and gives the first number that no operator has. `None` when a
@@ -19,8 +18,8 @@ use stepscope_trace::{MemoryEvent, SliceKind, TrackId};
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub(crate) fn write_chrome_streamed(
-    recording: &StreamedRecording,
+pub(crate) fn write_chrome_of_recording(
+    recording: &RecordingRows,
     options: ProfileOptions,
     out: &mut dyn Write,
 ) -> io::Result<Option<i64>> {
@@ -76,7 +75,7 @@ impl SliceSink for DocumentRows<'_> {
     }
 
     #[inline]
-    fn slice(&mut self, slice: &StreamedSlice<'_>) -> io::Result<()> {
+    fn slice(&mut self, slice: &SliceRow<'_>) -> io::Result<()> {
         let kind = slice.kind;
         let category = category(kind, slice.op.is_some());
         let (is_call, is_range) = (is_call(kind, slice.text), is_range(kind));

@@ -1,6 +1,7 @@
 //! Which row lies in which, as rows come by start, the longest first; what leaves the tree is added to its group.
 
-use super::groups::{Done, Groups, Source};
+use super::groups::{Done, Group, Groups, Source};
+use crate::NO_ROW;
 use std::cmp::Reverse;
 
 /// A row in its place.
@@ -9,18 +10,21 @@ pub(super) struct Row {
     pub(super) name: u32,
     pub(super) scope: u8,
     pub(super) source: Source,
-    /// Row of the capture's inputs, or [`NO_ROW`](crate::NO_ROW).
+    /// Row of the capture's inputs, or [`NO_ROW`].
     pub(super) inputs: u32,
     pub(super) number: u32,
     pub(super) start_ns: i64,
-    /// [`OPEN`] as long as it is not known.
     pub(super) end_ns: i64,
     /// Time on devices of what was launched in it and in no child.
     pub(super) own_device_ns: i64,
 }
 
-/// The end of what has not ended.
-pub(super) const OPEN: i64 = i64::MAX;
+impl Row {
+    /// A row without a name.
+    pub(super) fn new(source: Source, number: u32, (start_ns, end_ns): (i64, i64)) -> Self {
+        Self { name: NO_ROW, scope: 0, source, inputs: NO_ROW, number, start_ns, end_ns, own_device_ns: 0 }
+    }
+}
 
 /// A row whose children may still come.
 #[derive(Debug)]
@@ -38,33 +42,15 @@ struct Node {
 pub(super) struct Tree {
     open: Vec<Node>,
     pub(super) groups: Groups,
-    /// Set where a list of events is needed to tell what a row is.
-    pub(super) needs_full_decode: bool,
 }
 
 impl Tree {
     pub(super) fn new(groups: Groups) -> Self {
-        Self { open: Vec::new(), groups, needs_full_decode: false }
-    }
-
-    /// How many rows are open.
-    pub(super) fn depth(&self) -> usize {
-        self.open.len()
-    }
-
-    /// An open row: the outermost is 0.
-    #[inline]
-    pub(super) fn row_mut(&mut self, depth: usize) -> Option<&mut Row> {
-        self.open.get_mut(depth).map(|node| &mut node.row)
-    }
-
-    /// The innermost open row.
-    #[inline]
-    pub(super) fn last_mut(&mut self) -> Option<&mut Row> {
-        self.open.last_mut().map(|node| &mut node.row)
+        Self { open: Vec::new(), groups }
     }
 
     /// Puts a row into the innermost one that it lies in; what it does not lie in has ended.
+    #[inline]
     pub(super) fn place(&mut self, row: Row) {
         while let Some(Node { row: top, .. }) = self.open.last() {
             if row.start_ns < top.end_ns && row.end_ns <= top.end_ns {
@@ -72,23 +58,24 @@ impl Tree {
             }
             self.pop();
         }
-        self.push(row);
+        self.open.push(Node { row, children: 0, children_ns: 0, children_device_ns: 0, only_child: None });
     }
 
-    /// Puts a row into the innermost one.
-    #[inline]
-    pub(super) fn push(&mut self, row: Row) {
-        self.open.push(Node { row, children: 0, children_ns: 0, children_device_ns: 0, only_child: None });
+    /// The sums of all rows, when nothing else comes.
+    pub(super) fn into_groups(mut self) -> Vec<Group> {
+        while !self.open.is_empty() {
+            self.pop();
+        }
+        self.groups.into_groups()
     }
 
     /// Ends the innermost row.
     #[inline]
-    pub(super) fn pop(&mut self) {
+    fn pop(&mut self) {
         let Some(Node { mut row, mut children_ns, mut children_device_ns, mut only_child, .. }) = self.open.pop()
         else {
             return;
         };
-        self.needs_full_decode |= row.source <= Source::Step && row.end_ns <= row.start_ns;
         if let Some(child) = only_child.take() {
             if child.name == row.name {
                 children_ns = child.children_ns;
@@ -109,9 +96,6 @@ impl Tree {
             children_device_ns,
         };
         let Some(parent) = self.open.last_mut() else { return self.groups.add(&done) };
-        // An event goes before a step of the same extent.
-        let may_swap = parent.row.source == Source::Step && row.source == Source::Event;
-        self.needs_full_decode |= may_swap && parent.row.start_ns == row.start_ns;
         parent.children += 1;
         parent.children_ns += done.dur_ns();
         parent.children_device_ns += done.own_device_ns + done.children_device_ns;

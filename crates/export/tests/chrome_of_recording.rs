@@ -8,8 +8,8 @@ use stepscope_capture::inputs::{Signature, pack};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded,
 };
-use stepscope_engine::{Exclude, RecordFilter, StreamedRecording};
-use stepscope_export::{ProfileOptions, save_streamed, save_window};
+use stepscope_engine::{Exclude, RecordFilter, RecordingRows};
+use stepscope_export::{ProfileOptions, save_recording, save_window};
 
 const NAMES: [&str; 11] = [
     "aten::mm",
@@ -250,8 +250,8 @@ fn check(
     std::fs::write(&path, capture_bytes(threads, has_schedule)).unwrap();
     let [streamed, whole] = ["streamed.json", "whole.json"].map(|name| folder.path().join(name));
     let options = ProfileOptions { is_verbose, first_id: 1 };
-    let told_until = StreamedRecording::open(&path, filter)
-        .and_then(|filter| save_streamed(&filter, options, &streamed, false).unwrap());
+    let told_until = RecordingRows::open(&path, filter)
+        .and_then(|filter| save_recording(&filter, options, &streamed, false).unwrap());
     if told_until.is_none() {
         WHOLE.fetch_add(1, Ordering::Relaxed);
         prop_assert!(!streamed.exists(), "nothing is left of a try");
