@@ -104,11 +104,13 @@ impl Threads<'_> {
             return Ok(false);
         }
         let Some(parts) = self.scan.of_threads().nth(thread as usize) else { return Ok(true) };
-        let (mut is_in_order, mut last_end_ns) = (true, i64::MIN);
+        let (mut is_in_order, mut last_end_ns, mut last) = (true, i64::MIN, None);
         let mut hand_over = |events: &mut Vec<PackedEvent>, rares: &mut Vec<Rare>| {
-            events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
-            is_in_order &= events.first().is_none_or(|first| first.start_ns >= last_end_ns);
+            events.sort_by_key(place);
+            let follows = |first: &PackedEvent| first.start_ns >= last_end_ns && Some(place(first)) >= last;
+            is_in_order &= events.first().is_none_or(follows);
             last_end_ns = events.iter().map(|event| event.end_ns).fold(last_end_ns, i64::max);
+            last = events.last().map(place).or(last);
             let list = EventList::of_packed(std::mem::take(events), std::mem::take(rares));
             take(&list);
             (*events, *rares) = list.into_packed();
@@ -173,7 +175,12 @@ fn finish(thread: &mut ThreadRecords, last_ns: i64) {
         }
     }
     // They nearly always are in order already, which the sort sees in one pass.
-    thread.events.sort_by_key(|event| (event.start_ns, Reverse(event.end_ns)));
+    thread.events.sort_by_key(place);
+}
+
+/// Where an event stands among those of its thread.
+fn place(event: &PackedEvent) -> (i64, Reverse<i64>) {
+    (event.start_ns, Reverse(event.end_ns))
 }
 
 /// Events, and what few of them have.
