@@ -1,6 +1,6 @@
 //! `generate`: writes a trace of any size to a file.
 
-use crate::generator::{Options, Size, Written, write};
+use crate::generator::{Size, Written, write};
 use crate::resources::timed;
 use crate::text_table::grouped;
 use crate::{describe, quantity};
@@ -22,24 +22,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = quantity::parse)]
     events: Option<u64>,
     /// Every number follows from it
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
-    /// Layers of the model
-    #[arg(long, default_value_t = LAYERS, value_parser = clap::value_parser!(u32).range(1..))]
-    layers: u32,
-    /// Leave out Python calls
-    #[arg(long)]
-    no_stacks: bool,
-    /// Leave out memory
-    #[arg(long)]
-    no_memory: bool,
     /// Write nothing, print the shape of these traces
     #[arg(long, num_args = 1.., conflicts_with_all = ["output", "bytes", "events"])]
     describe: Vec<PathBuf>,
 }
 
-/// Few, so that a small trace has several steps too.
-const LAYERS: u32 = 4;
+/// Of the traces that are compared.
+const SEED: u64 = 1;
 
 /// Writes or describes.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
@@ -48,13 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let Some(output) = &arguments.output else { return Err("no file to write".into()) };
     let size = arguments.events.map_or(Size::Bytes(arguments.bytes.unwrap_or(100_000_000)), Size::Events);
-    let options = Options {
-        layers: arguments.layers,
-        seed: arguments.seed,
-        has_stacks: !arguments.no_stacks,
-        has_memory: !arguments.no_memory,
-    };
-    let (written, spent) = timed(|| write_file(options, size, output));
+    let (written, spent) = timed(|| write_to(arguments.seed, size, output, is_gzip(output)));
     let Written { bytes, events, steps } = written?;
     println!(
         "{}: {:.1} MB, {} rows, {steps} steps; {:.0} MB/s",
@@ -73,23 +58,21 @@ pub(crate) fn write_once(size: Size, output: &Path) -> Result<(), String> {
     }
     // Half a file would be taken for a whole one next time.
     let unfinished = output.with_extension("unfinished");
-    let options = Options { layers: LAYERS, seed: 1, has_stacks: true, has_memory: true };
-    let is_packed = output.extension().is_some_and(|ending| ending == "gz");
-    write_to(options, size, &unfinished, is_packed)?;
+    write_to(SEED, size, &unfinished, is_gzip(output))?;
     std::fs::rename(&unfinished, output).map_err(|error| failed(output, &error))
 }
 
-fn write_file(options: Options, size: Size, output: &Path) -> Result<Written, String> {
-    write_to(options, size, output, output.extension().is_some_and(|ending| ending == "gz"))
+fn is_gzip(output: &Path) -> bool {
+    output.extension().is_some_and(|ending| ending == "gz")
 }
 
-fn write_to(options: Options, size: Size, output: &Path, is_packed: bool) -> Result<Written, String> {
+fn write_to(seed: u64, size: Size, output: &Path, is_packed: bool) -> Result<Written, String> {
     let written = File::create(output).and_then(|mut file| {
         if !is_packed {
-            return write(options, size, &mut file);
+            return write(seed, size, &mut file);
         }
         let mut encoder = GzEncoder::new(file, Compression::default());
-        let written = write(options, size, &mut encoder)?;
+        let written = write(seed, size, &mut encoder)?;
         encoder.finish()?;
         io::Result::Ok(written)
     });

@@ -14,6 +14,7 @@ mod real;
 mod recorded;
 mod repeat;
 mod resources;
+mod row_copies;
 mod text_table;
 mod trace_text;
 

@@ -1,8 +1,10 @@
 //! A trace's text, read without any model: unpacked, in pieces, its rows counted.
 
 use flate2::read::MultiGzDecoder;
+use memchr::memmem;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::ops::Range;
 use std::path::Path;
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -34,6 +36,46 @@ pub(crate) fn each_piece(mut text: impl Read, mut take: impl FnMut(&[u8])) -> io
             0 => return Ok(()),
             count => take(&piece[..count]),
         }
+    }
+}
+
+/// Where the rows of `traceEvents` are, or those of the list that the text is.
+pub(crate) fn rows(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let key = memmem::find(text, b"\"traceEvents\"").unwrap_or(0);
+    let mut at = memchr::memchr(b'[', &text[key..]).map_or(text.len(), |list| key + list + 1);
+    std::iter::from_fn(move || {
+        let begin = at + memchr::memchr2(b'{', b']', &text[at..])?;
+        at = object_end(text, begin)?;
+        Some(begin..at)
+    })
+}
+
+/// Where the object ends that begins at `begin`; `None` when it does not end, or none begins there.
+fn object_end(text: &[u8], begin: usize) -> Option<usize> {
+    let (mut at, mut depth) = (begin, 0_usize);
+    loop {
+        match text.get(at)? {
+            b'"' => at = string_end(text, at)?,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// The place of the quote that ends the string that begins at `begin`.
+pub(crate) fn string_end(text: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rows of a trace's text, counted by kind.
 
+use crate::trace_text::rows;
 use flate2::{Compression, write::GzEncoder};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -35,7 +36,7 @@ impl Shape {
     pub(super) fn of(text: &[u8]) -> Option<Self> {
         let mut shape = Shape { text_bytes: text.len() as u64, dense_bytes: dense(text), ..Shape::default() };
         let mut names = HashSet::new();
-        for row in rows(text) {
+        for row in rows(text).map(|row| &text[row]) {
             let read: Row<'_> = serde_json::from_slice(row).unwrap_or_default();
             let kind =
                 shape.kinds.entry(format!("{} {}", read.category.unwrap_or("-".into()), read.phase)).or_default();
@@ -88,30 +89,6 @@ impl<'de> Deserialize<'de> for Members {
         }
         deserializer.deserialize_map(Count)
     }
-}
-
-/// The objects of `traceEvents`, or of the list that the text is.
-fn rows(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    const KEY: &[u8] = b"\"traceEvents\"";
-    let start = text.windows(KEY.len()).position(|window| window == KEY).unwrap_or(0);
-    let mut at = start + text[start..].iter().position(|byte| *byte == b'[').map_or(text.len() - start, |at| at + 1);
-    std::iter::from_fn(move || {
-        let begin = at + text[at..].iter().position(|byte| matches!(byte, b'{' | b']'))?;
-        if text[begin] == b']' {
-            return None;
-        }
-        let mut depth = 0_usize;
-        let end = tokens(&text[begin..]).find_map(|(place, byte)| {
-            match byte {
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            (depth == 0).then_some(begin + place + 1)
-        })?;
-        at = end;
-        Some(&text[begin..end])
-    })
 }
 
 /// Number of bytes but for blanks between tokens.
