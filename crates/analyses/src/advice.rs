@@ -55,6 +55,7 @@ mod small_io;
 mod tensor_cores;
 mod unfused;
 mod wasted_time;
+mod words;
 
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use facts::Facts;

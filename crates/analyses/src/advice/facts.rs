@@ -1,15 +1,15 @@
 //! What rules judge by: the results of other analyses, each computed when a rule first asks for it.
 
 use super::kernel_work::{KernelWork, kernel_work};
-use super::pauses::{Pauses, pauses};
-use super::{Advice, Lacks, Place};
+use super::pauses::{Pause, Pauses, pauses};
+use super::{Advice, GainEstimate, Lacks, Place};
 use crate::launch_statistics::{LaunchStatistics, launch_statistics};
 use crate::memory_summary::{self, MemorySummary};
 use crate::roofline::{self, RooflineRow};
 use crate::temporal_breakdown::{self, TemporalBreakdown};
 use crate::{AnalysisContext, GroupBy, Selection};
 use std::cell::OnceCell;
-use stepscope_base::units::format_count;
+use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, SliceId, SliceKind, Trace};
 
@@ -20,6 +20,11 @@ const LEAST_NS: i64 = 100_000;
 
 /// Why a device idles takes time to find; below this part of its window no rule asks.
 const IDLE_PART_OF_WINDOW: i64 = 50;
+
+/// Share of the window from which on a device waits too much for launches.
+pub(super) const LAUNCH_WAIT_THRESHOLD: f64 = 0.10;
+/// Share of device events from which on too many are shorter than their launch.
+pub(super) const SHORT_EVENTS_THRESHOLD: f64 = 0.50;
 
 /// A part of a trace, and what is known of it.
 pub(super) struct Facts<'a> {
@@ -66,20 +71,47 @@ impl<'a> Facts<'a> {
         let devices = self.devices()?;
         let is_asked = |device: &TemporalBreakdown| device.idle_ns > device.span_ns / IDLE_PART_OF_WINDOW;
         let is_any = devices.iter().any(is_asked);
-        let rows = self.pauses.get_or_init(|| if is_any { pauses(self, devices) } else { Vec::new() });
+        let rows = self.pauses.get_or_init(|| if is_any { pauses(self.context, devices) } else { Vec::new() });
         Ok(devices.iter().zip(rows).filter(move |(device, _)| is_asked(device)))
     }
 
     /// The same devices, each with its kernels.
     pub(super) fn kernels(&self) -> Result<impl Iterator<Item = (&TemporalBreakdown, &KernelWork)>, Lacks> {
         let devices = self.devices()?;
-        Ok(devices.iter().zip(self.kernels.get_or_init(|| kernel_work(self, devices))))
+        Ok(devices.iter().zip(self.kernels.get_or_init(|| kernel_work(self.context, devices))))
     }
 
     /// All launches of a rank.
     pub(super) fn launches(&self, rank: u32) -> Option<&LaunchStatistics> {
         let rows = self.launches.get_or_init(|| launch_statistics(self.trace, &self.selection));
         rows.iter().find(|row| row.rank == rank && row.name.is_none())
+    }
+
+    /// The share of a rank's device events that are shorter than their launch, when that is beyond the threshold.
+    pub(super) fn short_events_ratio(&self, rank: u32) -> Option<f64> {
+        let launches = self.launches(rank)?;
+        let ratio = launches.short_events as f64 / launches.device_events as f64;
+        (ratio > SHORT_EVENTS_THRESHOLD).then_some(ratio)
+    }
+
+    /// A row about a pause, when it is more than `threshold_ratio` of the device's window: the device waits, and `how`.
+    pub(super) fn pause_row(
+        &self,
+        device: &TemporalBreakdown,
+        pause: &Pause,
+        threshold_ratio: f64,
+        how: impl FnOnce() -> String,
+    ) -> Option<Advice> {
+        let row = share_of_device(device, pause.total_ns, threshold_ratio)?;
+        let (gpu, window) = (self.gpu(device.rank, device.device), format_ns(device.span_ns));
+        let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
+        Some(Advice {
+            says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
+            count: Some(pause.count),
+            gain: Some((pause.total_ns, GainEstimate::Removal)),
+            place: pause.place(self.trace),
+            ..row
+        })
     }
 
     /// Device work beside what the devices could do, by operator and shapes.
@@ -166,27 +198,6 @@ impl<'a> Facts<'a> {
         let ids = of_rank.slices(self.trace).filter(|id| self.trace.slices.kind(*id) == kind);
         ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], std::cmp::Reverse(*id)))
     }
-}
-
-/// A name in a sentence; the middle of a long one is left out.
-pub(super) fn quoted(name: &str) -> String {
-    const SHOWN: (usize, usize) = (40, 16);
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= SHOWN.0 + SHOWN.1 + 1 {
-        return format!("`{name}`");
-    }
-    let (head, tail) = (&letters[..SHOWN.0], &letters[letters.len() - SHOWN.1..]);
-    format!("`{}…{}`", head.iter().collect::<String>(), tail.iter().collect::<String>())
-}
-
-/// `1 kernel`, `2,000 copies`.
-pub(super) fn counted(count: i64, of: &str) -> String {
-    let of = match (count, of.strip_suffix('y')) {
-        (1, _) => of.to_string(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        _ => format!("{of}s"),
-    };
-    format!("{} {of}", format_count(count))
 }
 
 /// A row about `ns` of a window, when that is more than `threshold_ratio` of it, and enough to be worth a word.

@@ -1,7 +1,8 @@
 //! Kernels have fewer blocks than the device has multiprocessors.
 
-use super::facts::{Facts, counted, quoted, share_of_device};
+use super::facts::{Facts, share_of_device};
 use super::kernel_work::KernelWork;
+use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::gpu_utilization::{self, GpuUtilization};
 use crate::temporal_breakdown::TemporalBreakdown;

@@ -1,6 +1,7 @@
 //! Matrix products have sizes that fit tensor cores badly.
 
-use super::facts::{Facts, counted, share};
+use super::facts::{Facts, share};
+use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::flops::{Formula, shapes};
 use crate::op_classes::op_class;

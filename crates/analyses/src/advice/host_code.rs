@@ -22,8 +22,8 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
-    pauses.of(IdleCause::HostOther).row(facts, device, THRESHOLD, || {
-        let longest_in = pauses.longest_in(facts, IdleCause::HostOther);
+    facts.pause_row(device, pauses.of(IdleCause::HostOther), THRESHOLD, || {
+        let longest_in = pauses.longest_in(facts.trace, IdleCause::HostOther);
         format!("while the host is in no operator and no call of the device{longest_in}")
     })
 }

@@ -1,7 +1,8 @@
 //! A device runs dry because the host waited for it instead of launching ahead.
 
-use super::facts::{Facts, quoted, share_of_device};
+use super::facts::{Facts, share_of_device};
 use super::pauses::Pauses;
+use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::synchronizations::{self, Synchronizations};
 use crate::temporal_breakdown::TemporalBreakdown;

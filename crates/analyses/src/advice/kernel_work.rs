@@ -2,7 +2,7 @@
 //! which leave multiprocessors empty. One pass over device events.
 
 use super::Place;
-use super::facts::Facts;
+use crate::AnalysisContext;
 use crate::flops::{Inputs, Precision};
 use crate::gpu_activity::{ONE, units};
 use crate::occupancy::blocks_per_sm;
@@ -66,8 +66,8 @@ pub(super) struct KernelWork {
 }
 
 /// The kernels of each of `devices`.
-pub(super) fn kernel_work(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<KernelWork> {
-    let trace = facts.trace;
+pub(super) fn kernel_work(context: &AnalysisContext<'_>, devices: &[TemporalBreakdown]) -> Vec<KernelWork> {
+    let trace = context.trace;
     let slot = |device: &stepscope_trace::Device| {
         devices.iter().position(|row| (row.rank, row.device) == (device.rank, device.ordinal))
     };
@@ -75,7 +75,7 @@ pub(super) fn kernel_work(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<K
     let mut work: Vec<KernelWork> = devices.iter().map(|_| KernelWork::default()).collect();
     let mut unfilled: Vec<i128> = vec![0; devices.len()];
     let mut types = Types::of(trace);
-    for event in facts.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
+    for event in context.selection.device_events(trace).filter(|event| event.class == DeviceEventClass::Compute) {
         let Some(slot) = slots[event.device.index()] else { continue };
         let dur_ns = trace.slices.dur_ns[event.slice.index()];
         if let Some(op) = event.op {
@@ -130,9 +130,10 @@ impl<'a> Types<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advice::facts::Facts;
     use crate::advice::tests::{drawn_ms, with_events};
     use crate::kernels::{Kernel, kernels};
-    use crate::{AnalysisContext, GroupBy, Selection};
+    use crate::{GroupBy, Selection};
     use proptest::prelude::*;
 
     proptest! {

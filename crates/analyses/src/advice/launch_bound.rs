@@ -1,13 +1,10 @@
 //! A device waits for the host to launch, and what is launched is no shorter than its launch.
 
-use super::facts::Facts;
+use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD};
 use super::pauses::Pauses;
-use super::{Advice, Judged, Rule, short_kernels};
+use super::{Advice, Judged, Rule};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
-
-/// Share of the window in which the device waits for launches.
-pub(super) const THRESHOLD: f64 = 0.10;
 
 pub(super) const RULE: Rule = Rule {
     code: "host.launch_bound",
@@ -19,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let is_short = |device: &TemporalBreakdown| short_kernels::short_ratio(facts, device.rank).is_some();
+    let is_short = |device: &TemporalBreakdown| facts.short_events_ratio(device.rank).is_some();
     let row = |(device, pauses): (&TemporalBreakdown, &Pauses)| {
         of_device(facts, device, pauses).filter(|_| !is_short(device))
     };
@@ -27,8 +24,8 @@ fn judge(facts: &Facts) -> Judged {
 }
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
-    pauses.of(IdleCause::LaunchBound).row(facts, device, THRESHOLD, || {
-        format!("for the host to get to its next launch{}", pauses.longest_in(facts, IdleCause::LaunchBound))
+    facts.pause_row(device, pauses.of(IdleCause::LaunchBound), LAUNCH_WAIT_THRESHOLD, || {
+        format!("for the host to get to its next launch{}", pauses.longest_in(facts.trace, IdleCause::LaunchBound))
     })
 }
 

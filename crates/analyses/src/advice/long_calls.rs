@@ -1,7 +1,8 @@
 //! A device waits while the host is busy with one thing for long: initialisation, compilation, allocation, logging.
 
-use super::facts::{Facts, counted, quoted};
+use super::facts::Facts;
 use super::pauses::Pauses;
+use super::words::{counted, quoted};
 use super::{Advice, Judged, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::format_ns;
@@ -23,7 +24,7 @@ fn judge(facts: &Facts) -> Judged {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = &pauses.long;
-    pause.row(facts, device, THRESHOLD, || {
+    facts.pause_row(device, pause, THRESHOLD, || {
         let inside = match pause.place(facts.trace).and_then(|place| place.slice) {
             Some(slice) => format!("most of it in {}", quoted(facts.trace.slice_name(slice))),
             None => "in which nothing was recorded of the host".into(),

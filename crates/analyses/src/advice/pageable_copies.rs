@@ -1,6 +1,7 @@
 //! A device copies from or to memory that it cannot reach by itself, and does nothing else meanwhile.
 
-use super::facts::{Facts, counted, share_of_device};
+use super::facts::{Facts, share_of_device};
+use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::copies::{Copies, copies};
 use crate::temporal_breakdown::TemporalBreakdown;

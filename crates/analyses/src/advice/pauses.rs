@@ -1,12 +1,12 @@
 //! The idle time of a device as rules see it: by cause, with what the host did in one long call set apart.
 
-use super::facts::{Facts, quoted, share_of_device};
-use super::{Advice, GainEstimate, Place};
+use super::Place;
+use super::words::quoted;
+use crate::AnalysisContext;
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
 use crate::idle_causes::longest_host;
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::StringId;
-use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_trace::Trace;
 
 /// A pause of the host this long is an event of its own and not the pace of the host.
@@ -49,26 +49,6 @@ impl Pause {
         }
     }
 
-    /// A row about it, when it is more than `threshold_ratio` of the device's window: the device waits, and `how`.
-    pub(super) fn row(
-        &self,
-        facts: &Facts,
-        device: &TemporalBreakdown,
-        threshold_ratio: f64,
-        how: impl FnOnce() -> String,
-    ) -> Option<Advice> {
-        let row = share_of_device(device, self.total_ns, threshold_ratio)?;
-        let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
-        let (idle, ratio) = (format_ns(self.total_ns), format_ratio(row.measured_ratio?));
-        Some(Advice {
-            says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
-            count: Some(self.count),
-            gain: Some((self.total_ns, GainEstimate::Removal)),
-            place: self.place(facts.trace),
-            ..row
-        })
-    }
-
     /// Where the longest is: from when on the host is in what it is in for most of it.
     pub(super) fn place(&self, trace: &Trace) -> Option<Place> {
         self.longest.map(|part| {
@@ -104,8 +84,8 @@ impl Pauses {
 
     /// What the host was in for the longest time while this was the cause, to go on a sentence with; nothing when it is
     /// not known.
-    pub(super) fn longest_in(&self, facts: &Facts, cause: IdleCause) -> String {
-        let name = self.host[cause as usize].map(|name| quoted(facts.trace.strings.get(name)));
+    pub(super) fn longest_in(&self, trace: &Trace, cause: IdleCause) -> String {
+        let name = self.host[cause as usize].map(|name| quoted(trace.strings.get(name)));
         name.map_or_else(String::new, |name| format!(", the longest in {name}"))
     }
 
@@ -142,19 +122,19 @@ fn kind_of(part: &IdlePart, long_ns: i64) -> Kind {
 }
 
 /// The pauses of each of `devices`.
-pub(super) fn pauses(facts: &Facts, devices: &[TemporalBreakdown]) -> Vec<Pauses> {
-    let idle = facts.context.get::<Vec<DeviceIdle>>();
+pub(super) fn pauses(context: &AnalysisContext<'_>, devices: &[TemporalBreakdown]) -> Vec<Pauses> {
+    let idle = context.get::<Vec<DeviceIdle>>();
     let of = |device: &TemporalBreakdown| {
         let is_it = |idle: &&DeviceIdle| {
-            let known = &facts.trace.devices[idle.device.index()];
+            let known = &context.trace.devices[idle.device.index()];
             (known.rank, known.ordinal) == (device.rank, device.device)
         };
-        idle.iter().find(is_it).map(|idle| of_device(facts, idle, device.span_ns)).unwrap_or_default()
+        idle.iter().find(is_it).map(|idle| of_device(context.trace, idle, device.span_ns)).unwrap_or_default()
     };
     devices.iter().map(of).collect()
 }
 
-fn of_device(facts: &Facts, idle: &DeviceIdle, span_ns: i64) -> Pauses {
+fn of_device(trace: &Trace, idle: &DeviceIdle, span_ns: i64) -> Pauses {
     let long_ns = LONG_NS.min(span_ns / LONG_PART_OF_WINDOW).max(LONG_LEAST_NS);
     let mut pauses = Pauses::default();
     for gap in 0..idle.gaps.len() {
@@ -175,14 +155,14 @@ fn of_device(facts: &Facts, idle: &DeviceIdle, span_ns: i64) -> Pauses {
     }
     pauses.total_ns.sort_unstable();
     for cause in [IdleCause::LaunchBound, IdleCause::HostOther] {
-        pauses.host[cause as usize] = longest_host(facts.trace, idle, cause).map(|(name, _)| name);
+        pauses.host[cause as usize] = longest_host(trace, idle, cause).map(|(name, _)| name);
     }
     pauses
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::advice::facts::Facts;
     use crate::advice::tests::drawn_us;
     use crate::{AnalysisContext, Selection};
     use proptest::prelude::*;

@@ -1,7 +1,8 @@
 //! Work that was launched in time is held back on the device.
 
-use super::facts::{Facts, counted, share_of_device};
+use super::facts::{Facts, share_of_device};
 use super::pauses::Pauses;
+use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};

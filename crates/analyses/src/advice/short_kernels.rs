@@ -1,15 +1,11 @@
 //! A device waits for launches that take longer than what they launch.
 
-use super::facts::{Facts, share_of_device};
-use super::launch_bound::THRESHOLD as IDLE_THRESHOLD;
+use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD, SHORT_EVENTS_THRESHOLD, share_of_device};
 use super::pauses::Pauses;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::idle::IdleCause;
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_count, format_ns, format_ratio};
-
-/// Share of device events that are shorter than their launch.
-const THRESHOLD: f64 = 0.50;
 
 pub(super) const RULE: Rule = Rule {
     code: "launch.short_kernels",
@@ -23,17 +19,10 @@ fn judge(facts: &Facts) -> Judged {
     Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(facts, device, pauses)).collect())
 }
 
-/// The share of a rank's device events that are shorter than their launch, when that is beyond the threshold.
-pub(super) fn short_ratio(facts: &Facts, rank: u32) -> Option<f64> {
-    let launches = facts.launches(rank)?;
-    let ratio = launches.short_events as f64 / launches.device_events as f64;
-    (ratio > THRESHOLD).then_some(ratio)
-}
-
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = pauses.of(IdleCause::LaunchBound);
-    let row = share_of_device(device, pause.total_ns, IDLE_THRESHOLD)?;
-    let (short_ratio, launches) = (short_ratio(facts, device.rank)?, facts.launches(device.rank)?);
+    let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD)?;
+    let (short_ratio, launches) = (facts.short_events_ratio(device.rank)?, facts.launches(device.rank)?);
     let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
     let (short, all) = (format_count(launches.short_events), format_count(launches.device_events));
     let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
@@ -43,7 +32,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
              ({ratio}) of {window} for the host to launch."
         ),
         measured_ratio: Some(short_ratio),
-        threshold_ratio: Some(THRESHOLD),
+        threshold_ratio: Some(SHORT_EVENTS_THRESHOLD),
         count: Some(launches.short_events),
         gain: Some((pause.total_ns, GainEstimate::Removal)),
         place: pause.place(facts.trace),

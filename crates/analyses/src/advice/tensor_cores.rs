@@ -1,7 +1,8 @@
 //! Matrix products, convolutions and attention run in kernels that use no tensor cores, on a device that has them.
 
-use super::facts::{Facts, quoted, share_of_device};
+use super::facts::{Facts, share_of_device};
 use super::kernel_work::KernelWork;
+use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::roofline::devices::peaks;
 use crate::temporal_breakdown::TemporalBreakdown;

@@ -1,7 +1,8 @@
 //! Much of the computing is in operators that do little with each element.
 
-use super::facts::{Facts, quoted, share_of_device};
+use super::facts::{Facts, share_of_device};
 use super::kernel_work::KernelWork;
+use super::words::quoted;
 use super::{Advice, Judged, Lacks, Priority, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};

@@ -1,6 +1,7 @@
 //! Operators take much longer on the device than the device would have to.
 
-use super::facts::{Facts, quoted, share};
+use super::facts::{Facts, share};
+use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::roofline::RooflineRow;
 use std::collections::BTreeMap;
