@@ -10,13 +10,13 @@ import { followKeys } from "./shell/keys";
 import { Navigation } from "./shell/Navigation";
 import { PageFrame } from "./shell/PageFrame";
 import { Palette } from "./shell/Palette";
-import { place } from "./state/place";
+import { route } from "./state/route";
 import { run } from "./state/runs";
 
 /** The shell around every page. */
 export function App() {
   useEffect(() => followKeys(), []);
-  const title = findPage(place.value.page)?.title ?? "Stepscope";
+  const title = findPage(route.value.page)?.title ?? "Stepscope";
   const name = run.value?.name;
   useEffect(() => {
     document.title = name ? `${title} – ${printable(name)} – Stepscope` : "Stepscope";

@@ -2,7 +2,7 @@ import { render } from "preact";
 import { takeToken } from "./api/client";
 import { App } from "./app";
 import { showUnseen } from "./components/plain_text";
-import { followAddress } from "./state/place";
+import { followAddress } from "./state/route";
 import { followRuns } from "./state/runs";
 import { followTheme } from "./state/theme";
 

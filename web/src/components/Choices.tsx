@@ -1,4 +1,4 @@
-import { choose } from "../state/place";
+import { setParams } from "../state/route";
 
 interface Props {
   readonly label: string;
@@ -17,7 +17,7 @@ export function Choices({ label, name, value, options }: Props) {
         value={value}
         onChange={(event) => {
           const next = event.currentTarget.value;
-          choose({ [name]: next === options[0]?.[0] ? null : next });
+          setParams({ [name]: next === options[0]?.[0] ? null : next });
         }}
       >
         {options.map(([option, words]) => (

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { choose, chosen } from "../state/place";
-import { formatSpan } from "../timeline/place";
+import { param, setParams } from "../state/route";
+import { formatSpan } from "../state/timeline_params";
 import type { Stretch } from "./charts/series";
 import { millisecondsOf, nsOfMilliseconds } from "./milliseconds";
 
@@ -26,7 +26,7 @@ export function RangeForm({ range, onRange }: Props) {
     if (start_ns !== null && end_ns !== null && end_ns > start_ns) onRange({ start_ns, end_ns });
     else setWrong(true);
   };
-  const isEverywhere = range !== null && chosen("window") === formatSpan(range);
+  const isEverywhere = range !== null && param("window") === formatSpan(range);
   return (
     <form class="range-form" onSubmit={submit} aria-label="Range">
       <label>
@@ -59,7 +59,7 @@ export function RangeForm({ range, onRange }: Props) {
             Everything
           </button>
           {!isEverywhere && (
-            <button type="button" onClick={() => choose({ window: formatSpan(range) })}>
+            <button type="button" onClick={() => setParams({ window: formatSpan(range) })}>
               All pages: only this range
             </button>
           )}

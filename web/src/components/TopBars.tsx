@@ -2,7 +2,7 @@ import { type Query, runPath, withQuery } from "../api/paths";
 import type { Envelope } from "../api/types";
 import { formatCount } from "../format/units";
 import { useAnswer } from "../state/answer";
-import { selection } from "../state/place";
+import { selection } from "../state/route";
 import { detail, runId } from "../state/runs";
 import { BarList } from "./charts/BarList";
 import { ErrorNotice, Loading } from "./Notice";

@@ -1,7 +1,7 @@
 import { withToken } from "../api/client";
 import { CopyButton } from "../components/CopyButton";
 import { formatNs } from "../format/units";
-import { choose, hrefOf, timeWindow } from "../state/place";
+import { hrefOf, setParams, timeWindow } from "../state/route";
 import { isCutOff, run, runs } from "../state/runs";
 import { THEMES, type Theme, theme } from "../state/theme";
 import { isHelpOpen, isPaletteOpen } from "./keys";
@@ -21,7 +21,7 @@ export function Header() {
           Run
           <select
             value={run.value?.key}
-            onChange={(event) => choose({ run: event.currentTarget.value, rank: null, step: null, window: null })}
+            onChange={(event) => setParams({ run: event.currentTarget.value, rank: null, step: null, window: null })}
           >
             {list.map((run) => (
               <option key={run.id} value={run.key}>
@@ -44,7 +44,7 @@ export function Header() {
       )}
       <RankAndStep />
       {window && (
-        <button type="button" class="chip" onClick={() => choose({ window: null })} aria-label="Show the whole run">
+        <button type="button" class="chip" onClick={() => setParams({ window: null })} aria-label="Show the whole run">
           {formatNs(BigInt(window.start_ns))} to {formatNs(BigInt(window.end_ns))} <span aria-hidden="true">×</span>
         </button>
       )}

@@ -1,11 +1,11 @@
 import { PAGES } from "../pages/registry";
-import { hrefOf, place } from "../state/place";
+import { hrefOf, route } from "../state/route";
 import { detail } from "../state/runs";
 
 /** The pages; those with nothing to show stay readable and say why. */
 export function Navigation() {
   const known = detail.value;
-  const here = place.value.page;
+  const here = route.value.page;
   return (
     <nav aria-label="Pages">
       <ul>

@@ -6,18 +6,18 @@ import { Empty, ErrorNotice, Loading } from "../components/Notice";
 import { Words } from "../components/Words";
 import { formatBytes } from "../format/units";
 import { findPage, type PageInfo } from "../pages/registry";
-import { chosen, hrefOf, place } from "../state/place";
+import { hrefOf, param, route } from "../state/route";
 import { detail, detailError, isRefused, run, runs, serverError } from "../state/runs";
 
 /** The page that the address names, or what stands in its way. */
 export function PageFrame() {
-  const page = findPage(place.value.page);
+  const page = findPage(route.value.page);
   const known = detail.value;
   if (isRefused.value && serverError.value) return <AccessKey error={serverError.value} />;
   if (serverError.value) return <ErrorNotice error={serverError.value} onRetry={() => location.reload()} />;
   if (runs.value === null) return <Loading what="Asking the server…" />;
   if (!page) {
-    const error = { what: "there is no such page", where: place.value.page, hint: "the pages are listed at the side" };
+    const error = { what: "there is no such page", where: route.value.page, hint: "the pages are listed at the side" };
     return <ErrorNotice error={error} />;
   }
   if (!run.value) return <NoRun />;
@@ -43,7 +43,7 @@ function NoRun() {
   const first = runs.value?.[0];
   return (
     <Empty>
-      There is no run <code>{chosen("run")}</code>. Open{" "}
+      There is no run <code>{param("run")}</code>. Open{" "}
       <a href={hrefOf("overview", { run: first?.key, rank: null, step: null, window: null })}>{first?.name}</a>.
     </Empty>
   );

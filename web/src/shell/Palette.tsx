@@ -2,16 +2,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api/client";
 import { runPath, withQuery } from "../api/paths";
 import type { RunDetail } from "../api/types";
+import type { Found } from "../canvas/model";
 import { Dialog } from "../components/Dialog";
+import { timelineSearch } from "../components/links";
 import { Words } from "../components/Words";
 import { clipped } from "../format/printable";
 import { formatCount, formatNs } from "../format/units";
 import { PAGES } from "../pages/registry";
-import { timelineSearch } from "../state/links";
-import { hrefOf, hrefWith, place } from "../state/place";
+import { hrefOf, hrefWith, route } from "../state/route";
 import { analyses, detail, runId, runs } from "../state/runs";
 import { placeOfNumber } from "../state/steps";
-import type { Found } from "../timeline/model";
 import { isPaletteOpen } from "./keys";
 import { type Destination, found } from "./search";
 
@@ -53,7 +53,7 @@ export function Palette() {
   ];
   const shown = isPaletteOpen.value ? listed(typed) : [];
   // The links are of this place: reading it here makes them follow it.
-  void place.value;
+  void route.value;
   const onSubmit = (event: Event) => {
     event.preventDefault();
     // What is typed may be newer than what is shown.

@@ -1,4 +1,4 @@
-import { choose, chosen } from "../state/place";
+import { param, setParams } from "../state/route";
 import { detail } from "../state/runs";
 import { numbersFrom, useSteps } from "../state/steps";
 
@@ -8,8 +8,8 @@ const MAX_OPTIONS = 300;
 /** Of the whole run, or of one rank or step. */
 export function RankAndStep() {
   const known = detail.value;
-  const rank = chosen("rank");
-  const step = chosen("step");
+  const rank = param("rank");
+  const step = param("step");
   const own = useSteps(known, rank);
   if (!known) return null;
   const ranks = known.run.ranks.map(String);
@@ -21,10 +21,10 @@ export function RankAndStep() {
   return (
     <>
       {(ranks.length > 1 || rank !== undefined) && (
-        <Choice label="Rank" all="all ranks" value={rank} options={ranks} onChange={(rank) => choose({ rank })} />
+        <Choice label="Rank" all="all ranks" value={rank} options={ranks} onChange={(rank) => setParams({ rank })} />
       )}
       {(steps.length > 1 || step !== undefined) && (
-        <Choice label="Step" all="all steps" value={step} options={steps} onChange={(step) => choose({ step })} />
+        <Choice label="Step" all="all steps" value={step} options={steps} onChange={(step) => setParams({ step })} />
       )}
     </>
   );

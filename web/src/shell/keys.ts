@@ -1,7 +1,8 @@
 // Keys that mean the same on every page. A page's own keys are its own; they are listed here, so that help has them all.
 
 import { signal } from "@preact/signals";
-import { TIMELINE_KEYS } from "../timeline/keys";
+import { TIMELINE_KEYS } from "../canvas/keys";
+import { isTyping } from "../components/typing";
 
 export const isHelpOpen = signal(false);
 export const isPaletteOpen = signal(false);
@@ -45,12 +46,6 @@ export const KEYS: readonly { readonly where: string; readonly keys: readonly (r
     ],
   },
 ];
-
-/** True where a key is a letter of a text. */
-export function isTyping(target: EventTarget | null): boolean {
-  if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
-}
 
 /** Listens for the keys that work everywhere, until the function that it returns is called. */
 export function followKeys(): () => void {

@@ -3,18 +3,18 @@
 
 import { computed } from "@preact/signals";
 import type { Query } from "../api/paths";
-import { formatSpan, parseSpan } from "../timeline/place";
-import type { Span } from "../timeline/view";
-import { choose, chosen, selection } from "./place";
+import type { Span } from "../canvas/view";
+import { param, selection, setParams } from "./route";
+import { formatSpan, parseSpan } from "./timeline_params";
 
 /** What was chosen; null for everything. */
 export const range = computed<Span | null>(() => {
-  const span = parseSpan(chosen("range"));
+  const span = parseSpan(param("range"));
   return span && span.start_ns >= 0 && span.end_ns > span.start_ns ? span : null;
 });
 
 /** Chooses another, or everything. */
-export const chooseRange = (span: Span | null): void => choose({ range: span ? formatSpan(span) : null });
+export const chooseRange = (span: Span | null): void => setParams({ range: span ? formatSpan(span) : null });
 
 /** The part of the run that lies in the range, as parameters of a request. */
 export const rangeSelection = computed<Query>(() => {

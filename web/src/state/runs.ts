@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { ApiError, ask, bodyOf, onOtherToken, REFUSED, withToken } from "../api/client";
 import { runPath } from "../api/paths";
 import type { AnalysisInfo, ErrorBody, RunDetail, RunSummary } from "../api/types";
-import { choose, chosen } from "./place";
+import { param, setParams } from "./route";
 import { isLasting, runNamed } from "./run_names";
 
 /** Every run; null until the server has answered. */
@@ -23,7 +23,7 @@ export const isCutOff = signal(false);
 export const analyses = signal<ReadonlyMap<string, AnalysisInfo>>(new Map());
 
 /** The run that is shown, as the list has it. */
-export const run = computed(() => runNamed(runs.value ?? [], chosen("run") ?? "0"));
+export const run = computed(() => runNamed(runs.value ?? [], param("run") ?? "0"));
 
 /** The number of the run that is shown: good for as long as the server lives. -1 where there is none. */
 export const runId = computed(() => run.value?.id ?? -1);
@@ -69,8 +69,8 @@ function refuse(error: unknown): void {
 function nameRun(): void {
   effect(() => {
     const shown = run.value;
-    if (shown && (runs.value?.length ?? 0) > 1 && !isLasting(chosen("run"))) {
-      choose({ run: shown.key }, { replace: true });
+    if (shown && (runs.value?.length ?? 0) > 1 && !isLasting(param("run"))) {
+      setParams({ run: shown.key }, { replace: true });
     }
   });
 }

@@ -1,7 +1,7 @@
 // What charts over time show, and the steps that are marked on them.
 
 import type { Num, RunDetail, StepOfRun } from "../api/types";
-import type { Span } from "../timeline/view";
+import type { Span } from "../canvas/view";
 
 interface Chosen {
   readonly step: string | undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changed, formatPlace, onPage, type Place, paramOf, paramsOf, parsePlace } from "./url";
+import { formatRoute, onPage, paramOf, paramsOf, parseRoute, type Route, withParams } from "./url";
 
 const HOSTILE = [
   "",
@@ -18,33 +18,33 @@ const HOSTILE = [
   "constructor",
 ];
 
-test("any place comes back from its address", () => {
+test("any route comes back from its address", () => {
   for (const page of HOSTILE.filter((page) => page !== "")) {
     const params = HOSTILE.flatMap((name) => HOSTILE.map((value) => [name, value] as const));
-    const place: Place = { page, params };
-    expect(parsePlace(formatPlace(place))).toEqual(place);
+    const route: Route = { page, params };
+    expect(parseRoute(formatRoute(route))).toEqual(route);
   }
 });
 
-test("any address is a place, and its address leads there again", () => {
+test("any address is a route, and its address leads there again", () => {
   for (const hash of ["", "#", "#?", "#%", "#%zz?%=%", "#a?b", "#a?b=c&b=d", ...HOSTILE]) {
-    const place = parsePlace(hash);
-    expect(place.page).not.toBe("");
-    expect(parsePlace(formatPlace(place))).toEqual(place);
+    const route = parseRoute(hash);
+    expect(route.page).not.toBe("");
+    expect(parseRoute(formatRoute(route))).toEqual(route);
   }
 });
 
 test("values are changed, added and taken away by name", () => {
-  const place = parsePlace("#operators?rank=1&where=a&where=b&sort=count");
-  const next = changed(place, { where: ["c", "d"], sort: null, q: "mm" });
+  const route = parseRoute("#operators?rank=1&where=a&where=b&sort=count");
+  const next = withParams(route, { where: ["c", "d"], sort: null, q: "mm" });
   expect(paramsOf(next, "where")).toEqual(["c", "d"]);
   expect(paramOf(next, "sort")).toBeUndefined();
-  expect(formatPlace(next)).toBe("#operators?rank=1&where=c&where=d&q=mm");
+  expect(formatRoute(next)).toBe("#operators?rank=1&where=c&where=d&q=mm");
 });
 
 test("another page keeps the part of the run that is shown, and nothing else", () => {
-  const place = parsePlace("#operators?run=1&rank=2&step=3&window=4-5&sort=count&q=mm");
-  expect(formatPlace(onPage(place, "kernels", { sort: "mean_ns" }))).toBe(
+  const route = parseRoute("#operators?run=1&rank=2&step=3&window=4-5&sort=count&q=mm");
+  expect(formatRoute(onPage(route, "kernels", { sort: "mean_ns" }))).toBe(
     "#kernels?run=1&rank=2&step=3&window=4-5&sort=mean_ns",
   );
 });

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, type Signal, useSignal, useSignalEffect } from "@preact/signals";
-import { selection } from "../../state/place";
+import { selection } from "../../state/route";
 
 interface Props {
   /** A signal where a chart has thousands of places: only this is drawn anew then. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tickLabel } from "../../timeline/ruler";
+import { tickLabel } from "../../canvas/ruler";
 import { columnsOf, dragged, indexAt, NS_STEPS } from "./series";
 
 const ROWS = [

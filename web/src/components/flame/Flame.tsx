@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import type { Column } from "../../api/types";
-import { Figure } from "../../components/charts/Figure";
-import { Pointed, usePointed } from "../../components/charts/Pointed";
-import { useWidth } from "../../components/charts/width";
 import { formatCell } from "../../format/cell";
 import { clipped } from "../../format/printable";
+import { Figure } from "../charts/Figure";
+import { Pointed, usePointed } from "../charts/Pointed";
+import { useWidth } from "../charts/width";
 import { type Box, boxesOf, type Module } from "./tree";
 
 const ROW = 22;

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Column, Row } from "../../api/types";
 import { exactCell, formatCell, plainCell } from "../../format/cell";
-import { nameCondition } from "../../state/links";
 import { CopyButton } from "../CopyButton";
+import { nameCondition } from "../links";
 import { Words } from "../Words";
 import type { Condition } from "./choices";
 import type { RowLink } from "./links";

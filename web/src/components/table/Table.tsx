@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Query, runPath } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { formatCount } from "../../format/units";
-import { choose, place, selection, whereWords } from "../../state/place";
+import { route, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Definition } from "../Definition";
 import { Empty, ErrorNotice, Loading } from "../Notice";
@@ -58,7 +58,7 @@ export interface TableProps {
 export function Table(props: TableProps) {
   const { analysis, title, query = [], order = "", hidden = [], prefix = "", where = [] } = props;
   const version = props.source?.version ?? detail.value?.version ?? 0;
-  const choices = choicesAt(place.value, prefix);
+  const choices = choicesAt(route.value, prefix);
   const asked: Query = [
     ...(props.source?.query ?? props.part ?? selection.value),
     ...query,
@@ -74,7 +74,7 @@ export function Table(props: TableProps) {
   const [opened, setOpened] = useState<number | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another result has other rows
   useEffect(() => setOpened(null), [store]);
-  const set = (next: Partial<Choices>, replace = false) => choose(changesFor(next, prefix), { replace });
+  const set = (next: Partial<Choices>, replace = false) => setParams(changesFor(next, prefix), { replace });
 
   const envelope = shown.envelope;
   if (shown.error) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Column } from "../../api/types";
-import { changed, formatPlace, parsePlace } from "../../state/url";
+import { formatRoute, parseRoute, withParams } from "../../state/url";
 import {
   ariaSort,
   type Choices,
@@ -31,19 +31,19 @@ test("choices come back from the address, whatever is typed into them", () => {
     ],
     columns: ["name", "count"],
   };
-  const place = changed(parsePlace("#kernels?q=other"), changesFor(choices, "k."));
-  expect(choicesAt(parsePlace(formatPlace(place)), "k.")).toEqual(choices);
-  expect(choicesAt(place, "").search).toBe("other");
+  const route = withParams(parseRoute("#kernels?q=other"), changesFor(choices, "k."));
+  expect(choicesAt(parseRoute(formatRoute(route)), "k.")).toEqual(choices);
+  expect(choicesAt(route, "").search).toBe("other");
 });
 
 test("conditions that make no sense are left out", () => {
   expect(["", "a", "a:b", "a:xx:1", ":eq:1", "a:toString:1"].map(parseCondition)).toEqual(Array(6).fill(null));
-  const place = parsePlace("#kernels?where=junk&where=count:gt:5");
-  expect(choicesAt(place, "").where).toEqual([{ column: "count", operator: "gt", value: "5" }]);
+  const route = parseRoute("#kernels?where=junk&where=count:gt:5");
+  expect(choicesAt(route, "").where).toEqual([{ column: "count", operator: "gt", value: "5" }]);
 });
 
 test("a request has the order of the page unless another was chosen", () => {
-  const choices = choicesAt(parsePlace("#kernels?where=a:eq:b&q=x"), "");
+  const choices = choicesAt(parseRoute("#kernels?where=a:eq:b&q=x"), "");
   expect(queryOf(choices, "total_ns")).toEqual([
     ["sort", "total_ns"],
     ["search", "x"],

@@ -3,7 +3,7 @@
 
 import type { Query } from "../../api/paths";
 import type { Column } from "../../api/types";
-import { type Changes, type Place, paramOf, paramsOf } from "../../state/url";
+import { type Changes, paramOf, paramsOf, type Route } from "../../state/url";
 
 /** How a condition compares; the words are what a person chooses from. */
 export const OPERATORS = {
@@ -33,18 +33,18 @@ export interface Choices {
   readonly columns: readonly string[] | null;
 }
 
-/** The choices that a place has for the table with this prefix; what makes no sense is left out. */
-export function choicesAt(place: Place, prefix: string): Choices {
-  const columns = paramOf(place, `${prefix}cols`);
+/** The choices that a route has for the table with this prefix; what makes no sense is left out. */
+export function choicesAt(route: Route, prefix: string): Choices {
+  const columns = paramOf(route, `${prefix}cols`);
   return {
-    sort: paramOf(place, `${prefix}sort`) ?? "",
-    search: paramOf(place, `${prefix}q`) ?? "",
-    where: paramsOf(place, `${prefix}where`).flatMap((text) => parseCondition(text) ?? []),
+    sort: paramOf(route, `${prefix}sort`) ?? "",
+    search: paramOf(route, `${prefix}q`) ?? "",
+    where: paramsOf(route, `${prefix}where`).flatMap((text) => parseCondition(text) ?? []),
     columns: columns === undefined ? null : columns.split(",").filter((name) => name !== ""),
   };
 }
 
-/** The changes of the place that make it have `choices`. */
+/** The changes of the route that make it have `choices`. */
 export function changesFor(choices: Partial<Choices>, prefix: string): Changes {
   const changes: Record<string, string | readonly string[] | null> = {};
   if (choices.sort !== undefined) changes[`${prefix}sort`] = choices.sort || null;

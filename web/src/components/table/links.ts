@@ -1,5 +1,5 @@
 import type { Row } from "../../api/types";
-import { sourceLine } from "../../state/links";
+import { sourceLine } from "../links";
 
 /** Where a row leads: to the timeline, to source, to another page. */
 export interface RowLink {

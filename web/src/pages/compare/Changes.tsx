@@ -1,9 +1,9 @@
 import type { Row } from "../../api/types";
+import { linkedName, nameCondition } from "../../components/links";
 import { formatCondition } from "../../components/table/choices";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
-import { linkedName, nameCondition } from "../../state/links";
-import { hrefOf, hrefWith } from "../../state/place";
+import { hrefOf, hrefWith } from "../../state/route";
 import { keyOf } from "../../state/runs";
 import { type Compared, sourceOf } from "./asked";
 

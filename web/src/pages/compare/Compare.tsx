@@ -3,7 +3,7 @@ import { runPath } from "../../api/paths";
 import type { RunDetail } from "../../api/types";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, timeWindow } from "../../state/place";
+import { hrefWith, param, timeWindow } from "../../state/route";
 import { runNamed } from "../../state/run_names";
 import { detail, runId, runs } from "../../state/runs";
 import type { Compared } from "./asked";
@@ -21,9 +21,9 @@ import "./compare.css";
 export default function Compare() {
   const list = runs.value ?? [];
   const known = detail.value;
-  const other = chosen("b");
+  const other = param("b");
   const b = other === undefined ? undefined : (runNamed(list, other)?.id ?? -1);
-  const address = { run: runId.value, rank: chosen("rank"), b, bRank: chosen("b-rank") };
+  const address = { run: runId.value, rank: param("rank"), b, bRank: param("b-rank") };
   const sides = sidesOf(
     address,
     list.map((run) => run.id),
@@ -44,7 +44,7 @@ export default function Compare() {
     <>
       <h1>Compare</h1>
       <PickSides sides={sides} details={[known, answer.value]} />
-      {(chosen("step") !== undefined || timeWindow.value) && (
+      {(param("step") !== undefined || timeWindow.value) && (
         <p class="notice">
           Runs are compared with all their steps: the step or range that is selected for other pages has no effect here.{" "}
           <a href={hrefWith({ step: null, window: null })}>Clear it</a>

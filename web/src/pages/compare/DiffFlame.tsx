@@ -7,7 +7,7 @@ import { findModule, type Module, treeOf } from "../../components/flame/tree";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
-import { choose, chosen, hrefWith } from "../../state/place";
+import { hrefWith, param, setParams } from "../../state/route";
 import { type Compared, sourceOf, useCompared } from "./asked";
 import { LEGEND, shiftOf } from "./shift";
 
@@ -23,7 +23,7 @@ const TREES = [
 export function DiffFlame({ compared }: { compared: Compared }) {
   const hasModules = compared.details.some(({ has }) => has.modules);
   const trees = hasModules ? TREES : TREES.slice(1);
-  const what = trees.find(([tree]) => tree === chosen("tree"))?.[0] ?? (hasModules ? "modules" : "operator_tree");
+  const what = trees.find(([tree]) => tree === param("tree"))?.[0] ?? (hasModules ? "modules" : "operator_tree");
   const answer = useCompared(compared, what, [["limit", MOST]]);
   const rows = answer.value?.results;
   const roots = useMemo(() => treeOf(rows ?? [], what === "modules" ? "path" : "id"), [rows, what]);
@@ -35,11 +35,11 @@ export function DiffFlame({ compared }: { compared: Compared }) {
   const first = measures.find((column) => wanted.includes(column.name) && isUsed(column)) ?? measures[0];
   const others = measures.filter((column) => column !== first && isUsed(column));
   const options = first ? [first, ...others] : [];
-  const column = options.find(({ name }) => name === chosen("by")) ?? first;
-  const root = findModule(roots, chosen("root") ?? "");
+  const column = options.find(({ name }) => name === param("by")) ?? first;
+  const root = findModule(roots, param("root") ?? "");
   const total = answer.value.page.total;
   const zoom = (module: Module) =>
-    choose({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
+    setParams({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
   if (!column || roots.length === 0) return <Empty>Neither run has calls of modules or operators.</Empty>;
   const measure = column.name.slice("b_".length);
   const noun = what === "modules" ? "modules" : "operators";

@@ -1,16 +1,16 @@
 import { Figure } from "../../components/charts/Figure";
 import { Overlaid } from "../../components/charts/Overlaid";
 import { pairsOf } from "../../components/charts/ranges";
+import { nameCondition } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatCondition } from "../../components/table/choices";
 import { clipped } from "../../format/printable";
-import { nameCondition } from "../../state/links";
-import { chosen } from "../../state/place";
+import { param } from "../../state/route";
 import { type Compared, useCompared } from "./asked";
 
 /** How long the calls of one operator, or the runs of one kernel, take: of the chosen one, else of what takes most. */
 export function Durations({ compared }: { compared: Compared }) {
-  const [kernel, op] = [chosen("kernel"), chosen("op")];
+  const [kernel, op] = [param("kernel"), param("op")];
   const hasDevices = compared.details.some(({ has }) => has.devices);
   const isKernel = op === undefined && (kernel !== undefined || hasDevices);
   const what = isKernel ? "kernel_durations" : "operator_durations";

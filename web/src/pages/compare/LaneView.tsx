@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Slice } from "../../canvas/model";
 import { ErrorNotice } from "../../components/Notice";
-import { Labels } from "../../components/timeline/Labels";
-import { Tooltip } from "../../components/timeline/Tooltip";
+import { Labels } from "../../components/timeline-shared/Labels";
+import { Tooltip } from "../../components/timeline-shared/Tooltip";
 import { formatNs } from "../../format/units";
-import { hrefOf } from "../../state/place";
+import { hrefOf } from "../../state/route";
 import { keyOf } from "../../state/runs";
-import type { Slice } from "../../timeline/model";
-import { formatTimeline } from "../../timeline/place";
+import { formatTimeline } from "../../state/timeline_params";
 import { Lane, type LaneOf } from "./lane";
 
 interface Props {

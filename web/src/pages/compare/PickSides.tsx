@@ -1,5 +1,5 @@
 import type { RunDetail } from "../../api/types";
-import { choose } from "../../state/place";
+import { setParams } from "../../state/route";
 import { runs } from "../../state/runs";
 import { changesFor, type Side, type Sides } from "./sides";
 
@@ -13,7 +13,7 @@ export function PickSides({ sides, details }: Props) {
   const { a, b } = sides;
   // Steps and windows are of one run; the timelines' too.
   const set = (next: Sides) =>
-    choose({
+    setParams({
       ...changesFor(next, runs.value ?? []),
       step: null,
       window: null,

@@ -1,19 +1,19 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody, RunDetail, StepOfRun } from "../../api/types";
+import { Linked } from "../../canvas/linked";
+import type { TimelineInfo } from "../../canvas/model";
 import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import { Requests } from "../../components/timeline/requests";
-import { choose, chosen } from "../../state/place";
+import { Requests } from "../../components/timeline-shared/requests";
+import { param, setParams } from "../../state/route";
 import { useSteps } from "../../state/steps";
-import { Linked } from "../../timeline/linked";
-import type { TimelineInfo } from "../../timeline/model";
-import { parseSpan } from "../../timeline/place";
+import { parseSpan } from "../../state/timeline_params";
 import type { Compared } from "./asked";
 import { LaneView } from "./LaneView";
 import type { LaneOf } from "./lane";
 import { firstView, originOf, stepAt } from "./steps";
-import "../../components/timeline/timeline.css";
+import "../../components/timeline-shared/timeline.css";
 
 /** A choice of more steps than this is typed, not picked. */
 const MAX_OPTIONS = 300;
@@ -77,14 +77,14 @@ interface PairProps {
 
 function Pair({ compared, timelines, steps }: PairProps) {
   const { sides, details, names } = compared;
-  const at = [stepAt(steps[0], chosen("a-step")), stepAt(steps[1], chosen("b-step"))] as const;
+  const at = [stepAt(steps[0], param("a-step")), stepAt(steps[1], param("b-step"))] as const;
   const spans = [timelines[0].info.span, timelines[1].info.span] as const;
   const origins = [originOf(at[0], spans[0]), originOf(at[1], spans[1])] as const;
   const key = JSON.stringify([origins, at.map((step) => step?.end_ns), sides, details.map(({ version }) => version)]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key has everything that lanes are made of
   const lanes = useMemo(() => {
     const begin = firstView(at, spans);
-    const linked = new Linked(parseSpan(chosen("view")) ?? begin);
+    const linked = new Linked(parseSpan(param("view")) ?? begin);
     return ([0, 1] as const).map((which): LaneOf => {
       const side = which === 0 ? "a" : "b";
       const { requests, info } = timelines[which];
@@ -130,7 +130,7 @@ function PickStep({ label, name, step, steps }: PickProps) {
           inputMode="numeric"
           size={8}
           value={String(step.number)}
-          onChange={(event) => choose({ [name]: event.currentTarget.value.trim() || null })}
+          onChange={(event) => setParams({ [name]: event.currentTarget.value.trim() || null })}
         />
       </label>
     );

@@ -4,20 +4,20 @@
 import { effect, signal } from "@preact/signals";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody, StepOfRun } from "../../api/types";
-import { Alone } from "../../components/timeline/alone";
-import { followColours } from "../../components/timeline/colours";
-import type { Requests } from "../../components/timeline/requests";
-import { Rows } from "../../components/timeline/rows";
-import { allChosen, choose, chosen } from "../../state/place";
-import { commandOf, heldOf } from "../../timeline/keys";
-import { layoutOf } from "../../timeline/layout";
-import { type Linked, placedAt, seenFrom } from "../../timeline/linked";
-import { followMinimap } from "../../timeline/minimap_pointer";
-import type { Slice, TimelineInfo } from "../../timeline/model";
-import { formatSpan, parseSpan } from "../../timeline/place";
-import { followPointer, type Hovered, type PointerHearing } from "../../timeline/pointer";
-import { type Hearing, type Parts, Timeline } from "../../timeline/timeline";
-import { around, type Span } from "../../timeline/view";
+import { commandOf, heldOf } from "../../canvas/keys";
+import { layoutOf } from "../../canvas/layout";
+import { type Linked, placedAt, seenFrom } from "../../canvas/linked";
+import { followMinimap } from "../../canvas/minimap_pointer";
+import type { Slice, TimelineInfo } from "../../canvas/model";
+import { followPointer, type Hovered, type PointerHearing } from "../../canvas/pointer";
+import { type Hearing, type Parts, Timeline } from "../../canvas/timeline";
+import { around, type Span } from "../../canvas/view";
+import { followColours } from "../../components/timeline-shared/colours";
+import { LatestTask } from "../../components/timeline-shared/latest_task";
+import type { Requests } from "../../components/timeline-shared/requests";
+import { Rows } from "../../components/timeline-shared/rows";
+import { param, params, setParams } from "../../state/route";
+import { formatSpan, parseSpan } from "../../state/timeline_params";
 
 export interface LaneOf {
   /** Tells this lane's choices in the address from those of the other. */
@@ -45,7 +45,7 @@ export class Lane {
   /** The window as the address has it. */
   private shown: string;
   private hasRested = false;
-  private readonly alone = new Alone((error) => {
+  private readonly alone = new LatestTask((error) => {
     this.trouble.value = error === null ? null : bodyOf(error);
   });
 
@@ -54,10 +54,10 @@ export class Lane {
     const names = { open: `${side}.open`, shut: `${side}.shut`, pins: `${side}.pin` };
     this.rows = new Rows(
       info.groups,
-      () => ({ open: allChosen(names.open), shut: allChosen(names.shut), pins: allChosen(names.pins) }),
+      () => ({ open: params(names.open), shut: params(names.shut), pins: params(names.pins) }),
       () => rank,
       ({ open, shut, pins }) =>
-        choose({ [names.open]: open, [names.shut]: shut, [names.pins]: pins }, { replace: true }),
+        setParams({ [names.open]: open, [names.shut]: shut, [names.pins]: pins }, { replace: true }),
     );
     this.shown = formatSpan(this.addressed());
   }
@@ -161,7 +161,7 @@ export class Lane {
   }
 
   private addressed(): Span {
-    return parseSpan(chosen("view")) ?? this.of.begin;
+    return parseSpan(param("view")) ?? this.of.begin;
   }
 
   /** Both lanes come to rest together: one of them tells the address. Where they begin needs no word. */
@@ -170,7 +170,7 @@ export class Lane {
     this.hasRested = true;
     if (!isNews) return;
     this.shown = view;
-    choose({ view }, { replace: true });
+    setParams({ view }, { replace: true });
   }
 
   /** Back, and links: one lane follows, and both move. */

@@ -1,8 +1,8 @@
 // From which step on timelines are aligned, and what they show at first.
 
 import type { StepOfRun } from "../../api/types";
-import { seenFrom, unionOf } from "../../timeline/linked";
-import { around, type Span } from "../../timeline/view";
+import { seenFrom, unionOf } from "../../canvas/linked";
+import { around, type Span } from "../../canvas/view";
 
 const spanOf = (step: StepOfRun): Span => ({ start_ns: Number(step.start_ns), end_ns: Number(step.end_ns) });
 

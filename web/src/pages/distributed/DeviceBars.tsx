@@ -11,7 +11,7 @@ import { Value } from "../../components/Value";
 import { exactCell, formatCell } from "../../format/cell";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { selection } from "../../state/place";
+import { selection } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 
 const PARTS = ["compute", "exposed_comm", "exposed_copy", "idle"] as const;

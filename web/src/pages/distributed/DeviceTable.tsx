@@ -6,7 +6,7 @@ import { Value } from "../../components/Value";
 import { MISSING } from "../../format/cell";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, selection } from "../../state/place";
+import { param, selection } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { devicesOf } from "./devices";
 
@@ -20,7 +20,7 @@ export function DeviceTable() {
   const path = withQuery(runPath(runId.value, "analyses/gpu_utilization"), query);
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);
   if (!known) return null;
-  const all = devicesOf(known, answer.value?.results ?? [], chosen("rank"));
+  const all = devicesOf(known, answer.value?.results ?? [], param("rank"));
   return (
     <section aria-label="Ranks and devices" aria-busy={answer.state === "loading"}>
       <h2>

@@ -1,9 +1,9 @@
 import type { Row } from "../../api/types";
+import { timelineSearch } from "../../components/links";
 import { Empty } from "../../components/Notice";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
-import { timelineSearch } from "../../state/links";
-import { hrefWith, timeWindow } from "../../state/place";
+import { hrefWith, timeWindow } from "../../state/route";
 import { detail } from "../../state/runs";
 import { findPage } from "../registry";
 import { DeviceBars } from "./DeviceBars";

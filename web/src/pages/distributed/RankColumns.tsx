@@ -7,7 +7,7 @@ import { columnsOf, partsIn } from "../../components/charts/steps";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { choose, chosen } from "../../state/place";
+import { param, setParams } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shownPart } from "./heat";
 
@@ -17,7 +17,7 @@ const DRAWN = 128;
 /** Where the time of a rank's average step goes, or of the step that was chosen, rank beside rank. */
 export function RankColumns() {
   const known = detail.value;
-  const [rank, step] = [chosen("rank"), chosen("step")];
+  const [rank, step] = [param("rank"), param("step")];
   // Averages have no step.
   const part = step === undefined ? (["where", "step:eq:"] as const) : (["step", step] as const);
   const query = [part, ["limit", 10_000] as const];
@@ -32,7 +32,7 @@ export function RankColumns() {
   });
   if (columns.length === 0) return null;
   const labels = [...new Set(columns.map((column) => column.label))];
-  const drawn = new Set(shownPart(labels, DRAWN, chosen("ranks-from"), rank));
+  const drawn = new Set(shownPart(labels, DRAWN, param("ranks-from"), rank));
   const name = step === undefined ? "Average step of each rank" : `Step ${step} of each rank`;
   return (
     <section aria-label={name}>
@@ -41,7 +41,7 @@ export function RankColumns() {
         <StackedColumns
           label={name}
           columns={columns.filter((column) => drawn.has(column.label))}
-          onChoose={(column) => choose({ rank: column.isChosen ? null : column.label })}
+          onChoose={(column) => setParams({ rank: column.isChosen ? null : column.label })}
         />
         <p class="dim">
           A column is a rank; click one to filter every page to it.

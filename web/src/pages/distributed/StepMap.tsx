@@ -3,12 +3,12 @@ import type { Envelope } from "../../api/types";
 import { Choices } from "../../components/Choices";
 import { Figure } from "../../components/charts/Figure";
 import { Definition } from "../../components/Definition";
+import { timelineAt } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { timelineAt } from "../../state/links";
-import { choose, chosen, hrefWith } from "../../state/place";
+import { hrefWith, param, setParams } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { countOfNumbers, numbersFrom, placeOfNumber } from "../../state/steps";
 import { HeatMap } from "./HeatMap";
@@ -22,13 +22,13 @@ const MOST_ROWS = 10_000;
 /** How long each step of each rank took, as a map; a step that is chosen on it is the step of every page. */
 export function StepMap() {
   const known = detail.value;
-  const [rank, step] = [chosen("rank"), chosen("step")];
-  const against = chosen("against") === "step" ? "step" : "all";
+  const [rank, step] = [param("rank"), param("step")];
+  const against = param("against") === "step" ? "step" : "all";
   const allRanks = (known?.run.ranks ?? []).map(String);
   const allSteps = known?.steps ?? { numbers: [] };
   const stepCount = countOfNumbers(allSteps);
-  const firstRank = firstShown(allRanks.length, RANKS, chosen("ranks-from"), allRanks.indexOf(rank ?? ""));
-  const firstStep = firstShown(stepCount, STEPS, chosen("steps-from"), placeOfNumber(allSteps, step));
+  const firstRank = firstShown(allRanks.length, RANKS, param("ranks-from"), allRanks.indexOf(rank ?? ""));
+  const firstStep = firstShown(stepCount, STEPS, param("steps-from"), placeOfNumber(allSteps, step));
   const ranks = allRanks.slice(firstRank, firstRank + RANKS);
   const steps = numbersFrom(allSteps, firstStep, STEPS);
   const conditions = [
@@ -48,7 +48,7 @@ export function StepMap() {
   const heat = heatOf(answer.value.results, ranks, steps, against);
   const isChosen = (cell: HeatCell) => cell.rank === rank && cell.step === step;
   const onChoose = (cell: HeatCell) =>
-    choose(isChosen(cell) ? { rank: null, step: null } : { rank: cell.rank, step: cell.step });
+    setParams(isChosen(cell) ? { rank: null, step: null } : { rank: cell.rank, step: cell.step });
   const here = heat.cells.flat().find((cell) => cell !== null && isChosen(cell));
   return (
     <section aria-label="Steps of ranks">

@@ -7,8 +7,8 @@ import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { formatNs } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { chosen, selection, timeWindow, whereWords } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
+import { param, selection, timeWindow, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
 import { useSteps } from "../../state/steps";
@@ -34,7 +34,7 @@ export function Bandwidth({ rank }: { rank: string }) {
   const known = detail.value;
   const steps = useSteps(known, rank);
   const within =
-    known && steps.value && shownSpan(known, steps.value, { step: chosen("step"), window: timeWindow.value });
+    known && steps.value && shownSpan(known, steps.value, { step: param("step"), window: timeWindow.value });
   const path = withQuery(runPath(runId.value, "analyses/io_curve"), [
     ...withRank(selection.value, rank),
     ["bucket_ms", within ? bucketMs(within) : null],
@@ -52,7 +52,7 @@ export function Bandwidth({ rank }: { rank: string }) {
       </Empty>
     );
   const last = results[results.length - 1];
-  const show = SHOWS.find(([name]) => name === chosen("show"))?.[0] ?? "bandwidth";
+  const show = SHOWS.find(([name]) => name === param("show"))?.[0] ?? "bandwidth";
   const has = ({ name }: Series) => columns.some((column) => column.name === name && column.has_answers);
   return (
     <section aria-label="Over time" aria-busy={answer.state === "loading"}>

@@ -1,14 +1,14 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { timelineAt } from "../../components/links";
 import { Empty } from "../../components/Notice";
 import { RangeForm } from "../../components/RangeForm";
 import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { Words } from "../../components/Words";
-import { timelineAt } from "../../state/links";
-import { chosen } from "../../state/place";
 import { chooseRange, range, rangeSelection } from "../../state/range";
+import { param } from "../../state/route";
 import { detail } from "../../state/runs";
 import { Bandwidth } from "./Bandwidth";
 
@@ -29,8 +29,8 @@ const NOT_INPUT = ["start_ns", "comm_ns", "memcpy_ns", "memset_ns", "runtime_ns"
 /** What is read and written, how fast, by which processes, and how long steps wait for data. */
 export default function Io() {
   const known = detail.value;
-  const by = METRICS.find(([name]) => name === chosen("by"))?.[0] ?? "total_ns";
-  const rank = chosen("rank") ?? String(known?.run.ranks[0] ?? 0);
+  const by = METRICS.find(([name]) => name === param("by"))?.[0] ?? "total_ns";
+  const rank = param("rank") ?? String(known?.run.ranks[0] ?? 0);
   return (
     <>
       <h1>I/O</h1>

@@ -4,19 +4,19 @@ import { Figure } from "../../components/charts/Figure";
 import { Histogram } from "../../components/charts/Histogram";
 import { rangesOf } from "../../components/charts/ranges";
 import { Definition } from "../../components/Definition";
+import { nameCondition } from "../../components/links";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCondition } from "../../components/table/choices";
 import { clipped } from "../../format/printable";
 import { useAnswer } from "../../state/answer";
-import { nameCondition } from "../../state/links";
-import { chosen, selection, whereWords } from "../../state/place";
+import { param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 
 /** How long the runs of one kernel took: the one that was chosen, else the one with the longest total. */
 export function Durations() {
   const version = detail.value?.version ?? 0;
   const path = runPath(runId.value, "analyses/kernel_durations");
-  const kernel = chosen("kernel");
+  const kernel = param("kernel");
   const first = useAnswer<Envelope>(kernel ? null : withQuery(path, [...selection.value, ["limit", 1]]), version);
   const row = first.value?.results[0];
   const name = kernel ?? (row ? String(row.name) : null);

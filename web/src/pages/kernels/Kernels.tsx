@@ -1,10 +1,10 @@
 import type { Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { linkedName, timelineSearch } from "../../components/links";
 import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
-import { linkedName, timelineSearch } from "../../state/links";
-import { chosen, hrefWith } from "../../state/place";
+import { hrefWith, param } from "../../state/route";
 import { findPage } from "../registry";
 import { Durations } from "./Durations";
 
@@ -25,9 +25,9 @@ const METRICS = [
 
 /** What kernels cost, how well they fill the device, and how they are launched. */
 export default function Kernels() {
-  const group = GROUPS.find(([name]) => name === chosen("group"))?.[0] ?? "name";
-  const launches = LAUNCHES.find(([name]) => name === chosen("launches"))?.[0] ?? "call";
-  const by = METRICS.find(([name]) => name === chosen("by"))?.[0] ?? "total_ns";
+  const group = GROUPS.find(([name]) => name === param("group"))?.[0] ?? "name";
+  const launches = LAUNCHES.find(([name]) => name === param("launches"))?.[0] ?? "call";
+  const by = METRICS.find(([name]) => name === param("by"))?.[0] ?? "total_ns";
   const query = [["group_by", group === "name" ? null : group]] as const;
   return (
     <>

@@ -5,8 +5,8 @@ import { TimeSeries } from "../../components/charts/TimeSeries";
 import { Definition } from "../../components/Definition";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { useAnswer } from "../../state/answer";
-import { chosen, selection, timeWindow, whereWords } from "../../state/place";
 import { chooseRange, range, withRank } from "../../state/range";
+import { param, selection, timeWindow, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { shownSpan, stepMarks } from "../../state/shown";
 import { useSteps } from "../../state/steps";
@@ -30,7 +30,7 @@ export function Curve({ memory, words }: { memory: Memory; words: string }) {
   if (!answer.value || !steps.value || !known) return <Loading what="Adding up memory…" />;
   const { results } = answer.value;
   if (results.length === 0) return <Empty>Nothing was allocated or freed {whereWords(selection.value)}.</Empty>;
-  const within = shownSpan(known, steps.value, { step: chosen("step"), window: timeWindow.value });
+  const within = shownSpan(known, steps.value, { step: param("step"), window: timeWindow.value });
   const hasReserve = results.some((row) => row[RESERVED.name] !== null);
   return (
     <section aria-label="Over time" aria-busy={answer.state === "loading"}>

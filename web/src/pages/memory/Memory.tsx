@@ -1,15 +1,15 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { timelineAt, timelineSearch } from "../../components/links";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { RangeForm } from "../../components/RangeForm";
 import { TopBars } from "../../components/TopBars";
 import type { RowLink } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
-import { timelineAt, timelineSearch } from "../../state/links";
-import { chosen, hrefOf, hrefWith, selection, whereWords } from "../../state/place";
 import { chooseRange, range, rangeSelection } from "../../state/range";
+import { hrefOf, hrefWith, param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Curve } from "./Curve";
 import { allocationLinks } from "./links";
@@ -32,11 +32,11 @@ export default function Memory() {
   if (answer.state === "failed") return <ErrorNotice error={answer.error} />;
   if (!answer.value) return <Loading what="Adding up memory…" />;
   const rows = answer.value.results;
-  const memory = chosenMemory(rows, chosen("memory"));
+  const memory = chosenMemory(rows, param("memory"));
   if (!memory) return <Empty>Nothing was allocated or freed {whereWords(selection.value)}.</Empty>;
 
   const hasRanks = (known?.run.ranks.length ?? 1) > 1;
-  const group = GROUPS.find(([name]) => name === chosen("group"))?.[0] ?? "name";
+  const group = GROUPS.find(([name]) => name === param("group"))?.[0] ?? "name";
   const grouped = [["group_by", group === "name" ? null : group]] as const;
   const where = conditionsOf(memory);
   const conditions = where.map((condition) => ["where", condition] as const);

@@ -1,6 +1,6 @@
 import type { Cell, Num, Row } from "../../api/types";
+import { sourceLine, timelineAt } from "../../components/links";
 import type { RowLink } from "../../components/table/links";
-import { sourceLine, timelineAt } from "../../state/links";
 import { findPage } from "../registry";
 
 /** From an allocation to the operator that made it, to the moments of its life, and to the line that called it. */

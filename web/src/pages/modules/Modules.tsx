@@ -10,7 +10,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Table } from "../../components/table/Table";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { allChosen, choose, chosen, hrefWith, selection, whereWords } from "../../state/place";
+import { hrefWith, param, params, selection, setParams, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Tree } from "./Tree";
 
@@ -32,11 +32,11 @@ export default function Modules() {
     (column) => column.name === (detail.value?.has.devices ? "device_total_ns" : "forward_host_total_ns"),
   );
   const options = [...new Set([first, ...measures])].filter((column): column is Column => column !== undefined);
-  const measure = options.find((column) => column.name === chosen("by")) ?? options[0];
-  const isIcicle = chosen("shape") !== "flame";
-  const root = findModule(roots, chosen("root") ?? "");
-  const shut = new Set(allChosen("shut"));
-  const open = new Set(allChosen("open"));
+  const measure = options.find((column) => column.name === param("by")) ?? options[0];
+  const isIcicle = param("shape") !== "flame";
+  const root = findModule(roots, param("root") ?? "");
+  const shut = new Set(params("shut"));
+  const open = new Set(params("open"));
   // What stands at the top shows its children unasked.
   for (const module of root ? [root] : roots) if (!shut.has(module.path)) open.add(module.path);
   const total = answer.value.page.total;
@@ -44,12 +44,12 @@ export default function Modules() {
 
   const toggle = (module: Module) => {
     const isRoot = module === root || module.parent === null;
-    const [name, known] = isRoot ? ["shut", allChosen("shut")] : ["open", allChosen("open")];
+    const [name, known] = isRoot ? ["shut", params("shut")] : ["open", params("open")];
     const next = known.includes(module.path) ? known.filter((path) => path !== module.path) : [...known, module.path];
-    choose({ [name as string]: next }, { replace: true });
+    setParams({ [name as string]: next }, { replace: true });
   };
   const zoom = (module: Module) =>
-    choose({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
+    setParams({ root: module.path === root?.path ? (module.parent?.path ?? null) : module.path });
   return (
     <>
       <h1>Modules</h1>

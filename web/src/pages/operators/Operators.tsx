@@ -3,7 +3,7 @@ import { Choices } from "../../components/Choices";
 import { Empty } from "../../components/Notice";
 import { TopBars } from "../../components/TopBars";
 import { Table } from "../../components/table/Table";
-import { chosen } from "../../state/place";
+import { param } from "../../state/route";
 import { analyses, detail } from "../../state/runs";
 import { operatorLinks } from "./links";
 
@@ -30,9 +30,9 @@ const GROUPS: Readonly<Record<string, readonly [words: string, column: string]>>
 export default function Operators() {
   const has = detail.value?.has;
   const groups = analyses.value.get("operators")?.accepts.group_by ?? ["name"];
-  const group = chosen("group") ?? groups[0] ?? "name";
+  const group = param("group") ?? groups[0] ?? "name";
   const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
-  const by = metrics.find(([name]) => name === chosen("by"))?.[0] ?? metrics[0]?.[0] ?? "host_self_ns";
+  const by = metrics.find(([name]) => name === param("by"))?.[0] ?? metrics[0]?.[0] ?? "host_self_ns";
   const query = [["group_by", group === groups[0] ? null : group]] as const;
   return (
     <>

@@ -1,6 +1,6 @@
 import type { Row } from "../../api/types";
+import { sourceLine, timelineSearch } from "../../components/links";
 import type { RowLink } from "../../components/table/links";
-import { sourceLine, timelineSearch } from "../../state/links";
 import { findPage } from "../registry";
 import { placesOf } from "./stack";
 

@@ -1,10 +1,10 @@
 import type { Advice } from "../../api/types";
 import { Definition } from "../../components/Definition";
+import { evidencePage, timelineAt } from "../../components/links";
 import { Value } from "../../components/Value";
 import { Words } from "../../components/Words";
 import { formatCount } from "../../format/units";
-import { evidencePage, timelineAt } from "../../state/links";
-import { hrefOf } from "../../state/place";
+import { hrefOf } from "../../state/route";
 import { findPage } from "../registry";
 
 /** What to change, what there is most to gain from first, each with the numbers behind it. */

@@ -5,7 +5,7 @@ import { FindingList } from "../../components/FindingList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
-import { hrefWith, selection, timeWindow } from "../../state/place";
+import { hrefWith, selection, timeWindow } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { AdviceList } from "./AdviceList";
 import { Devices } from "./Devices";

@@ -10,7 +10,7 @@ import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
-import { choose, chosen, hrefWith, selection } from "../../state/place";
+import { hrefWith, param, selection, setParams } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 
 /** Columns that are shown at once; more are on the next page. */
@@ -20,9 +20,9 @@ const SHOWN = 120;
 export function Steps({ report }: { report: Report }) {
   const known = detail.value;
   const ranks = known?.run.ranks ?? [];
-  const rank = chosen("rank") ?? (ranks.length === 1 ? String(ranks[0]) : undefined);
+  const rank = param("rank") ?? (ranks.length === 1 ? String(ranks[0]) : undefined);
   const axis: Axis = rank === undefined ? "ranks" : "steps";
-  const from = Math.max(0, Number.parseInt(chosen("steps-from") ?? "0", 10) || 0);
+  const from = Math.max(0, Number.parseInt(param("steps-from") ?? "0", 10) || 0);
   // The chart has all steps, also when one of them is chosen: it is where one is chosen.
   const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), [
     ["rank", rank],
@@ -35,7 +35,7 @@ export function Steps({ report }: { report: Report }) {
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);
   const steps = report.steps;
   if (!steps) return null;
-  const columns = columnsOf(answer.value?.results ?? [], axis, { rank: chosen("rank"), step: chosen("step") });
+  const columns = columnsOf(answer.value?.results ?? [], axis, { rank: param("rank"), step: param("step") });
   const total = answer.value?.page.total ?? 0;
   const inferred = steps.source === "optimizer" || steps.source === "kernels" ? ", inferred" : "";
   return (
@@ -65,7 +65,7 @@ export function Steps({ report }: { report: Report }) {
             label={axis === "steps" ? `Steps of rank ${rank}` : "Average step of each rank"}
             columns={columns}
             onChoose={(column) =>
-              choose(axis === "steps" ? { step: column.isChosen ? null : column.label } : { rank: column.label })
+              setParams(axis === "steps" ? { step: column.isChosen ? null : column.label } : { rank: column.label })
             }
           />
           <p class="dim">

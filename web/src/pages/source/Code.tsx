@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Row, Unit } from "../../api/types";
 import { Value } from "../../components/Value";
-import { hrefWith } from "../../state/place";
+import { hrefWith } from "../../state/route";
 import { type CodeLine, codeLines, type Excerpt } from "./excerpt";
 
 interface Props {

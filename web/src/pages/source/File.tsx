@@ -6,7 +6,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { topWords } from "../../components/TopBars";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, selection, whereWords } from "../../state/place";
+import { hrefWith, param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Code } from "./Code";
 import { lineOf, type SourceAnswer } from "./excerpt";
@@ -30,8 +30,8 @@ export function File({ file, by, isDevice }: Props) {
   const asked = [...selection.value, ["where", `file:eq:${file}`], ["sort", by], ["limit", 10_000]] as const;
   const lines = useAnswer<Envelope>(withQuery(runPath(runId.value, "analyses/source_lines"), asked), version);
   const rows = lines.value?.results ?? [];
-  const line = lineOf(chosen("line")) ?? (lines.value ? lineOf(String(rows[0]?.line ?? 1)) : null);
-  const around = chosen("around") === "all" ? MOST_AROUND : AROUND;
+  const line = lineOf(param("line")) ?? (lines.value ? lineOf(String(rows[0]?.line ?? 1)) : null);
+  const around = param("around") === "all" ? MOST_AROUND : AROUND;
   const place = withQuery(runPath(runId.value, "source"), [
     ["file", file],
     ["line", line],

@@ -8,7 +8,7 @@ import { topWords } from "../../components/TopBars";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { useAnswer } from "../../state/answer";
-import { chosen, hrefWith, selection, whereWords } from "../../state/place";
+import { hrefWith, param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { File } from "./File";
 
@@ -26,7 +26,7 @@ const FILES = 12;
 export default function Source() {
   const has = detail.value?.has;
   const metrics = has?.devices ? METRICS : METRICS.filter(([name]) => !name.startsWith("device"));
-  const by = metrics.find(([name]) => name === chosen("by"))?.[0] ?? metrics[0]?.[0] ?? "host_total_ns";
+  const by = metrics.find(([name]) => name === param("by"))?.[0] ?? metrics[0]?.[0] ?? "host_total_ns";
   const isDevice = by.startsWith("device");
   const asked = [...selection.value, ["group_by", "file"], ["sort", by], ["limit", FILES]] as const;
   const path = withQuery(runPath(runId.value, "analyses/source_lines"), asked);
@@ -36,7 +36,7 @@ export default function Source() {
   const rows = files.value.results;
   // What is no file, such as `<string>`, has no code to show.
   const first = (rows.find(({ file }) => typeof file === "string" && !file.startsWith("<")) ?? rows[0])?.file;
-  const file = chosen("file") ?? (typeof first === "string" ? first : null);
+  const file = param("file") ?? (typeof first === "string" ? first : null);
   const column = files.value.columns.find((column) => column.name === by);
   const label = topWords(rows.length, files.value.page.matching, "files", column?.label ?? by);
   return (

@@ -3,17 +3,17 @@ import { ErrorNotice } from "../../components/Notice";
 import { codeLinks } from "../../components/table/links";
 import { Table } from "../../components/table/Table";
 import { Words } from "../../components/Words";
-import { choose, chosen } from "../../state/place";
+import { param, setParams } from "../../state/route";
 import { analyses } from "../../state/runs";
 
 /** Every analysis as a table. */
 export default function Tables() {
   const names = [...analyses.value.keys()];
-  const name = chosen("analysis") ?? names[0] ?? "";
+  const name = param("analysis") ?? names[0] ?? "";
   const info = analyses.value.get(name);
   if (!info) return <ErrorNotice error={{ what: "there is no such analysis", where: name }} />;
-  const group = chosen("group") ?? info.accepts.group_by[0] ?? null;
-  const compat = chosen("compat") ?? "";
+  const group = param("group") ?? info.accepts.group_by[0] ?? null;
+  const compat = param("compat") ?? "";
   return (
     <>
       <h1>All tables</h1>
@@ -24,7 +24,7 @@ export default function Tables() {
             value={name}
             onChange={(event) => {
               const next = { analysis: event.currentTarget.value, group: null, compat: null };
-              choose({ ...next, sort: null, q: null, where: null, cols: null });
+              setParams({ ...next, sort: null, q: null, where: null, cols: null });
             }}
           >
             {names.map((name) => (

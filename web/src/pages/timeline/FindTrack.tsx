@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import { tracksMatching } from "../../canvas/find_track";
 import { Dialog } from "../../components/Dialog";
-import { tracksMatching } from "../../timeline/find_track";
 import type { Explore } from "./explore";
 
 /** Tracks by name; the first that is found is gone to with Enter. */

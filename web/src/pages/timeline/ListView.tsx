@@ -1,12 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
+import type { Slice } from "../../canvas/model";
+import { rowsOf } from "../../canvas/timeline";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
-import type { Slice } from "../../timeline/model";
-import { rowsOf } from "../../timeline/timeline";
 import type { Explore } from "./explore";
 
 /** Slices that are listed. */

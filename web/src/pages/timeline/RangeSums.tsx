@@ -1,20 +1,20 @@
 import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
+import type { Sums } from "../../canvas/model";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import { SUMS_BY } from "../../components/timeline/requests";
+import { SUMS_BY } from "../../components/timeline-shared/requests";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
-import { choose, chosen } from "../../state/place";
-import type { Sums } from "../../timeline/model";
-import { formatSpan } from "../../timeline/place";
+import { param, setParams } from "../../state/route";
+import { formatSpan } from "../../state/timeline_params";
 import type { Explore, Range } from "./explore";
 
 /** What lies in the selected range, summed up. */
 export function RangeSums({ explore }: { explore: Explore }) {
   const range = explore.range.value;
-  const by = SUMS_BY.find((by) => by === chosen("sums")) ?? "name";
+  const by = SUMS_BY.find((by) => by === param("sums")) ?? "name";
   const [sums, setSums] = useState<Sums | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   const rows = range ? explore.rowsFor(range).join() : "";
@@ -39,7 +39,7 @@ export function RangeSums({ explore }: { explore: Explore }) {
         </span>
         <label>
           Sums by{" "}
-          <select value={by} onChange={(event) => choose({ sums: event.currentTarget.value }, { replace: true })}>
+          <select value={by} onChange={(event) => setParams({ sums: event.currentTarget.value }, { replace: true })}>
             {SUMS_BY.map((each) => (
               <option key={each} value={each}>
                 {each}
@@ -62,12 +62,12 @@ export function RangeSums({ explore }: { explore: Explore }) {
 /** Every page can be of this window only. */
 function WindowButton({ range }: { range: Range }) {
   const text = formatSpan(range);
-  return chosen("window") === text ? (
-    <button type="button" onClick={() => choose({ window: null, range: text })}>
+  return param("window") === text ? (
+    <button type="button" onClick={() => setParams({ window: null, range: text })}>
       All pages: everything again
     </button>
   ) : (
-    <button type="button" onClick={() => choose({ window: text })}>
+    <button type="button" onClick={() => setParams({ window: text })}>
       All pages: only this range
     </button>
   );

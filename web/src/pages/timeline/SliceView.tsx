@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
+import { classWords } from "../../canvas/class_words";
+import type { Slice, SliceDetails } from "../../canvas/model";
 import { CopyButton } from "../../components/CopyButton";
+import { searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
-import { searchText, sourceLine } from "../../state/links";
-import { hrefOf } from "../../state/place";
-import { classWords } from "../../timeline/class_words";
-import type { Slice, SliceDetails } from "../../timeline/model";
+import { hrefOf } from "../../state/route";
 import { findPage } from "../registry";
 import type { Explore } from "./explore";
 

@@ -2,25 +2,25 @@ import { computed, untracked } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
+import { commandOf, heldOf } from "../../canvas/keys";
+import { followMinimap } from "../../canvas/minimap_pointer";
+import type { TimelineInfo } from "../../canvas/model";
+import { followPointer } from "../../canvas/pointer";
+import { Timeline as Canvas } from "../../canvas/timeline";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import { followColours } from "../../components/timeline/colours";
-import { Labels } from "../../components/timeline/Labels";
-import { Requests } from "../../components/timeline/requests";
-import { Tooltip } from "../../components/timeline/Tooltip";
-import { isTyping } from "../../shell/keys";
-import { chosen } from "../../state/place";
+import { followColours } from "../../components/timeline-shared/colours";
+import { Labels } from "../../components/timeline-shared/Labels";
+import { Requests } from "../../components/timeline-shared/requests";
+import { Tooltip } from "../../components/timeline-shared/Tooltip";
+import { isTyping } from "../../components/typing";
+import { param } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { commandOf, heldOf } from "../../timeline/keys";
-import { followMinimap } from "../../timeline/minimap_pointer";
-import type { TimelineInfo } from "../../timeline/model";
-import { followPointer } from "../../timeline/pointer";
-import { Timeline as Canvas } from "../../timeline/timeline";
 import { Explore } from "./explore";
 import { FindTrack } from "./FindTrack";
 import { Panel, type PanelTab } from "./Panel";
 import { numberOf, Steps } from "./steps";
 import { Toolbar } from "./Toolbar";
-import "../../components/timeline/timeline.css";
+import "../../components/timeline-shared/timeline.css";
 
 const version = computed(() => detail.value?.version ?? 0);
 const asked = computed(() => new Requests(runId.value, version.value));
@@ -39,7 +39,7 @@ function Loaded({ requests }: { requests: Requests }) {
     setError(null);
     const steps = new Steps(requests.steps, abort.signal);
     // A step that was chosen is where the timeline begins.
-    const [rank, step] = [numberOf(chosen("rank")), chosen("step")];
+    const [rank, step] = [numberOf(param("rank")), param("step")];
     const begin = step === undefined ? null : steps.load(rank === null ? { step } : { rank });
     Promise.all([requests.info(abort.signal), begin]).then(
       ([info]) => setInfo({ requests, info, steps }),

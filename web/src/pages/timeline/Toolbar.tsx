@@ -1,12 +1,12 @@
 import type { RefObject } from "preact";
 import { askRaw, bodyOf, withToken } from "../../api/client";
+import { CLASS_WORDS } from "../../canvas/class_words";
 import { CLASSES } from "../../classes";
+import { searchText } from "../../components/links";
 import { Menu } from "../../components/Menu";
 import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
-import { searchText } from "../../state/links";
 import { run } from "../../state/runs";
-import { CLASS_WORDS } from "../../timeline/class_words";
 import type { Explore } from "./explore";
 import { openInPerfetto } from "./perfetto";
 

@@ -4,15 +4,18 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { ApiError, bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
-import { Alone } from "../../components/timeline/alone";
-import type { Requests } from "../../components/timeline/requests";
-import { Rows } from "../../components/timeline/rows";
+import { arrowsOf, type FlowWay, flowEnd } from "../../canvas/flows";
+import { allGroups, groupsAround, type KeyedGroup, layoutOf } from "../../canvas/layout";
+import { type CounterPart, type Slice, type SliceDetails, spanOf, type TimelineInfo } from "../../canvas/model";
+import { loadOverview } from "../../canvas/overview";
+import type { Hovered } from "../../canvas/pointer";
+import { rowsOf, type Timeline } from "../../canvas/timeline";
+import { around, clampView, revealing, type Span } from "../../canvas/view";
+import { LatestTask } from "../../components/timeline-shared/latest_task";
+import type { Requests } from "../../components/timeline-shared/requests";
+import { Rows } from "../../components/timeline-shared/rows";
 import { clipped } from "../../format/printable";
-import { choose, chosen, place } from "../../state/place";
-import { arrowsOf, type FlowWay, flowEnd } from "../../timeline/flows";
-import { allGroups, groupsAround, type KeyedGroup, layoutOf } from "../../timeline/layout";
-import { type CounterPart, type Slice, type SliceDetails, spanOf, type TimelineInfo } from "../../timeline/model";
-import { loadOverview } from "../../timeline/overview";
+import { param, route, setParams } from "../../state/route";
 import {
   formatSpan,
   formatTimeline,
@@ -20,11 +23,8 @@ import {
   parseSpan,
   parseTimeline,
   type SliceLink,
-  type TimelinePlace,
-} from "../../timeline/place";
-import type { Hovered } from "../../timeline/pointer";
-import { rowsOf, type Timeline } from "../../timeline/timeline";
-import { around, clampView, revealing, type Span } from "../../timeline/view";
+  type TimelineParams,
+} from "../../state/timeline_params";
 import { Search } from "./search";
 import { numberOf, type Steps } from "./steps";
 
@@ -51,12 +51,12 @@ export class Explore {
 
   readonly rows: Rows;
   // By its text, so that whoever follows it hears of it only when it says something else.
-  private readonly addressText = computed(() => JSON.stringify(parseTimeline(place.value.params)));
-  readonly address = computed(() => JSON.parse(this.addressText.value) as TimelinePlace);
-  readonly rank = computed(() => numberOf(chosen("rank")));
+  private readonly addressText = computed(() => JSON.stringify(parseTimeline(route.value.params)));
+  readonly address = computed(() => JSON.parse(this.addressText.value) as TimelineParams);
+  readonly rank = computed(() => numberOf(param("rank")));
   private timeline: Timeline | null = null;
   private readonly stops: (() => void)[] = [];
-  private readonly alone = new Alone((error) => {
+  private readonly alone = new LatestTask((error) => {
     this.trouble.value = error === null ? null : bodyOf(error);
   });
   /** The window to which Back comes. */
@@ -75,7 +75,7 @@ export class Explore {
     readonly steps: Steps,
     readonly requests: Requests,
   ) {
-    const open = (opened: Parameters<typeof formatTimeline>[0]) => choose(formatTimeline(opened), { replace: true });
+    const open = (opened: Parameters<typeof formatTimeline>[0]) => setParams(formatTimeline(opened), { replace: true });
     this.rows = new Rows(
       info.groups,
       () => this.address.value,
@@ -92,13 +92,13 @@ export class Explore {
     if (view) return view;
     const step = untracked(() => this.chosenStep());
     if (step) return around(step, 0.02);
-    const window = parseSpan(untracked(() => chosen("window")));
+    const window = parseSpan(untracked(() => param("window")));
     return window ? around(window, 0.05) : around(this.info.focus, 0.01);
   }
 
   /** The step that is chosen, where there is one; undefined while that is not known. */
   private chosenStep(): Span | null | undefined {
-    const number = chosen("step");
+    const number = param("step");
     if (number === undefined) return null;
     return this.steps.find(this.rank.value, number);
   }
@@ -167,7 +167,7 @@ export class Explore {
 
   private stepBefore: string | undefined | null = null;
   private followStep(): void {
-    const number = chosen("step");
+    const number = param("step");
     const isFirst = this.stepBefore === null;
     if (number === this.stepBefore) return;
     const step = this.chosenStep();
@@ -218,7 +218,7 @@ export class Explore {
   }
 
   private followRange(): void {
-    const span = this.address.value.range ?? parseSpan(chosen("window"));
+    const span = this.address.value.range ?? parseSpan(param("window"));
     const before = this.range.peek();
     if (!span) this.range.value = null;
     else if (!before || formatSpan(before) !== formatSpan(span)) this.range.value = { ...span, rows: [] };
@@ -234,7 +234,7 @@ export class Explore {
     if (isLarge || this.isVisit) this.stepView = view;
     this.isVisit = false;
     if (formatSpan(view) === (known ? formatSpan(known) : this.begin)) return;
-    choose(formatTimeline({ view }), { replace: !isLarge });
+    setParams(formatTimeline({ view }), { replace: !isLarge });
   };
 
   /** Selects a slice by its number, as the canvas and lists have it. */
@@ -257,7 +257,7 @@ export class Explore {
       this.details.value = details;
       const known = this.address.peek().at;
       if (!known || keyOf(known) !== selected) {
-        choose(formatTimeline({ at: { start_ns, rank, name } }));
+        setParams(formatTimeline({ at: { start_ns, rank, name } }));
       }
       this.told.value = `${clipped(name, 300)}, ${this.rows.name(details.slice.row)}`;
     });
@@ -267,7 +267,7 @@ export class Explore {
   private reveal(slice: Slice): void {
     const { timeline } = this;
     if (!timeline) return;
-    if (this.rank.peek() !== null && this.rank.peek() !== slice.rank) choose({ rank: String(slice.rank) });
+    if (this.rank.peek() !== null && this.rank.peek() !== slice.rank) setParams({ rank: String(slice.rank) });
     this.rows.openFor(slice);
     if (slice.row !== null) timeline.reveal(slice.row);
     const span = spanOf(slice);
@@ -303,13 +303,13 @@ export class Explore {
       return;
     }
     this.range.value = whole;
-    choose(formatTimeline({ range: whole }));
+    setParams(formatTimeline({ range: whole }));
   }
 
   clear(): void {
-    if (this.details.peek() || this.address.peek().at) choose(formatTimeline({ at: null }));
-    else if (this.address.peek().range) choose(formatTimeline({ range: null }));
-    else if (this.address.peek().search) choose(formatTimeline({ search: "" }));
+    if (this.details.peek() || this.address.peek().at) setParams(formatTimeline({ at: null }));
+    else if (this.address.peek().range) setParams(formatTimeline({ range: null }));
+    else if (this.address.peek().search) setParams(formatTimeline({ search: "" }));
   }
 
   /** The selection, the range, or what was in focus first, as large as it can be; then everything. */
@@ -340,7 +340,7 @@ export class Explore {
     const reach = timeline.scale.ns_per_px * 4;
     const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);
     const next = others.length < marks.length ? others : [...marks, Math.max(Math.round(time_ns), 0)];
-    choose(formatTimeline({ marks: next }), { replace: true });
+    setParams(formatTimeline({ marks: next }), { replace: true });
   }
 
   /** The slice after or before the selected one on its row; without one, the first that is shown. */
@@ -390,7 +390,7 @@ export class Explore {
   }
 
   setSearch(text: string): void {
-    choose(formatTimeline({ search: text }), { replace: true });
+    setParams(formatTimeline({ search: text }), { replace: true });
   }
 
   nextHit(isForwards: boolean): void {

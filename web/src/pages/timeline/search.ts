@@ -1,10 +1,10 @@
 // What is searched on the timeline: how much is found, and the way from hit to hit.
 
 import { signal } from "@preact/signals";
-import type { Alone } from "../../components/timeline/alone";
-import type { Requests } from "../../components/timeline/requests";
-import type { Found, NextHit, Slice } from "../../timeline/model";
-import type { Span } from "../../timeline/view";
+import type { Found, NextHit, Slice } from "../../canvas/model";
+import type { Span } from "../../canvas/view";
+import type { LatestTask } from "../../components/timeline-shared/latest_task";
+import type { Requests } from "../../components/timeline-shared/requests";
 
 /** Which of the hits of a search is selected, from 1; 0 when none is. */
 export interface SearchState {
@@ -22,7 +22,7 @@ export class Search {
   /** `onFound` hears what is searched, and in which parts of the run it is. */
   constructor(
     private readonly requests: Requests,
-    private readonly alone: Alone,
+    private readonly alone: LatestTask,
     private readonly onFound: (text: string, histogram: readonly number[]) => void,
   ) {}
 

@@ -2,7 +2,7 @@
 
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { StepOfRun } from "../../api/types";
-import type { Span } from "../../timeline/view";
+import type { Span } from "../../canvas/view";
 
 /** Steps of a rank, or of all ranks with a number. */
 interface Of {

@@ -3,11 +3,11 @@
 import { ask, askRaw } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
 import type { StepOfRun } from "../../api/types";
+import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../canvas/model";
+import type { Asking } from "../../canvas/timeline";
+import type { Span } from "../../canvas/view";
 import { stepsPath } from "../../state/steps";
-import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../timeline/model";
-import type { SliceLink } from "../../timeline/place";
-import type { Asking } from "../../timeline/timeline";
-import type { Span } from "../../timeline/view";
+import type { SliceLink } from "../../state/timeline_params";
 
 /** What sums are by. */
 export const SUMS_BY = ["name", "kind", "track", "class"] as const;

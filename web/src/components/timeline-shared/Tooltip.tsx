@@ -1,9 +1,9 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { CLASS_WORDS } from "../../canvas/class_words";
+import { counterText, sampleAt } from "../../canvas/draw/counters";
+import type { CounterPart } from "../../canvas/model";
+import type { Hovered } from "../../canvas/pointer";
 import { formatCount, formatNs } from "../../format/units";
-import { CLASS_WORDS } from "../../timeline/class_words";
-import { counterText, sampleAt } from "../../timeline/draw/counters";
-import type { CounterPart } from "../../timeline/model";
-import type { Hovered } from "../../timeline/pointer";
 import { tipPlace } from "./tip_place";
 
 interface Props {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodeTiles } from "./encode";
+import { encodeTiles } from "../../tests/encode_tiles";
 import { hitIn } from "./hit";
 import { piecesOf } from "./pieces";
 import { decodeTiles, FLAG_SEVERAL } from "./tile";

@@ -1,8 +1,8 @@
 // What is shown, as it stands in the address. Things are named by rank, time and name, so that a link holds for another
 // reading of the run.
 
+import type { Span } from "../canvas/view";
 import { clipped } from "../format/printable";
-import type { Span } from "./view";
 
 /** Values of the address by name, as `web/src/state/url.ts` has them. */
 export type Params = readonly (readonly [name: string, value: string])[];
@@ -15,7 +15,7 @@ export interface SliceLink {
 }
 
 /** What the timeline shows, apart from what the server has. */
-export interface TimelinePlace {
+export interface TimelineParams {
   readonly view: Span | null;
   readonly at: SliceLink | null;
   readonly range: Span | null;
@@ -45,7 +45,7 @@ export function parseSpan(text: string | undefined): Span | null {
 export const formatSpan = (span: Span): string => `${Math.round(span.start_ns)}-${Math.round(span.end_ns)}`;
 
 /** What an address says. Whatever makes no sense in it is left out. */
-export function parseTimeline(params: Params): TimelinePlace {
+export function parseTimeline(params: Params): TimelineParams {
   const all = (name: string) =>
     params
       .filter(([known]) => known === name)
@@ -68,20 +68,20 @@ export function parseTimeline(params: Params): TimelinePlace {
 }
 
 /** Values for an address; `null` and an empty list take a value away. */
-export function formatTimeline(place: Partial<TimelinePlace>): Record<string, string | readonly string[] | null> {
+export function formatTimeline(shown: Partial<TimelineParams>): Record<string, string | readonly string[] | null> {
   const changes: Record<string, string | readonly string[] | null> = {};
-  if ("view" in place) changes.view = place.view ? formatSpan(place.view) : null;
-  if ("at" in place) {
-    changes.at = place.at ? String(place.at.start_ns) : null;
-    changes["at-rank"] = place.at && place.at.rank !== null ? String(place.at.rank) : null;
-    changes["at-name"] = place.at?.name ? clipped(place.at.name, NAME_LENGTH) : null;
+  if ("view" in shown) changes.view = shown.view ? formatSpan(shown.view) : null;
+  if ("at" in shown) {
+    changes.at = shown.at ? String(shown.at.start_ns) : null;
+    changes["at-rank"] = shown.at && shown.at.rank !== null ? String(shown.at.rank) : null;
+    changes["at-name"] = shown.at?.name ? clipped(shown.at.name, NAME_LENGTH) : null;
   }
-  if ("range" in place) changes.range = place.range ? formatSpan(place.range) : null;
-  if (place.marks) changes.mark = place.marks.map(String);
-  if (place.pins) changes.pin = place.pins;
-  if (place.open) changes.open = place.open;
-  if (place.shut) changes.shut = place.shut;
-  if ("search" in place) changes.q = place.search || null;
+  if ("range" in shown) changes.range = shown.range ? formatSpan(shown.range) : null;
+  if (shown.marks) changes.mark = shown.marks.map(String);
+  if (shown.pins) changes.pin = shown.pins;
+  if (shown.open) changes.open = shown.open;
+  if (shown.shut) changes.shut = shown.shut;
+  if ("search" in shown) changes.q = shown.search || null;
   return changes;
 }
 

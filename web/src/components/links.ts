@@ -1,9 +1,9 @@
 // Links name things by rank, time and name, never by a number that another reading of the run would give anew.
 
 import type { Num } from "../api/types";
-import type { Condition } from "../components/table/choices";
 import { clipped } from "../format/printable";
-import { hrefOf } from "./place";
+import { hrefOf } from "../state/route";
+import type { Condition } from "./table/choices";
 
 interface Moment {
   readonly rank?: Num | null;

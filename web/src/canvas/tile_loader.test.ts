@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodeTiles } from "./encode";
+import { encodeTiles } from "../../tests/encode_tiles";
 import { keysOf, prefetchFor, requestsFor, TILES_PER_REQUEST, TileLoader, type TileRequest } from "./tile_loader";
 import { TileStore, tileKey } from "./tile_store";
 

@@ -1,5 +1,5 @@
-import type { Placed } from "../../timeline/scene";
-import { RULER_PX } from "../../timeline/scene";
+import type { Placed } from "../../canvas/scene";
+import { RULER_PX } from "../../canvas/scene";
 import type { Rows } from "./rows";
 
 /** What rows are called, beside the canvas: groups open and close, tracks are pinned. */

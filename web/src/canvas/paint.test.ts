@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodeTiles, itemsOf, type Slices } from "./encode";
+import { encodeTiles, itemsOf, type Slices } from "../../tests/encode_tiles";
 import { opacityOf, StripPainter, stripeOf } from "./paint";
 import { piecesOf } from "./pieces";
 import { decodeTiles, FLAG_SEVERAL, type Tile, tileSpan } from "./tile";

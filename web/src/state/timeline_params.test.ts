@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { formatTimeline, isStep, type Params, parseSpan, parseTimeline, type TimelinePlace } from "./place";
+import { formatTimeline, isStep, type Params, parseSpan, parseTimeline, type TimelineParams } from "./timeline_params";
 
-const PLACE: TimelinePlace = {
+const SHOWN: TimelineParams = {
   view: { start_ns: -20, end_ns: 9_007_199_254_740_991 },
   at: { start_ns: 17, rank: 3, name: "void f<int, 4>(float*) & =#? 日本" },
   range: { start_ns: 1, end_ns: 1 },
@@ -19,7 +19,7 @@ const params = (changes: ReturnType<typeof formatTimeline>): Params =>
   });
 
 test("what is shown comes back from its address", () => {
-  expect(parseTimeline(params(formatTimeline(PLACE)))).toEqual(PLACE);
+  expect(parseTimeline(params(formatTimeline(SHOWN)))).toEqual(SHOWN);
   const nothing = { view: null, at: null, range: null, marks: [], pins: [], open: [], shut: [], search: "" };
   expect(parseTimeline(params(formatTimeline(nothing)))).toEqual(nothing);
   const bare = { ...nothing, at: { start_ns: 4, rank: null, name: null } };

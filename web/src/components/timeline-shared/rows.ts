@@ -1,9 +1,9 @@
 // Which rows of a timeline are shown: groups that are open, tracks that are pinned, and where lines are on the screen.
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { allGroups, groupsAround, type KeyedGroup, keyed, type Shown, withGroup } from "../../timeline/layout";
-import type { Slice, TimelineGroup } from "../../timeline/model";
-import type { Placed } from "../../timeline/scene";
+import { allGroups, groupsAround, type KeyedGroup, keyed, type Shown, withGroup } from "../../canvas/layout";
+import type { Slice, TimelineGroup } from "../../canvas/model";
+import type { Placed } from "../../canvas/scene";
 
 /** What a person has opened, closed and pinned, by the keys of groups. */
 export interface Opened {

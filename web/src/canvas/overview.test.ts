@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encodeTiles } from "./encode";
+import { encodeTiles } from "../../tests/encode_tiles";
 import type { KeyedGroup } from "./layout";
 import { busyOf, overviewRequest } from "./overview";
 

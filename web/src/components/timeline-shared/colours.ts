@@ -1,8 +1,8 @@
 // A canvas has no style sheet: it reads the page's colours, and reads them again when the page has others.
 
 import { effect } from "@preact/signals";
+import type { Timeline } from "../../canvas/timeline";
 import { theme } from "../../state/theme";
-import type { Timeline } from "../../timeline/timeline";
 
 /** Follows the colours of the page until the function that it returns is called. `search` is what stands out. */
 export function followColours(timeline: Timeline, search: () => string): () => void {

@@ -1,5 +1,5 @@
 /** Runs one thing of a kind at a time: the one before is given up. */
-export class Alone {
+export class LatestTask {
   private readonly aborts = new Map<string, AbortController>();
 
   /** `onTrouble` hears what went wrong, and null when something went well. */

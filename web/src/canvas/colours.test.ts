@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { encodeTiles } from "../../tests/encode_tiles";
 import { CLASSES } from "../classes";
 import { Colours, cssColour, lightness, parseRgb, shadeOf, type Theme } from "./colours";
-import { encodeTiles } from "./encode";
 import { decodeTiles, type Tile } from "./tile";
 
 const theme: Theme = {
