@@ -32,7 +32,7 @@ export class CounterLoader {
   constructor(
     private readonly fetchCounters: FetchCounters,
     private readonly arrived: () => void,
-    private readonly trouble: (error: unknown) => void,
+    private readonly onError: (error: unknown) => void,
   ) {}
 
   /** Says what is shown now; what was shown before stays until the new values are there. */
@@ -53,7 +53,7 @@ export class CounterLoader {
         this.arrived();
       },
       (error: unknown) => {
-        if (!abort.signal.aborted) this.trouble(error);
+        if (!abort.signal.aborted) this.onError(error);
       },
     );
   }

@@ -22,8 +22,8 @@ const B: Span = { start_ns: 0, end_ns: 3_000_000 };
 test("what one shows the other shows from its own origin, and no echo comes back", () => {
   const linked = new Linked({ start_ns: 0, end_ns: 100 });
   const [a, b] = [new Shown(A, A), new Shown(B, B)];
-  linked.join(a, 400_000, A);
-  linked.join(b, 2_000_000, B);
+  linked.attach(a, 400_000, A);
+  linked.attach(b, 2_000_000, B);
   expect(b.motion.view).toEqual({ start_ns: 2_000_000, end_ns: 2_000_100 });
   a.go({ start_ns: 399_000, end_ns: 401_000 });
   linked.follow(a, a.motion.view);
@@ -39,13 +39,13 @@ test("what one shows the other shows from its own origin, and no echo comes back
 test("each can be moved as far as the other reaches", () => {
   const linked = new Linked({ start_ns: 0, end_ns: 100 });
   const [a, b] = [new Shown(A, A), new Shown(B, B)];
-  linked.join(a, 0, A);
-  linked.join(b, 2_000_000, B);
+  linked.attach(a, 0, A);
+  linked.attach(b, 2_000_000, B);
   // Beyond the end of the first run and before its start there is something of the second one.
   b.go({ start_ns: 0, end_ns: 1000 });
   linked.follow(b, b.motion.view);
   expect(a.motion.view).toEqual({ start_ns: -2_000_000, end_ns: -1_999_000 });
-  linked.leave(b);
+  linked.detach(b);
   linked.follow(a, { start_ns: 5, end_ns: 50 });
   expect(b.motion.view).toEqual({ start_ns: 0, end_ns: 1000 });
 });

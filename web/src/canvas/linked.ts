@@ -35,11 +35,11 @@ export class Linked {
   constructor(private shown: Span) {}
 
   /** Another timeline, of a run that takes `span`. It can be moved as far as any of them. */
-  join(member: Member, origin_ns: number, span: Span): void {
+  attach(member: Member, origin_ns: number, span: Span): void {
     this.members.push({ member, origin_ns, span });
     const limits = unionOf(this.members.map((each) => seenFrom(each.span, each.origin_ns)));
     for (const each of this.members) each.member.motion.limit(placedAt(limits, each.origin_ns));
-    // Whoever was made before there was room for all of it goes there now.
+    // A timeline that was made before there was room for all of it goes there now.
     member.go(placedAt(this.shown, origin_ns), true);
   }
 
@@ -49,7 +49,7 @@ export class Linked {
     for (const { member, origin_ns } of this.members) member.go(placedAt(next, origin_ns), true);
   }
 
-  leave(member: Member): void {
+  detach(member: Member): void {
     const at = this.members.findIndex((each) => each.member === member);
     if (at >= 0) this.members.splice(at, 1);
   }

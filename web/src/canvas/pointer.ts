@@ -22,7 +22,7 @@ export interface Hovered {
   readonly hit: Hit | null;
 }
 
-export interface PointerHearing {
+export interface PointerCallbacks {
   readonly onHover: (hovered: Hovered | null) => void;
   readonly onClick: (hit: Hit | null) => void;
   readonly onDoubleClick: (hit: Hit | null) => void;
@@ -40,7 +40,7 @@ interface Drag {
 }
 
 /** Listens on the canvas until the function that it returns is called. */
-export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, hearing: PointerHearing): () => void {
+export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, callbacks: PointerCallbacks): () => void {
   let drag: Drag | null = null;
 
   const place = (event: MouseEvent) => {
@@ -69,14 +69,14 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, hea
     timeline.motion.pointer_ns = timeline.scale.time(x);
     if (!drag) {
       const found = timeline.hitAt(x, y);
-      hearing.onHover(found && { x, y, time_ns: timeline.scale.time(x), line: found.line, hit: found.hit });
+      callbacks.onHover(found && { x, y, time_ns: timeline.scale.time(x), line: found.line, hit: found.hit });
       return;
     }
     if (Math.hypot(x - drag.x, y - drag.y) >= CLICK_PX) drag.hasMoved = true;
     if (!drag.hasMoved) return;
-    hearing.onHover(null);
+    callbacks.onHover(null);
     if (drag.kind === "pan") timeline.go(moved(drag.view, (drag.x - x) * timeline.scale.ns_per_px), true);
-    else hearing.onRange(rangeTo(drag, x), rowsTo(drag, y), false);
+    else callbacks.onRange(rangeTo(drag, x), rowsTo(drag, y), false);
   };
 
   const onUp = (event: PointerEvent) => {
@@ -84,8 +84,8 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, hea
     const done = drag;
     drag = null;
     if (!done) return;
-    if (!done.hasMoved) hearing.onClick(timeline.hitAt(x, y)?.hit ?? null);
-    else if (done.kind === "range") hearing.onRange(rangeTo(done, x), rowsTo(done, y), true);
+    if (!done.hasMoved) callbacks.onClick(timeline.hitAt(x, y)?.hit ?? null);
+    else if (done.kind === "range") callbacks.onRange(rangeTo(done, x), rowsTo(done, y), true);
   };
 
   const rangeTo = (from: Drag, x: number): Span => {
@@ -104,12 +104,12 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, hea
     drag = null;
   };
   const onLeave = () => {
-    hearing.onHover(null);
+    callbacks.onHover(null);
     timeline.motion.pointer_ns = null;
   };
   const onDouble = (event: MouseEvent) => {
     const { x, y } = place(event);
-    hearing.onDoubleClick(timeline.hitAt(x, y)?.hit ?? null);
+    callbacks.onDoubleClick(timeline.hitAt(x, y)?.hit ?? null);
   };
 
   const onWheel = (event: WheelEvent) => {

@@ -5,8 +5,6 @@ import type { Layout, Line } from "./layout";
 import { linesBetween } from "./layout";
 import type { CounterPart, Slice } from "./model";
 import type { Piece } from "./paint";
-import { piecesOf } from "./pieces";
-import { type TileStore, tileKey } from "./tile_store";
 import type { Scale, Span } from "./view";
 
 /** The ruler above the rows, in CSS pixels. */
@@ -45,9 +43,8 @@ export interface Scene {
   readonly ratio: number;
   readonly scale: Scale;
   readonly level: number;
-  readonly layout: Layout;
-  readonly pinnedShown: number;
-  readonly scroll: number;
+  /** Where pinned lines end and others begin. */
+  readonly pinnedBottom: number;
   /** The pieces of each row of slices that is on the screen. */
   readonly pieces: ReadonlyMap<number, readonly Piece[]>;
   readonly colours: Colours;
@@ -70,9 +67,4 @@ export function placed(layout: Layout, height: number, scroll: number, pinnedSho
   const top = RULER_PX + pinnedShown;
   const lines = linesBetween(layout.lines, scroll, scroll + Math.max(height - top, 0));
   return [...pinned, ...lines.map((line) => ({ line, top: top + line.y - scroll }))];
-}
-
-/** The pieces that draw a row now. */
-export function piecesOfRow(store: TileStore, row: number, view: Span, level: number): Piece[] {
-  return piecesOf((level, tile) => store.get(tileKey(row, level, tile)), view, level);
 }

@@ -49,7 +49,7 @@ test("what comes next is around what is shown", () => {
 function harness(bytesMax = 1e9) {
   const asked: { request: TileRequest; signal: AbortSignal; answer: () => void; fail: () => void }[] = [];
   const store = new TileStore(bytesMax);
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   let arrivals = 0;
   let now = 0;
   const loader = new TileLoader(
@@ -66,14 +66,14 @@ function harness(bytesMax = 1e9) {
         });
       }),
     () => arrivals++,
-    (error) => troubles.push(error),
+    (error) => errors.push(error),
     () => now,
   );
   const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
   const wait = (ms: number) => {
     now += ms;
   };
-  return { asked, store, loader, troubles, settle, wait, arrivals: () => arrivals };
+  return { asked, store, loader, errors, settle, wait, arrivals: () => arrivals };
 }
 
 test("what is shown comes first, then what is around, and then it is quiet", async () => {
@@ -81,12 +81,12 @@ test("what is shown comes first, then what is around, and then it is quiet", asy
   const wanted = { ...WANTED, rows: [1, 2], level: 2, view: { start_ns: 4096, end_ns: 8192 } };
   loader.want(wanted);
   expect(asked).toHaveLength(1);
-  expect(loader.isBehind).toBe(true);
+  expect(loader.isLoading).toBe(true);
   for (let at = 0; at < asked.length; at++) {
     asked[at]?.answer();
     await settle();
   }
-  expect(loader.isBehind).toBe(false);
+  expect(loader.isLoading).toBe(false);
   expect(asked[0]?.request.level).toBe(2);
   for (const next of prefetchFor(wanted)) expect(requestsFor(next, (key) => store.has(key))).toEqual([]);
   expect(loader.inFlight).toBe(0);
@@ -96,12 +96,12 @@ test("what is shown comes first, then what is around, and then it is quiet", asy
 });
 
 test("what is no longer wanted is given up, without a complaint", async () => {
-  const { asked, loader, settle, troubles } = harness();
+  const { asked, loader, settle, errors } = harness();
   loader.want({ ...WANTED, rows: [1] });
   loader.want({ ...WANTED, rows: [1], view: { start_ns: 5e8, end_ns: 5e8 + 700 } });
   expect(asked[0]?.signal.aborted).toBe(true);
   await settle();
-  expect(troubles).toEqual([]);
+  expect(errors).toEqual([]);
   expect(asked[1]?.signal.aborted).toBe(false);
 });
 
@@ -115,12 +115,12 @@ test("no more than four requests are on their way", async () => {
 });
 
 test("a failure is told, and the same is asked again after a pause", async () => {
-  const { asked, loader, settle, troubles, wait } = harness();
+  const { asked, loader, settle, errors, wait } = harness();
   const wanted = { ...WANTED, rows: [1], view: { start_ns: 0, end_ns: 100 }, end_ns: 100 };
   loader.want(wanted);
   asked[0]?.fail();
   await settle();
-  expect(troubles).toHaveLength(1);
+  expect(errors).toHaveLength(1);
   const visible = () => asked.filter(({ request }) => request.level === 0).length;
   loader.want(wanted);
   expect(visible()).toBe(1);
@@ -133,16 +133,16 @@ test("a failure is told, and the same is asked again after a pause", async () =>
 
 test("an answer with another number of blocks is an error", async () => {
   const store = new TileStore(1e9);
-  const troubles: string[] = [];
+  const errors: string[] = [];
   const loader = new TileLoader(
     store,
     async () => encodeTiles([[], []]),
     () => {},
-    (error) => troubles.push(String(error)),
+    (error) => errors.push(String(error)),
   );
   loader.want({ ...WANTED, rows: [1], view: { start_ns: 0, end_ns: 100 } });
   await new Promise((resolve) => setTimeout(resolve, 0));
-  expect(troubles[0]).toContain("2 blocks came for 1");
+  expect(errors[0]).toContain("2 blocks came for 1");
   expect(store.size).toBe(0);
   loader.dispose();
 });

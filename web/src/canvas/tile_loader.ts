@@ -93,7 +93,7 @@ export class TileLoader {
     private readonly store: TileStore,
     private readonly fetchTiles: FetchTiles,
     private readonly arrived: () => void,
-    private readonly trouble: (error: unknown) => void,
+    private readonly onError: (error: unknown) => void,
     private readonly now: () => number = () => performance.now(),
   ) {}
 
@@ -115,7 +115,7 @@ export class TileLoader {
   }
 
   /** Whether something that is shown is on its way. */
-  get isBehind(): boolean {
+  get isLoading(): boolean {
     return this.wanted !== undefined && this.missing(this.wanted, false).length > 0;
   }
 
@@ -177,7 +177,7 @@ export class TileLoader {
         if (!flight.abort.signal.aborted) {
           if (this.failed.size > 10_000) this.failed.clear();
           for (const key of keys) this.failed.set(key, this.now() + PAUSE_MS);
-          this.trouble(error);
+          this.onError(error);
         }
         this.landed(flight);
       });

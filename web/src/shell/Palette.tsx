@@ -9,7 +9,7 @@ import { Words } from "../components/Words";
 import { clipped } from "../format/printable";
 import { formatCount, formatNs } from "../format/units";
 import { PAGES } from "../pages/registry";
-import { hrefOf, hrefWith, route } from "../state/route";
+import { hrefOf, hrefWith, route, stepChanges } from "../state/route";
 import { analyses, detail, runId, runs } from "../state/runs";
 import { placeOfNumber } from "../state/steps";
 import { isPaletteOpen } from "./keys";
@@ -97,7 +97,7 @@ export function Palette() {
 function stepsOf(typed: string, known: RunDetail | null): Destination[] {
   const [, number] = /^\s*(?:step\s*)?(\d{1,18})\s*$/i.exec(typed) ?? [];
   if (number === undefined || !known || placeOfNumber(known.steps, number) < 0) return [];
-  return [{ title: `Step ${number}`, about: "Every page, filtered to this step", href: hrefWith({ step: number }) }];
+  return [{ title: `Step ${number}`, about: "Every page, filtered to this step", href: hrefWith(stepChanges(number)) }];
 }
 
 /** What the search of the timeline finds: operators, kernels, modules and everything else by its name. */

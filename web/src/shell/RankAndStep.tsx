@@ -1,4 +1,4 @@
-import { param, setParams } from "../state/route";
+import { param, setParams, stepChanges } from "../state/route";
 import { detail } from "../state/runs";
 import { numbersFrom, useSteps } from "../state/steps";
 
@@ -24,7 +24,13 @@ export function RankAndStep() {
         <Choice label="Rank" all="all ranks" value={rank} options={ranks} onChange={(rank) => setParams({ rank })} />
       )}
       {(steps.length > 1 || step !== undefined) && (
-        <Choice label="Step" all="all steps" value={step} options={steps} onChange={(step) => setParams({ step })} />
+        <Choice
+          label="Step"
+          all="all steps"
+          value={step}
+          options={steps}
+          onChange={(step) => setParams(stepChanges(step))}
+        />
       )}
     </>
   );

@@ -7,13 +7,19 @@ import { type Changes, formatRoute, onPage, paramOf, paramsOf, parseRoute, type 
 
 const current = signal<Route>(parseRoute(globalThis.location?.hash ?? ""));
 
+const entry = signal<Route>(current.peek());
+
 /** Where the user is. */
 export const route = computed(() => current.value);
+
+/** Where the user was when this step of Back began: the address before it was replaced. */
+export const entered = computed(() => entry.value);
 
 /** Follows the address: Back, Forward, and what is typed into it. */
 export function followAddress(): void {
   addEventListener("popstate", () => {
-    current.value = parseRoute(location.hash);
+    entry.value = parseRoute(location.hash);
+    current.value = entry.peek();
   });
 }
 
@@ -24,8 +30,13 @@ export function setParams(changes: Changes, { replace = false } = {}): void {
   if (address === formatRoute(current.peek())) return;
   if (replace) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
+  if (!replace) entry.value = next;
   current.value = next;
 }
+
+/** What choosing a step changes: the timeline leaves the window that it shows, and goes there. */
+export const stepChanges = (step: string | null): Changes =>
+  step !== null && current.value.page === "timeline" ? { step, view: null } : { step };
 
 /** The address of this page with other choices: for links. */
 export const hrefWith = (changes: Changes): string => formatRoute(withParams(current.value, changes));

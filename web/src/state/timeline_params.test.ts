@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { formatTimeline, isStep, type Params, parseSpan, parseTimeline, type TimelineParams } from "./timeline_params";
+import {
+  formatTimeline,
+  isLargeMove,
+  type Params,
+  parseSpan,
+  parseTimeline,
+  type TimelineParams,
+} from "./timeline_params";
 
 const SHOWN: TimelineParams = {
   view: { start_ns: -20, end_ns: 9_007_199_254_740_991 },
@@ -45,9 +52,8 @@ test("only what is changed is written", () => {
 
 test("Back has a step for large moves only", () => {
   const before = { start_ns: 100, end_ns: 200 };
-  expect(isStep(null, before)).toBe(false);
-  expect(isStep(before, { start_ns: 110, end_ns: 210 })).toBe(false);
-  expect(isStep(before, { start_ns: 160, end_ns: 260 })).toBe(true);
-  expect(isStep(before, { start_ns: 125, end_ns: 175 })).toBe(true);
-  expect(isStep(before, { start_ns: 105, end_ns: 195 })).toBe(false);
+  expect(isLargeMove(before, { start_ns: 110, end_ns: 210 })).toBe(false);
+  expect(isLargeMove(before, { start_ns: 160, end_ns: 260 })).toBe(true);
+  expect(isLargeMove(before, { start_ns: 125, end_ns: 175 })).toBe(true);
+  expect(isLargeMove(before, { start_ns: 105, end_ns: 195 })).toBe(false);
 });

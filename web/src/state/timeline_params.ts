@@ -89,8 +89,7 @@ export function formatTimeline(shown: Partial<TimelineParams>): Record<string, s
  * Whether Back should come here again: after a zoom by half or more, or a move by half a window. Smaller moves change
  * the address without a step for Back.
  */
-export function isStep(before: Span | null, after: Span): boolean {
-  if (!before) return false;
+export function isLargeMove(before: Span, after: Span): boolean {
   const length = before.end_ns - before.start_ns;
   const ratio = (after.end_ns - after.start_ns) / Math.max(length, 1);
   const move = Math.abs(after.start_ns + after.end_ns - before.start_ns - before.end_ns) / 2;

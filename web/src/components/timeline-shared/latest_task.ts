@@ -1,29 +1,29 @@
-/** Runs one thing of a kind at a time: the one before is given up. */
+/** Runs one task of a kind at a time: a new one cancels the one before. */
 export class LatestTask {
   private readonly aborts = new Map<string, AbortController>();
 
-  /** `onTrouble` hears what went wrong, and null when something went well. */
-  constructor(private readonly onTrouble: (error: unknown) => void) {}
+  /** `onError` is called with what went wrong, and with null when something went well. */
+  constructor(private readonly onError: (error: unknown) => void) {}
 
   run(kind: string, act: (signal: AbortSignal) => Promise<void>): void {
-    this.aborts.get(kind)?.abort();
+    this.cancel(kind);
     const abort = new AbortController();
     this.aborts.set(kind, abort);
     act(abort.signal).then(
       () => {
-        if (!abort.signal.aborted) this.onTrouble(null);
+        if (!abort.signal.aborted) this.onError(null);
       },
       (error: unknown) => {
-        if (!abort.signal.aborted) this.onTrouble(error);
+        if (!abort.signal.aborted) this.onError(error);
       },
     );
   }
 
-  giveUp(kind: string): void {
+  cancel(kind: string): void {
     this.aborts.get(kind)?.abort();
   }
 
-  giveUpAll(): void {
+  cancelAll(): void {
     for (const abort of this.aborts.values()) abort.abort();
   }
 }

@@ -3,8 +3,8 @@
 import { ask, askRaw } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
 import type { StepOfRun } from "../../api/types";
+import type { DataSource } from "../../canvas/data";
 import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../canvas/model";
-import type { Asking } from "../../canvas/timeline";
 import type { Span } from "../../canvas/view";
 import { stepsPath } from "../../state/steps";
 import type { SliceLink } from "../../state/timeline_params";
@@ -26,7 +26,7 @@ export class Requests {
     readonly version: number,
   ) {}
 
-  readonly canvas: Asking = {
+  readonly canvas: DataSource = {
     fetchTiles: async ({ rows, level, first, count }, signal) => {
       const query = [
         ["v", this.version],

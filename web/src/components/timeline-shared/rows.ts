@@ -34,7 +34,7 @@ export class Rows {
     this.groups = keyed(groups);
     this.all = allGroups(this.groups);
     this.names = new Map(this.all.flatMap((each) => each.group.rows.map((row) => [row.id, each.path] as const)));
-    // By its text, so that whoever follows it hears of it only when it says something else.
+    // By its text, so that it changes only when it says something else.
     const text = computed(() => {
       const { open, shut, pins } = opened();
       return JSON.stringify([open, shut, pins, rank()]);

@@ -13,7 +13,6 @@ import type { Compared } from "./asked";
 import { LaneView } from "./LaneView";
 import type { LaneOf } from "./lane";
 import { firstView, originOf, stepAt } from "./steps";
-import "../../components/timeline-shared/timeline.css";
 
 /** A choice of more steps than this is typed, not picked. */
 const MAX_OPTIONS = 300;

@@ -2,20 +2,21 @@
 // both, stand in the address.
 
 import { effect, signal } from "@preact/signals";
-import { bodyOf } from "../../api/client";
-import type { ErrorBody, StepOfRun } from "../../api/types";
+import type { StepOfRun } from "../../api/types";
 import { commandOf, heldOf } from "../../canvas/keys";
 import { layoutOf } from "../../canvas/layout";
 import { type Linked, placedAt, seenFrom } from "../../canvas/linked";
 import { followMinimap } from "../../canvas/minimap_pointer";
 import type { Slice, TimelineInfo } from "../../canvas/model";
-import { followPointer, type Hovered, type PointerHearing } from "../../canvas/pointer";
-import { type Hearing, type Parts, Timeline } from "../../canvas/timeline";
+import { followPointer, type PointerCallbacks } from "../../canvas/pointer";
+import type { Elements } from "../../canvas/surface";
+import type { Callbacks, Timeline } from "../../canvas/timeline";
 import { around, type Span } from "../../canvas/view";
+import { CanvasState } from "../../components/timeline-shared/canvas_state";
 import { followColours } from "../../components/timeline-shared/colours";
-import { LatestTask } from "../../components/timeline-shared/latest_task";
 import type { Requests } from "../../components/timeline-shared/requests";
 import { Rows } from "../../components/timeline-shared/rows";
+import { stepBands } from "../../components/timeline-shared/step_bands";
 import { param, params, setParams } from "../../state/route";
 import { formatSpan, parseSpan } from "../../state/timeline_params";
 
@@ -35,62 +36,60 @@ export interface LaneOf {
 }
 
 export class Lane {
-  readonly rows: Rows;
-  readonly hovered = signal<Hovered | null>(null);
+  readonly canvas: CanvasState;
   /** The slice that was clicked. */
   readonly picked = signal<Slice | null>(null);
-  readonly isBehind = signal(false);
-  readonly trouble = signal<ErrorBody | null>(null);
   private timeline: Timeline | null = null;
   /** The window as the address has it. */
   private shown: string;
   private hasRested = false;
-  private readonly alone = new LatestTask((error) => {
-    this.trouble.value = error === null ? null : bodyOf(error);
-  });
 
   constructor(private readonly of: LaneOf) {
     const { side, info, rank } = of;
     const names = { open: `${side}.open`, shut: `${side}.shut`, pins: `${side}.pin` };
-    this.rows = new Rows(
+    const rows = new Rows(
       info.groups,
       () => ({ open: params(names.open), shut: params(names.shut), pins: params(names.pins) }),
       () => rank,
       ({ open, shut, pins }) =>
         setParams({ [names.open]: open, [names.shut]: shut, [names.pins]: pins }, { replace: true }),
     );
+    this.canvas = new CanvasState(rows);
     this.shown = formatSpan(this.addressed());
   }
 
   /** Draws until the function that it returns is called. */
-  draw(parts: Parts): () => void {
+  readonly draw = (elements: Elements): (() => void) => {
     const { requests, info, linked, begin, origin_ns } = this.of;
-    const timeline = new Timeline(parts, requests.canvas, this.hearing(parts), info.span, placedAt(begin, origin_ns));
+    const callbacks: Pick<Callbacks, "onRest" | "onView"> = {
+      onView: (view) => linked.follow(timeline, view),
+      onRest: (view) => {
+        const next = formatSpan(seenFrom(view, origin_ns));
+        elements.canvas.dataset.view = next;
+        this.write(next);
+      },
+    };
+    const timeline = this.canvas.attach(elements, requests, callbacks, info.span, placedAt(begin, origin_ns));
     this.timeline = timeline;
     timeline.setZero(origin_ns);
-    timeline.setSteps(this.bands());
-    linked.join(timeline, origin_ns, info.span);
+    timeline.setSteps(stepBands(this.of.steps));
+    linked.attach(timeline, origin_ns, info.span);
+    const { rows } = this.canvas;
     const stops = [
-      effect(() => timeline.setLayout(layoutOf(this.rows.groups, this.rows.shown.value))),
+      effect(() => timeline.setLayout(layoutOf(rows.groups, rows.shown.value))),
       effect(() => timeline.setEmphasis({ selected: this.picked.value })),
       effect(() => this.followAddress()),
       followColours(timeline, () => ""),
-      followMinimap(parts.minimap, timeline),
-      followPointer(parts.canvas, timeline, this.pointerHearing(parts, timeline)),
+      followMinimap(elements.minimap, timeline),
+      followPointer(elements.canvas, timeline, this.pointerCallbacks(elements, timeline)),
     ];
     return () => {
       for (const stop of stops) stop();
-      this.alone.giveUpAll();
-      linked.leave(timeline);
-      timeline.dispose();
+      linked.detach(timeline);
+      this.canvas.detach();
       this.timeline = null;
     };
-  }
-
-  /** The values of a counter, as far as they are here. */
-  counter(row: number): ReturnType<Timeline["counter"]> {
-    return this.timeline?.counter(row);
-  }
+  };
 
   readonly onKeyDown = (event: KeyboardEvent): void => {
     const held = heldOf(event);
@@ -109,38 +108,13 @@ export class Lane {
 
   readonly onBlur = (): void => this.timeline?.motion.releaseAll();
 
-  private hearing(parts: Parts): Hearing {
-    return {
-      onLines: (lines, pinnedBottom) => {
-        this.rows.lines.value = { lines, pinnedBottom };
-      },
-      onView: (view) => {
-        if (this.timeline) this.of.linked.follow(this.timeline, view);
-      },
-      onRest: (view) => {
-        const next = formatSpan(seenFrom(view, this.of.origin_ns));
-        parts.canvas.dataset.view = next;
-        this.tell(next);
-      },
-      onMoving: () => {
-        this.hovered.value = null;
-      },
-      onTrouble: (error) => {
-        this.trouble.value = bodyOf(error);
-      },
-      onBehind: (isBehind) => {
-        this.isBehind.value = isBehind;
-      },
-    };
-  }
-
-  private pointerHearing(parts: Parts, timeline: Timeline): PointerHearing {
+  private pointerCallbacks({ canvas }: Elements, timeline: Timeline): PointerCallbacks {
     return {
       onHover: (hovered) => {
-        this.hovered.value = hovered;
+        this.canvas.hovered.value = hovered;
       },
       onClick: (hit) => {
-        parts.canvas.focus({ preventScroll: true });
+        canvas.focus({ preventScroll: true });
         this.pick(hit?.slice ?? null);
       },
       onDoubleClick: (hit) => {
@@ -155,7 +129,7 @@ export class Lane {
   }
 
   private pick(slice: number | null): void {
-    this.alone.run("pick", async (signal) => {
+    this.canvas.tasks.run("pick", async (signal) => {
       this.picked.value = slice === null ? null : (await this.of.requests.details(slice, signal)).slice;
     });
   }
@@ -164,8 +138,8 @@ export class Lane {
     return parseSpan(param("view")) ?? this.of.begin;
   }
 
-  /** Both lanes come to rest together: one of them tells the address. Where they begin needs no word. */
-  private tell(view: string): void {
+  /** Both lanes come to rest together: one of them writes the address. Where they begin needs no word. */
+  private write(view: string): void {
     const isNews = this.of.side === "a" && this.hasRested && view !== this.shown;
     this.hasRested = true;
     if (!isNews) return;
@@ -179,14 +153,5 @@ export class Lane {
     if (this.of.side === "b" || formatSpan(view) === this.shown) return;
     this.shown = formatSpan(view);
     this.of.linked.show(view);
-  }
-
-  private bands() {
-    return this.of.steps.map((step) => ({
-      number: Number(step.number),
-      rank: step.rank,
-      start_ns: Number(step.start_ns),
-      end_ns: Number(step.end_ns),
-    }));
   }
 }

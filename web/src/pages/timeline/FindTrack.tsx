@@ -1,16 +1,24 @@
 import { useState } from "preact/hooks";
 import { tracksMatching } from "../../canvas/find_track";
 import { Dialog } from "../../components/Dialog";
-import type { Explore } from "./explore";
+import type { TimelineController } from "./controller";
 
 /** Tracks by name; the first that is found is gone to with Enter. */
-export function FindTrack({ explore, isOpen, onClose }: { explore: Explore; isOpen: boolean; onClose: () => void }) {
+export function FindTrack({
+  controller,
+  isOpen,
+  onClose,
+}: {
+  controller: TimelineController;
+  isOpen: boolean;
+  onClose: () => void;
+}) {
   const [text, setText] = useState("");
-  const found = isOpen ? tracksMatching(explore.rows.all, text) : [];
+  const found = isOpen ? tracksMatching(controller.rows.all, text) : [];
   const goTo = (key: string | undefined) => {
-    const each = explore.rows.all.find((each) => each.key === key);
+    const each = controller.rows.all.find((each) => each.key === key);
     onClose();
-    if (each) explore.visitTrack(each);
+    if (each) controller.visitTrack(each);
   };
   return (
     <Dialog title="Find a track" isOpen={isOpen} onClose={onClose}>

@@ -2,28 +2,28 @@ import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
 import type { Slice } from "../../canvas/model";
-import { rowsOf } from "../../canvas/timeline";
+import { sliceRows } from "../../canvas/timeline";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
-import type { Explore } from "./explore";
+import type { TimelineController } from "./controller";
 
 /** Slices that are listed. */
 const LIMIT = 200;
 
 /** What the canvas shows, as a list: the same for those who cannot see it, and for the keyboard. */
-export function ListView({ explore }: { explore: Explore }) {
-  const view = explore.view.value;
-  const rows = rowsOf(explore.rows.lines.value.lines).join();
+export function ListView({ controller }: { controller: TimelineController }) {
+  const view = controller.viewport.shown.value;
+  const rows = sliceRows(controller.rows.lines.value.lines).join();
   const [slices, setSlices] = useState<readonly Slice[] | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
-    if (!view || !rows) return;
+    if (!rows) return;
     const abort = new AbortController();
     const ids = rows.split(",").map(Number);
     const timer = setTimeout(() => {
-      explore.requests.list(ids, view, LIMIT, abort.signal).then(
+      controller.requests.list(ids, view, LIMIT, abort.signal).then(
         (slices) => {
           setSlices(slices);
           setError(null);
@@ -37,12 +37,12 @@ export function ListView({ explore }: { explore: Explore }) {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [explore, view, rows]);
+  }, [controller, view, rows]);
 
   if (error) return <ErrorNotice error={error} />;
   if (!rows) return <Empty>No row of slices is shown: open a group.</Empty>;
   if (!slices) return <Loading />;
-  const selected = explore.details.value?.slice.id;
+  const selected = controller.selection.details.value?.slice.id;
   return (
     <div class="timeline-rows">
       <table>
@@ -68,7 +68,7 @@ export function ListView({ explore }: { explore: Explore }) {
           {slices.map((slice) => (
             <tr key={slice.id} aria-current={slice.id === selected ? "true" : undefined}>
               <th scope="row">
-                <button type="button" class="link" onClick={() => explore.visit(slice)}>
+                <button type="button" class="link" onClick={() => controller.selection.visit(slice)}>
                   <code>{clipped(slice.name, 300)}</code>
                 </button>
               </th>
@@ -79,7 +79,7 @@ export function ListView({ explore }: { explore: Explore }) {
                 <Value unit="ns" value={slice.dur_ns} />
               </td>
               <td>{slice.kind}</td>
-              <td>{explore.rows.name(slice.row)}</td>
+              <td>{controller.rows.name(slice.row)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,4 +1,4 @@
-import type { Explore } from "./explore";
+import type { TimelineController } from "./controller";
 import { ListView } from "./ListView";
 import { RangeSums } from "./RangeSums";
 import { SliceView } from "./SliceView";
@@ -11,13 +11,13 @@ const TABS = [
 export type PanelTab = (typeof TABS)[number][0];
 
 interface Props {
-  readonly explore: Explore;
+  readonly controller: TimelineController;
   readonly tab: PanelTab;
   readonly onTab: (tab: PanelTab) => void;
 }
 
 /** Below the canvas: what is selected, the sums of a range, or what is shown as a list. */
-export function Panel({ explore, tab, onTab }: Props) {
+export function Panel({ controller, tab, onTab }: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (by === 0) return;
@@ -47,9 +47,9 @@ export function Panel({ explore, tab, onTab }: Props) {
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
       <div id="timeline-panel" role="tabpanel" tabIndex={0} aria-labelledby={`timeline-tab-${tab}`}>
-        {tab === "slice" && <SliceView explore={explore} />}
-        {tab === "range" && <RangeSums explore={explore} />}
-        {tab === "list" && <ListView explore={explore} />}
+        {tab === "slice" && <SliceView controller={controller} />}
+        {tab === "range" && <RangeSums controller={controller} />}
+        {tab === "list" && <ListView controller={controller} />}
       </div>
     </section>
   );

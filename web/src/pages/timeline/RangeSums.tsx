@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { bodyOf } from "../../api/client";
 import type { ErrorBody } from "../../api/types";
 import type { Sums } from "../../canvas/model";
+import { around, type Span } from "../../canvas/view";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { SUMS_BY } from "../../components/timeline-shared/requests";
 import { Value } from "../../components/Value";
@@ -9,25 +10,26 @@ import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import { param, setParams } from "../../state/route";
 import { formatSpan } from "../../state/timeline_params";
-import type { Explore, Range } from "./explore";
+import type { Changes } from "../../state/url";
+import type { TimelineController } from "./controller";
 
 /** What lies in the selected range, summed up. */
-export function RangeSums({ explore }: { explore: Explore }) {
-  const range = explore.range.value;
+export function RangeSums({ controller }: { controller: TimelineController }) {
+  const range = controller.range.value;
   const by = SUMS_BY.find((by) => by === param("sums")) ?? "name";
   const [sums, setSums] = useState<Sums | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
-  const rows = range ? explore.rowsFor(range).join() : "";
+  const rows = range ? controller.rowsFor(range).join() : "";
   useEffect(() => {
     if (!range) return;
     const abort = new AbortController();
     setSums(null);
     setError(null);
-    explore.requests.sums(range, by, rows, abort.signal).then(setSums, (error: unknown) => {
+    controller.requests.sums(range, by, rows, abort.signal).then(setSums, (error: unknown) => {
       if (!abort.signal.aborted) setError(bodyOf(error));
     });
     return () => abort.abort();
-  }, [explore, range, by, rows]);
+  }, [controller, range, by, rows]);
 
   if (!range) return <Empty>No range is selected: drag over the ruler, or over rows.</Empty>;
   return (
@@ -47,33 +49,35 @@ export function RangeSums({ explore }: { explore: Explore }) {
             ))}
           </select>
         </label>
-        <button type="button" onClick={() => explore.fitTo(range)}>
+        <button type="button" onClick={() => controller.viewport.go(around(range))}>
           Show it
         </button>
-        <WindowButton range={range} />
+        <WindowButton controller={controller} range={range} />
       </div>
       {error && <ErrorNotice error={error} />}
       {!sums && !error && <Loading what="Summing up…" />}
-      {sums && <SumsTable explore={explore} sums={sums} by={by} />}
+      {sums && <SumsTable controller={controller} sums={sums} by={by} />}
     </>
   );
 }
 
 /** Every page can be of this window only. */
-function WindowButton({ range }: { range: Range }) {
+function WindowButton({ controller, range }: { controller: TimelineController; range: Span }) {
   const text = formatSpan(range);
+  // The timeline stays where it is.
+  const choose = (changes: Changes) => setParams({ ...changes, view: formatSpan(controller.viewport.goal) });
   return param("window") === text ? (
-    <button type="button" onClick={() => setParams({ window: null, range: text })}>
+    <button type="button" onClick={() => choose({ window: null, range: text })}>
       All pages: everything again
     </button>
   ) : (
-    <button type="button" onClick={() => setParams({ window: text })}>
+    <button type="button" onClick={() => choose({ window: text })}>
       All pages: only this range
     </button>
   );
 }
 
-function SumsTable({ explore, sums, by }: { explore: Explore; sums: Sums; by: string }) {
+function SumsTable({ controller, sums, by }: { controller: TimelineController; sums: Sums; by: string }) {
   return (
     <div class="timeline-rows">
       <table>
@@ -115,7 +119,11 @@ function SumsTable({ explore, sums, by }: { explore: Explore; sums: Sums; by: st
               </td>
               <td>
                 {row.longest !== null && (
-                  <button type="button" class="link" onClick={() => explore.select(row.longest ?? 0, true)}>
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => controller.selection.select(row.longest ?? 0, true)}
+                  >
                     show
                   </button>
                 )}

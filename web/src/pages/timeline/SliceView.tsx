@@ -9,7 +9,7 @@ import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
 import { hrefOf } from "../../state/route";
 import { findPage } from "../registry";
-import type { Explore } from "./explore";
+import type { TimelineController } from "./controller";
 
 /** Slices of one list that are shown at first. */
 const SHOWN = 20;
@@ -19,8 +19,8 @@ const NAME_LENGTH = 300;
 const ARG_LENGTH = 5_000;
 
 /** Everything known of the selected slice. */
-export function SliceView({ explore }: { explore: Explore }) {
-  const details = explore.details.value;
+export function SliceView({ controller }: { controller: TimelineController }) {
+  const details = controller.selection.details.value;
   if (!details) {
     return (
       <Empty>
@@ -30,8 +30,8 @@ export function SliceView({ explore }: { explore: Explore }) {
   }
   return (
     <div class="timeline-details">
-      <Facts explore={explore} details={details} />
-      <Around explore={explore} details={details} />
+      <Facts controller={controller} details={details} />
+      <Around controller={controller} details={details} />
       <Stack details={details} />
       {details.source_text !== null && (
         <details class="timeline-source">
@@ -43,7 +43,7 @@ export function SliceView({ explore }: { explore: Explore }) {
   );
 }
 
-function Facts({ explore, details }: { explore: Explore; details: SliceDetails }) {
+function Facts({ controller, details }: { controller: TimelineController; details: SliceDetails }) {
   const { slice } = details;
   return (
     <div>
@@ -69,7 +69,7 @@ function Facts({ explore, details }: { explore: Explore; details: SliceDetails }
         <Fact name="step">
           <Value unit="plain" value={details.step === null ? null : String(details.step)} />
         </Fact>
-        <Fact name="where">{explore.rows.name(slice.row) || slice.track || "–"}</Fact>
+        <Fact name="where">{controller.rows.name(slice.row) || slice.track || "–"}</Fact>
         {details.args.map(([key, value], nth) => (
           <Fact key={`${nth} ${key}`} name={key}>
             <span class="timeline-arg">{clipped(value, ARG_LENGTH)}</span>
@@ -97,16 +97,16 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
-function Around({ explore, details }: { explore: Explore; details: SliceDetails }) {
+function Around({ controller, details }: { controller: TimelineController; details: SliceDetails }) {
   const pairs = details.flows.filter(({ kind }) => kind === "forward_backward").map(({ slice }) => slice);
   const one = (slice: Slice | null) => (slice ? [slice] : []);
   return (
     <div>
-      <Slices explore={explore} title="Operator" slices={one(details.op)} />
-      <Slices explore={explore} title="Launched by" slices={one(details.launch)} />
-      <Slices explore={explore} title="Launches" slices={details.launched} />
-      <Slices explore={explore} title="Forward and backward" slices={pairs} />
-      <Slices explore={explore} title="Inside of" slices={details.ancestors} />
+      <Slices controller={controller} title="Operator" slices={one(details.op)} />
+      <Slices controller={controller} title="Launched by" slices={one(details.launch)} />
+      <Slices controller={controller} title="Launches" slices={details.launched} />
+      <Slices controller={controller} title="Forward and backward" slices={pairs} />
+      <Slices controller={controller} title="Inside of" slices={details.ancestors} />
       {details.module.length > 0 && (
         <>
           <h3>Module</h3>
@@ -123,7 +123,15 @@ function Around({ explore, details }: { explore: Explore; details: SliceDetails 
   );
 }
 
-function Slices({ explore, title, slices }: { explore: Explore; title: string; slices: readonly Slice[] }) {
+function Slices({
+  controller,
+  title,
+  slices,
+}: {
+  controller: TimelineController;
+  title: string;
+  slices: readonly Slice[];
+}) {
   if (slices.length === 0) return null;
   return (
     <>
@@ -134,7 +142,7 @@ function Slices({ explore, title, slices }: { explore: Explore; title: string; s
       <ul class="timeline-list">
         {slices.slice(0, SHOWN).map((slice) => (
           <li key={slice.id}>
-            <button type="button" class="link" onClick={() => explore.visit(slice)}>
+            <button type="button" class="link" onClick={() => controller.selection.visit(slice)}>
               <code>{clipped(slice.name, NAME_LENGTH)}</code>
             </button>{" "}
             <Value unit="ns" value={slice.dur_ns} />

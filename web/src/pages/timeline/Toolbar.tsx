@@ -7,22 +7,23 @@ import { Menu } from "../../components/Menu";
 import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
 import { run } from "../../state/runs";
-import type { Explore } from "./explore";
+import { address } from "./address";
+import type { TimelineController } from "./controller";
 import { openInPerfetto } from "./perfetto";
 
 interface Props {
-  readonly explore: Explore;
+  readonly controller: TimelineController;
   readonly search: RefObject<HTMLInputElement | null>;
   readonly onFind: () => void;
   readonly onList: () => void;
 }
 
 /** Search, and what is done with all that is shown. */
-export function Toolbar({ explore, search, onFind, onList }: Props) {
+export function Toolbar({ controller, search, onFind, onList }: Props) {
   return (
     <div class="timeline-bar">
-      <Search explore={explore} field={search} />
-      <button type="button" onClick={() => explore.fit()} title="F">
+      <Search controller={controller} field={search} />
+      <button type="button" onClick={() => controller.fit()} title="F">
         Fit
       </button>
       <button type="button" onClick={onFind} title="Ctrl+P">
@@ -31,7 +32,7 @@ export function Toolbar({ explore, search, onFind, onList }: Props) {
       <button type="button" onClick={onList} title="L">
         List
       </button>
-      <ExportMenu explore={explore} />
+      <ExportMenu controller={controller} />
       <Menu label="Colours">
         <ul class="timeline-classes">
           {CLASSES.map((name, nth) => (
@@ -47,26 +48,25 @@ export function Toolbar({ explore, search, onFind, onList }: Props) {
         <p class="dim">Hatched: how busy the tracks of a closed group are on average.</p>
       </Menu>
       <span class="stretch" />
-      <output class="dim">{lengthWords(explore)}</output>
+      <output class="dim">{lengthWords(controller)}</output>
     </div>
   );
 }
 
-function lengthWords(explore: Explore): string {
-  const view = explore.view.value;
-  if (!view) return "";
-  const { span } = explore.info;
+function lengthWords(controller: TimelineController): string {
+  const view = controller.viewport.shown.value;
+  const { span } = controller.info;
   const shown_ns = Math.min(view.end_ns, span.end_ns) - Math.max(view.start_ns, span.start_ns);
   const shown = `${formatNs(Math.round(Math.max(shown_ns, 0)))} of ${formatNs(span.end_ns - span.start_ns)} shown`;
-  return explore.isBehind.value ? `loading · ${shown}` : shown;
+  return controller.canvas.isLoading.value ? `loading · ${shown}` : shown;
 }
 
-function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInputElement | null> }) {
-  const { found, position } = explore.search.state.value;
+function Search({ controller, field }: { controller: TimelineController; field: RefObject<HTMLInputElement | null> }) {
+  const { found, position } = controller.search.state.value;
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter") explore.nextHit(!event.shiftKey);
+    if (event.key === "Enter") controller.search.next(!event.shiftKey);
     else if (event.key === "Escape") {
-      explore.setSearch("");
+      controller.search.set("");
       field.current?.blur();
     } else return;
     event.preventDefault();
@@ -80,8 +80,8 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
         placeholder="Search slices"
         aria-label="Search slices by name"
         aria-keyshortcuts="/"
-        value={explore.address.value.search}
-        onInput={(event) => explore.setSearch(event.currentTarget.value)}
+        value={address.search.value}
+        onInput={(event) => controller.search.set(event.currentTarget.value)}
         onKeyDown={onKeyDown}
       />
       {found && (
@@ -90,10 +90,10 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
             {position > 0 ? `${formatCount(position)} of ` : ""}
             {formatCount(found.slices)}
           </output>
-          <button type="button" class="small" aria-label="Previous hit" onClick={() => explore.nextHit(false)}>
+          <button type="button" class="small" aria-label="Previous hit" onClick={() => controller.search.next(false)}>
             ↑
           </button>
-          <button type="button" class="small" aria-label="Next hit" onClick={() => explore.nextHit(true)}>
+          <button type="button" class="small" aria-label="Next hit" onClick={() => controller.search.next(true)}>
             ↓
           </button>
           {found.names.length > 0 && (
@@ -101,7 +101,7 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
               <ul class="timeline-found">
                 {found.names.map(({ name, slices, total_ns }) => (
                   <li key={name}>
-                    <button type="button" onClick={() => explore.setSearch(searchText(name))}>
+                    <button type="button" onClick={() => controller.search.set(searchText(name))}>
                       <code>{clipped(name, 300)}</code> {formatCount(slices)} · {formatNs(total_ns)}
                     </button>
                   </li>
@@ -117,23 +117,22 @@ function Search({ explore, field }: { explore: Explore; field: RefObject<HTMLInp
 
 const namesWords = (count: number): string => `${formatCount(count)} ${count === 1 ? "name" : "names"}`;
 
-function ExportMenu({ explore }: { explore: Explore }) {
-  const window = explore.range.value ?? explore.view.value ?? null;
-  const what = explore.range.value ? "the selected range" : "what is shown";
-  const path = (format: "chrome" | "perfetto") => explore.requests.exportPath(format, window);
+function ExportMenu({ controller }: { controller: TimelineController }) {
+  const window = controller.range.value ?? controller.viewport.shown.value;
+  const what = controller.range.value ? "the selected range" : "what is shown";
+  const path = (format: "chrome" | "perfetto") => controller.requests.exportPath(format, window);
   const toPerfetto = async () => {
     try {
       const fetchTrace = async () => (await askRaw(path("perfetto"))).arrayBuffer();
       await openInPerfetto(run.value?.name ?? "Stepscope", fetchTrace);
     } catch (error) {
-      explore.trouble.value = bodyOf(error);
+      controller.canvas.error.value = bodyOf(error);
     }
   };
   return (
     <Menu label="Export">
       <p>
-        Of {what}
-        {window && `, ${formatNs(Math.round(window.end_ns - window.start_ns))}`}:
+        Of {what}, {formatNs(Math.round(window.end_ns - window.start_ns))}:
       </p>
       <p>
         <a href={withToken(path("perfetto"))} download>

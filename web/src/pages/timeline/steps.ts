@@ -11,18 +11,18 @@ interface Of {
 }
 
 /** Asks the server: `Requests.steps`. */
-type Ask = (of: Of, signal: AbortSignal) => Promise<readonly StepOfRun[]>;
+type RequestSteps = (of: Of, signal: AbortSignal) => Promise<readonly StepOfRun[]>;
 
 /** The number of a rank as the address has it. */
 export const numberOf = (text: string | undefined): number | null =>
   text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
 
-/** Steps as far as somebody asked for them; whoever reads some that are not there yet hears of it when they are. */
+/** Steps as far as they were requested; an effect that reads some that are not there yet runs again when they are. */
 export class Steps {
   private readonly known = new Map<string, Signal<readonly StepOfRun[] | undefined>>();
 
   constructor(
-    private readonly ask: Ask,
+    private readonly request: RequestSteps,
     private readonly signal: AbortSignal,
   ) {}
 
@@ -45,7 +45,7 @@ export class Steps {
     this.known.set(JSON.stringify(of), steps);
     // What the address has may be no number: then no step has it.
     const isAskable = of.step === undefined || /^-?\d{1,18}$/.test(of.step);
-    steps.value = isAskable ? await this.ask(of, this.signal) : [];
+    steps.value = isAskable ? await this.request(of, this.signal) : [];
   }
 
   private at(of: Of): ReadonlySignal<readonly StepOfRun[] | undefined> {

@@ -1,0 +1,23 @@
+// The parts of the address that the timeline shows, each as a signal that changes only when its part says something else.
+
+import { computed, type ReadonlySignal } from "@preact/signals";
+import { param, route } from "../../state/route";
+import { parseTimeline, type TimelineParams } from "../../state/timeline_params";
+import { numberOf } from "./steps";
+
+const all = computed(() => parseTimeline(route.value.params));
+
+function part<K extends keyof TimelineParams>(name: K): ReadonlySignal<TimelineParams[K]> {
+  const text = computed(() => JSON.stringify(all.value[name]));
+  return computed(() => JSON.parse(text.value) as TimelineParams[K]);
+}
+
+export const address = {
+  /** What is opened, closed and pinned. */
+  opened: all,
+  at: part("at"),
+  range: part("range"),
+  marks: part("marks"),
+  search: part("search"),
+  rank: computed(() => numberOf(param("rank"))),
+} as const;

@@ -1,0 +1,192 @@
+// The timeline page of one version of a run. The address is the only source of what is shown: acts write it, and only
+// `follow…` functions act on it.
+
+import { computed, effect, signal } from "@preact/signals";
+import { arrowsOf } from "../../canvas/flows";
+import { allGroups, type KeyedGroup, layoutOf } from "../../canvas/layout";
+import { followMinimap } from "../../canvas/minimap_pointer";
+import { spanOf, type TimelineInfo } from "../../canvas/model";
+import { loadOverview } from "../../canvas/overview";
+import { followPointer, type PointerCallbacks } from "../../canvas/pointer";
+import type { RangeOfRows } from "../../canvas/scene";
+import type { Elements } from "../../canvas/surface";
+import type { Timeline } from "../../canvas/timeline";
+import { around, type Span } from "../../canvas/view";
+import { CanvasState } from "../../components/timeline-shared/canvas_state";
+import { followColours } from "../../components/timeline-shared/colours";
+import type { Requests } from "../../components/timeline-shared/requests";
+import { Rows } from "../../components/timeline-shared/rows";
+import { stepBands } from "../../components/timeline-shared/step_bands";
+import { param, setParams } from "../../state/route";
+import { formatSpan, formatTimeline, parseSpan } from "../../state/timeline_params";
+import { address } from "./address";
+import { followCommands, type PageActs } from "./commands";
+import { Search } from "./search";
+import { Selection } from "./selection";
+import type { Steps } from "./steps";
+import { Viewport } from "./viewport";
+
+export class TimelineController {
+  readonly rows: Rows;
+  readonly canvas: CanvasState;
+  readonly viewport: Viewport;
+  readonly selection: Selection;
+  readonly search: Search;
+  /** The rows of the range that was dragged last: the address has only its time. */
+  private readonly dragged = signal<{ readonly range: string; readonly rows: readonly number[] } | null>(null);
+  private readonly window = computed(() => param("window"));
+  /** What sums are of: the selected range, else the time window of all pages. */
+  readonly range = computed<RangeOfRows | null>(() => {
+    const span = address.range.value ?? parseSpan(this.window.value);
+    const dragged = this.dragged.value;
+    return span && { ...span, rows: dragged?.range === formatSpan(span) ? dragged.rows : [] };
+  });
+  private timeline: Timeline | null = null;
+
+  constructor(
+    readonly info: TimelineInfo,
+    private readonly steps: Steps,
+    readonly requests: Requests,
+  ) {
+    this.rows = new Rows(
+      info.groups,
+      () => address.opened.value,
+      () => address.rank.value,
+      (opened) => setParams(formatTimeline(opened), { replace: true }),
+    );
+    this.canvas = new CanvasState(this.rows);
+    this.viewport = new Viewport(info, steps);
+    const { tasks } = this.canvas;
+    this.selection = new Selection(requests, this.rows, this.viewport, tasks);
+    this.search = new Search(requests, tasks, this.selection, this.viewport, info.span.end_ns, (text, hits) =>
+      this.timeline?.setSearch(text, hits),
+    );
+  }
+
+  /** Draws what the address says, until the function that it returns is called. */
+  attach(elements: Elements, page: PageActs): () => void {
+    const { canvas, info, requests, selection, viewport } = this;
+    const timeline = canvas.attach(elements, requests, viewport, info.span, viewport.shown.peek());
+    this.timeline = timeline;
+    const abort = new AbortController();
+    const stops = [
+      effect(() => timeline.setLayout(layoutOf(this.rows.groups, this.rows.shown.value))),
+      viewport.follow(timeline),
+      selection.follow(timeline),
+      effect(() => this.search.follow(address.search.value)),
+      this.followEmphasis(timeline),
+      effect(() => this.followSteps(timeline)),
+      followColours(timeline, () => address.search.peek().trim()),
+      followMinimap(elements.minimap, timeline),
+      followPointer(elements.canvas, timeline, this.pointerCallbacks(elements, page)),
+      followCommands(timeline, this, page),
+      () => abort.abort(),
+    ];
+    loadOverview(requests.canvas.fetchTiles, this.rows.groups, info.span.end_ns, abort.signal).then(
+      (busy) => timeline.setBusy(busy),
+      // Without it the strip above the rows shows everything else.
+      () => {},
+    );
+    // For measurements from outside: how long frames took.
+    Object.assign(elements.canvas, { frames_ms: timeline.frames_ms });
+    return () => {
+      for (const stop of stops) stop();
+      canvas.detach();
+      this.timeline = null;
+    };
+  }
+
+  private followEmphasis(timeline: Timeline): () => void {
+    const stops = [
+      effect(() => timeline.setEmphasis({ marks: address.marks.value })),
+      effect(() => {
+        const details = this.selection.details.value;
+        timeline.setEmphasis({ selected: details?.slice ?? null, arrows: arrowsOf(details) });
+      }),
+      effect(() => timeline.setEmphasis({ range: this.range.value })),
+      effect(() => {
+        const found = this.canvas.hovered.value;
+        timeline.setEmphasis({ hovered: found?.hit ? { line: found.line.key, ...found.hit } : null });
+      }),
+    ];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  private followSteps(timeline: Timeline): void {
+    const rank = address.rank.value ?? this.rows.groups[0]?.group.rank ?? 0;
+    timeline.setSteps(stepBands(this.steps.ofRank(rank) ?? []));
+  }
+
+  private pointerCallbacks({ canvas }: Elements, page: PageActs): PointerCallbacks {
+    return {
+      onHover: (hovered) => {
+        this.canvas.hovered.value = hovered;
+      },
+      onClick: (hit) => {
+        canvas.focus({ preventScroll: true });
+        if (hit === null || hit.slice === null) {
+          this.clear();
+          return;
+        }
+        this.selection.select(hit.slice);
+        page.showTab("slice");
+      },
+      onDoubleClick: (hit) =>
+        hit ? this.viewport.go(around({ start_ns: hit.start_ns, end_ns: hit.start_ns + hit.dur_ns })) : this.fit(),
+      onRange: (range, rows, isDone) => {
+        this.drag(range, rows, isDone);
+        if (isDone) page.showTab("range");
+      },
+    };
+  }
+
+  /** The rows that the sums of a range are of; none for all. */
+  rowsFor(range: RangeOfRows): readonly number[] {
+    return range.rows.length > 0 ? range.rows : this.rows.ofRank();
+  }
+
+  /** Shows a track, wherever it is. */
+  visitTrack(each: KeyedGroup): void {
+    this.rows.openAround(each);
+    const [row] = allGroups([each]).flatMap(({ group }) => group.rows);
+    if (row) this.timeline?.reveal(row.id);
+  }
+
+  private drag(range: Span, rows: readonly number[], isDone: boolean): void {
+    const start_ns = Math.max(Math.round(range.start_ns), 0);
+    const end_ns = Math.max(Math.round(range.end_ns), 0);
+    this.timeline?.setEmphasis({ range: { start_ns, end_ns, rows } });
+    if (!isDone) return;
+    this.dragged.value = { range: formatSpan({ start_ns, end_ns }), rows };
+    setParams(formatTimeline({ range: { start_ns, end_ns } }));
+  }
+
+  /** Selects no slice; without one no range, and without one nothing is searched. */
+  clear(): void {
+    if (address.at.peek()) this.selection.clear();
+    else if (address.range.peek()) setParams(formatTimeline({ range: null }));
+    else if (address.search.peek()) setParams(formatTimeline({ search: "" }));
+  }
+
+  /** The selection, the range, or what was in focus first, as large as it can be; then everything. */
+  fit(): void {
+    const slice = this.selection.details.peek()?.slice;
+    const range = this.range.peek();
+    this.viewport.fit([...(slice ? [around(spanOf(slice))] : []), ...(range ? [around(range, 0.05)] : [])]);
+  }
+
+  /** Marks the moment at the pointer, the start of the selection, or the middle; a mark that is there is taken away. */
+  mark(): void {
+    const { timeline } = this;
+    if (!timeline) return;
+    const { view, pointer_ns } = timeline.motion;
+    const time_ns = pointer_ns ?? this.selection.details.peek()?.slice.start_ns ?? (view.start_ns + view.end_ns) / 2;
+    const marks = address.marks.peek();
+    const reach = timeline.scale.ns_per_px * 4;
+    const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);
+    const next = others.length < marks.length ? others : [...marks, Math.max(Math.round(time_ns), 0)];
+    setParams(formatTimeline({ marks: next }), { replace: true });
+  }
+}
