@@ -27,7 +27,6 @@ const details = (more: Partial<SliceDetails>): SliceDetails => ({
   launched: [],
   module: [],
   flows: [],
-  source_text: null,
   ...more,
 });
 const ends = (of: SliceDetails) => arrowsOf(of).map(({ from, to }) => [from.id, to.id]);

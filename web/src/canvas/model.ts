@@ -71,7 +71,10 @@ export interface SliceDetails {
   readonly launched: readonly Slice[];
   readonly module: readonly string[];
   readonly flows: readonly Flow[];
-  /** The event as its source has it; `null` where that cannot be had soon. */
+}
+
+/** The event that a slice was read from, as its source has it; `null` where that cannot be had soon. */
+export interface SourceText {
   readonly source_text: string | null;
 }
 

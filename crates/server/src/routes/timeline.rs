@@ -38,6 +38,7 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
         .route("/runs/{run}/sums", get(sums))
         .route("/runs/{run}/slices", get(slices::slices))
         .route("/runs/{run}/slices/{slice}", get(slices::slice))
+        .route("/runs/{run}/slices/{slice}/source_text", get(slices::text))
 }
 
 /// What `look` finds in a run's timeline, as JSON.

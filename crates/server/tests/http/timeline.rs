@@ -1,8 +1,12 @@
 //! The timeline over HTTP is the one of its crate, and all of its tiles together have all slices.
 
-use crate::served::{Served, ask, encoded, inputs};
+use crate::served::{Served, ask, encoded, fixture, inputs};
 use serde_json::{Value, json};
+use std::fs::{OpenOptions, copy, remove_file};
+use std::process::Command;
+use std::thread;
 use stepscope_engine::open_run;
+use stepscope_server::Options;
 use stepscope_timeline::{SumBy, Timeline};
 use stepscope_trace::{SliceId, Trace};
 
@@ -94,10 +98,9 @@ fn look_ups_are_those_of_the_timeline() {
         for slice in trace.slices.ids().step_by(trace.slices.len() / 50 + 1) {
             let mut details =
                 serde_json::to_value(stepscope_timeline::details(&timeline, &trace, slice).unwrap()).unwrap();
-            let mut found = served.json(&format!("runs/0/slices/{}", slice.0));
-            let text = found.as_object_mut().unwrap().remove("source_text").unwrap();
-            assert_eq!(found, details);
-            if let Some(text) = text.as_str() {
+            assert_eq!(served.json(&format!("runs/0/slices/{}", slice.0)), details);
+            let text = served.json(&format!("runs/0/slices/{}/source_text", slice.0));
+            if let Some(text) = text["source_text"].as_str() {
                 let event: Value = serde_json::from_str(text).unwrap();
                 assert_eq!(event["name"], details["slice"]["name"], "{text}");
             }
@@ -188,4 +191,30 @@ fn what_lies_in_a_window_can_be_taken_along() {
     let reply = served.get(&format!("runs/0/export?format=perfetto&start_ns={from}&end_ns={to}"));
     assert_eq!(reply.body, expected);
     assert!(reply.header("content-disposition").unwrap().ends_with(".pftrace\""));
+}
+
+#[test]
+fn a_slice_does_not_wait_for_its_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json.gz");
+    copy(fixture("kineto/a100_alexnet_sync.json.gz"), &trace).unwrap();
+    let mut options = Options::new(vec![trace.clone()]);
+    // The file is not read again meanwhile.
+    options.watch_every = None;
+    let served = Served::with(options);
+    served.ready(0);
+    let details = served.json("runs/0/slices/7");
+    let text = served.json("runs/0/slices/7/source_text");
+    assert!(text["source_text"].as_str().unwrap().starts_with('{'), "{text}");
+    assert_eq!(served.get("runs/0/slices/999999999/source_text").status, 404);
+    // A file that cannot be read before another process writes it takes longer than any other.
+    remove_file(&trace).unwrap();
+    assert!(Command::new("mkfifo").arg(&trace).status().unwrap().success());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| served.json("runs/0/slices/7/source_text"));
+        assert_eq!(served.json("runs/0/slices/7"), details);
+        assert!(!waiting.is_finished());
+        drop(OpenOptions::new().write(true).open(&trace).unwrap());
+        assert_eq!(waiting.join().unwrap()["source_text"], json!(null));
+    });
 }

@@ -52,6 +52,9 @@ export class Requests {
 
   details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.path(`slices/${slice}`, []), signal);
 
+  /** Where the server has the text of a slice: a `SourceText`. */
+  sourceTextPath = (slice: number) => this.path(`slices/${slice}/source_text`, []);
+
   /** The slice that a link names. */
   named = ({ rank, start_ns, name }: SliceLink, signal: AbortSignal) =>
     ask<Slice | null>(

@@ -1,12 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { classWords } from "../../canvas/class_words";
-import type { Slice, SliceDetails } from "../../canvas/model";
+import type { Slice, SliceDetails, SourceText } from "../../canvas/model";
 import { CopyButton } from "../../components/CopyButton";
 import { searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
+import type { Requests } from "../../components/timeline-shared/requests";
 import { Value } from "../../components/Value";
 import { clipped } from "../../format/printable";
 import { formatCount } from "../../format/units";
+import { useAnswer } from "../../state/answer";
 import { hrefOf } from "../../state/route";
 import { findPage } from "../registry";
 import type { TimelineController } from "./controller";
@@ -33,13 +35,22 @@ export function SliceView({ controller }: { controller: TimelineController }) {
       <Facts controller={controller} details={details} />
       <Around controller={controller} details={details} />
       <Stack details={details} />
-      {details.source_text !== null && (
-        <details class="timeline-source">
-          <summary>As the recorded file has it</summary>
-          <pre>{details.source_text}</pre>
-        </details>
-      )}
+      <AsRecorded requests={controller.requests} slice={details.slice.id} />
     </div>
+  );
+}
+
+/** What the recorded file has of a slice; it may come later than everything else. */
+function AsRecorded({ requests, slice }: { requests: Requests; slice: number }) {
+  const answer = useAnswer<SourceText>(requests.sourceTextPath(slice), requests.version);
+  // While it loads, the element stays as the user has it: open or closed.
+  const text = answer.value?.source_text ?? null;
+  if (text === null) return null;
+  return (
+    <details class="timeline-source">
+      <summary>As the recorded file has it</summary>
+      <pre>{answer.state === "ready" ? text : "…"}</pre>
+    </details>
   );
 }
 

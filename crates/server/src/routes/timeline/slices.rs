@@ -7,25 +7,16 @@ use crate::loaded_run::LoadedRun;
 use crate::query::Query;
 use crate::routes::{Answer, json, json_text};
 use axum::extract::{Path, RawQuery, State};
-use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 use stepscope_engine::source_text;
-use stepscope_timeline::{Details, RowId, Timeline, details, named_slice};
+use stepscope_timeline::{RowId, Timeline, details, named_slice};
 use stepscope_trace::SliceId;
 
-/// A packed source is read up to the slice: larger ones are not.
+/// A compressed source is read up to the slice; larger ones are not.
 const MAX_SOURCE_BYTES: u64 = 64 << 20;
 /// Bytes of an event's text that are shown.
 const MAX_TEXT: usize = 64 << 10;
-
-/// Everything known of a slice.
-#[derive(Serialize)]
-struct Everything {
-    #[serde(flatten)]
-    details: Details,
-    /// The event as its source has it.
-    source_text: Option<String>,
-}
 
 /// Which slice is asked for.
 enum Requested {
@@ -35,25 +26,43 @@ enum Requested {
     Named { rank: u32, start_ns: i64, name: String },
 }
 
-/// `api/runs/RUN/slices/ID`.
+/// `api/runs/RUN/slices/ID`: everything known of a slice.
 pub(super) async fn slice(
     State(state): State<Arc<AppState>>,
     Path((run, slice)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
-    let none = || Failure::not_found("there is no such slice").hint("slice numbers are valid for one version of a run");
-    let slice = SliceId(slice.parse().map_err(|_| none())?);
-    let (_, loaded) = state.runs.loaded(&run)?;
-    loaded.timeline().await?;
-    let found = {
-        let loaded = loaded.clone();
-        state.pool.quick(move || details(loaded.timeline_if_ready()?, &loaded.trace, slice)).await?
+    let slice = number_of(&slice)?;
+    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
+        details(timeline, &loaded.trace, slice).ok_or_else(no_such_slice)
     };
-    let details = found.ok_or_else(none)?;
-    // Unpacking may take a while: what is quick does not wait for it.
+    look_up(&state, &run, look).await
+}
+
+/// `api/runs/RUN/slices/ID/source_text`: the event as its source has it. Finding it may mean to decompress the source up to
+/// there, so it is a request of its own.
+pub(super) async fn text(
+    State(state): State<Arc<AppState>>,
+    Path((run, slice)): Path<(String, String)>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
+    Query::parse(raw.as_deref(), &[])?;
+    let slice = number_of(&slice)?;
+    let (_, loaded) = state.runs.loaded(&run)?;
+    if slice.index() >= loaded.trace.slices.len() {
+        return Err(no_such_slice());
+    }
     let text = state.pool.text(move || text_of(&loaded, slice)).await?;
-    Ok(json(json_text(&Everything { details, source_text: text })))
+    Ok(json(json_text(&json!({ "source_text": text }))))
+}
+
+fn number_of(slice: &str) -> Result<SliceId, Failure> {
+    slice.parse().map(SliceId).map_err(|_| no_such_slice())
+}
+
+fn no_such_slice() -> Failure {
+    Failure::not_found("there is no such slice").hint("slice numbers are valid for one version of a run")
 }
 
 /// The event that a slice was read from, where it can be had soon.
