@@ -4,14 +4,15 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { analyze, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, type View } from "./stepscope";
 import { shownColumns, shownRows } from "./table";
 
 let browser: Browser;
 let server: View;
 beforeAll(async () => {
   browser = await launch();
-  server = await view([RUN, TRACE]);
+  server = await served([RUN, TRACE]);
 });
 afterAll(async () => {
   await browser.close();

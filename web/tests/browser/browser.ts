@@ -4,10 +4,12 @@ import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 
-/** A page with what went wrong on it so far. */
+/** A page that is watched. */
 export interface Watched {
   readonly page: Page;
   readonly context: BrowserContext;
+  /** What went wrong so far. */
+  readonly troubles: string[];
   /** Fails when anything went wrong, and closes the page. */
   readonly close: (isExpected?: (trouble: string) => boolean) => Promise<void>;
 }
@@ -50,7 +52,7 @@ export async function open(browser: Browser, url: string, options: BrowserContex
     await context.close();
     expect(troubles.filter((trouble) => !isExpected(trouble))).toEqual([]);
   };
-  return { page, context, close };
+  return { page, context, troubles, close };
 }
 
 /** The address with this place behind `#`. */
@@ -66,6 +68,8 @@ export async function settled(page: Page): Promise<void> {
 export async function goTo(page: Page, place: string): Promise<void> {
   await page.evaluate((hash) => {
     location.hash = hash;
+    // What it shows then is drawn in the next frame, and what it asks for is asked for after that.
+    return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))));
   }, place);
   await settled(page);
 }

@@ -6,7 +6,8 @@ import type { Row } from "../../src/api/types";
 import { exactCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
 import { FILES, INPUTS } from "./inputs";
-import { analyze, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, type View } from "./stepscope";
 import { shownColumns, shownRows, unitOf } from "./table";
 
 let browser: Browser;
@@ -53,7 +54,7 @@ const exactOf = (rows: readonly Row[], columns: readonly string[]): string[] =>
 describe.each(INPUTS)("memory of %s", (input) => {
   let server: View;
   beforeAll(async () => {
-    server = await view([input]);
+    server = await served([input]);
   });
   afterAll(() => server.stop());
 
@@ -107,7 +108,7 @@ describe.each(INPUTS)("memory of %s", (input) => {
 describe("files", () => {
   let server: View;
   beforeAll(async () => {
-    server = await view([FILES]);
+    server = await served([FILES]);
   });
   afterAll(() => server.stop());
 

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
-import { violations } from "./accessibility";
 import { at, goTo, launch, open, settled } from "./browser";
 import { INPUTS, RUN } from "./inputs";
 import { compare, type View, view } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
+import { violations } from "./violations";
 
 /** A trace of steps that take so many microseconds each: a module, an operator in another, and a kernel in each. */
 function traceOf(steps: readonly number[], kernel: string): string {

@@ -3,17 +3,18 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { formatCell } from "../../src/format/cell";
-import { violations } from "./accessibility";
 import { at, launch, open, settled } from "./browser";
 import { RANKS } from "./inputs";
-import { analyze, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, type View } from "./stepscope";
 import { shownColumns, shownRows } from "./table";
+import { violations } from "./violations";
 
 let browser: Browser;
 let server: View;
 beforeAll(async () => {
   browser = await launch();
-  server = await view([RANKS]);
+  server = await served([RANKS]);
 });
 afterAll(async () => {
   await browser.close();

@@ -5,13 +5,14 @@ import type { Browser, Download, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { at, launch, open, settled } from "./browser";
 import { RUN } from "./inputs";
-import { analyze, report, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, report, type View } from "./stepscope";
 
 let browser: Browser;
 let server: View;
 beforeAll(async () => {
   browser = await launch();
-  server = await view([RUN]);
+  server = await served([RUN]);
 });
 afterAll(async () => {
   await browser.close();

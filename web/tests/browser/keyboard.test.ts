@@ -2,16 +2,17 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { violations } from "./accessibility";
 import { at, launch, open, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { type View, view } from "./stepscope";
+import { served } from "./served";
+import type { View } from "./stepscope";
+import { violations } from "./violations";
 
 let browser: Browser;
 let server: View;
 beforeAll(async () => {
   browser = await launch();
-  server = await view([TRACE, RUN]);
+  server = await served([TRACE, RUN]);
 });
 afterAll(async () => {
   await browser.close();

@@ -1,11 +1,12 @@
-// The numbers on the pages are those of the command line, every digit.
+// The numbers on the pages are those of the command line, every digit. The tests of an input share a page.
 
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { exactCell, formatCell } from "../../src/format/cell";
-import { at, launch, open, pagesOf, settled } from "./browser";
+import { goTo, launch, open, pagesOf, settled, type Watched } from "./browser";
 import { INPUTS, RANKS } from "./inputs";
-import { analyze, report, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, report, type View } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 
 /** Tables, where they are, and what the command is asked for the same. */
@@ -41,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 test("the run of two ranks has the pages whose tables are left out where nothing was recorded", async () => {
-  const server = await view([RANKS]);
+  const server = await served([RANKS]);
   const { page, close } = await open(browser, server.url);
   await settled(page);
   expect(await pagesOf(page)).toEqual(expect.arrayContaining(["operators", "modules", "distributed", "source"]));
@@ -51,15 +52,22 @@ test("the run of two ranks has the pages whose tables are left out where nothing
 
 describe.each(INPUTS)("%s", (input) => {
   let server: View;
+  let watched: Watched;
   beforeAll(async () => {
-    server = await view([input]);
+    server = await served([input]);
+    watched = await open(browser, server.url);
+    await settled(watched.page);
   });
-  afterAll(() => server.stop());
+  afterEach(() => expect(watched.troubles.splice(0)).toEqual([]));
+  afterAll(async () => {
+    await watched.close();
+    await server.stop();
+  });
 
   test.each(TABLES)("%s: %s", async (place, title, analysis, options) => {
     const expected = analyze(analysis, input, ...options).results;
-    const { page, close } = await open(browser, at(server.url, place));
-    await settled(page);
+    const { page } = watched;
+    await goTo(page, place);
     const isThere = (await pagesOf(page)).includes(place.replace(/\?.*/, ""));
     if (!isThere) expect(await page.locator("main .notice.empty").count()).toBe(1);
     if (isThere && expected.length > 0) {
@@ -67,13 +75,12 @@ describe.each(INPUTS)("%s", (input) => {
       expect(columns.length).toBeGreaterThan(1);
       expect(inOrder(await shownRows(page, title))).toEqual(inOrder(shownOf(expected, columns)));
     } else expect(await page.getByRole("grid", { name: title, exact: true }).count()).toBe(0);
-    await close();
   });
 
   test("the overview says what the report says", async () => {
     const expected = report(input);
-    const { page, close } = await open(browser, server.url);
-    await settled(page);
+    const { page } = watched;
+    await goTo(page, "overview");
     const verdict = await page.locator(".verdict p").allTextContents();
     expect(verdict).toEqual(expected.verdict.map((sentence) => sentence.replaceAll("`", "")));
     const advice = await page.locator(".advice > li code:first-of-type").allTextContents();
@@ -97,21 +104,19 @@ describe.each(INPUTS)("%s", (input) => {
       const listed = page.getByRole("region", { name: "Findings" }).getByText(finding.says);
       expect(await listed.isVisible()).toBe(true);
     }
-    await close();
   });
 
   test("the histogram of a kernel has its runs", async () => {
     const rows = analyze("kernel_durations", input).results;
     const first = rows[0];
     if (!first) return;
-    const { page, close } = await open(browser, at(server.url, "kernels"));
-    await settled(page);
+    const { page } = watched;
+    await goTo(page, "kernels");
     const figure = page.getByRole("slider", { name: `Runs of ${first.name} by duration`.slice(0, 60) });
     const titles = await figure.locator("title").allTextContents();
     const counts = titles.map((title) => Number(/: ([\d,]+) runs?$/.exec(title)?.[1]?.replaceAll(",", "")));
     const expected = rows.filter((row) => row.name === first.name && row.kind === first.kind);
     expect(counts.filter((count) => count > 0)).toEqual(expected.map((row) => row.count));
-    await close();
   });
 
   test("a column for every step, as long as the step", async () => {
@@ -119,13 +124,12 @@ describe.each(INPUTS)("%s", (input) => {
     const ranks = new Set(steps.map((step) => step.rank));
     const rank = [...ranks][0];
     const expected = steps.filter((step) => step.rank === rank && step.step !== null).slice(0, 119);
-    const { page, close } = await open(browser, at(server.url, `overview?rank=${rank}`));
-    await settled(page);
+    const { page } = watched;
+    await goTo(page, `overview?rank=${rank}`);
     const columns = page.locator(".columns-chart [role=button]");
     const words = await columns.evaluateAll((all) => all.map((column) => column.getAttribute("aria-label") ?? ""));
     expect(words.slice(0, expected.length).map((text) => text.split(/[,\n]/)[0])).toEqual(
       expected.map((step) => `step ${step.step} of rank ${rank}: ${formatCell("ns", step.total_ns ?? null)}`),
     );
-    await close();
   });
 });

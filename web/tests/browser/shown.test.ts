@@ -4,13 +4,14 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { at, goTo, launch, open, pagesOf, settled } from "./browser";
 import { RUN, TRACE } from "./inputs";
-import { analyze, report, type View, view } from "./stepscope";
+import { served } from "./served";
+import { analyze, report, type View } from "./stepscope";
 
 let browser: Browser;
 let [run, trace] = [] as unknown as [View, View];
 beforeAll(async () => {
   browser = await launch();
-  [run, trace] = await Promise.all([view([RUN]), view([TRACE])]);
+  [run, trace] = await Promise.all([served([RUN]), served([TRACE])]);
 });
 afterAll(async () => {
   await browser.close();

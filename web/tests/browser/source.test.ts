@@ -5,10 +5,10 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { exactCell } from "../../src/format/cell";
 import { placesOf } from "../../src/pages/operators/stack";
-import { violations } from "./accessibility";
 import { at, launch, open, settled } from "./browser";
 import { RANKS } from "./inputs";
 import { analyze, CHECKOUT, type View, view } from "./stepscope";
+import { violations } from "./violations";
 
 const FOLDER = `${CHECKOUT}tests/python/programs`;
 const FILE = "ddp.py";

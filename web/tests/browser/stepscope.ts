@@ -17,12 +17,15 @@ export const WRITER = process.env.STEPSCOPE_WRITER ?? `${CHECKOUT}target/release
 export interface View {
   /** The address that it printed, with the token. */
   readonly url: string;
-  readonly pid: number;
   readonly stop: () => Promise<void>;
 }
 
 /** Starts `stepscope view` on the inputs, and waits for its address. `state` is the user's folder of state. */
-export function view(inputs: readonly string[], options: readonly string[] = [], state = ""): Promise<View> {
+export function view(
+  inputs: readonly string[],
+  options: readonly string[] = [],
+  state = "",
+): Promise<View & { readonly pid: number }> {
   const env = { ...process.env, XDG_STATE_HOME: state };
   const server = spawn(COMMAND, ["view", "--no-browser", ...options, ...inputs], { cwd: CHECKOUT, env });
   const ended = new Promise<void>((resolve) => server.on("close", () => resolve()));
