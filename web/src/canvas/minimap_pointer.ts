@@ -19,10 +19,9 @@ export function followMinimap(canvas: HTMLCanvasElement, timeline: Timeline): ()
   const onMove = (event: PointerEvent) => {
     if (event.buttons & 1) goTo(event);
   };
-  canvas.addEventListener("pointerdown", onDown);
-  canvas.addEventListener("pointermove", onMove);
-  return () => {
-    canvas.removeEventListener("pointerdown", onDown);
-    canvas.removeEventListener("pointermove", onMove);
-  };
+  const stop = new AbortController();
+  const { signal } = stop;
+  canvas.addEventListener("pointerdown", onDown, { signal });
+  canvas.addEventListener("pointermove", onMove, { signal });
+  return () => stop.abort();
 }

@@ -128,20 +128,14 @@ export function followPointer(canvas: HTMLCanvasElement, timeline: Timeline, cal
     timeline.redraw();
   };
 
-  canvas.addEventListener("pointerdown", onDown);
-  canvas.addEventListener("pointermove", onMove);
-  canvas.addEventListener("pointerup", onUp);
-  canvas.addEventListener("pointercancel", onCancel);
-  canvas.addEventListener("pointerleave", onLeave);
-  canvas.addEventListener("dblclick", onDouble);
-  canvas.addEventListener("wheel", onWheel, { passive: false });
-  return () => {
-    canvas.removeEventListener("pointerdown", onDown);
-    canvas.removeEventListener("pointermove", onMove);
-    canvas.removeEventListener("pointerup", onUp);
-    canvas.removeEventListener("pointercancel", onCancel);
-    canvas.removeEventListener("pointerleave", onLeave);
-    canvas.removeEventListener("dblclick", onDouble);
-    canvas.removeEventListener("wheel", onWheel);
-  };
+  const stop = new AbortController();
+  const { signal } = stop;
+  canvas.addEventListener("pointerdown", onDown, { signal });
+  canvas.addEventListener("pointermove", onMove, { signal });
+  canvas.addEventListener("pointerup", onUp, { signal });
+  canvas.addEventListener("pointercancel", onCancel, { signal });
+  canvas.addEventListener("pointerleave", onLeave, { signal });
+  canvas.addEventListener("dblclick", onDouble, { signal });
+  canvas.addEventListener("wheel", onWheel, { signal, passive: false });
+  return () => stop.abort();
 }

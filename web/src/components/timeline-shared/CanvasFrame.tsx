@@ -14,13 +14,10 @@ interface Props {
   /** What the canvas and the minimap are called. */
   readonly label: string;
   readonly mapLabel: string;
-  readonly onKeyDown?: (event: KeyboardEvent) => void;
-  readonly onKeyUp?: (event: KeyboardEvent) => void;
-  readonly onBlur?: () => void;
 }
 
 /** A canvas with the minimap above it, and the labels of its rows beside it. */
-export function CanvasFrame({ state, draw, label, mapLabel, ...keys }: Props): ComponentChildren {
+export function CanvasFrame({ state, draw, label, mapLabel }: Props): ComponentChildren {
   const canvas = useRef<HTMLCanvasElement>(null);
   const minimap = useRef<HTMLCanvasElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -42,14 +39,7 @@ export function CanvasFrame({ state, draw, label, mapLabel, ...keys }: Props): C
         <div class="timeline-stage">
           <Labels rows={state.rows} />
           <div class="timeline-canvas">
-            <canvas
-              ref={canvas}
-              tabIndex={0}
-              role="application"
-              aria-label={label}
-              aria-busy={state.isLoading.value}
-              {...keys}
-            />
+            <canvas ref={canvas} tabIndex={0} role="application" aria-label={label} aria-busy={state.isLoading.value} />
             <Tooltip hovered={state.hovered.value} counter={state.counter} />
           </div>
         </div>

@@ -37,9 +37,6 @@ export function LaneView({ name, of }: Props) {
         draw={lane.draw}
         label={`${name}. W and S zoom, A and D move, F shows the steps; both timelines move together.`}
         mapLabel={`${name}: the whole run, and what is shown`}
-        onKeyDown={lane.onKeyDown}
-        onKeyUp={lane.onKeyUp}
-        onBlur={lane.onBlur}
       />
     </div>
   );

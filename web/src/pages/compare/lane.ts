@@ -3,7 +3,8 @@
 
 import { effect, signal } from "@preact/signals";
 import type { StepOfRun } from "../../api/types";
-import { commandOf, heldOf } from "../../canvas/keys";
+import { followKeys } from "../../canvas/keyboard";
+import { commandOf } from "../../canvas/keys";
 import { layoutOf } from "../../canvas/layout";
 import { type Linked, placedAt, seenFrom } from "../../canvas/linked";
 import { followMinimap } from "../../canvas/minimap_pointer";
@@ -39,7 +40,6 @@ export class Lane {
   readonly canvas: CanvasState;
   /** The slice that was clicked. */
   readonly picked = signal<Slice | null>(null);
-  private timeline: Timeline | null = null;
   /** The window as the address has it. */
   private shown: string;
   private hasRested = false;
@@ -70,7 +70,6 @@ export class Lane {
       },
     };
     const timeline = this.canvas.attach(elements, requests, callbacks, info.span, placedAt(begin, origin_ns));
-    this.timeline = timeline;
     timeline.setZero(origin_ns);
     timeline.setSteps(stepBands(this.of.steps));
     linked.attach(timeline, origin_ns, info.span);
@@ -82,31 +81,18 @@ export class Lane {
       followColours(timeline, () => ""),
       followMinimap(elements.minimap, timeline),
       followPointer(elements.canvas, timeline, this.pointerCallbacks(elements, timeline)),
+      followKeys(elements.canvas, timeline, (event) => {
+        if (commandOf(event) !== "fit") return false;
+        linked.show(begin);
+        return true;
+      }),
     ];
     return () => {
       for (const stop of stops) stop();
       linked.detach(timeline);
       this.canvas.detach();
-      this.timeline = null;
     };
   };
-
-  readonly onKeyDown = (event: KeyboardEvent): void => {
-    const held = heldOf(event);
-    if (held) {
-      this.timeline?.motion.press(held);
-      this.timeline?.redraw();
-    } else if (commandOf(event) === "fit") this.of.linked.show(this.of.begin);
-    else return;
-    event.preventDefault();
-  };
-
-  readonly onKeyUp = (event: KeyboardEvent): void => {
-    const held = heldOf({ key: event.key, ctrlKey: false, metaKey: false, altKey: false });
-    if (held) this.timeline?.motion.release(held);
-  };
-
-  readonly onBlur = (): void => this.timeline?.motion.releaseAll();
 
   private pointerCallbacks({ canvas }: Elements, timeline: Timeline): PointerCallbacks {
     return {

@@ -1,6 +1,7 @@
 // What the keys of the timeline do.
 
-import { type Command, commandOf, heldOf } from "../../canvas/keys";
+import { followKeys } from "../../canvas/keyboard";
+import { type Command, commandOf } from "../../canvas/keys";
 import type { Timeline } from "../../canvas/timeline";
 import { isTyping } from "../../components/typing";
 import type { TimelineController } from "./controller";
@@ -31,31 +32,15 @@ const actsOf = (controller: TimelineController, page: PageActs): Readonly<Record
 /** Listens for keys until the function that it returns is called. */
 export function followCommands(timeline: Timeline, controller: TimelineController, page: PageActs): () => void {
   const acts = actsOf(controller, page);
-  const { motion } = timeline;
-  const onDown = (event: KeyboardEvent) => {
-    const { target } = event;
-    if (event.defaultPrevented || isTyping(target) || document.querySelector("dialog[open]")) return;
-    const held = heldOf(event);
+  const onPress = (event: KeyboardEvent) => {
     const command = commandOf(event);
-    const isOnButton = target instanceof HTMLElement && target.closest("button, a, summary, [role=tab], td, th");
-    if (held) {
-      motion.press(held);
-      timeline.redraw();
-    } else if (command && !(isOnButton && event.key.startsWith("Arrow"))) acts[command]();
-    else return;
-    event.preventDefault();
+    const isOnButton =
+      event.target instanceof HTMLElement && event.target.closest("button, a, summary, [role=tab], td, th");
+    if (!command || (isOnButton && event.key.startsWith("Arrow"))) return false;
+    acts[command]();
+    return true;
   };
-  const onUp = (event: KeyboardEvent) => {
-    const held = heldOf({ key: event.key, ctrlKey: false, metaKey: false, altKey: false });
-    if (held) motion.release(held);
-  };
-  const onBlur = () => motion.releaseAll();
-  addEventListener("keydown", onDown);
-  addEventListener("keyup", onUp);
-  addEventListener("blur", onBlur);
-  return () => {
-    removeEventListener("keydown", onDown);
-    removeEventListener("keyup", onUp);
-    removeEventListener("blur", onBlur);
-  };
+  const isElsewhere = (event: KeyboardEvent) =>
+    event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]") !== null;
+  return followKeys(window, timeline, onPress, isElsewhere);
 }
