@@ -72,19 +72,12 @@ impl Threads<'_> {
         let mut threads = self.replay_each(&|thread| if is_whole { EVER } else { of_threads[thread].clone() })?;
         end_elsewhere(&mut threads, self.known, &self.scan.process.names);
         let mut all = Replayed { events: EventList::default(), memory: Vec::new(), lost_begins: Vec::new() };
-        let (mut events, mut rares) = (Vec::new(), Vec::new());
-        events.reserve_exact(if threads.len() > 1 {
-            threads.iter().map(|thread| thread.events.len()).sum()
-        } else {
-            0
-        });
-        for mut thread in threads {
-            finish(&mut thread, self.last_ns);
+        for thread in &mut threads {
+            finish(thread, self.last_ns);
             all.memory.append(&mut thread.memory);
             all.lost_begins.append(&mut thread.lost_begins);
-            append((&mut events, &mut rares), (thread.events, thread.rares));
         }
-        all.events = EventList::of_packed(events, rares);
+        all.events = join(threads);
         all.memory.sort_by_key(|event| (event.thread, event.time_ns));
         Ok(all)
     }
@@ -183,22 +176,24 @@ fn place(event: &PackedEvent) -> (i64, Reverse<i64>) {
     (event.start_ns, Reverse(event.end_ns))
 }
 
-/// Events, and what few of them have.
-type Lists<E, R> = (E, R);
-
-/// Appends the events of a thread to those of the threads before.
-fn append(
-    (events, rares): Lists<&mut Vec<PackedEvent>, &mut Vec<Rare>>,
-    of_thread: Lists<Vec<PackedEvent>, Vec<Rare>>,
-) {
-    let (mut own, mut own_rares) = of_thread;
-    if !own_rares.is_empty() {
-        own.iter_mut().for_each(|event| event.shift_rare(rares.len() as u32));
-        rares.append(&mut own_rares);
+/// The events of all threads, by thread. Those of the thread that has most stay where they are: they may take half of
+/// the memory that there is.
+fn join(mut threads: Vec<ThreadRecords>) -> EventList {
+    let Some(most) = (0..threads.len()).max_by_key(|at| threads[*at].events.len()) else { return EventList::default() };
+    let (mut events, mut rares) = (std::mem::take(&mut threads[most].events), std::mem::take(&mut threads[most].rares));
+    let mut shifted = |mut own: Vec<PackedEvent>, mut own_rares: Vec<Rare>| {
+        if !own_rares.is_empty() {
+            own.iter_mut().for_each(|event| event.shift_rare(rares.len() as u32));
+            rares.append(&mut own_rares);
+        }
+        own
+    };
+    let after = threads.split_off(most);
+    for thread in after {
+        events.append(&mut shifted(thread.events, thread.rares));
     }
-    if events.capacity() == 0 {
-        *events = own;
-    } else {
-        events.append(&mut own);
+    for thread in threads.into_iter().rev().filter(|thread| !thread.events.is_empty()) {
+        events.splice(0..0, shifted(thread.events, thread.rares));
     }
+    EventList::of_packed(events, rares)
 }

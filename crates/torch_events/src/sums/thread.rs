@@ -90,16 +90,26 @@ impl<'a> ThreadSums<'a> {
 
     /// Adds events of the thread, which begin when all before have ended.
     pub(super) fn add(&mut self, events: &EventList, range: Range<usize>) {
+        if self.launched.is_none() {
+            for at in range {
+                if let Some(row) = self.row(&events.at(at)) {
+                    self.place(row);
+                }
+            }
+            return;
+        }
         let mut rows = std::mem::take(&mut self.rows);
         rows.extend(range.filter_map(|at| self.row(&events.at(at))));
-        if let Some(launched) = &mut self.launched {
-            launched.join(&mut rows);
-        }
-        for row in rows.drain(..) {
-            self.place_before(Some(&row));
-            self.tree.place(row);
-        }
+        self.launched.iter_mut().for_each(|launched| launched.join(&mut rows));
+        rows.drain(..).for_each(|row| self.place(row));
         self.rows = rows;
+    }
+
+    /// Puts a row into the tree, behind what stands before it.
+    #[inline]
+    fn place(&mut self, row: Row) {
+        self.place_before(Some(&row));
+        self.tree.place(row);
     }
 
     /// The row of an event in the tree. One that is in no tree is added up.
