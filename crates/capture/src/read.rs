@@ -225,7 +225,8 @@ fn open(path: &Path) -> std::io::Result<(Vec<u8>, Segments)> {
     let mut file = File::open(path)?;
     let mut header = Vec::new();
     file.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header)?;
-    if cfg!(unix) && !is_ring(&header) {
+    #[cfg(unix)]
+    if !is_ring(&header) {
         return Ok((header, Segments::OnDisk(file)));
     }
     let bytes = read_bytes(path)?;
