@@ -3,8 +3,8 @@
 use super::devices::Devices;
 use super::{AlignedCapture, metadata_value};
 use std::collections::BTreeMap;
-use stepscope_capture::Capture;
-use stepscope_trace::{FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
+use stepscope_capture::{Capture, MemoryEvent as Recorded};
+use stepscope_trace::{DeviceId, FindingCode, Findings, MemoryEvent, TraceBuilder, TrackId};
 
 /// PyTorch's number of the host among the kinds of devices.
 pub(super) const HOST: u8 = 0;
@@ -20,24 +20,34 @@ impl AlignedCapture<'_> {
         for event in &self.capture.memory {
             let ordinal = (event.device_type != HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
             let device = ordinal.map(|ordinal| devices.of(rank, ordinal, builder));
-            let seen = MemoryEvent {
-                time_ns: self.align(event.time_ns, event.time_ns).0,
-                track: tracks[&event.thread],
-                device,
-                address: event.address.unwrap_or(0),
-                bytes: event.bytes,
-                allocated_bytes: event.allocated_bytes,
-                reserved_bytes: event.reserved_bytes,
-                op: None,
-                stream: None,
-                stack: None,
-            };
+            let time_ns = self.align(event.time_ns, event.time_ns).0;
+            let seen = memory_event(event, (time_ns, tracks[&event.thread]), device);
             if event.is_out_of_memory() {
                 builder.add_out_of_memory(seen);
             } else {
                 builder.add_memory_event(seen);
             }
         }
+    }
+}
+
+/// An allocation or a free in the model, at this time and on this track.
+pub(super) fn memory_event(
+    event: &Recorded,
+    (time_ns, track): (i64, TrackId),
+    device: Option<DeviceId>,
+) -> MemoryEvent {
+    MemoryEvent {
+        time_ns,
+        track,
+        device,
+        address: event.address.unwrap_or(0),
+        bytes: event.bytes,
+        allocated_bytes: event.allocated_bytes,
+        reserved_bytes: event.reserved_bytes,
+        op: None,
+        stream: None,
+        stack: None,
     }
 }
 

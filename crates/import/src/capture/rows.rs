@@ -293,18 +293,9 @@ impl<S: SliceSink> ThreadRows<'_, '_, S> {
 
     fn write_memory(&mut self, event: &stepscope_capture::MemoryEvent) -> io::Result<()> {
         let ordinal = (event.device_type != memory::HOST).then(|| i64::from(event.device_index.unwrap_or(0)));
-        let seen = MemoryEvent {
-            time_ns: self.recording.align(event.time_ns, event.time_ns).0,
-            track: self.track,
-            device: ordinal.and_then(|ordinal| self.recording.devices.get(&ordinal)).copied(),
-            address: event.address.unwrap_or(0),
-            bytes: event.bytes,
-            allocated_bytes: event.allocated_bytes,
-            reserved_bytes: event.reserved_bytes,
-            op: None,
-            stream: None,
-            stack: None,
-        };
+        let device = ordinal.and_then(|ordinal| self.recording.devices.get(&ordinal)).copied();
+        let time_ns = self.recording.align(event.time_ns, event.time_ns).0;
+        let seen = memory::memory_event(event, (time_ns, self.track), device);
         self.sink.memory(&seen, event.is_out_of_memory())
     }
 }
