@@ -41,7 +41,7 @@ HOST_DEFINES = """
 
 
 def ours(source):
-    """Of each record of ``layout.rs`` its fields: name, offset, bytes."""
+    """Of each record of ``records.rs`` its fields: name, offset, bytes."""
     found = {}
     for record, body in re.findall(r"^    (\w+) \{\n(.*?)^    \}", source, re.MULTILINE | re.DOTALL):
         fields = re.findall(r"^ +((?:r#)?\w+) = (\d+) as u(\d+);", body, re.MULTILINE)

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def records(checkout):
-    return cupti_headers.ours((checkout / "crates/recorder_device/src/cuda/layout.rs").read_text())
+    return cupti_headers.ours((checkout / "crates/recorder_device/src/cuda/records.rs").read_text())
 
 
 def test_fields_stand_where_the_headers_put_them(records, tmp_path):

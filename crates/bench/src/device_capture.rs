@@ -4,7 +4,7 @@ use crate::quantity;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use stepscope_capture::device::{ActivityRecord, Api, Call, DeviceWork, WorkKind, encode};
+use stepscope_capture::device::{ActivityRecord, Api, Call, DeviceWork, Kernel, WorkKind, encode};
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word, padded, scope,
 };
@@ -172,19 +172,18 @@ fn launch(captured: &mut Captured<impl Write>, kernel: u64, depth: u64) -> io::R
     let (api, name) = (Api::Runtime, Some(LAUNCH));
     let call = Call { api, name, start_ns, end_ns: start_ns + 1_500, thread: HANDLE, correlation, status: 0 };
     captured.activity(ActivityRecord::Call(call))?;
-    let kind = WorkKind::Kernel {
+    let kind = WorkKind::Kernel(Kernel {
         name: Some(OPERATORS + (kernel * 11) as u32 % KERNELS),
-        grid: [kernel as u32 % 97 + 1, 1, 1],
-        block: [256, 1, 1],
-        registers: 32,
-        static_shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-    };
+        grid: Some([kernel as u32 % 97 + 1, 1, 1]),
+        block: Some([256, 1, 1]),
+        registers: Some(32),
+        static_shared_bytes: Some(0),
+        dynamic_shared_bytes: Some(0),
+    });
     let start_ns = start_ns + LATER_NS as i64;
-    let stream = 7 + (kernel % 3) as u32;
+    let (context, stream) = (Some(1), Some(7 + (kernel % 3) as u32));
     let end_ns = start_ns + 2_000 + (kernel % 1_000) as i64;
-    let work =
-        DeviceWork { kind, start_ns, end_ns, device: 0, context: 1, stream, correlation, graph: 0, graph_node: 0 };
+    let work = DeviceWork { kind, start_ns, end_ns, device: 0, context, stream, correlation, graph: 0, graph_node: 0 };
     captured.activity(ActivityRecord::Work(work))
 }
 

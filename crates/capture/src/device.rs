@@ -6,10 +6,21 @@
 //! a kind passes over it. Times stand in it as the device's profiler has them: nanoseconds of a clock of its own, which
 //! records of [`Tag::DeviceClock`](crate::layout::Tag::DeviceClock) tie to the capture's.
 
+mod access;
+mod fields;
+mod kinds;
+mod list;
+mod words;
+
+pub use fields::FieldValue;
+use fields::{Field, Record, number_at, record};
+pub use kinds::{Api, Direction, MemoryKind, SynchronizationKind};
+pub use list::ActivityList;
+pub(crate) use words::split;
+pub use words::{Words, decode, encode, lengths};
+
 /// Words of the longest record, its first one and the one that says its kind included.
 pub const LONGEST: usize = 16;
-/// In place of the id of a name: there is none.
-const NO_NAME: u32 = u32::MAX;
 
 /// An activity record, and the kind of device that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -37,269 +48,226 @@ pub enum ActivityRecord {
     Overhead(Overhead),
     /// A range that the program marked for the device's tools (NVTX).
     Range(Range),
-    /// So many activity records were dropped since the one before: there was no room for them.
-    Dropped(u64),
+    /// Activity records were dropped: there was no room for them.
+    Dropped(Dropped),
 }
 
-/// Something ran on the device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct DeviceWork {
-    /// What ran.
-    pub kind: WorkKind,
-    /// Start, ns.
-    pub start_ns: i64,
-    /// End, ns.
-    pub end_ns: i64,
-    /// The device.
-    pub device: u32,
-    /// Its context.
-    pub context: u32,
-    /// The stream within the context.
-    pub stream: u32,
-    /// Joins it with the call that enqueued it.
-    pub correlation: u32,
-    /// The graph that it was launched with, as the device's profiler numbers them; 0 when none.
-    pub graph: u32,
-    /// Its node in the graph; 0 when none.
-    pub graph_node: u64,
+record! {
+    /// Something ran on the device.
+    DeviceWork {
+        /// What ran.
+        kind: WorkKind,
+        =>
+        /// Start, ns.
+        start_ns: i64 = [8] column,
+        /// End, ns.
+        end_ns: i64 = [16] column,
+        /// The device.
+        device: u32 = [24] column,
+        /// Its context.
+        context: Option<u32> = [28],
+        /// The stream within the context.
+        stream: Option<u32> = [32] column,
+        /// Joins it with the call that enqueued it; 0 when none.
+        correlation: u32 = [36] column,
+        /// The graph that it was launched with, as the device's profiler numbers them; 0 when none.
+        graph: u32 = [48],
+        /// Its node in the graph; 0 when none.
+        graph_node: u64 = [40],
+    }
 }
 
 /// What ran on the device, with what is known of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum WorkKind {
     /// A function.
-    Kernel {
-        /// Id of its name; an index into the capture's names.
-        name: Option<u32>,
-        /// Blocks in x, y, z.
-        grid: [u32; 3],
-        /// Threads of a block in x, y, z.
-        block: [u32; 3],
-        /// Registers a thread.
-        registers: u32,
-        /// Bytes of shared memory a block that the code declares.
-        static_shared_bytes: u32,
-        /// And that the launch asked for.
-        dynamic_shared_bytes: u32,
-    },
+    Kernel(Kernel),
     /// A memcpy.
-    Memcpy {
-        /// Bytes.
-        bytes: u64,
-        /// Where from and where to.
-        direction: Direction,
-        /// What kind of memory it reads.
-        source: MemoryKind,
-        /// What kind of memory it writes.
-        destination: MemoryKind,
-        /// The devices of both sides of a memcpy between devices.
-        devices: Option<(u32, u32)>,
-    },
+    Memcpy(Memcpy),
     /// A memset.
-    Memset {
-        /// Bytes.
-        bytes: u64,
-        /// What kind of memory it sets.
-        memory: MemoryKind,
-    },
+    Memset(Memset),
     /// All of a graph, where its nodes are not told.
     #[default]
     Graph,
 }
 
-macro_rules! numbered {
-    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $value:literal $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$item_doc])* $item = $value,)* }
+record! {
+    /// A function that ran on the device. What its profiler does not report is `None`.
+    Kernel {
+        =>
+        /// Id of its name; an index into the capture's names.
+        name: Option<u32> = [52] column,
+        /// Blocks in x, y, z.
+        grid: Option<[u32; 3]> = [56, 60, 64],
+        /// Threads of a block in x, y, z.
+        block: Option<[u32; 3]> = [72, 76, 80],
+        /// Registers per thread.
+        registers: Option<u32> = [68],
+        /// Bytes of shared memory per block that the code declares.
+        static_shared_bytes: Option<u32> = [84],
+        /// Bytes of shared memory per block that the launch requested; all bytes where `static_shared_bytes` is
+        /// unknown.
+        dynamic_shared_bytes: Option<u32> = [88],
+    }
+}
 
-        impl $name {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$item),*];
+impl Kernel {
+    /// Bytes of shared memory per block.
+    pub fn shared_bytes(&self) -> Option<u64> {
+        let known = [self.static_shared_bytes, self.dynamic_shared_bytes].into_iter().flatten();
+        known.map(u64::from).reduce(|a, b| a + b)
+    }
 
-            /// The one with this number; of a number that is not known the one that says so.
-            pub fn from_number(number: u8) -> Self {
-                match number { $($value => Self::$item,)* _ => Self::default() }
-            }
-
-            /// Its name in files.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$item => $text,)* }
-            }
-
-            /// The one with this name.
-            pub fn from_name(name: &str) -> Self {
-                match name { $($text => Self::$item,)* _ => Self::default() }
-            }
+    /// As it was read from a file. Files that were written before unknown values had a mark of their own have 0 for
+    /// each, and are recognized by a grid of 0.
+    pub fn with_unknown_zeros(self) -> Self {
+        if self.grid != Some([0; 3]) {
+            return self;
         }
-    };
-}
-
-numbered! {
-    /// Where a memcpy goes, in CUPTI's numbers.
-    Direction {
-        /// Not known.
-        #[default]
-        Unknown = 0 "unknown";
-        /// Host to device.
-        HostToDevice = 1 "HtoD";
-        /// Device to host.
-        DeviceToHost = 2 "DtoH";
-        /// Host to array.
-        HostToArray = 3 "HtoA";
-        /// Array to host.
-        ArrayToHost = 4 "AtoH";
-        /// Array to array.
-        ArrayToArray = 5 "AtoA";
-        /// Array to device.
-        ArrayToDevice = 6 "AtoD";
-        /// Device to array.
-        DeviceToArray = 7 "DtoA";
-        /// Within a device.
-        DeviceToDevice = 8 "DtoD";
-        /// Within the host.
-        HostToHost = 9 "HtoH";
-        /// Between devices.
-        PeerToPeer = 10 "PtoP";
+        let known = |value: Option<u32>| value.filter(|value| *value != 0);
+        Self {
+            grid: None,
+            block: self.block.filter(|block| *block != [0; 3]),
+            registers: known(self.registers),
+            static_shared_bytes: known(self.static_shared_bytes),
+            dynamic_shared_bytes: known(self.dynamic_shared_bytes),
+            ..self
+        }
     }
 }
 
-numbered! {
-    /// A kind of memory, in CUPTI's numbers.
-    MemoryKind {
-        /// Not known.
-        #[default]
-        Unknown = 0 "Unknown";
-        /// Host memory that may be paged out.
-        Pageable = 1 "Pageable";
-        /// Host memory that may not.
-        Pinned = 2 "Pinned";
-        /// Of a device.
-        Device = 3 "Device";
-        /// An array of a device.
-        Array = 4 "Array";
-        /// Moved by the driver between host and devices.
-        Managed = 5 "Managed";
-        /// Of a device, static.
-        DeviceStatic = 6 "Device Static";
-        /// Moved by the driver, static.
-        ManagedStatic = 7 "Managed Static";
+record! {
+    /// A copy.
+    Memcpy {
+        =>
+        /// Bytes.
+        bytes: Option<u64> = [56] column,
+        /// Where from and where to.
+        direction: Direction = [52],
+        /// What kind of memory it reads.
+        source: MemoryKind = [53],
+        /// What kind of memory it writes.
+        destination: MemoryKind = [54],
+        /// The devices of both sides of a memcpy between devices.
+        devices: Option<(u32, u32)> = [64, 68, 55],
     }
 }
 
-numbered! {
-    /// Whose function was called.
-    Api {
-        /// The driver's.
-        #[default]
-        Driver = 0 "driver";
-        /// The runtime's.
-        Runtime = 1 "runtime";
+record! {
+    /// A fill.
+    Memset {
+        =>
+        /// Bytes.
+        bytes: Option<u64> = [56] column,
+        /// What kind of memory it sets.
+        memory: MemoryKind = [52],
     }
 }
 
-numbered! {
-    /// Who waits for what, in CUPTI's numbers and Kineto's names.
-    SynchronizationKind {
-        /// Not known.
-        #[default]
-        Unknown = 0 "Unknown";
-        /// The host for an event.
-        Event = 1 "Event Sync";
-        /// A stream for an event.
-        StreamWaitEvent = 2 "Stream Wait Event";
-        /// The host for a stream.
-        Stream = 3 "Stream Sync";
-        /// The host for a context.
-        Context = 4 "Context Sync";
+record! {
+    /// A call of the runtime or of the driver, on a thread of the host.
+    Call {
+        =>
+        /// Whose function.
+        api: Api = [28] column,
+        /// Id of its name.
+        name: Option<u32> = [24] column,
+        /// Start, ns.
+        start_ns: i64 = [8] column,
+        /// End, ns.
+        end_ns: i64 = [16] column,
+        /// The thread: see [`Handle`].
+        thread: u32 = [32] column,
+        /// Joins it with the work that it enqueued.
+        correlation: u32 = [36] column,
+        /// What it returned; 0 is success, or not known.
+        status: u32 = [40],
     }
 }
 
-/// A call of the runtime or of the driver, on a thread of the host.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Call {
-    /// Whose function.
-    pub api: Api,
-    /// Id of its name.
-    pub name: Option<u32>,
-    /// Start, ns.
-    pub start_ns: i64,
-    /// End, ns.
-    pub end_ns: i64,
-    /// The thread: see [`Handle`].
-    pub thread: u32,
-    /// Joins it with the work that it enqueued.
-    pub correlation: u32,
-    /// What it returned; 0 is success.
-    pub status: u32,
+record! {
+    /// The host or a stream waited.
+    Synchronization {
+        =>
+        /// Who for what.
+        kind: SynchronizationKind = [40] column,
+        /// Start, ns.
+        start_ns: i64 = [8] column,
+        /// End, ns.
+        end_ns: i64 = [16] column,
+        /// The context.
+        context: Option<u32> = [24],
+        /// The stream that is waited for, or that waits; `None` where it is all of them.
+        stream: Option<u32> = [28] column,
+        /// Joins it with the call that waits.
+        correlation: u32 = [32] column,
+        /// The event that is waited for; 0 when none.
+        event: u32 = [36],
+        /// Which of the event's recordings; 0 when not told.
+        event_sync: u64 = [48],
+    }
 }
 
-/// The host or a stream waited.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Synchronization {
-    /// Who for what.
-    pub kind: SynchronizationKind,
-    /// Start, ns.
-    pub start_ns: i64,
-    /// End, ns.
-    pub end_ns: i64,
-    /// The context.
-    pub context: u32,
-    /// The stream that is waited for, or that waits; `None` where it is all of them.
-    pub stream: Option<u32>,
-    /// Joins it with the call that waits.
-    pub correlation: u32,
-    /// The event that is waited for; 0 when none.
-    pub event: u32,
-    /// Which of the event's recordings; 0 when not told.
-    pub event_sync: u64,
+record! {
+    /// An event was recorded into a stream.
+    EventRecorded {
+        =>
+        /// The event.
+        event: u32 = [20],
+        /// Which of its recordings; 0 when not told.
+        event_sync: u64 = [24],
+        /// The context.
+        context: Option<u32> = [8],
+        /// The stream.
+        stream: u32 = [12] column,
+        /// Joins it with the call that recorded it.
+        correlation: u32 = [16] column,
+    }
 }
 
-/// An event was recorded into a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct EventRecorded {
-    /// The event.
-    pub event: u32,
-    /// Which of its recordings; 0 when not told.
-    pub event_sync: u64,
-    /// The context.
-    pub context: u32,
-    /// The stream.
-    pub stream: u32,
-    /// Joins it with the call that recorded it.
-    pub correlation: u32,
+record! {
+    /// The device's profiler took time.
+    Overhead {
+        =>
+        /// Id of what it did.
+        name: Option<u32> = [24] column,
+        /// Start, ns.
+        start_ns: i64 = [8] column,
+        /// End, ns.
+        end_ns: i64 = [16] column,
+        /// The thread, where it is one's: see [`Handle`].
+        thread: u32 = [28] column,
+    }
 }
 
-/// The device's profiler took time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Overhead {
-    /// Id of what it did.
-    pub name: Option<u32>,
-    /// Start, ns.
-    pub start_ns: i64,
-    /// End, ns.
-    pub end_ns: i64,
-    /// The thread, where it is one's: see [`Handle`].
-    pub thread: u32,
+record! {
+    /// A range that the program marked.
+    Range {
+        =>
+        /// Id of its name.
+        name: Option<u32> = [24] column,
+        /// Start, ns.
+        start_ns: i64 = [8] column,
+        /// End, ns. While it is open 0, and then an activity record of the same range may follow that has an end. Once
+        /// a capture is read there is one activity record of a range, and this the last known moment where none is
+        /// told.
+        end_ns: i64 = [16] column,
+        /// The thread where it began: see [`Handle`].
+        thread: u32 = [28] column,
+        /// The number that the device's profiler has for it; 0 once a capture is read.
+        id: u32 = [32] column,
+        /// It had not ended at `end_ns`.
+        is_unfinished: bool = [36] column,
+    }
 }
 
-/// A range that the program marked.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Range {
-    /// Id of its name.
-    pub name: Option<u32>,
-    /// Start, ns.
-    pub start_ns: i64,
-    /// End, ns. While it is open 0, and then an activity record of the same range may follow that has an end. Once a
-    /// capture is read there is one activity record of a range, and this the last known moment where none is told.
-    pub end_ns: i64,
-    /// The thread where it began: see [`Handle`].
-    pub thread: u32,
-    /// The number that the device's profiler has for it; 0 once a capture is read.
-    pub id: u32,
-    /// It had not ended at `end_ns`.
-    pub is_unfinished: bool,
+record! {
+    /// Activity records were dropped.
+    Dropped {
+        =>
+        /// How many since the record before that says so.
+        count: u64 = [8] column,
+    }
 }
 
 /// How device profilers name a thread of the host: the lower half of what `pthread_self` gives, or the system's number
@@ -323,78 +291,3 @@ pub fn names_threads_by_tid(device_type: u8) -> bool {
 pub fn as_pytorch_says(device_type: u8) -> u8 {
     if device_type == HIP { CUDA } else { device_type }
 }
-
-impl ActivityRecord {
-    /// Start and end, ns; `None` for what has no time of its own.
-    pub fn span(&self) -> Option<(i64, i64)> {
-        match self {
-            Self::Work(work) => Some((work.start_ns, work.end_ns)),
-            Self::Call(call) => Some((call.start_ns, call.end_ns)),
-            Self::Synchronization(wait) => Some((wait.start_ns, wait.end_ns)),
-            Self::Overhead(overhead) => Some((overhead.start_ns, overhead.end_ns)),
-            Self::Range(range) => Some((range.start_ns, range.end_ns)),
-            Self::EventRecorded(_) | Self::Dropped(_) => None,
-        }
-    }
-
-    /// Start and end, to be changed.
-    pub fn span_mut(&mut self) -> Option<(&mut i64, &mut i64)> {
-        match self {
-            Self::Work(work) => Some((&mut work.start_ns, &mut work.end_ns)),
-            Self::Call(call) => Some((&mut call.start_ns, &mut call.end_ns)),
-            Self::Synchronization(wait) => Some((&mut wait.start_ns, &mut wait.end_ns)),
-            Self::Overhead(overhead) => Some((&mut overhead.start_ns, &mut overhead.end_ns)),
-            Self::Range(range) => Some((&mut range.start_ns, &mut range.end_ns)),
-            Self::EventRecorded(_) | Self::Dropped(_) => None,
-        }
-    }
-
-    /// The thread of the host that it lies on; `None` for what lies on none.
-    pub fn thread(&self) -> Option<u32> {
-        match self {
-            Self::Call(Call { thread, .. })
-            | Self::Overhead(Overhead { thread, .. })
-            | Self::Range(Range { thread, .. }) => Some(*thread),
-            _ => None,
-        }
-    }
-
-    /// The thread of the host that it lies on, to be changed.
-    pub fn thread_mut(&mut self) -> Option<&mut u32> {
-        match self {
-            Self::Call(Call { thread, .. })
-            | Self::Overhead(Overhead { thread, .. })
-            | Self::Range(Range { thread, .. }) => Some(thread),
-            _ => None,
-        }
-    }
-
-    /// What joins it with the call that enqueued it, or that it is, to be changed; `None` for what has no such number.
-    pub fn correlation_mut(&mut self) -> Option<&mut u32> {
-        match self {
-            Self::Work(DeviceWork { correlation, .. })
-            | Self::Call(Call { correlation, .. })
-            | Self::Synchronization(Synchronization { correlation, .. })
-            | Self::EventRecorded(EventRecorded { correlation, .. }) => Some(correlation),
-            _ => None,
-        }
-    }
-
-    /// The id of the name in it, to be changed; `None` for what has none.
-    pub fn name_mut(&mut self) -> Option<&mut Option<u32>> {
-        match self {
-            Self::Work(DeviceWork { kind: WorkKind::Kernel { name, .. }, .. })
-            | Self::Call(Call { name, .. })
-            | Self::Overhead(Overhead { name, .. })
-            | Self::Range(Range { name, .. }) => Some(name),
-            _ => None,
-        }
-    }
-}
-
-mod list;
-mod words;
-
-pub use list::ActivityList;
-pub(crate) use words::split;
-pub use words::{Words, decode, encode, lengths};

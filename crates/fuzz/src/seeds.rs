@@ -6,8 +6,8 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
-    SynchronizationKind, WorkKind, encode,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Dropped, EventRecorded, Kernel, Memcpy, MemoryKind, Memset,
+    Overhead, Range, Synchronization, SynchronizationKind, WorkKind, encode,
 };
 use stepscope_capture::layout::{
     BeginWord, HEADER_BYTES, MAGIC, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag, VERSION, first_word,
@@ -162,18 +162,19 @@ fn small_capture() -> Vec<u8> {
 /// One activity record of each kind, of a device's clock that says 1,000,038 when the capture's says 38.
 fn device_activities() -> Vec<ActivityRecord> {
     let (start_ns, end_ns) = (1_000_020, 1_000_030);
-    let kernel = WorkKind::Kernel {
+    let kernel = WorkKind::Kernel(Kernel {
         name: Some(0),
-        grid: [9, 1, 1],
-        block: [128, 2, 1],
-        registers: 32,
-        static_shared_bytes: 16,
-        dynamic_shared_bytes: 1 << 14,
-    };
+        grid: Some([9, 1, 1]),
+        block: Some([128, 2, 1]),
+        registers: Some(32),
+        static_shared_bytes: Some(16),
+        dynamic_shared_bytes: Some(1 << 14),
+    });
     let (direction, memory) = (Direction::PeerToPeer, MemoryKind::Device);
-    let copy = WorkKind::Memcpy { bytes: 64, direction, source: memory, destination: memory, devices: Some((0, 300)) };
+    let (bytes, devices) = (Some(64), Some((0, 300)));
+    let copy = WorkKind::Memcpy(Memcpy { bytes, direction, source: memory, destination: memory, devices });
     let work = |kind: WorkKind, device: u32| {
-        let (context, stream, correlation) = (device + 1, 7, 5);
+        let (context, stream, correlation) = (Some(device + 1), Some(7), 5);
         let (graph, graph_node) = (3, 1 << 40);
         let work = DeviceWork { kind, start_ns, end_ns, device, context, stream, correlation, graph, graph_node };
         ActivityRecord::Work(work)
@@ -183,15 +184,15 @@ fn device_activities() -> Vec<ActivityRecord> {
         kind: SynchronizationKind::StreamWaitEvent,
         start_ns,
         end_ns,
-        context: 1,
+        context: Some(1),
         ..Synchronization::default()
     };
     let wait = Synchronization { stream: Some(7), correlation: 8, event: 2, event_sync: 4, ..waits };
-    let recorded = EventRecorded { event: 2, event_sync: 4, context: 1, stream: 9, correlation: 6 };
+    let recorded = EventRecorded { event: 2, event_sync: 4, context: Some(1), stream: 9, correlation: 6 };
     vec![
         work(kernel, 0),
         work(copy, 300),
-        work(WorkKind::Memset { bytes: 4, memory }, 0),
+        work(WorkKind::Memset(Memset { bytes: Some(4), memory }), 0),
         work(WorkKind::Graph, 0),
         ActivityRecord::Call(call),
         ActivityRecord::Call(Call { api: Api::Driver, thread: 0, ..call }),
@@ -201,7 +202,7 @@ fn device_activities() -> Vec<ActivityRecord> {
         ActivityRecord::Overhead(Overhead { name: Some(1), start_ns, end_ns, thread: 6 }),
         ActivityRecord::Range(Range { name: Some(1), start_ns, end_ns: 0, thread: 6, id: 3, is_unfinished: true }),
         ActivityRecord::Range(Range { name: Some(1), start_ns, end_ns, thread: 6, id: 3, is_unfinished: true }),
-        ActivityRecord::Dropped(12),
+        ActivityRecord::Dropped(Dropped { count: 12 }),
     ]
 }
 

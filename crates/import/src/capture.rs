@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
 use stepscope_capture::{Capture, Event, State, StepRange};
-use stepscope_run::{RecordFilter, Recovered, ResolvedFilter, RunError};
+use stepscope_run::{Compaction, RecordFilter, Recovered, ResolvedFilter, RunError, kept_in};
 use stepscope_trace::{FindingCode, SliceId, SliceKind, Trace, TraceBuilder, TrackId};
 pub use torch_session::DEVICE_SESSION;
 
@@ -59,7 +59,9 @@ const PROCESS_METADATA_KEYS: [&str; 16] = [
 
 /// Opens a run folder.
 pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
-    let mut run = stepscope_run::open_with(path, &before_compact).map_err(|source| ImportError::Run { source })?;
+    // A folder that cannot be written is read as it is.
+    let _ = compact(path);
+    let mut run = stepscope_run::read(path).map_err(|source| ImportError::Run { source })?;
     let mut builder = TraceBuilder::new(run.name);
     builder.sources.push(path.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
@@ -112,7 +114,20 @@ fn window_of(resolved: &ResolvedFilter, unix_offset_ns: i64, trace: &Trace) -> O
 /// # Errors
 /// When the folder is no run, is of a newer version, or cannot be written.
 pub fn recover(path: &Path) -> Result<Recovered, RunError> {
-    stepscope_run::recover_with(path, &before_compact)
+    compact(path)?;
+    kept_in(path).iter().try_for_each(|folder| compact(folder))?;
+    stepscope_run::recover(path)
+}
+
+/// What could not be read is said by each who opens the run.
+fn compact(path: &Path) -> Result<(), RunError> {
+    let mut compaction = Compaction::begin(path)?;
+    while let Some(mut ended) = compaction.next_ended()? {
+        torch_session::merge_torch_sessions(path, &mut ended.capture, None);
+        ended.compact()?;
+    }
+    compaction.finish();
+    Ok(())
 }
 
 /// What a process records, or has recorded, into the capture at `raw`, with what sessions of PyTorch's own profiler
@@ -137,11 +152,6 @@ fn read_of(raw: &Path, filter: &RecordFilter) -> Result<(Capture, Vec<String>), 
 fn run_of(raw: &Path) -> Option<PathBuf> {
     let named = std::fs::read_link(raw).ok().filter(|named| named.is_absolute()).unwrap_or_else(|| raw.into());
     named.parent().and_then(Path::parent).map(PathBuf::from)
-}
-
-/// What could not be read is said by each who opens the run.
-fn before_compact(run: &Path, capture: &mut Capture) {
-    torch_session::merge_torch_sessions(run, capture, None);
 }
 
 fn add_warnings(warnings: Vec<String>, builder: &mut TraceBuilder) {

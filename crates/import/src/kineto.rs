@@ -3,9 +3,10 @@
 //!
 //! The text goes through these stages: [`document`] (where events are), [`cursor`] and [`parallel`] (events one after
 //! the other, going on after broken places; long lists on all processors), [`row`], [`event`] and [`metadata`] (typed
-//! members;
-//! [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (one part of the text, as lists of [`entries`]), [`rows`] (what each row is), [`tracks`] and [`arrows`].
+//! members; [`layouts`] and [`known_inputs`] know what repeats), [`chunk`] (one part of the text, as lists of [`entries`]), [`rows`] (what each row is),
+//! [`tracks`] and [`arrows`]; or [`activities`], for what is said of devices alone.
 
+mod activities;
 mod arrows;
 mod categories;
 mod chunk;
@@ -27,10 +28,14 @@ mod tests;
 mod tracks;
 
 use crate::ImportError;
-use crate::input::SharedText;
+use crate::input::{self, Input, SharedText};
 use crate::json::scanner::Stop;
+use crate::progress::Progress;
 use crate::window::Blocks;
+pub(crate) use activities::Activities;
+use chunk::Sink;
 use document::Document;
+use metadata::Metadata;
 use rows::Rows;
 use std::path::Path;
 use stepscope_trace::{FindingCode, Trace, TraceBuilder};
@@ -59,14 +64,31 @@ pub(crate) struct Source<'a> {
     pub(crate) shared: Option<SharedText>,
 }
 
-/// Reads a text.
+/// Reads a text into a trace.
 ///
 /// # Errors
 /// When it is not JSON, or JSON without trace events. Whatever is broken within is a finding of the trace.
 pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<Trace, ImportError> {
-    let mut builder = TraceBuilder::new(source.name);
+    let mut builder = TraceBuilder::new(source.name.clone());
     builder.sources = vec![source.path.display().to_string()];
-    let mut document = Document::new(blocks, source.shared, Rows::new(builder));
+    let (rows, metadata) = read_into(Rows::new(builder), source, blocks)?;
+    Ok(rows.finish(metadata))
+}
+
+/// Reads what the text in a file says of devices.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_activities(path: &Path) -> Result<Activities, ImportError> {
+    let Input { blocks, shared, packing } = input::open(path, &Progress::default())?;
+    let source = Source { path, name: String::new(), packing, shared };
+    let (mut activities, metadata) = read_into(Activities::default(), source, blocks)?;
+    activities.finish(metadata);
+    Ok(activities)
+}
+
+fn read_into<S: Sink>(sink: S, source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<(S, Metadata), ImportError> {
+    let mut document = Document::new(blocks, source.shared, sink);
     document.cursor.skip_mark();
     let is_list = match document.cursor.peek() {
         Ok(b'{') => false,
@@ -91,7 +113,7 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         Err(Stop::Unexpected { expected, .. }) => return Err(not_json(source.path, &mut document, expected)),
         Err(Stop::End) if !document.has_events_list => return Err(not_a_trace("the end of the text before any event")),
         Ok(()) if !document.has_events_list => return Err(not_a_trace("an object without a list traceEvents")),
-        _ if is_list && document.rows.phase_count() == 0 => return Err(not_a_trace("a list without an event")),
+        _ if is_list && document.sink.phase_count() == 0 => return Err(not_a_trace("a list without an event")),
         _ => {}
     }
     if result.is_ok() && document.cursor.peek().is_ok() {
@@ -99,7 +121,7 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
     }
     let end = document.cursor.end();
     let source_error = document.source_error();
-    let findings = &mut document.rows.builder.findings;
+    let findings = document.sink.findings();
     match source_error {
         Some(source_error) => findings.add(FindingCode::TruncatedInput, || {
             format!("{} after {} bytes", source_error.message, source_error.after_bytes)
@@ -107,10 +129,10 @@ pub(crate) fn read(source: Source<'_>, blocks: Box<dyn Blocks + '_>) -> Result<T
         None if result.is_err() => findings.add(FindingCode::TruncatedInput, || format!("at byte {end}")),
         None => {}
     }
-    Ok(document.rows.finish(document.metadata))
+    Ok((document.sink, document.metadata))
 }
 
-fn not_json(path: &Path, document: &mut Document<'_>, expected: &'static str) -> ImportError {
+fn not_json<S: Sink>(path: &Path, document: &mut Document<'_, S>, expected: &'static str) -> ImportError {
     let (at_byte, byte) = document.broken_at.unwrap_or((document.cursor.position(), document.cursor.byte()));
     let found = match byte {
         Some(byte) if byte.is_ascii_graphic() => format!("{:?}", byte as char),

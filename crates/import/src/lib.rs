@@ -11,6 +11,7 @@ mod error;
 mod foreign;
 mod input;
 mod json;
+mod kernel_fields;
 mod kineto;
 mod labels;
 mod memory_snapshot;

@@ -1,20 +1,20 @@
 //! CUDA: CUPTI's activity API, by `dlopen`.
 //!
 //! Of its records only fields are read that have stood in the same place since CUDA 11.8, the oldest that is used; how
-//! long a record is follows from where the next one begins. [`layout`] has the places, and a test compares them with
+//! long a record is follows from where the next one begins. [`records`] has the places, and a test compares them with
 //! the headers of CUPTI where they are installed.
 
 mod api;
 mod callbacks;
 mod calls;
-mod decode;
 mod driver;
 mod functions;
 mod kinds;
-mod layout;
 mod markers;
 mod nvml;
+mod places;
 mod read;
+mod records;
 mod workload;
 
 use crate::proof::Workload;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use stepscope_recorder as recorder;
 use stepscope_recorder::DeviceActivity;
-use stepscope_recorder::device::ActivityRecord;
+use stepscope_recorder::device::{ActivityRecord, Dropped};
 
 /// What the thread is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,7 +189,7 @@ impl Loop {
         self.profiler.write(&mut write);
         match self.profiler.take_dropped() {
             0 => {}
-            dropped => write(ActivityRecord::Dropped(dropped), None),
+            count => write(ActivityRecord::Dropped(Dropped { count }), None),
         }
     }
 

@@ -132,10 +132,8 @@ fn no_kernel_is_written_twice_and_no_bytes_do_harm() {
     let (mut numbers, mut dropped) = (Vec::new(), 0);
     for activity in capture.device.iter() {
         match activity.record {
-            ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel { .. }, graph_node, .. }) => {
-                numbers.push(graph_node)
-            }
-            ActivityRecord::Dropped(count) => dropped += count,
+            ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel(_), graph_node, .. }) => numbers.push(graph_node),
+            ActivityRecord::Dropped(of) => dropped += of.count,
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, SynchronizationKind, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Kernel, Memcpy, MemoryKind, Memset, SynchronizationKind, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity};
 use stepscope_recorder as recorder;
@@ -171,7 +171,7 @@ fn dropped(capture: &Capture) -> u64 {
     capture
         .device
         .iter()
-        .map(|activity| if let ActivityRecord::Dropped(count) = activity.record { count } else { 0 })
+        .map(|activity| if let ActivityRecord::Dropped(dropped) = activity.record { dropped.count } else { 0 })
         .sum()
 }
 
@@ -185,7 +185,7 @@ fn name(capture: &Capture, id: Option<u32>) -> &str {
 fn run_without_loss(scenario: &str, variables: &[(&str, &str)], launch: &str, broken: u64) -> (Capture, String) {
     for _ in 0..20 {
         let (capture, summary) = run(scenario, variables);
-        let is_kernel = |work: &DeviceWork| matches!(work.kind, WorkKind::Kernel { .. });
+        let is_kernel = |work: &DeviceWork| matches!(work.kind, WorkKind::Kernel(_));
         let kernels = works(&capture).into_iter().filter(is_kernel).count() as u64;
         let launches = calls(&capture).into_iter().filter(|call| name(&capture, call.name) == launch).count() as u64;
         let dropped = dropped(&capture);
@@ -212,8 +212,9 @@ fn check_kernels(capture: &Capture, launch: &str, devices: usize) {
     let mut durations = vec![Vec::new(); THREADS as usize];
     let mut works_of_devices = vec![0; devices];
     for work in works(capture) {
-        let WorkKind::Kernel { name: kernel, grid, .. } = work.kind else { continue };
-        assert_eq!((name(capture, kernel), grid), ("vecAdd(float const*, float const*, float*, int)", [0; 3]));
+        let WorkKind::Kernel(kernel) = work.kind else { continue };
+        assert_eq!(name(capture, kernel.name), "vecAdd(float const*, float const*, float*, int)");
+        assert_eq!(kernel, Kernel { name: kernel.name, ..Kernel::default() }, "nothing else is reported");
         let call = launches[&work.correlation];
         assert!((work.start_ns - call.end_ns).abs() <= 2, "one clock: {} {}", work.start_ns, call.end_ns);
         works_of_devices[work.device as usize] += 1;
@@ -269,20 +270,15 @@ fn kernels_of_xpu_come_back_exact_from_each_release() {
 #[test]
 fn copies_fills_and_waits_of_xpu_are_what_they_were() {
     let (capture, _) = run_without_loss("xpu work", &[], "urEnqueueKernelLaunch", 1);
-    let others: Vec<_> =
-        works(&capture).into_iter().filter(|work| !matches!(work.kind, WorkKind::Kernel { .. })).collect();
-    let copy = |bytes, direction, source, destination, devices| WorkKind::Memcpy {
-        bytes,
-        direction,
-        source,
-        destination,
-        devices,
+    let others: Vec<_> = works(&capture).into_iter().filter(|work| !matches!(work.kind, WorkKind::Kernel(_))).collect();
+    let copy = |bytes, direction, source, destination, devices| {
+        WorkKind::Memcpy(Memcpy { bytes: Some(bytes), direction, source, destination, devices })
     };
     let expected = [
         copy(1 << 20, Direction::HostToDevice, MemoryKind::Pageable, MemoryKind::Device, None),
         copy(1 << 10, Direction::DeviceToHost, MemoryKind::Device, MemoryKind::Pinned, None),
         copy(4096, Direction::PeerToPeer, MemoryKind::Device, MemoryKind::Device, Some((0, 1))),
-        WorkKind::Memset { bytes: 512, memory: MemoryKind::Device },
+        WorkKind::Memset(Memset { bytes: Some(512), memory: MemoryKind::Device }),
     ];
     let mut kinds: Vec<_> = others.iter().map(|work| work.kind).collect();
     kinds.sort_by_key(|kind| expected.iter().position(|known| known == kind));
@@ -299,7 +295,7 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
         })
         .collect();
     let [wait] = &waits[..] else { panic!("{waits:?}") };
-    assert_eq!((wait.kind, wait.stream), (SynchronizationKind::Stream, Some(fill.stream)));
+    assert_eq!((wait.kind, wait.stream), (SynchronizationKind::Stream, fill.stream));
     assert!((wait.end_ns - wait.start_ns - 3000).abs() <= 1);
     let overheads: Vec<_> = capture
         .device
@@ -375,20 +371,16 @@ fn kernels_of_rocm_come_back_exact() {
     // PyTorch calls these devices CUDA.
     assert!(capture.device.iter().all(|activity| activity.device_type == 1));
     let mut kinds: Vec<_> = works(&capture).into_iter().map(|work| work.kind).collect();
-    kinds.retain(|kind| !matches!(kind, WorkKind::Kernel { .. }));
-    let copy = |bytes, direction, source, destination| WorkKind::Memcpy {
-        bytes,
-        direction,
-        source,
-        destination,
-        devices: None,
+    kinds.retain(|kind| !matches!(kind, WorkKind::Kernel(_)));
+    let copy = |bytes, direction, source, destination| {
+        WorkKind::Memcpy(Memcpy { bytes: Some(bytes), direction, source, destination, devices: None })
     };
     assert_eq!(
         kinds,
         [
             copy(1 << 20, Direction::HostToDevice, MemoryKind::Unknown, MemoryKind::Device),
             copy(1 << 10, Direction::DeviceToHost, MemoryKind::Device, MemoryKind::Unknown),
-            WorkKind::Memset { bytes: 77, memory: MemoryKind::Device },
+            WorkKind::Memset(Memset { bytes: Some(77), memory: MemoryKind::Device }),
         ]
     );
     let mut named: BTreeMap<&str, u64> = BTreeMap::new();

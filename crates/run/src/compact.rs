@@ -2,7 +2,8 @@
 //! written beside and renamed, and only then is its raw capture removed.
 
 use crate::RunError;
-use crate::folder::{check, kept_in, rank_of};
+use crate::files::{kept_in, parts_of, raw_captures_of, size_of_file, stem};
+use crate::folder::{Run, check, rank_of, read};
 use crate::part::{part_summary, write_part};
 use crate::warmup;
 use std::path::{Path, PathBuf};
@@ -27,28 +28,102 @@ pub struct Recovered {
     pub kept: u32,
 }
 
-/// Called before a capture is compacted, with the folder of its run: adds what lies beside the capture there.
-pub type BeforeCompact<'a> = &'a dyn Fn(&Path, &mut Capture);
+/// Goes through the captures of a run that can become process files. What else belongs to a process is added in between
+/// by the caller.
+#[derive(Debug)]
+pub struct Compaction {
+    run: PathBuf,
+    files: std::vec::IntoIter<PathBuf>,
+    left: Recovered,
+}
 
-/// Compacts every capture of a process that has ended, and sums up the run.
+/// A capture of a process that has ended.
+#[derive(Debug)]
+pub struct EndedCapture {
+    /// What was recorded, without what a schedule's warm-up recorded.
+    pub capture: Capture,
+    run: PathBuf,
+    file: PathBuf,
+}
+
+impl Compaction {
+    /// Of the run in this folder.
+    ///
+    /// # Errors
+    /// When the folder is no run, or is of a newer version.
+    pub fn begin(run: &Path) -> Result<Self, RunError> {
+        check(run)?;
+        Ok(Self { run: run.into(), files: raw_captures_of(run).into_iter(), left: Recovered::default() })
+    }
+
+    /// The next capture of a process that has ended.
+    ///
+    /// # Errors
+    /// When it is of a newer version.
+    pub fn next_ended(&mut self) -> Result<Option<EndedCapture>, RunError> {
+        for file in self.files.by_ref() {
+            match stepscope_capture::read(&file) {
+                Ok(capture) if capture.state == State::Running => {
+                    let events = capture.events.len() + capture.steps.len() + capture.optimizer_steps.len();
+                    self.left.processes += 1;
+                    self.left.running += 1;
+                    self.left.events += events as u64;
+                    self.left.bytes += size_of_file(&file);
+                }
+                Ok(mut capture) => {
+                    warmup::leave_out(&mut capture);
+                    return Ok(Some(EndedCapture { capture, run: self.run.clone(), file }));
+                }
+                Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
+                // Gone: another process has compacted it.
+                Err(CaptureError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(_) => self.left.unreadable += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// What stays raw.
+    pub fn finish(self) -> Recovered {
+        // The last one out removes the folder; it stays while it holds anything.
+        let _ = std::fs::remove_dir(self.run.join("raw"));
+        self.left
+    }
+}
+
+impl EndedCapture {
+    /// Writes the process file, and removes the capture.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn compact(self) -> Result<(), RunError> {
+        let Self { capture, run, file } = self;
+        let folder = run.join(format!("rank={}", rank_of(&capture)));
+        let io = |action, source| RunError::Io { action, source, path: folder.clone() };
+        std::fs::create_dir_all(&folder).map_err(|error| io("create the rank's folder", error))?;
+        let beside = folder.join(format!(".{}-{}.new", stem(&file), std::process::id()));
+        let written = write_part(&beside, &capture).and_then(|()| {
+            let part = folder.join(format!("part-{}.parquet", stem(&file)));
+            std::fs::rename(&beside, part).map_err(|error| io("name the part", error))
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        written?;
+        let _ = std::fs::remove_file(&file);
+        Ok(())
+    }
+}
+
+/// Compacts every capture of a process that has ended, also of a flight recorder's snapshots, and sums up the run.
 ///
 /// # Errors
 /// When the folder is no run, is of a newer version, or cannot be written.
 pub fn recover(path: &Path) -> Result<Recovered, RunError> {
-    recover_with(path, &|_, _| {})
-}
-
-/// As [`recover`]; calls `before_compact` with each capture before it becomes a process file.
-///
-/// # Errors
-/// As [`recover`].
-pub fn recover_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Recovered, RunError> {
-    check(path)?;
-    let mut recovered = compact_all(path, before_compact)?;
+    let mut recovered = compact_all(path)?;
     for folder in kept_in(path) {
         recovered.kept += 1;
-        let kept = compact_all(&folder, before_compact)?;
-        recovered.unreadable += kept.unreadable;
+        recovered.unreadable += compact_all(&folder)?.unreadable;
     }
     for part in parts_of(path) {
         recovered.bytes += size_of_file(&part);
@@ -64,83 +139,21 @@ pub fn recover_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Re
     Ok(recovered)
 }
 
-/// Compacts what can be; counts what stays raw.
-pub(crate) fn compact_all(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Recovered, RunError> {
-    let mut left = Recovered::default();
-    for file in raw_captures_of(path) {
-        match stepscope_capture::read(&file) {
-            Ok(capture) if capture.state == State::Running => {
-                left.processes += 1;
-                left.running += 1;
-                left.events += (capture.events.len() + capture.steps.len() + capture.optimizer_steps.len()) as u64;
-                left.bytes += size_of_file(&file);
-            }
-            Ok(mut capture) => {
-                warmup::leave_out(&mut capture);
-                before_compact(path, &mut capture);
-                compact(path, &file, &capture)?;
-            }
-            Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
-            // Gone: somebody else has compacted it.
-            Err(CaptureError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-            Err(_) => left.unreadable += 1,
-        }
+/// Compacts what can be, then reads all of a run.
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path) -> Result<Run, RunError> {
+    // A folder that cannot be written is read as it is.
+    let _ = compact_all(path);
+    read(path)
+}
+
+/// Compacts what can be; gives what stays raw.
+fn compact_all(run: &Path) -> Result<Recovered, RunError> {
+    let mut compaction = Compaction::begin(run)?;
+    while let Some(ended) = compaction.next_ended()? {
+        ended.compact()?;
     }
-    // The last one out removes the folder; it stays while it holds anything.
-    let _ = std::fs::remove_dir(path.join("raw"));
-    Ok(left)
-}
-
-/// True when processes have recorded into the run, and none of them may go on.
-pub fn is_over(run: &Path) -> bool {
-    !parts_of(run).is_empty() && raw_captures_of(run).is_empty()
-}
-
-fn compact(run: &Path, file: &Path, capture: &Capture) -> Result<(), RunError> {
-    let folder = run.join(format!("rank={}", rank_of(capture)));
-    let io = |action, source| RunError::Io { action, source, path: folder.clone() };
-    std::fs::create_dir_all(&folder).map_err(|error| io("create the rank's folder", error))?;
-    let beside = folder.join(format!(".{}-{}.new", stem(file), std::process::id()));
-    let written = write_part(&beside, capture).and_then(|()| {
-        let part = folder.join(format!("part-{}.parquet", stem(file)));
-        std::fs::rename(&beside, part).map_err(|error| io("name the part", error))
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
-    }
-    written?;
-    let _ = std::fs::remove_file(file);
-    Ok(())
-}
-
-/// `PID-TIME` of a raw capture or of the part made from it.
-pub(crate) fn stem(file: &Path) -> String {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    stem.strip_prefix("part-").unwrap_or(&stem).to_string()
-}
-
-pub(crate) fn raw_captures_of(run: &Path) -> Vec<PathBuf> {
-    files_in(&run.join("raw"), "capture")
-}
-
-/// The parts of all ranks, sorted.
-pub(crate) fn parts_of(run: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(run) else { return Vec::new() };
-    let is_rank = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rank="));
-    let folders = entries.flatten().map(|entry| entry.path()).filter(is_rank);
-    let mut parts: Vec<PathBuf> = folders.flat_map(|folder| files_in(&folder, "parquet")).collect();
-    parts.sort();
-    parts
-}
-
-fn files_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let is_it = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_it).collect();
-    files.sort();
-    files
-}
-
-fn size_of_file(file: &Path) -> u64 {
-    std::fs::metadata(file).map_or(0, |metadata| metadata.len())
+    Ok(compaction.finish())
 }

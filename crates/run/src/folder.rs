@@ -1,6 +1,6 @@
 //! Creating a run folder and reading all of it.
 
-use crate::compact::{BeforeCompact, compact_all, parts_of, raw_captures_of, stem};
+use crate::files::{is_run_folder, kept_in, parts_of, raw_captures_of, stem};
 use crate::{RunError, read_part, warmup};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -65,27 +65,12 @@ pub fn create(path: &Path, new: &NewRun) -> Result<(), RunError> {
     std::fs::rename(&beside, path.join("run.json")).map_err(|error| io("write run.json", error))
 }
 
-/// True when `path` is a folder that a run was recorded into.
-pub fn is_run_folder(path: &Path) -> bool {
-    path.join("run.json").is_file() || path.join("raw").is_dir() || !parts_of(path).is_empty()
-}
-
-/// Reads a run: compacts what can be, then reads every part, and the captures of processes that still record.
+/// Reads a run as it is: every process file, and the captures of processes that have none yet.
 ///
 /// # Errors
 /// When the folder is no run, is of a newer version, or holds nothing that can be read.
-pub fn open(path: &Path) -> Result<Run, RunError> {
-    open_with(path, &|_, _| {})
-}
-
-/// As [`open`]; calls `before_compact` with each capture before it becomes a process file or is returned.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Run, RunError> {
+pub fn read(path: &Path) -> Result<Run, RunError> {
     let manifest = check(path)?;
-    // A folder that cannot be written is read as it is.
-    let _ = compact_all(path, before_compact);
     let mut unreadable = Vec::new();
     // Raw first: one that vanishes meanwhile has become a part.
     let mut captures = Vec::new();
@@ -98,7 +83,6 @@ pub fn open_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Run, 
             _ if is_compacted => {}
             Ok(mut capture) => {
                 warmup::leave_out(&mut capture);
-                before_compact(path, &mut capture);
                 captures.push(capture);
             }
             Err(_) if !file.exists() => {}
@@ -122,17 +106,14 @@ pub fn open_with(path: &Path, before_compact: BeforeCompact<'_>) -> Result<Run, 
     Ok(Run { name: name.unwrap_or_default(), manifest, captures, unreadable, kept })
 }
 
-/// The folders of windows that a flight recorder kept, sorted; they are named by the time.
-pub fn kept_in(run: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(run.join("kept")) else { return Vec::new() };
-    let folders = entries.flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = folders.filter(|folder| is_run_folder(folder)).collect();
-    folders.sort();
-    folders
-}
-
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The rank that a capture's metadata name; 0 when they name none.
+pub(crate) fn rank_of(capture: &Capture) -> u32 {
+    let rank = capture.metadata.iter().find(|(key, _)| key == "rank");
+    rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(0)
 }
 
 /// The manifest of a run folder that this code can read.
@@ -152,10 +133,4 @@ pub(crate) fn check(path: &Path) -> Result<Option<Manifest>, RunError> {
         }
         manifest => Ok(manifest),
     }
-}
-
-/// The rank that a capture's metadata name; 0 when they name none.
-pub(crate) fn rank_of(capture: &Capture) -> u32 {
-    let rank = capture.metadata.iter().find(|(key, _)| key == "rank");
-    rank.and_then(|(_, rank)| rank.parse().ok()).unwrap_or(0)
 }

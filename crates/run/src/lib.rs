@@ -11,15 +11,17 @@
 mod calls;
 mod compact;
 mod error;
+mod files;
 mod folder;
 mod part;
 mod record_filter;
 mod warmup;
 
 pub use calls::{ListedCalls, numbered_modules};
-pub use compact::{BeforeCompact, Recovered, is_over, recover, recover_with};
+pub use compact::{Compaction, EndedCapture, Recovered, open, recover};
 pub use error::RunError;
-pub use folder::{Manifest, NewRun, Run, create, is_run_folder, kept_in, open, open_with};
+pub use files::{is_over, is_run_folder, kept_in};
+pub use folder::{Manifest, NewRun, Run, create, read};
 pub use part::{read_part, write_part};
 pub use record_filter::{
     BACKWARD_SCOPE, Exclude, ExcludeDevice, RecordFilter, ResolvedFilter, ThreadFilter, ThreadInclusion, note_forward,

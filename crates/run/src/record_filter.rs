@@ -6,7 +6,7 @@ mod threads;
 pub use device::ExcludeDevice;
 pub use threads::{ThreadFilter, ThreadInclusion, note_forward};
 
-use crate::compact::{parts_of, stem};
+use crate::files::{parts_of, stem};
 use crate::{ListedCalls, RunError, read_part};
 use std::ops::Range;
 use std::path::Path;

@@ -53,7 +53,7 @@ fn spans_of(windows: &[Window], opened_ns: i64) -> Vec<Range<i64>> {
 mod tests {
     use super::*;
     use stepscope_capture::DeviceActivity;
-    use stepscope_capture::device::{Call, DeviceWork, WorkKind};
+    use stepscope_capture::device::{Call, DeviceWork, Dropped, WorkKind};
 
     fn call(start_ns: i64, correlation: u32) -> ActivityRecord {
         ActivityRecord::Call(Call { start_ns, end_ns: start_ns + 1, correlation, ..Call::default() })
@@ -77,13 +77,19 @@ mod tests {
     #[test]
     fn what_was_enqueued_in_a_window_stays_whenever_it_ran() {
         let warmup = [call(50, 1), work(60, 1), call(98, 2)];
-        let recorded =
-            [work(101, 2), call(150, 3), work(160, 3), call(199, 4), work(205, 4), ActivityRecord::Dropped(3)];
+        let recorded = [
+            work(101, 2),
+            call(150, 3),
+            work(160, 3),
+            call(199, 4),
+            work(205, 4),
+            ActivityRecord::Dropped(Dropped { count: 3 }),
+        ];
         let next = [call(210, 5), work(220, 5), work(230, 0)];
         let all: Vec<ActivityRecord> = [&warmup[..], &recorded, &next].concat();
         let windows = [(100, true), (200, false)];
         assert_eq!(left(&[("schedule", "active=1")], &windows, &all), recorded);
-        assert_eq!(left(&[("schedule", "active=1")], &[], &all), [ActivityRecord::Dropped(3)]);
+        assert_eq!(left(&[("schedule", "active=1")], &[], &all), [ActivityRecord::Dropped(Dropped { count: 3 })]);
         assert_eq!(left(&[("rank", "0")], &windows, &all), all, "without a schedule all was to be recorded");
     }
 

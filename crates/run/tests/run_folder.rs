@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
-    SynchronizationKind, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Dropped, EventRecorded, Kernel, Memcpy, MemoryKind, Memset,
+    Overhead, Range, Synchronization, SynchronizationKind, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity, MemoryEvent, ProfilerState};
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
@@ -87,30 +87,25 @@ fn a_part_holds_what_devices_reported() {
     let mut capture = read_part(part).unwrap();
     assert!(capture.device.is_empty());
     let (start_ns, end_ns, name) = (capture.opened_ns + 5, capture.opened_ns + 9, Some(0));
-    let most = WorkKind::Kernel {
+    let most = Kernel {
         name,
-        grid: [u32::MAX; 3],
-        block: [1, 2, 3],
-        registers: 255,
-        static_shared_bytes: 1,
-        dynamic_shared_bytes: u32::MAX,
+        grid: Some([u32::MAX; 3]),
+        block: Some([1, 2, 3]),
+        registers: Some(255),
+        static_shared_bytes: Some(1),
+        dynamic_shared_bytes: Some(u32::MAX),
     };
-    let least = WorkKind::Kernel {
-        name: None,
-        grid: [0; 3],
-        block: [0; 3],
-        registers: 0,
-        static_shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-    };
-    let (bytes, source, destination) = (u64::MAX, MemoryKind::Pinned, MemoryKind::ManagedStatic);
-    let copy = |direction, devices| WorkKind::Memcpy { bytes, direction, source, destination, devices };
-    let mut kinds = vec![most, least, copy(Direction::PeerToPeer, Some((0, 0))), copy(Direction::PeerToPeer, None)];
+    let zeros = Kernel { grid: None, registers: Some(0), static_shared_bytes: None, ..most };
+    let (bytes, source, destination) = (Some(u64::MAX), MemoryKind::Pinned, MemoryKind::ManagedStatic);
+    let copy = |direction, devices| WorkKind::Memcpy(Memcpy { bytes, direction, source, destination, devices });
+    let mut kinds: Vec<_> = [most, zeros, Kernel::default()].map(WorkKind::Kernel).into();
+    kinds.extend([copy(Direction::PeerToPeer, Some((0, 0))), WorkKind::Memcpy(Memcpy::default())]);
     kinds.extend(Direction::ALL.iter().map(|direction| copy(*direction, None)));
-    kinds.extend(MemoryKind::ALL.iter().map(|memory| WorkKind::Memset { bytes: 0, memory: *memory }));
+    kinds.extend(MemoryKind::ALL.iter().map(|memory| WorkKind::Memset(Memset { bytes: Some(0), memory: *memory })));
     kinds.push(WorkKind::Graph);
+    let known = |number: u32| Some(number).filter(|number| *number != u32::MAX);
     let work = |kind: WorkKind, (device, graph, graph_node): (u32, u32, u64)| {
-        let (context, stream, correlation) = (graph, device, u32::MAX);
+        let (context, stream, correlation) = (known(graph), known(device), u32::MAX);
         ActivityRecord::Work(DeviceWork {
             kind,
             start_ns,
@@ -135,21 +130,21 @@ fn a_part_holds_what_devices_reported() {
             kind,
             start_ns,
             end_ns,
-            context: event,
+            context: known(event),
             stream,
             correlation: 3,
             event,
             event_sync,
         };
         records.extend(SynchronizationKind::ALL.iter().map(|kind| ActivityRecord::Synchronization(wait(*kind))));
-        let (context, stream, correlation) = (event, stream.unwrap_or(0), 0);
+        let (context, stream, correlation) = (known(event), stream.unwrap_or(0), 0);
         records.push(ActivityRecord::EventRecorded(EventRecorded { event, event_sync, context, stream, correlation }));
     }
     records.push(ActivityRecord::Overhead(Overhead { name, start_ns, end_ns, thread: 0 }));
     let range = Range { name, start_ns, end_ns, thread: 0, id: 0, is_unfinished: false };
     records.push(ActivityRecord::Range(range));
     records.push(ActivityRecord::Range(Range { start_ns: start_ns + 1, is_unfinished: true, ..range }));
-    records.push(ActivityRecord::Dropped(u64::MAX));
+    records.push(ActivityRecord::Dropped(Dropped { count: u64::MAX }));
     capture.device = records.iter().map(|record| DeviceActivity { device_type: 1, record: *record }).collect();
     let again = folder.path().join("again.parquet");
     write_part(&again, &capture).unwrap();

@@ -54,10 +54,10 @@ impl DeviceActivities {
             } else {
                 annotations::annotations(&capture.device, &launches)
             },
-            contexts: work().map(|work| (work.context, work.device)).collect(),
+            contexts: work().filter_map(|work| Some((work.context?, work.device))).collect(),
             ..Self::default()
         };
-        let streams: FxHashSet<(u32, u32)> = work().map(|work| (work.device, work.stream)).collect();
+        let streams: FxHashSet<(u32, Option<u32>)> = work().map(|work| (work.device, work.stream)).collect();
         let mut names = Names::of(&capture.names, listed);
         let mut name = |device_activity: &DeviceActivity| {
             let is_shown = match &device_activity.record {
@@ -65,7 +65,7 @@ impl DeviceActivities {
                 // There are many on streams where nothing runs.
                 ActivityRecord::Synchronization(
                     wait @ Synchronization { kind: SynchronizationKind::StreamWaitEvent, stream, .. },
-                ) => stream.is_some_and(|stream| streams.contains(&(activities.device_of(wait), stream))),
+                ) => stream.is_some() && streams.contains(&(activities.device_of(wait), *stream)),
                 _ => true,
             };
             is_shown.then(|| names.name(device_activity)).flatten().unwrap_or(NO_ROW)
@@ -105,7 +105,7 @@ impl DeviceActivities {
 
     /// The device that a wait is on: that of its context.
     pub(crate) fn device_of(&self, wait: &Synchronization) -> u32 {
-        self.contexts.get(&wait.context).copied().unwrap_or(0)
+        wait.context.and_then(|context| self.contexts.get(&context).copied()).unwrap_or(0)
     }
 }
 

@@ -61,114 +61,159 @@ impl CopyDirection {
     }
 }
 
-/// One device event, as the builder takes it and [`DeviceEvents::get`] gives it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct DeviceEvent {
-    /// Its slice.
-    pub slice: SliceId,
-    /// The device it ran on.
-    pub device: DeviceId,
-    /// The stream it ran on.
-    pub stream: Option<i64>,
-    /// The device's context, as its profiler numbers them.
-    pub context: Option<i64>,
-    /// What it spends its time on.
-    pub class: DeviceEventClass,
-    /// The API call that enqueued it.
-    pub launch: Option<SliceId>,
-    /// The innermost op open on the launching thread when the launch started.
-    pub op: Option<SliceId>,
-    /// Blocks of the launch in x, y, z.
-    pub grid: Option<[u32; 3]>,
-    /// Threads of a block in x, y, z.
-    pub block: Option<[u32; 3]>,
-    /// Registers a thread.
-    pub registers: Option<u32>,
-    /// Bytes of shared memory a block.
-    pub shared_bytes: Option<u64>,
-    /// Blocks of the launch over the device's multiprocessors.
-    pub blocks_per_sm: Option<f32>,
-    /// Estimated achieved occupancy, 0..=1.
-    pub occupancy_ratio: Option<f32>,
-    /// Bytes copied or filled.
-    pub bytes: Option<i64>,
-    /// The CUDA graph it belongs to.
-    pub graph: Option<i64>,
-    /// Its node in that graph.
-    pub graph_node: Option<i64>,
-    /// Whether it uses tensor cores, by the table of kernel names; always false for copies and fills.
-    pub uses_tensor_cores: bool,
-    /// Whether the host memory of a copy is pageable; `None` when not told.
-    pub is_pageable: Option<bool>,
+/// Declares device events: what is an event's own, and what many of them have in common. A trace has few distinct ones
+/// of the latter, since a program launches the same work again and again.
+macro_rules! device_event {
+    (
+        own { $($(#[$own_doc:meta])* $own:ident: $own_type:ty,)* }
+        common { $($(#[$doc:meta])* $common:ident: $type:ty $(= $exact:ident)?,)* }
+    ) => {
+        /// One device event, as the builder takes it and [`DeviceEvents::get`] gives it.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub struct DeviceEvent {
+            /// Its slice.
+            pub slice: SliceId,
+            $($(#[$own_doc])* pub $own: $own_type,)*
+            /// The device it ran on.
+            pub device: DeviceId,
+            /// What it spends its time on.
+            pub class: DeviceEventClass,
+            $($(#[$doc])* pub $common: $type,)*
+        }
+
+        impl DeviceEvent {
+            /// An event of which only slice, device and class are known.
+            pub fn new(slice: SliceId, device: DeviceId, class: DeviceEventClass) -> Self {
+                Self { slice, $($own: Default::default(),)* device, class, $($common: Default::default(),)* }
+            }
+        }
+
+        /// What many device events have in common.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        struct Common {
+            device: DeviceId,
+            class: DeviceEventClass,
+            $($common: device_event!(@stored $type $(= $exact)?),)*
+        }
+
+        impl Common {
+            fn of(event: &DeviceEvent) -> Self {
+                let (device, class) = (event.device, event.class);
+                Self { device, class, $($common: device_event!(@store event.$common $(= $exact)?),)* }
+            }
+        }
+
+        impl DeviceEvents {
+            /// Small, and inlined so that what a caller does not look at is not read.
+            #[inline(always)]
+            fn event(&self, row: &DeviceEventRow) -> DeviceEvent {
+                let common = &self.common[row.common as usize];
+                DeviceEvent {
+                    slice: row.slice,
+                    $($own: row.$own,)*
+                    device: common.device,
+                    class: common.class,
+                    $($common: device_event!(@load common.$common $(= $exact)?),)*
+                }
+            }
+        }
+    };
+    // The bits of a float, so that equal ones are equal.
+    (@stored $type:ty = bits) => { Option<u32> };
+    (@store $event:ident.$field:ident = bits) => { $event.$field.map(f32::to_bits) };
+    (@load $common:ident.$field:ident = bits) => { $common.$field.map(f32::from_bits) };
+    (@stored $type:ty) => { $type };
+    (@store $event:ident.$field:ident) => { $event.$field };
+    (@load $common:ident.$field:ident) => { $common.$field };
 }
 
-impl DeviceEvent {
-    /// An event of which only slice, device and class are known.
-    pub fn new(slice: SliceId, device: DeviceId, class: DeviceEventClass) -> Self {
-        Self {
-            slice,
-            device,
-            class,
-            stream: None,
-            context: None,
-            launch: None,
-            op: None,
-            grid: None,
-            block: None,
-            registers: None,
-            shared_bytes: None,
-            blocks_per_sm: None,
-            occupancy_ratio: None,
-            bytes: None,
-            graph: None,
-            graph_node: None,
-            uses_tensor_cores: false,
-            is_pageable: None,
-        }
+device_event! {
+    own {
+        /// The API call that enqueued it.
+        launch: Option<SliceId>,
+        /// The innermost op open on the launching thread when the launch started.
+        op: Option<SliceId>,
+    }
+    common {
+        /// The stream it ran on.
+        stream: Option<i64>,
+        /// Blocks of the launch in x, y, z.
+        grid: Option<[u32; 3]>,
+        /// Threads of a block in x, y, z.
+        block: Option<[u32; 3]>,
+        /// Registers per thread.
+        registers: Option<u32>,
+        /// Bytes of shared memory per block.
+        shared_bytes: Option<u64>,
+        /// Blocks of the launch over the device's multiprocessors.
+        blocks_per_sm: Option<f32> = bits,
+        /// Estimated achieved occupancy, 0..=1.
+        occupancy_ratio: Option<f32> = bits,
+        /// Bytes copied or filled.
+        bytes: Option<i64>,
+        /// The CUDA graph it belongs to.
+        graph: Option<i64>,
+        /// Its node in that graph.
+        graph_node: Option<i64>,
+        /// Whether it uses tensor cores, by the table of kernel names; always false for copies and fills.
+        uses_tensor_cores: bool,
+        /// Whether the host memory of a copy is pageable; `None` when not told.
+        is_pageable: Option<bool>,
+        /// The device's context, as its profiler numbers them.
+        context: Option<i64>,
     }
 }
 
-/// What many device events have in common: everything but their slice and what that is linked to. A trace has few
-/// distinct ones, since a program launches the same work again and again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Common {
-    device: DeviceId,
-    stream: Option<i64>,
-    context: Option<i64>,
-    class: DeviceEventClass,
-    grid: Option<[u32; 3]>,
-    block: Option<[u32; 3]>,
-    registers: Option<u32>,
-    shared_bytes: Option<u64>,
-    /// The bits of a float, so that equal ones are equal.
-    blocks_per_sm: Option<u32>,
-    occupancy_ratio: Option<u32>,
-    bytes: Option<i64>,
-    graph: Option<i64>,
-    graph_node: Option<i64>,
-    uses_tensor_cores: bool,
-    is_pageable: Option<bool>,
+/// What may be known of a device event, for tables and lists of all that is known.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceFact {
+    /// Its name in tables, with the unit.
+    pub column: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Its value in an event.
+    pub value: FactValue,
 }
 
-impl Common {
-    fn of(event: &DeviceEvent) -> Self {
-        Self {
-            device: event.device,
-            stream: event.stream,
-            context: event.context,
-            class: event.class,
-            grid: event.grid,
-            block: event.block,
-            registers: event.registers,
-            shared_bytes: event.shared_bytes,
-            blocks_per_sm: event.blocks_per_sm.map(f32::to_bits),
-            occupancy_ratio: event.occupancy_ratio.map(f32::to_bits),
-            bytes: event.bytes,
-            graph: event.graph,
-            graph_node: event.graph_node,
-            uses_tensor_cores: event.uses_tensor_cores,
-            is_pageable: event.is_pageable,
-        }
+/// How the value of a [`DeviceFact`] is read, by its type.
+#[derive(Clone, Copy, Debug)]
+pub enum FactValue {
+    /// Sizes in x, y, z.
+    Sizes(fn(&DeviceEvent) -> Option<[u32; 3]>),
+    /// A whole number.
+    Int(fn(&DeviceEvent) -> Option<i64>),
+    /// A whole number that may be beyond those.
+    Unsigned(fn(&DeviceEvent) -> Option<u64>),
+    /// A number.
+    Float(fn(&DeviceEvent) -> Option<f32>),
+    /// A share of a whole, 0..=1.
+    Ratio(fn(&DeviceEvent) -> Option<f32>),
+    /// True or false.
+    Flag(fn(&DeviceEvent) -> Option<bool>),
+}
+
+impl DeviceFact {
+    /// All of them, in the order of tables.
+    pub const ALL: &[Self] = {
+        use FactValue::{Flag, Float, Int, Ratio, Sizes, Unsigned};
+        &[
+            Self::new("grid", "grid", Sizes(|event| event.grid)),
+            Self::new("block", "block", Sizes(|event| event.block)),
+            Self::new("registers", "registers per thread", Int(|event| event.registers.map(i64::from))),
+            Self::new("shared_bytes", "shared memory bytes", Unsigned(|event| event.shared_bytes)),
+            Self::new("blocks_per_sm", "blocks per SM", Float(|event| event.blocks_per_sm)),
+            Self::new("occupancy_ratio", "occupancy ratio", Ratio(|event| event.occupancy_ratio)),
+            Self::new("bytes", "bytes", Int(|event| event.bytes)),
+            Self::new("graph", "graph", Int(|event| event.graph)),
+            Self::new("graph_node", "graph node", Int(|event| event.graph_node)),
+            Self::new("tensor_cores", "tensor cores", Flag(|event| Some(event.uses_tensor_cores))),
+            Self::new("is_pageable", "pageable host memory", Flag(|event| event.is_pageable)),
+            Self::new("context", "context", Int(|event| event.context)),
+        ]
+    };
+
+    const fn new(column: &'static str, title: &'static str, value: FactValue) -> Self {
+        Self { column, title, value }
     }
 }
 
@@ -278,32 +323,6 @@ impl DeviceEvents {
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = DeviceEvent> + '_ {
         self.rows.iter().map(|row| self.event(row))
-    }
-
-    /// Small, and inlined so that what a caller does not look at is not read.
-    #[inline(always)]
-    fn event(&self, row: &DeviceEventRow) -> DeviceEvent {
-        let common = &self.common[row.common as usize];
-        DeviceEvent {
-            slice: row.slice,
-            device: common.device,
-            stream: common.stream,
-            context: common.context,
-            class: common.class,
-            launch: row.launch,
-            op: row.op,
-            grid: common.grid,
-            block: common.block,
-            registers: common.registers,
-            shared_bytes: common.shared_bytes,
-            blocks_per_sm: common.blocks_per_sm.map(f32::from_bits),
-            occupancy_ratio: common.occupancy_ratio.map(f32::from_bits),
-            bytes: common.bytes,
-            graph: common.graph,
-            graph_node: common.graph_node,
-            uses_tensor_cores: common.uses_tensor_cores,
-            is_pageable: common.is_pageable,
-        }
     }
 }
 

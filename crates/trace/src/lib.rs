@@ -27,7 +27,9 @@ mod window;
 pub use builder::{LaunchKey, Room, TraceBuilder};
 pub use collectives::Collective;
 pub use counters::Counter;
-pub use device_events::{CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents};
+pub use device_events::{
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents, DeviceFact, FactValue,
+};
 pub use findings::{Finding, FindingCode, Findings, Severity};
 pub use flows::{Flow, FlowKind};
 pub use frames::Frame;

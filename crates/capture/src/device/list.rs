@@ -169,19 +169,14 @@ impl From<Vec<DeviceActivity>> for ActivityList {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ActivityRecord, Api, Call, DeviceWork, EventRecorded, Overhead, Synchronization, WorkKind};
+    use super::super::{
+        ActivityRecord, Api, Call, DeviceWork, Dropped, EventRecorded, Kernel, Overhead, Synchronization, WorkKind,
+    };
     use super::*;
 
     fn kernel(name: u32, stream: u32, correlation: u32) -> ActivityRecord {
-        let kind = WorkKind::Kernel {
-            name: Some(name),
-            grid: [1; 3],
-            block: [1; 3],
-            registers: 1,
-            static_shared_bytes: 2,
-            dynamic_shared_bytes: 3,
-        };
-        let start_ns = 10 * i64::from(correlation);
+        let kind = WorkKind::Kernel(Kernel { name: Some(name), grid: Some([1; 3]), ..Kernel::default() });
+        let (start_ns, stream) = (10 * i64::from(correlation), Some(stream));
         ActivityRecord::Work(DeviceWork { kind, start_ns, end_ns: 15, stream, correlation, ..DeviceWork::default() })
     }
 
@@ -207,8 +202,8 @@ mod tests {
             ActivityRecord::Overhead(Overhead { name: Some(3), start_ns: 1, end_ns: 2, thread: 7 }),
             ActivityRecord::EventRecorded(EventRecorded { correlation: 9, ..EventRecorded::default() }),
             ActivityRecord::EventRecorded(EventRecorded { correlation: 10, ..EventRecorded::default() }),
-            ActivityRecord::Dropped(3),
-            ActivityRecord::Dropped(4),
+            ActivityRecord::Dropped(Dropped { count: 3 }),
+            ActivityRecord::Dropped(Dropped { count: 4 }),
         ];
         let mut list = list(&records);
         assert!(list.iter().map(|activity| activity.record).eq(records));

@@ -1,13 +1,10 @@
-//! How activity records are laid out in words.
+//! How activity records are laid out in words: their kind, their length, and [their fields](super::fields).
 
 use super::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, LONGEST, MemoryKind, NO_NAME, Overhead, Range,
-    Synchronization, SynchronizationKind, WorkKind,
+    ActivityRecord, Call, DeviceWork, Dropped, EventRecorded, Kernel, LONGEST, Memcpy, Memset, Overhead, Range,
+    Synchronization, WorkKind,
 };
 use crate::layout::padded;
-
-/// In place of a stream: all of them.
-const ALL_STREAMS: u32 = u32::MAX;
 
 /// The first of the 16 bits of word 1 that say how many bytes the text of a name has.
 const TEXT_SHIFT: u32 = 16;
@@ -47,18 +44,10 @@ impl Words {
         self
     }
 
-    fn push(&mut self, word: u64) {
-        self.words[self.len] = word;
-        self.len += 1;
-    }
-
-    fn push_halves(&mut self, low: u32, high: u32) {
-        self.push(u64::from(low) | u64::from(high) << 32);
-    }
-
-    fn push_span(&mut self, start_ns: i64, end_ns: i64) {
-        self.push(start_ns as u64);
-        self.push(end_ns as u64);
+    /// Puts a number where nothing is yet, from the byte `at` on.
+    pub(super) fn put(&mut self, at: usize, number: u64) {
+        self.words[at / 8] |= number << (at % 8 * 8);
+        self.len = self.len.max(at / 8 + 1);
     }
 }
 
@@ -80,81 +69,22 @@ pub(crate) fn split(words: &[u64; LONGEST - 1]) -> Option<([u64; LONGEST - 1], (
 pub fn encode(record: &ActivityRecord, device_type: u8) -> Words {
     let mut words = Words { words: [0; LONGEST - 1], len: 1 };
     let kind = match record {
-        ActivityRecord::Work(work) => encode_work(work, &mut words),
-        ActivityRecord::Call(call) => {
-            words.push_span(call.start_ns, call.end_ns);
-            words.push_halves(call.name.unwrap_or(NO_NAME), call.api as u32);
-            words.push_halves(call.thread, call.correlation);
-            words.push(u64::from(call.status));
-            kind::CALL
-        }
-        ActivityRecord::Synchronization(wait) => {
-            words.push_span(wait.start_ns, wait.end_ns);
-            words.push_halves(wait.context, wait.stream.unwrap_or(ALL_STREAMS));
-            words.push_halves(wait.correlation, wait.event);
-            words.push_halves(wait.kind as u32, 0);
-            words.push(wait.event_sync);
-            kind::SYNCHRONIZATION
-        }
-        ActivityRecord::EventRecorded(event) => {
-            words.push_halves(event.context, event.stream);
-            words.push_halves(event.correlation, event.event);
-            words.push(event.event_sync);
-            kind::EVENT_RECORDED
-        }
-        ActivityRecord::Overhead(overhead) => {
-            words.push_span(overhead.start_ns, overhead.end_ns);
-            words.push_halves(overhead.name.unwrap_or(NO_NAME), overhead.thread);
-            kind::OVERHEAD
-        }
-        ActivityRecord::Range(range) => {
-            words.push_span(range.start_ns, range.end_ns);
-            words.push_halves(range.name.unwrap_or(NO_NAME), range.thread);
-            words.push_halves(range.id, u32::from(range.is_unfinished));
-            kind::RANGE
-        }
-        ActivityRecord::Dropped(count) => {
-            words.push(*count);
-            kind::DROPPED
-        }
+        ActivityRecord::Work(work) => match work.kind {
+            WorkKind::Kernel(_) => kind::KERNEL,
+            WorkKind::Memcpy(_) => kind::MEMCPY,
+            WorkKind::Memset(_) => kind::MEMSET,
+            WorkKind::Graph => kind::GRAPH,
+        },
+        ActivityRecord::Call(_) => kind::CALL,
+        ActivityRecord::Synchronization(_) => kind::SYNCHRONIZATION,
+        ActivityRecord::EventRecorded(_) => kind::EVENT_RECORDED,
+        ActivityRecord::Overhead(_) => kind::OVERHEAD,
+        ActivityRecord::Range(_) => kind::RANGE,
+        ActivityRecord::Dropped(_) => kind::DROPPED,
     };
+    { *record }.for_each_record(|record| record.write(&mut words));
     words.words[0] = u64::from(kind) | u64::from(device_type) << 8 | (words.len as u64 - 1) << 32;
     words
-}
-
-fn encode_work(work: &DeviceWork, words: &mut Words) -> u8 {
-    words.push_span(work.start_ns, work.end_ns);
-    words.push_halves(work.device, work.context);
-    words.push_halves(work.stream, work.correlation);
-    words.push(work.graph_node);
-    match work.kind {
-        WorkKind::Kernel { name, grid, block, registers, static_shared_bytes, dynamic_shared_bytes } => {
-            words.push_halves(work.graph, name.unwrap_or(NO_NAME));
-            words.push_halves(grid[0], grid[1]);
-            words.push_halves(grid[2], registers);
-            words.push_halves(block[0], block[1]);
-            words.push_halves(block[2], static_shared_bytes);
-            words.push_halves(dynamic_shared_bytes, 0);
-            kind::KERNEL
-        }
-        WorkKind::Memcpy { bytes, direction, source, destination, devices } => {
-            let kinds = [direction as u8, source as u8, destination as u8, u8::from(devices.is_some())];
-            words.push_halves(work.graph, u32::from_le_bytes(kinds));
-            words.push(bytes);
-            let (from, to) = devices.unwrap_or_default();
-            words.push_halves(from, to);
-            kind::MEMCPY
-        }
-        WorkKind::Memset { bytes, memory } => {
-            words.push_halves(work.graph, memory as u32);
-            words.push(bytes);
-            kind::MEMSET
-        }
-        WorkKind::Graph => {
-            words.push_halves(work.graph, 0);
-            kind::GRAPH
-        }
-    }
 }
 
 /// How many words of a record stand behind its first one and before the text of its name, and how many bytes that text
@@ -169,91 +99,43 @@ pub fn lengths(word: u64) -> (usize, usize) {
 }
 
 /// What a record says whose words after the first one are `words`, and PyTorch's type of the device; `None` for kinds
-/// that are not known. Words that are missing count as 0.
+/// that are not known. Of words that are missing nothing is known; numbers that are always known count as 0.
 pub fn decode(words: &[u64]) -> Option<(ActivityRecord, u8)> {
-    let word = |at: usize| words.get(at).copied().unwrap_or(0);
-    let ns = |at: usize| word(at) as i64;
-    let low = |at: usize| word(at) as u32;
-    let high = |at: usize| (word(at) >> 32) as u32;
-    let name = |id: u32| Some(id).filter(|id| *id != NO_NAME);
-    let (start_ns, end_ns) = (ns(1), ns(2));
-    let work = |kind: WorkKind| {
-        ActivityRecord::Work(DeviceWork {
-            kind,
-            start_ns,
-            end_ns,
-            device: low(3),
-            context: high(3),
-            stream: low(4),
-            correlation: high(4),
-            graph_node: word(5),
-            graph: low(6),
-        })
-    };
-    let record = match word(0) as u8 {
-        kind::KERNEL => work(WorkKind::Kernel {
-            name: name(high(6)),
-            grid: [low(7), high(7), low(8)],
-            registers: high(8),
-            block: [low(9), high(9), low(10)],
-            static_shared_bytes: high(10),
-            dynamic_shared_bytes: low(11),
-        }),
-        kind::MEMCPY => {
-            let [direction, source, destination, is_peer] = high(6).to_le_bytes();
-            work(WorkKind::Memcpy {
-                bytes: word(7),
-                direction: Direction::from_number(direction),
-                source: MemoryKind::from_number(source),
-                destination: MemoryKind::from_number(destination),
-                devices: (is_peer != 0).then(|| (low(8), high(8))),
-            })
+    let head = words.first().copied().unwrap_or(0);
+    let words = &words[..lengths(head).0.min(words.len())];
+    let mut record = blank(head as u8)?;
+    record.for_each_record(|record| record.read(words));
+    match &mut record {
+        ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel(kernel), .. }) => {
+            *kernel = kernel.with_unknown_zeros();
         }
-        kind::MEMSET => work(WorkKind::Memset { bytes: word(7), memory: MemoryKind::from_number(high(6) as u8) }),
+        ActivityRecord::Range(range) => range.is_unfinished |= range.end_ns == 0,
+        _ => {}
+    }
+    Some((record, (head >> 8) as u8))
+}
+
+/// A record of the kind with this number, of which nothing is known.
+fn blank(number: u8) -> Option<ActivityRecord> {
+    let work = |kind: WorkKind| ActivityRecord::Work(DeviceWork { kind, ..DeviceWork::default() });
+    Some(match number {
+        kind::KERNEL => work(WorkKind::Kernel(Kernel::default())),
+        kind::MEMCPY => work(WorkKind::Memcpy(Memcpy::default())),
+        kind::MEMSET => work(WorkKind::Memset(Memset::default())),
         kind::GRAPH => work(WorkKind::Graph),
-        kind::CALL => ActivityRecord::Call(Call {
-            api: Api::from_number(high(3) as u8),
-            name: name(low(3)),
-            start_ns,
-            end_ns,
-            thread: low(4),
-            correlation: high(4),
-            status: low(5),
-        }),
-        kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization {
-            kind: SynchronizationKind::from_number(low(5) as u8),
-            start_ns,
-            end_ns,
-            context: low(3),
-            stream: Some(high(3)).filter(|stream| *stream != ALL_STREAMS),
-            correlation: low(4),
-            event: high(4),
-            event_sync: word(6),
-        }),
-        kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded {
-            context: low(1),
-            stream: high(1),
-            correlation: low(2),
-            event: high(2),
-            event_sync: word(3),
-        }),
-        kind::OVERHEAD => ActivityRecord::Overhead(Overhead { name: name(low(3)), start_ns, end_ns, thread: high(3) }),
-        kind::RANGE => ActivityRecord::Range(Range {
-            name: name(low(3)),
-            start_ns,
-            end_ns,
-            thread: high(3),
-            id: low(4),
-            is_unfinished: end_ns == 0 || high(4) != 0,
-        }),
-        kind::DROPPED => ActivityRecord::Dropped(word(1)),
+        kind::CALL => ActivityRecord::Call(Call::default()),
+        kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization::default()),
+        kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded::default()),
+        kind::OVERHEAD => ActivityRecord::Overhead(Overhead::default()),
+        kind::RANGE => ActivityRecord::Range(Range::default()),
+        kind::DROPPED => ActivityRecord::Dropped(Dropped::default()),
         _ => return None,
-    };
-    Some((record, (word(0) >> 8) as u8))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Api, Direction, FieldValue, MemoryKind, SynchronizationKind};
     use super::*;
 
     fn work(kind: WorkKind) -> ActivityRecord {
@@ -262,8 +144,8 @@ mod tests {
             start_ns: 10,
             end_ns: 25,
             device: 3,
-            context: 1,
-            stream: 7,
+            context: Some(1),
+            stream: Some(7),
             correlation: 123_456,
             graph: 9,
             graph_node: 1 << 40,
@@ -272,16 +154,16 @@ mod tests {
 
     #[test]
     fn every_report_is_read_as_it_was_written() {
-        let kernel = WorkKind::Kernel {
+        let kernel = Kernel {
             name: Some(77),
-            grid: [u32::MAX, 2, 3],
-            block: [1024, 1, 64],
-            registers: 255,
-            static_shared_bytes: 49_152,
-            dynamic_shared_bytes: 232_448,
+            grid: Some([u32::MAX, 2, 3]),
+            block: Some([1024, 1, 64]),
+            registers: Some(255),
+            static_shared_bytes: Some(49_152),
+            dynamic_shared_bytes: Some(232_448),
         };
-        let copy = WorkKind::Memcpy {
-            bytes: 1 << 35,
+        let copy = Memcpy {
+            bytes: Some(1 << 35),
             direction: Direction::PeerToPeer,
             source: MemoryKind::Pinned,
             destination: MemoryKind::Device,
@@ -300,7 +182,7 @@ mod tests {
             kind: SynchronizationKind::StreamWaitEvent,
             start_ns: 1,
             end_ns: 2,
-            context: 3,
+            context: Some(3),
             stream: Some(4),
             correlation: 5,
             event: 6,
@@ -308,24 +190,24 @@ mod tests {
         };
         let range = Range { name: None, start_ns: 1, end_ns: 0, thread: 8, id: 9, is_unfinished: true };
         for record in [
-            work(kernel),
-            work(copy),
-            work(WorkKind::Memcpy {
-                bytes: 4,
-                direction: Direction::HostToDevice,
-                source: MemoryKind::Pageable,
-                destination: MemoryKind::Device,
-                devices: None,
-            }),
-            work(WorkKind::Memset { bytes: 12, memory: MemoryKind::Device }),
+            work(WorkKind::Kernel(kernel)),
+            work(WorkKind::Kernel(Kernel { registers: None, ..kernel })),
+            work(WorkKind::Kernel(Kernel { grid: None, registers: Some(0), ..kernel })),
+            work(WorkKind::Kernel(Kernel::default())),
+            work(WorkKind::Memcpy(copy)),
+            work(WorkKind::Memcpy(Memcpy { bytes: None, devices: None, ..copy })),
+            work(WorkKind::Memset(Memset { bytes: Some(0), memory: MemoryKind::Device })),
+            work(WorkKind::Memset(Memset::default())),
             work(WorkKind::Graph),
+            ActivityRecord::Work(DeviceWork::default()),
             ActivityRecord::Call(call),
             ActivityRecord::Synchronization(wait),
             ActivityRecord::Synchronization(Synchronization { stream: None, ..wait }),
+            ActivityRecord::Synchronization(Synchronization { context: None, ..wait }),
             ActivityRecord::EventRecorded(EventRecorded {
                 event: 1,
                 event_sync: 2,
-                context: 3,
+                context: Some(3),
                 stream: 4,
                 correlation: 5,
             }),
@@ -333,12 +215,43 @@ mod tests {
             ActivityRecord::Range(range),
             ActivityRecord::Range(Range { end_ns: 5, ..range }),
             ActivityRecord::Range(Range { end_ns: 5, is_unfinished: false, ..range }),
-            ActivityRecord::Dropped(12),
+            ActivityRecord::Dropped(Dropped { count: 12 }),
         ] {
             let words = encode(&record, 1);
             assert_eq!(decode(words.as_slice()), Some((record, 1)));
             assert_eq!(words.as_slice()[0] >> 32, words.as_slice().len() as u64 - 1);
         }
+    }
+
+    #[test]
+    fn members_make_the_record_again() {
+        let sizes = (Some([1, 2, 3]), Some([u32::MAX; 3]));
+        let kernel = Kernel { grid: sizes.0, block: sizes.1, registers: Some(0), ..Kernel::default() };
+        let copy = Memcpy { direction: Direction::HostToHost, devices: Some((0, 0)), ..Memcpy::default() };
+        let fill = Memset { bytes: None, memory: MemoryKind::ManagedStatic };
+        for kind in [WorkKind::Kernel(kernel), WorkKind::Memcpy(copy), WorkKind::Memset(fill), WorkKind::Graph] {
+            let work = DeviceWork { kind, context: Some(0), graph: 3, graph_node: u64::MAX, ..DeviceWork::default() };
+            let record = ActivityRecord::Work(work);
+            let mut again = blank(encode(&record, 1).as_slice()[0] as u8).expect("a kind");
+            record.for_each_member(|name, value| again.set_field(name, value));
+            assert_eq!(again, record);
+        }
+        let mut call = ActivityRecord::Call(Call::default());
+        call.for_each_member(|name, _| panic!("{name} says nothing"));
+        call.set_field("registers", FieldValue::Number(3));
+        call.set_field("status", FieldValue::Sizes([3; 3]));
+        assert_eq!(call, ActivityRecord::Call(Call::default()), "neither a field of calls nor a value of one");
+        call.set_field("status", FieldValue::Number(7));
+        assert_eq!(call.field("status"), Some(FieldValue::Number(7)));
+    }
+
+    /// Fields that are newer than a file.
+    #[test]
+    fn of_words_that_are_missing_nothing_is_known() {
+        let kernel = Kernel { grid: Some([1; 3]), block: Some([2; 3]), registers: Some(3), ..Kernel::default() };
+        let whole = encode(&work(WorkKind::Kernel(kernel)), 1);
+        let Some((ActivityRecord::Work(found), _)) = decode(&whole.as_slice()[..9]) else { panic!("it is work") };
+        assert_eq!(found.kind, WorkKind::Kernel(Kernel { block: None, ..kernel }));
     }
 
     #[test]
@@ -354,6 +267,30 @@ mod tests {
         assert_eq!(lengths(plain.as_slice()[0]), (4, 0));
         // A text that is longer than its record is none.
         assert_eq!([lengths(0xffff << 16), lengths(2 << 32 | 24 << 16)], [(1, 0), (3, 0)]);
+    }
+
+    /// Until unknown values had a mark of their own, the recorders of AMD's and Intel's devices wrote 0 for each.
+    #[test]
+    fn a_kernel_of_an_old_file_without_a_grid_has_no_zeros() {
+        let old = |kernel: Kernel| {
+            let sizes = |sizes: Option<[u32; 3]>| Some(sizes.unwrap_or_default());
+            let old = Kernel { grid: sizes(kernel.grid), block: sizes(kernel.block), ..kernel };
+            let Some((ActivityRecord::Work(found), _)) = decode(encode(&work(WorkKind::Kernel(old)), 1).as_slice())
+            else {
+                panic!("it is work")
+            };
+            assert_eq!(found.kind, WorkKind::Kernel(kernel));
+        };
+        let zeros = Kernel {
+            registers: Some(0),
+            static_shared_bytes: Some(0),
+            dynamic_shared_bytes: Some(0),
+            ..Kernel::default()
+        };
+        let words = encode(&work(WorkKind::Kernel(Kernel { grid: Some([0; 3]), block: Some([0; 3]), ..zeros })), 1);
+        assert_eq!(decode(words.as_slice()), Some((work(WorkKind::Kernel(Kernel::default())), 1)));
+        old(Kernel { registers: Some(32), ..Kernel::default() });
+        old(Kernel { grid: Some([1; 3]), block: Some([2; 3]), ..zeros });
     }
 
     #[test]

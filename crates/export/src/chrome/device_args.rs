@@ -5,9 +5,23 @@ use super::{Document, joining_id};
 use crate::by_slice::{BySlice, device_events_by_slice};
 use stepscope_engine::occupancy_ratio;
 use stepscope_trace::{
-    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceEventId, SliceId, SyncKind, Synchronization, Trace,
-    TrackKind,
+    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, SliceId, SyncKind,
+    Synchronization, Trace, TrackKind,
 };
+
+/// What Kineto writes, with keys and in an order of its own.
+const KINETO: [&str; 10] = [
+    "grid",
+    "block",
+    "registers",
+    "shared_bytes",
+    "blocks_per_sm",
+    "occupancy_ratio",
+    "bytes",
+    "graph",
+    "graph_node",
+    "context",
+];
 
 /// The tables that device slices have rows in.
 pub(super) struct DeviceArgs<'a> {
@@ -70,6 +84,18 @@ fn write_event(document: &mut Document<'_>, event: &DeviceEvent) {
     event.graph_node.into_iter().for_each(|node| json.int("graph node id", node));
     if let DeviceEventClass::Memcpy(direction) = event.class {
         direction_text(direction).into_iter().for_each(|text| json.text("Copy Kind", text));
+    }
+    for fact in DeviceFact::ALL.iter().filter(|fact| !KINETO.contains(&fact.column)) {
+        let key = fact.title;
+        match fact.value {
+            FactValue::Sizes(of) => of(event).into_iter().for_each(|sizes| json.sizes(key, sizes)),
+            FactValue::Int(of) => of(event).into_iter().for_each(|value| json.int(key, value)),
+            FactValue::Unsigned(of) => of(event).into_iter().for_each(|value| json.unsigned(key, value)),
+            FactValue::Float(of) | FactValue::Ratio(of) => {
+                of(event).into_iter().for_each(|value| json.short_float(key, value));
+            }
+            FactValue::Flag(_) => {}
+        }
     }
 }
 

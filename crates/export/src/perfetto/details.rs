@@ -5,7 +5,7 @@ use super::{Document, Message};
 use crate::by_slice::{BySlice, device_events_by_slice};
 use stepscope_base::{StringId, StringTable};
 use stepscope_engine::occupancy_ratio;
-use stepscope_trace::{Collective, DeviceEvent, DeviceEventId, OpInfo, SliceId, Trace};
+use stepscope_trace::{Collective, DeviceEvent, DeviceEventId, DeviceFact, FactValue, OpInfo, SliceId, Trace};
 
 /// Fields of `debug_annotation.proto`.
 const NAME: u32 = 1;
@@ -70,19 +70,23 @@ struct Annotations<'a, 'b, 'c> {
 
 impl Annotations<'_, '_, '_> {
     fn device_event(&mut self, event: DeviceEvent) {
-        let sizes = |[x, y, z]: [u32; 3]| format!("{x} × {y} × {z}");
         self.text("class", Some(event.class.as_str().into()));
-        self.text("grid", event.grid.map(sizes));
-        self.text("block", event.block.map(sizes));
-        self.int("registers per thread", event.registers.map(i64::from));
-        self.int("shared memory bytes", event.shared_bytes.and_then(|bytes| i64::try_from(bytes).ok()));
-        self.double("blocks per SM", event.blocks_per_sm.map(f64::from));
-        let device = &self.document.trace.devices[event.device.index()];
-        self.double("occupancy ratio", occupancy_ratio(&event, device));
-        self.int("bytes", event.bytes);
-        self.int("graph", event.graph);
-        self.int("graph node", event.graph_node);
-        self.int("context", event.context);
+        for fact in DeviceFact::ALL {
+            match fact.value {
+                FactValue::Sizes(of) => {
+                    self.text(fact.title, of(&event).map(|[x, y, z]| format!("{x} × {y} × {z}")));
+                }
+                FactValue::Int(of) => self.int(fact.title, of(&event)),
+                FactValue::Unsigned(of) => self.int(fact.title, of(&event).and_then(|value| i64::try_from(value).ok())),
+                FactValue::Float(of) | FactValue::Ratio(of) => {
+                    let device = &self.document.trace.devices[event.device.index()];
+                    let is_occupancy = fact.column == "occupancy_ratio";
+                    let recorded = of(&event).map(f64::from);
+                    self.double(fact.title, if is_occupancy { occupancy_ratio(&event, device) } else { recorded });
+                }
+                FactValue::Flag(_) => {}
+            }
+        }
         if let Some(op) = event.op {
             self.interned("op", self.document.trace.slices.name[op.index()]);
         }

@@ -4,7 +4,8 @@ use super::sheet::Sheet;
 use super::slices::process;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, FlowKind, MemoryEvent, SliceId, Trace,
+    CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceFact, FactValue, FlowKind, MemoryEvent, SliceId,
+    Trace,
 };
 
 pub(super) fn id(slice: Option<SliceId>) -> Option<i64> {
@@ -19,9 +20,8 @@ pub(super) fn known(trace: &Trace, text: StringId) -> Option<&str> {
 /// A row is a kernel, a copy or a fill.
 pub(super) fn device_events(trace: &Trace) -> Sheet<'_> {
     let event = |row: usize| -> DeviceEvent { trace.device_events.get(DeviceEventId::from_index(row)) };
-    let axis = |size: Option<[u32; 3]>, axis: usize| size.map(|size| size[axis].into());
     let device = move |row: usize| &trace.devices[event(row).device.index()];
-    Sheet::new("device_events", trace.device_events.len())
+    let sheet = Sheet::new("device_events", trace.device_events.len())
         .int("slice", move |row| id(Some(event(row).slice)))
         .text("name", move |row| Some(trace.slice_name(event(row).slice)))
         .text("class", move |row| Some(event(row).class.as_str()))
@@ -33,23 +33,19 @@ pub(super) fn device_events(trace: &Trace) -> Sheet<'_> {
         .int("stream", move |row| event(row).stream)
         .int("launch", move |row| id(event(row).launch))
         .int("op", move |row| id(event(row).op))
-        .text("op_name", move |row| event(row).op.map(|op| trace.slice_name(op)))
-        .int("grid_x", move |row| axis(event(row).grid, 0))
-        .int("grid_y", move |row| axis(event(row).grid, 1))
-        .int("grid_z", move |row| axis(event(row).grid, 2))
-        .int("block_x", move |row| axis(event(row).block, 0))
-        .int("block_y", move |row| axis(event(row).block, 1))
-        .int("block_z", move |row| axis(event(row).block, 2))
-        .int("registers", move |row| event(row).registers.map(i64::from))
-        .unsigned("shared_bytes", move |row| event(row).shared_bytes)
-        .float("blocks_per_sm", move |row| event(row).blocks_per_sm.map(f64::from))
-        .float("occupancy_ratio", move |row| event(row).occupancy_ratio.map(f64::from))
-        .int("bytes", move |row| event(row).bytes)
-        .int("graph", move |row| event(row).graph)
-        .int("graph_node", move |row| event(row).graph_node)
-        .flag("tensor_cores", move |row| Some(event(row).uses_tensor_cores))
-        .flag("is_pageable", move |row| event(row).is_pageable)
-        .int("context", move |row| event(row).context)
+        .text("op_name", move |row| event(row).op.map(|op| trace.slice_name(op)));
+    DeviceFact::ALL.iter().fold(sheet, |sheet, fact| match fact.value {
+        FactValue::Sizes(of) => ["x", "y", "z"].into_iter().enumerate().fold(sheet, |sheet, (axis, letter)| {
+            let column = format!("{}_{letter}", fact.column);
+            sheet.int(column, move |row| of(&event(row)).map(|sizes| sizes[axis].into()))
+        }),
+        FactValue::Int(of) => sheet.int(fact.column, move |row| of(&event(row))),
+        FactValue::Unsigned(of) => sheet.unsigned(fact.column, move |row| of(&event(row))),
+        FactValue::Float(of) | FactValue::Ratio(of) => {
+            sheet.float(fact.column, move |row| of(&event(row)).map(f64::from))
+        }
+        FactValue::Flag(of) => sheet.flag(fact.column, move |row| of(&event(row))),
+    })
 }
 
 fn direction(class: DeviceEventClass) -> Option<&'static str> {

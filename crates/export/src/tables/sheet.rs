@@ -32,7 +32,7 @@ enum Cells<'a> {
 pub(super) struct Sheet<'a> {
     pub(super) name: &'static str,
     rows: usize,
-    columns: Vec<(&'static str, Cells<'a>)>,
+    columns: Vec<(Cow<'static, str>, Cells<'a>)>,
 }
 
 impl<'a> Sheet<'a> {
@@ -40,34 +40,54 @@ impl<'a> Sheet<'a> {
         Self { name, rows, columns: Vec::new() }
     }
 
-    pub(super) fn int(mut self, name: &'static str, look: impl Fn(usize) -> Option<i64> + 'a) -> Self {
-        self.columns.push((name, Cells::Int(Box::new(look))));
+    pub(super) fn int(mut self, name: impl Into<Cow<'static, str>>, look: impl Fn(usize) -> Option<i64> + 'a) -> Self {
+        self.columns.push((name.into(), Cells::Int(Box::new(look))));
         self
     }
 
-    pub(super) fn unsigned(mut self, name: &'static str, look: impl Fn(usize) -> Option<u64> + 'a) -> Self {
-        self.columns.push((name, Cells::Unsigned(Box::new(look))));
+    pub(super) fn unsigned(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        look: impl Fn(usize) -> Option<u64> + 'a,
+    ) -> Self {
+        self.columns.push((name.into(), Cells::Unsigned(Box::new(look))));
         self
     }
 
-    pub(super) fn float(mut self, name: &'static str, look: impl Fn(usize) -> Option<f64> + 'a) -> Self {
-        self.columns.push((name, Cells::Float(Box::new(look))));
+    pub(super) fn float(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        look: impl Fn(usize) -> Option<f64> + 'a,
+    ) -> Self {
+        self.columns.push((name.into(), Cells::Float(Box::new(look))));
         self
     }
 
-    pub(super) fn flag(mut self, name: &'static str, look: impl Fn(usize) -> Option<bool> + 'a) -> Self {
-        self.columns.push((name, Cells::Flag(Box::new(look))));
+    pub(super) fn flag(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        look: impl Fn(usize) -> Option<bool> + 'a,
+    ) -> Self {
+        self.columns.push((name.into(), Cells::Flag(Box::new(look))));
         self
     }
 
-    pub(super) fn text(mut self, name: &'static str, look: impl Fn(usize) -> Option<&'a str> + 'a) -> Self {
-        self.columns.push((name, Cells::Text(Box::new(move |row| look(row).map(Cow::Borrowed)))));
+    pub(super) fn text(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        look: impl Fn(usize) -> Option<&'a str> + 'a,
+    ) -> Self {
+        self.columns.push((name.into(), Cells::Text(Box::new(move |row| look(row).map(Cow::Borrowed)))));
         self
     }
 
     /// Adds a column of texts that are put together.
-    pub(super) fn made_text(mut self, name: &'static str, look: impl Fn(usize) -> Option<String> + 'a) -> Self {
-        self.columns.push((name, Cells::Text(Box::new(move |row| look(row).map(Cow::Owned)))));
+    pub(super) fn made_text(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        look: impl Fn(usize) -> Option<String> + 'a,
+    ) -> Self {
+        self.columns.push((name.into(), Cells::Text(Box::new(move |row| look(row).map(Cow::Owned)))));
         self
     }
 
@@ -98,7 +118,10 @@ impl<'a> Sheet<'a> {
             Cells::Text(_) => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         };
         Schema::new(
-            self.columns.iter().map(|(name, cells)| Field::new(*name, data_type(cells), true)).collect::<Vec<_>>(),
+            self.columns
+                .iter()
+                .map(|(name, cells)| Field::new(name.as_ref(), data_type(cells), true))
+                .collect::<Vec<_>>(),
         )
     }
 }

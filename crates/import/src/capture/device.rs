@@ -2,13 +2,14 @@
 
 use super::devices::Devices;
 use super::{AlignedCapture, DEVICE_SESSION, devices, memory, metadata_value};
+use crate::kernel_fields::with_kernel;
 use crate::name_tables::{is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use std::collections::{BTreeMap, HashMap};
 use stepscope_base::StringId;
 use stepscope_base::units::format_ns;
 use stepscope_capture::device::{
-    ActivityList, ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization,
-    SynchronizationKind, WorkKind,
+    ActivityList, ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, Memcpy, MemoryKind, Memset,
+    Synchronization, SynchronizationKind, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity, State};
 use stepscope_trace::{
@@ -81,7 +82,7 @@ impl AlignedCapture<'_> {
 /// Which device each context is of, as the work on it tells.
 fn contexts_of(activities: &ActivityList) -> HashMap<u32, i64> {
     let of_work = |activity: &DeviceActivity| match &activity.record {
-        ActivityRecord::Work(work) => Some((work.context, i64::from(work.device))),
+        ActivityRecord::Work(work) => Some((work.context?, i64::from(work.device))),
         _ => None,
     };
     activities.iter().filter_map(|activity| of_work(&activity)).collect()
@@ -120,8 +121,8 @@ impl Reader<'_, '_> {
                     self.builder.set_unfinished(slice);
                 }
             }
-            ActivityRecord::Dropped(count) => {
-                self.builder.findings.add_count(FindingCode::DeviceReportsLost, *count);
+            ActivityRecord::Dropped(dropped) => {
+                self.builder.findings.add_count(FindingCode::DeviceReportsLost, dropped.count);
             }
             ActivityRecord::EventRecorded(_) => {}
         }
@@ -129,14 +130,14 @@ impl Reader<'_, '_> {
 
     fn add_work(&mut self, work: &DeviceWork) {
         let device = self.devices.of(self.rank, i64::from(work.device), self.builder);
-        let stream = Some(i64::from(work.stream));
+        let stream = work.stream.map(i64::from);
         let (kind, class, name, is_pageable, tensor_cores) = self.seen(work);
         let track = self.track(TrackKind::Stream, device, stream);
         let slice = self.add_slice(track, kind, name, (work.start_ns, work.end_ns));
         self.correlate(slice, work.correlation);
         let event = DeviceEvent {
             stream,
-            context: Some(i64::from(work.context)),
+            context: work.context.map(i64::from),
             is_pageable,
             uses_tensor_cores: tensor_cores,
             graph: Some(i64::from(work.graph)).filter(|graph| *graph != 0),
@@ -144,25 +145,9 @@ impl Reader<'_, '_> {
             ..DeviceEvent::new(slice, device, class)
         };
         let event = match work.kind {
-            WorkKind::Kernel { grid, block, registers, static_shared_bytes, dynamic_shared_bytes, .. } => {
-                // Not every profiler tells how a kernel was launched.
-                if grid.contains(&0) {
-                    self.builder.add_device_event(event);
-                    return;
-                }
-                let blocks = grid.iter().map(|blocks| f64::from(*blocks)).product::<f64>();
-                let sms = self.builder.device_mut(device).sm_count;
-                DeviceEvent {
-                    grid: Some(grid),
-                    block: Some(block),
-                    registers: Some(registers),
-                    shared_bytes: Some(u64::from(static_shared_bytes) + u64::from(dynamic_shared_bytes)),
-                    blocks_per_sm: sms.filter(|sms| *sms > 0).map(|sms| (blocks / f64::from(sms)) as f32),
-                    ..event
-                }
-            }
-            WorkKind::Memcpy { bytes, .. } | WorkKind::Memset { bytes, .. } => {
-                DeviceEvent { bytes: i64::try_from(bytes).ok(), ..event }
+            WorkKind::Kernel(kernel) => with_kernel(event, &kernel, self.builder.device_mut(device).sm_count),
+            WorkKind::Memcpy(Memcpy { bytes, .. }) | WorkKind::Memset(Memset { bytes, .. }) => {
+                DeviceEvent { bytes: bytes.and_then(|bytes| i64::try_from(bytes).ok()), ..event }
             }
             WorkKind::Graph => event,
         };
@@ -173,14 +158,14 @@ impl Reader<'_, '_> {
     /// tensor cores.
     fn seen(&mut self, work: &DeviceWork) -> (SliceKind, DeviceEventClass, StringId, Option<bool>, bool) {
         match work.kind {
-            WorkKind::Kernel { name, .. } => {
-                let kernel = self.kernel(name);
+            WorkKind::Kernel(kernel) => {
+                let kernel = self.kernel(kernel.name);
                 let class =
                     if kernel.communicates { DeviceEventClass::Communication } else { DeviceEventClass::Compute };
                 let tensor_cores = kernel.uses_tensor_cores && !kernel.communicates;
                 (SliceKind::Kernel, class, kernel.name, None, tensor_cores)
             }
-            WorkKind::Memcpy { direction, source, destination, .. } => {
+            WorkKind::Memcpy(Memcpy { direction, source, destination, .. }) => {
                 let text = format!("Memcpy {} ({} -> {})", direction.as_str(), source.as_str(), destination.as_str());
                 let name = self.builder.strings.intern(&text);
                 let is_one = |kind| source == kind || destination == kind;
@@ -191,7 +176,7 @@ impl Reader<'_, '_> {
                 };
                 (SliceKind::Memcpy, DeviceEventClass::Memcpy(copy_direction(direction)), name, is_pageable, false)
             }
-            WorkKind::Memset { memory, .. } => {
+            WorkKind::Memset(Memset { memory, .. }) => {
                 let name = self.builder.strings.intern(&format!("Memset ({})", memory.as_str()));
                 (SliceKind::Memset, DeviceEventClass::Memset, name, None, false)
             }
@@ -230,7 +215,8 @@ impl Reader<'_, '_> {
     }
 
     fn add_synchronization(&mut self, wait: &Synchronization) {
-        let ordinal = self.contexts.get(&wait.context).or(self.only_device.as_ref()).copied().unwrap_or(0);
+        let of_context = || self.contexts.get(&wait.context?).copied();
+        let ordinal = of_context().or(self.only_device).unwrap_or(0);
         let device = self.devices.of(self.rank, ordinal, self.builder);
         let stream = wait.stream.map(i64::from);
         let track = self.track(TrackKind::StreamSync, device, stream);

@@ -2,16 +2,18 @@
 //! on all processors and added to the trace in their order ([`super::rows`]).
 
 use super::categories::Category;
+use super::conversion::synchronization_kind;
 use super::entries::{
     ChunkArrow, ChunkBorder, ChunkCollective, ChunkDeviceRow, ChunkInstant, ChunkMemory, ChunkOp, ChunkRowId,
-    ChunkRowName, ChunkSample, ChunkSlice, DeviceArgs,
+    ChunkRowName, ChunkSample, ChunkSlice,
 };
 use super::event::{Event, InputTexts, Quantity, RowId};
 use super::keys::{Fraction, Integer, Size, Text};
+use super::tracks::known_stream;
 use crate::json::text;
 use crate::json::texts::{TextId, Texts};
 use rustc_hash::FxHashMap;
-use stepscope_trace::{FindingCode, Findings};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, SliceId, SyncKind};
 
 /// The events of one part of a text.
 #[derive(Debug, Default)]
@@ -43,6 +45,21 @@ pub(super) struct Chunk {
     /// What each of the known inputs is in [`Chunk::inputs`]; `u32::MAX` until it was asked for.
     known_inputs: Vec<u32>,
     last_row: Option<((ChunkRowId, ChunkRowId), u32)>,
+}
+
+/// What the events of a text are read into.
+pub(super) trait Sink: Send {
+    /// Takes the events of a chunk; chunks come in the order of the text. Gives it back for its memory.
+    fn add(&mut self, chunk: Chunk) -> Chunk;
+
+    /// Makes room for the events of `bytes`, of which those of `chunk` are the first `read`.
+    fn expect(&mut self, _chunk: &Chunk, _read: u64, _bytes: u64) {}
+
+    /// Number of events so far that carry a phase.
+    fn phase_count(&self) -> u64;
+
+    /// What was doubtful.
+    fn findings(&mut self) -> &mut Findings;
 }
 
 impl Chunk {
@@ -305,13 +322,14 @@ impl Chunk {
         let copy_kind = self.texts.intern(event.text(Text::CopyKind));
         let sync_kind = self.texts.intern(event.text(Text::SyncKind));
         let integer = |which| event.integer(which);
+        let (device, correlation) = (integer(Integer::Device), event.id(Integer::Correlation));
+        let event_stream = known_stream(integer(Integer::WaitOnStream));
+        let event_correlation = integer(Integer::WaitOnRecord).filter(|id| *id > 0);
         let blocks_per_sm = event.fraction(Fraction::BlocksPerSm).filter(|blocks| *blocks >= 0.0);
         let occupancy_percent = event.fraction(Fraction::Occupancy).filter(|p| (0.0..=100.0).contains(p));
-        let args = DeviceArgs {
+        let event = DeviceEvent {
             stream: integer(Integer::Stream),
-            device: integer(Integer::Device),
             context: integer(Integer::Context),
-            correlation: event.id(Integer::Correlation),
             grid: event.size(Size::Grid),
             block: event.size(Size::Block),
             registers: integer(Integer::Registers).and_then(|count| u32::try_from(count).ok()),
@@ -321,10 +339,17 @@ impl Chunk {
             bytes: integer(Integer::Bytes).filter(|bytes| *bytes >= 0),
             graph: event.id(Integer::Graph),
             graph_node: event.id(Integer::GraphNode),
-            event_stream: integer(Integer::WaitOnStream),
-            event_correlation: integer(Integer::WaitOnRecord).filter(|id| *id > 0),
+            ..DeviceEvent::new(SliceId(0), DeviceId(0), DeviceEventClass::Compute)
         };
-        self.device_rows.push(ChunkDeviceRow { copy_kind, sync_kind, args });
+        self.device_rows.push(ChunkDeviceRow {
+            copy_kind,
+            sync_kind,
+            device,
+            correlation,
+            event_stream,
+            event_correlation,
+            event,
+        });
     }
 
     #[inline]
@@ -346,6 +371,14 @@ impl Chunk {
         });
         self.last_row = Some((key, row));
         row
+    }
+}
+
+impl Chunk {
+    /// What a wait waits for, as its own argument says or else its name.
+    pub(super) fn synchronization_kind(&self, slice: &ChunkSlice, row: &ChunkDeviceRow) -> SyncKind {
+        let told = Some(self.texts.get(row.sync_kind)).filter(|kind| !kind.is_empty());
+        synchronization_kind(told.unwrap_or(self.texts.get(slice.name)))
     }
 }
 

@@ -1,12 +1,10 @@
 //! Conversion of what an event says to what the trace keeps of it.
 
-use super::entries::{ChunkCollective, DeviceArgs};
+use super::entries::ChunkCollective;
 use super::names::NameInfo;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{
-    Collective, CopyDirection, DeviceEvent, DeviceEventClass, DeviceId, SliceId, SliceKind, SyncKind, Synchronization,
-};
+use stepscope_trace::{Collective, CopyDirection, DeviceEventClass, SliceId, SliceKind, SyncKind};
 
 /// The kind that one of our own export's `words` says a host row is, where only a name would tell.
 pub(super) fn kind_in_words(words: &[u8]) -> Option<SliceKind> {
@@ -35,23 +33,6 @@ pub(super) fn compact(written: &[u8], strings: &mut StringTable) -> StringId {
         Cow::Borrowed(written)
     };
     strings.intern(&String::from_utf8_lossy(&kept))
-}
-
-/// A kernel's launch, a copy's size.
-pub(super) fn with_launch_size(event: DeviceEvent, args: &DeviceArgs) -> DeviceEvent {
-    DeviceEvent {
-        context: args.context,
-        grid: args.grid,
-        block: args.block,
-        registers: args.registers,
-        shared_bytes: args.shared_bytes,
-        blocks_per_sm: args.blocks_per_sm,
-        occupancy_ratio: args.occupancy_ratio,
-        bytes: args.bytes,
-        graph: args.graph,
-        graph_node: args.graph_node,
-        ..event
-    }
 }
 
 /// What the name of a kernel does not say, the builder adds: what the source itself calls a part of a collective, or
@@ -98,23 +79,15 @@ fn has(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// A wait on a device's track; `text` is what the source calls it.
-pub(super) fn synchronization(
-    text: &[u8],
-    args: &DeviceArgs,
-    slice: SliceId,
-    device: DeviceId,
-    stream: Option<i64>,
-) -> Synchronization {
-    let kind = match () {
+/// The kind of a wait on a device's track; `text` is what the source calls it.
+pub(super) fn synchronization_kind(text: &[u8]) -> SyncKind {
+    match () {
         () if has(text, "wait event") => SyncKind::StreamWaitEvent,
         () if has(text, "context sync") || has(text, "device sync") => SyncKind::Device,
         () if has(text, "stream sync") => SyncKind::Stream,
         () if has(text, "event sync") => SyncKind::Event,
         () => SyncKind::Unknown,
-    };
-    let event_stream = args.event_stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
-    Synchronization { slice, kind, device, stream, event_stream, call: None, event_record: None }
+    }
 }
 
 /// What a row says of a collective.

@@ -1,11 +1,10 @@
 //! The whole text: where the events are, what stands beside them, and how to go on after a broken place.
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Sink};
 use super::cursor::{Cursor, Ended, SourceError};
 use super::metadata::Metadata;
 use super::parallel::{processors, read_on_all_processors};
 use super::row::RowCache;
-use super::rows::Rows;
 use super::{CHUNK_BYTES, chunk_limit};
 use crate::input::SharedText;
 use crate::json::scanner::Stop;
@@ -15,10 +14,10 @@ use stepscope_trace::FindingCode;
 /// How often a broken top level is given up for the next place that may begin the events.
 const MAX_RESTARTS: u32 = 8;
 
-/// Reads one text into rows and metadata.
-pub(super) struct Document<'a> {
+/// Reads one text into a sink and metadata.
+pub(super) struct Document<'a, S> {
     pub(super) cursor: Cursor<Box<dyn Blocks + 'a>>,
-    pub(super) rows: Rows,
+    pub(super) sink: S,
     pub(super) metadata: Metadata,
     /// True once a list of events began.
     pub(super) has_events_list: bool,
@@ -30,13 +29,13 @@ pub(super) struct Document<'a> {
     shared: Option<SharedText>,
 }
 
-impl<'a> Document<'a> {
+impl<'a, S: Sink> Document<'a, S> {
     /// Nothing read yet.
-    pub(super) fn new(source: Box<dyn Blocks + 'a>, shared: Option<SharedText>, rows: Rows) -> Self {
+    pub(super) fn new(source: Box<dyn Blocks + 'a>, shared: Option<SharedText>, sink: S) -> Self {
         let cursor = Cursor::new(Window::new(source, 0));
         Self {
             cursor,
-            rows,
+            sink,
             metadata: Metadata::default(),
             has_events_list: false,
             broken_at: None,
@@ -81,7 +80,7 @@ impl<'a> Document<'a> {
         };
         let Some(text) = self.shared.as_ref().filter(is_for_many) else { return self.read_events_here(from) };
         text.remember(from, self.cursor.at_hand());
-        let (end, source_error) = read_on_all_processors(text, from, &mut self.rows);
+        let (end, source_error) = read_on_all_processors(text, from, &mut self.sink);
         self.source_error = source_error;
         let position = match end {
             Ended::List(position) | Ended::Limit(position) => position,
@@ -99,9 +98,9 @@ impl<'a> Document<'a> {
             chunk.begin(self.cursor.position());
             let ended = self.cursor.read_events(&mut chunk, &mut row_cache, chunk_limit(from, self.cursor.position()));
             if let Some(len) = len.take() {
-                self.rows.expect(&chunk, self.cursor.position() - from, len - from);
+                self.sink.expect(&chunk, self.cursor.position() - from, len - from);
             }
-            chunk = self.rows.add(chunk);
+            chunk = self.sink.add(chunk);
             match ended {
                 Ended::Limit(_) => {}
                 Ended::List(_) => return Ok(()),
@@ -112,7 +111,7 @@ impl<'a> Document<'a> {
 
     /// Says that something at `position` was left out.
     pub(super) fn unreadable(&mut self, position: u64) {
-        self.rows.builder.findings.add(FindingCode::UnreadableEvent, || format!("at byte {position}"));
+        self.sink.findings().add(FindingCode::UnreadableEvent, || format!("at byte {position}"));
     }
 
     fn read_members(&mut self, member_position: &mut u64) -> Result<(), Stop> {

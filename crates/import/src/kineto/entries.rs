@@ -2,6 +2,7 @@
 
 use super::categories::Category;
 use crate::json::texts::{TextId, Texts};
+use stepscope_trace::DeviceEvent;
 
 /// A `pid` or `tid` whose name is a text of the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,27 +42,12 @@ pub(super) struct ChunkOp {
 pub(super) struct ChunkDeviceRow {
     pub(super) copy_kind: TextId,
     pub(super) sync_kind: TextId,
-    pub(super) args: DeviceArgs,
-}
-
-/// A device row's arguments that are numbers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceArgs {
-    pub(super) stream: Option<i64>,
     pub(super) device: Option<i64>,
-    pub(super) context: Option<i64>,
     pub(super) correlation: Option<i64>,
-    pub(super) grid: Option<[u32; 3]>,
-    pub(super) block: Option<[u32; 3]>,
-    pub(super) registers: Option<u32>,
-    pub(super) shared_bytes: Option<u64>,
-    pub(super) blocks_per_sm: Option<f32>,
-    pub(super) occupancy_ratio: Option<f32>,
-    pub(super) bytes: Option<i64>,
-    pub(super) graph: Option<i64>,
-    pub(super) graph_node: Option<i64>,
     pub(super) event_stream: Option<i64>,
     pub(super) event_correlation: Option<i64>,
+    /// All else that is known; its slice, device and class are not yet.
+    pub(super) event: DeviceEvent,
 }
 
 /// A part of a collective.

@@ -11,10 +11,9 @@
 //! there. So the result is the same as reading from begin to end.
 
 use super::CHUNK_BYTES;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Sink};
 use super::cursor::{Cursor, Ended, SourceError};
 use super::row::RowCache;
-use super::rows::Rows;
 use crate::input::SharedText;
 use crate::window::{Blocks, Window};
 use std::collections::BTreeMap;
@@ -46,18 +45,18 @@ struct Reader {
 
 /// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache
 /// stays there, and so does the memory for the next one.
-struct List<'a> {
+struct List<'a, S> {
     text: &'a SharedText,
     /// Where it begins, and how many chunks it has at most.
     from: u64,
     count: u64,
     /// Workers stay close to each other, so that memory is bounded: this many chunks are read and not added.
     ahead: u64,
-    state: Mutex<State<'a>>,
+    state: Mutex<State<'a, S>>,
     changed: Condvar,
 }
 
-struct State<'a> {
+struct State<'a, S> {
     /// Which chunk is next to read, and how many were added.
     next: u64,
     added: u64,
@@ -67,11 +66,11 @@ struct State<'a> {
     /// Chunks that were added, for their memory.
     spare: Vec<Chunk>,
     /// What chunks are added to; `None` while somebody adds one.
-    adding: Option<Adding<'a>>,
+    adding: Option<Adding<'a, S>>,
 }
 
-struct Adding<'a> {
-    rows: &'a mut Rows,
+struct Adding<'a, S> {
+    sink: &'a mut S,
     /// Where the next event is, and why those before it ended.
     position: u64,
     ended: Ended,
@@ -85,16 +84,20 @@ pub(super) fn processors() -> u64 {
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u64))
 }
 
-/// Reads the events of the list that begins behind `from`, in order, into `rows`; says why the events ended, and what
+/// Reads the events of the list that begins behind `from`, in order, into `sink`; says why the events ended, and what
 /// the system said when the file could not be read to its end.
-pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Rows) -> (Ended, Option<SourceError>) {
+pub(super) fn read_on_all_processors<S: Sink>(
+    text: &SharedText,
+    from: u64,
+    sink: &mut S,
+) -> (Ended, Option<SourceError>) {
     let processors = processors();
     let (workers, count) = match text.len() {
         Some(len) => (processors, (len - from).div_ceil(CHUNK_BYTES)),
         // Unpacking, by one thread, keeps no more readers busy.
         None => (processors.min(STREAM_WORKERS), u64::MAX),
     };
-    let adding = Some(Adding { rows, position: from, ended: Ended::Text, source_error: None });
+    let adding = Some(Adding { sink, position: from, ended: Ended::Text, source_error: None });
     let (waiting, spare) = (BTreeMap::new(), Vec::new());
     let state = Mutex::new(State { next: 0, added: 0, is_over: count == 0, waiting, spare, adding });
     let list = List { text, from, count, ahead: workers + 1, state, changed: Condvar::new() };
@@ -108,7 +111,7 @@ pub(super) fn read_on_all_processors(text: &SharedText, from: u64, rows: &mut Ro
     }
 }
 
-impl<'a> List<'a> {
+impl<'a, S: Sink> List<'a, S> {
     /// Reads chunks, and adds those whose turn it is, until all are added.
     fn work(&self) {
         let mut reader = Reader::default();
@@ -141,7 +144,7 @@ impl<'a> List<'a> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+    fn lock(&self) -> MutexGuard<'_, State<'a, S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,16 +154,16 @@ impl<'a> List<'a> {
     }
 
     /// Adds the chunk whose turn it is, unless an event before it reaches over all of it; gives it back for its memory.
-    fn add(&self, index: u64, mut read: Read, adding: &mut Adding<'_>, reader: &mut Reader) -> Chunk {
+    fn add(&self, index: u64, mut read: Read, adding: &mut Adding<'_, S>, reader: &mut Reader) -> Chunk {
         let limit = self.limit(index);
         if adding.position < limit {
             if read.start != Some(adding.position) {
                 read = self.read_from(index, adding.position, read.chunk, reader);
             }
             if let (0, Some(len)) = (index, self.text.len()) {
-                adding.rows.expect(&read.chunk, limit - self.from, len - self.from);
+                adding.sink.expect(&read.chunk, limit - self.from, len - self.from);
             }
-            read.chunk = adding.rows.add(read.chunk);
+            read.chunk = adding.sink.add(read.chunk);
             (adding.ended, adding.source_error) = (read.ended, read.source_error);
             if let Ended::Limit(next) = read.ended {
                 adding.position = next;
@@ -202,9 +205,9 @@ impl<'a> List<'a> {
 }
 
 /// When a worker ends, also by a panic, all do.
-struct EndForAll<'l, 'a>(&'l List<'a>);
+struct EndForAll<'l, 'a, S: Sink>(&'l List<'a, S>);
 
-impl Drop for EndForAll<'_, '_> {
+impl<S: Sink> Drop for EndForAll<'_, '_, S> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.changed.notify_all();

@@ -6,7 +6,7 @@ mod unknown_work;
 
 use super::arrows::Arrows;
 use super::categories::Category;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Sink};
 use super::conversion;
 use super::entries::{ChunkDeviceRow, ChunkRowId, ChunkSlice};
 use super::metadata::Metadata;
@@ -18,8 +18,8 @@ use crate::labels::Label;
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    Counter, DeviceEvent, DeviceEventClass, FindingCode, LaunchKey, OpInfo, OpInputs, OpInputsId, Room, SliceId,
-    SliceKind, Trace, TraceBuilder, TrackId, TrackKind,
+    Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, OpInfo, OpInputs, OpInputsId, Room,
+    SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
 };
 
 /// Everything read so far.
@@ -42,7 +42,6 @@ pub(super) struct Rows {
     has_device_events: bool,
     unknown_work: FxHashMap<Row, unknown_work::UnknownWork>,
     last_ns: i64,
-    /// Number of events that carry a phase.
     phase_count: u64,
 }
 
@@ -58,35 +57,8 @@ struct Translation<'a> {
     first_slice: usize,
 }
 
-impl Rows {
-    /// Nothing read yet.
-    pub(super) fn new(mut builder: TraceBuilder) -> Self {
-        let tracks = Tracks::new(&mut builder);
-        Self {
-            builder,
-            tracks,
-            arrows: Arrows::default(),
-            open: FxHashMap::default(),
-            instants: Vec::new(),
-            counters: FxHashMap::default(),
-            counter_order: Vec::new(),
-            names: FxHashMap::default(),
-            name_infos: Vec::new(),
-            backward_nodes: FxHashMap::default(),
-            has_device_events: false,
-            unknown_work: FxHashMap::default(),
-            last_ns: i64::MIN,
-            phase_count: 0,
-        }
-    }
-
-    /// Number of events so far that look like trace events.
-    pub(super) fn phase_count(&self) -> u64 {
-        self.phase_count
-    }
-
-    /// Adds the events of a chunk; chunks come in the order of the text. Gives it back for its memory.
-    pub(super) fn add(&mut self, mut chunk: Chunk) -> Chunk {
+impl Sink for Rows {
+    fn add(&mut self, mut chunk: Chunk) -> Chunk {
         self.phase_count += chunk.phase_count;
         self.builder.findings.extend(&chunk.findings);
         let slices = std::mem::take(&mut chunk.slices);
@@ -115,8 +87,7 @@ impl Rows {
         chunk
     }
 
-    /// Makes room for the events of `bytes`, of which those of `chunk` are the first `read`.
-    pub(super) fn expect(&mut self, chunk: &Chunk, read: u64, bytes: u64) {
+    fn expect(&mut self, chunk: &Chunk, read: u64, bytes: u64) {
         // A little more than what the begin of the text promises.
         let times = 1.05 * bytes as f64 / read.max(1) as f64;
         let all = |rows: usize| (rows as f64 * times) as usize;
@@ -128,6 +99,37 @@ impl Rows {
             device_events: all(chunk.device_rows.len()),
         });
         self.arrows.make_room(all(chunk.arrows.len()));
+    }
+
+    fn phase_count(&self) -> u64 {
+        self.phase_count
+    }
+
+    fn findings(&mut self) -> &mut Findings {
+        &mut self.builder.findings
+    }
+}
+
+impl Rows {
+    /// Nothing read yet.
+    pub(super) fn new(mut builder: TraceBuilder) -> Self {
+        let tracks = Tracks::new(&mut builder);
+        Self {
+            builder,
+            tracks,
+            arrows: Arrows::default(),
+            open: FxHashMap::default(),
+            instants: Vec::new(),
+            counters: FxHashMap::default(),
+            counter_order: Vec::new(),
+            names: FxHashMap::default(),
+            name_infos: Vec::new(),
+            backward_nodes: FxHashMap::default(),
+            has_device_events: false,
+            unknown_work: FxHashMap::default(),
+            last_ns: i64::MIN,
+            phase_count: 0,
+        }
     }
 
     /// Closes what is open, links, and builds the trace.
@@ -245,7 +247,7 @@ impl Rows {
         };
         let place = translation.rows[slice.row as usize];
         let (track, device, stream) =
-            self.tracks.device_track(&mut self.builder, track_kind, place, row.args.device, row.args.stream);
+            self.tracks.device_track(&mut self.builder, track_kind, place, row.device, row.event.stream);
         let info = &mut self.name_infos[name_at];
         let id = self.builder.add_slice(track, kind, info.name, slice.time_ns, slice.dur_ns);
         self.builder.set_source_place(id, translation.chunk.base + u64::from(slice.at));
@@ -255,18 +257,19 @@ impl Rows {
                 let strings = &self.builder.strings;
                 let copy_kind = translation.chunk.texts.get(row.copy_kind);
                 let class = conversion::device_class(kind, info, strings, copy_kind);
-                let event = conversion::with_launch_size(DeviceEvent::new(id, device, class), &row.args);
                 let uses_tensor_cores = class == DeviceEventClass::Compute && info.kernel(strings).uses_tensor_cores;
                 let is_pageable = if kind == SliceKind::Memcpy { info.copy(strings).is_pageable } else { None };
-                self.correlate(row.args.correlation, id);
-                self.builder.add_device_event(DeviceEvent { stream, uses_tensor_cores, is_pageable, ..event });
+                self.correlate(row.correlation, id);
+                let known = DeviceEvent { slice: id, device, class, stream, ..row.event };
+                self.builder.add_device_event(DeviceEvent { uses_tensor_cores, is_pageable, ..known });
             }
             TrackKind::StreamSync => {
-                self.correlate(row.args.correlation, id);
-                let found = Some(translation.chunk.texts.get(row.sync_kind)).filter(|kind| !kind.is_empty());
-                let found = found.unwrap_or(translation.chunk.texts.get(slice.name));
-                let wait = conversion::synchronization(found, &row.args, id, device, stream);
-                self.builder.add_synchronization(wait, row.args.event_correlation);
+                self.correlate(row.correlation, id);
+                let kind = translation.chunk.synchronization_kind(slice, row);
+                let event_stream = row.event_stream;
+                let (call, event_record) = (None, None);
+                let wait = Synchronization { slice: id, kind, device, stream, event_stream, call, event_record };
+                self.builder.add_synchronization(wait, row.event_correlation);
             }
             _ => {}
         }

@@ -4,7 +4,7 @@
 use super::metadata::Metadata;
 use crate::json::numbers;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stepscope_base::StringId;
 use stepscope_trace::{Device, DeviceId, FindingCode, Process, ProcessId, TraceBuilder, Track, TrackId, TrackKind};
 
@@ -96,7 +96,7 @@ impl Tracks {
         track
     }
 
-    /// The track of a device row, with its device and stream. `stream` 2^32-1 and -1 mean "no stream".
+    /// The track of a device row, with its device and stream.
     pub(super) fn device_track(
         &mut self,
         builder: &mut TraceBuilder,
@@ -106,8 +106,11 @@ impl Tracks {
         stream: Option<i64>,
     ) -> (TrackId, DeviceId, Option<i64>) {
         let ordinal = device.or(number(row.pid)).unwrap_or(0);
-        let stream = stream.or_else(|| stream_of_tid(builder, row.tid));
-        let stream = stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff));
+        let stream = known_stream(stream.or_else(|| match row.tid {
+            RowKey::Number(number) => Some(number),
+            RowKey::Name(name) => stream_of_name(builder.strings.get(name).as_bytes()),
+            RowKey::Missing => None,
+        }));
         let device = self.device(builder, ordinal);
         let process = self.main;
         let track = *self.device_tracks.entry((kind, ordinal, stream)).or_insert_with(|| {
@@ -167,7 +170,15 @@ impl Tracks {
                 builder.track_mut(*track).name.clone_from(name);
             }
         }
-        self.match_only_devices(builder, metadata);
+        let worked = self.device_tracks.keys().map(|(_, ordinal, _)| *ordinal);
+        if let Some(from) = match_only_devices(&mut metadata.devices, worked) {
+            let ordinal = metadata.devices[0].ordinal;
+            builder.findings.add(FindingCode::RenumberedDevice, || format!("{from} is {ordinal}"));
+            // Its allocations are told under the number of its description.
+            if let Some((alias, device)) = self.devices.get(&from).zip(self.devices.get(&ordinal)) {
+                builder.set_same_device(*alias, *device);
+            }
+        }
         for device in metadata.devices.drain(..) {
             match self.devices.get(&device.ordinal) {
                 Some(id) => *builder.device_mut(*id) = device,
@@ -175,25 +186,6 @@ impl Tracks {
             }
         }
         self.devices.values().for_each(|id| builder.device_mut(*id).rank = rank);
-    }
-
-    /// Where one device is described and another, the only one, did all the work, they are the same: ROCm describes the
-    /// devices that the process sees, from 0 on, and numbers rows by the devices that the machine has.
-    fn match_only_devices(&self, builder: &mut TraceBuilder, metadata: &mut Metadata) {
-        let [described] = metadata.devices.as_mut_slice() else { return };
-        let mut worked: Vec<i64> = self.device_tracks.keys().map(|(_, ordinal, _)| *ordinal).collect();
-        worked.sort_unstable();
-        worked.dedup();
-        let [ordinal] = worked[..] else { return };
-        if ordinal == described.ordinal {
-            return;
-        }
-        let from = std::mem::replace(&mut described.ordinal, ordinal);
-        builder.findings.add(FindingCode::RenumberedDevice, || format!("{from} is {ordinal}"));
-        // Its allocations are told under the number of its description.
-        if let Some((alias, device)) = self.devices.get(&from).zip(self.devices.get(&ordinal)) {
-            builder.set_same_device(*alias, *device);
-        }
     }
 
     fn process(&mut self, builder: &mut TraceBuilder, pid: i64) -> ProcessId {
@@ -229,12 +221,21 @@ fn shown(builder: &TraceBuilder, key: RowKey) -> String {
 }
 
 /// Old files name a device row's thread `stream 7`.
-fn stream_of_tid(builder: &TraceBuilder, tid: RowKey) -> Option<i64> {
-    match tid {
-        RowKey::Number(number) => Some(number),
-        RowKey::Name(name) => {
-            numbers::integer(builder.strings.get(name).as_bytes().strip_prefix(b"stream ")?.trim_ascii())
-        }
-        RowKey::Missing => None,
-    }
+pub(super) fn stream_of_name(tid: &[u8]) -> Option<i64> {
+    numbers::integer(tid.strip_prefix(b"stream ")?.trim_ascii())
+}
+
+/// 2^32 − 1 and −1 are no stream.
+pub(super) fn known_stream(stream: Option<i64>) -> Option<i64> {
+    stream.filter(|stream| !matches!(stream, -1 | 0xffff_ffff))
+}
+
+/// Where one device is described and another, the only one, did all the work, they are the same: ROCm describes the
+/// devices that the process sees, from 0 on, and numbers rows by the devices that the machine has. Gives the described
+/// one the other's number; returns the one that it had.
+pub(super) fn match_only_devices(described: &mut [Device], worked: impl Iterator<Item = i64>) -> Option<i64> {
+    let [described] = described else { return None };
+    let worked: BTreeSet<i64> = worked.collect();
+    let only = worked.first().copied().filter(|only| worked.len() == 1 && *only != described.ordinal)?;
+    Some(std::mem::replace(&mut described.ordinal, only))
 }

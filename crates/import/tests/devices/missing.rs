@@ -1,7 +1,7 @@
 //! Runs in which something of a device is missing: what is said, and what is not.
 
 use crate::made_capture::MadeCapture;
-use stepscope_capture::device::{ActivityRecord, DeviceWork, Range, WorkKind};
+use stepscope_capture::device::{ActivityRecord, DeviceWork, Dropped, Kernel, Range, WorkKind};
 use stepscope_import::open;
 use stepscope_trace::{FindingCode, SliceKind, Trace};
 
@@ -21,21 +21,14 @@ fn kernel(start_ns: i64, end_ns: i64) -> ActivityRecord {
         kind: kernel_kind(),
         start_ns,
         end_ns,
-        context: 1,
-        stream: 7,
+        context: Some(1),
+        stream: Some(7),
         ..DeviceWork::default()
     })
 }
 
 fn kernel_kind() -> WorkKind {
-    WorkKind::Kernel {
-        name: None,
-        grid: [10, 1, 1],
-        block: [128, 1, 1],
-        registers: 32,
-        static_shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-    }
+    WorkKind::Kernel(Kernel { grid: Some([10, 1, 1]), block: Some([128, 1, 1]), ..Kernel::default() })
 }
 
 fn opened(made: &MadeCapture) -> Trace {
@@ -90,8 +83,8 @@ fn lost_reports_are_counted() {
     let mut made = process();
     made.device_clock(0);
     made.activity(kernel(2 * MS, 3 * MS), Some("k"));
-    made.activity(ActivityRecord::Dropped(12), None);
-    made.activity(ActivityRecord::Dropped(3), None);
+    made.activity(ActivityRecord::Dropped(Dropped { count: 12 }), None);
+    made.activity(ActivityRecord::Dropped(Dropped { count: 3 }), None);
     let trace = opened(&made);
     assert_eq!(trace.findings.count(FindingCode::DeviceReportsLost), 15);
     assert_eq!(examples(&trace, FindingCode::DeviceNotRecorded), [""; 0]);

@@ -2,8 +2,8 @@
 
 use crate::made_capture::MadeCapture;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Range, Synchronization,
-    SynchronizationKind, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Kernel, Memcpy, MemoryKind, Memset, Overhead, Range,
+    Synchronization, SynchronizationKind, WorkKind,
 };
 use stepscope_import::open;
 use stepscope_trace::{CopyDirection, DeviceEventClass, SliceKind, Trace, TrackKind};
@@ -18,8 +18,8 @@ fn work(kind: WorkKind, device: u32, (start_ms, end_ms): (i64, i64), correlation
         start_ns,
         end_ns,
         device,
-        context: device + 1,
-        stream: 7,
+        context: Some(device + 1),
+        stream: Some(7),
         correlation,
         ..DeviceWork::default()
     };
@@ -27,8 +27,7 @@ fn work(kind: WorkKind, device: u32, (start_ms, end_ms): (i64, i64), correlation
 }
 
 fn kernel() -> WorkKind {
-    let (grid, block) = ([216, 1, 1], [128, 1, 1]);
-    WorkKind::Kernel { name: None, grid, block, registers: 32, static_shared_bytes: 0, dynamic_shared_bytes: 0 }
+    WorkKind::Kernel(Kernel { grid: Some([216, 1, 1]), block: Some([128, 1, 1]), ..Kernel::default() })
 }
 
 fn call(at_ms: i64, thread: u32, correlation: u32) -> ActivityRecord {
@@ -54,7 +53,7 @@ fn rank(rank: u32) -> MadeCapture {
         kind: SynchronizationKind::Context,
         start_ns: 6 * MS,
         end_ns: 7 * MS,
-        context: 99,
+        context: Some(99),
         ..Synchronization::default()
     };
     made.activity(ActivityRecord::Synchronization(wait), None);
@@ -113,18 +112,14 @@ fn a_device_that_another_process_of_the_rank_used_first_is_described_all_the_sam
 #[test]
 fn work_is_named_and_classed_by_what_it_is() {
     let mut made = rank(0);
-    let copy = |direction, source, destination, devices| WorkKind::Memcpy {
-        bytes: 64,
-        direction,
-        source,
-        destination,
-        devices,
+    let copy = |direction, source, destination, devices| {
+        WorkKind::Memcpy(Memcpy { bytes: Some(64), direction, source, destination, devices })
     };
     let pinned = copy(Direction::HostToDevice, MemoryKind::Pinned, MemoryKind::Device, None);
     let peer = copy(Direction::PeerToPeer, MemoryKind::Device, MemoryKind::Device, Some((0, 1)));
     made.activity(work(pinned, 0, (10, 11), 0), None);
     made.activity(work(peer, 0, (12, 13), 0), None);
-    made.activity(work(WorkKind::Memset { bytes: 4, memory: MemoryKind::Device }, 0, (14, 15), 0), None);
+    made.activity(work(WorkKind::Memset(Memset { bytes: Some(4), memory: MemoryKind::Device }), 0, (14, 15), 0), None);
     made.activity(work(kernel(), 0, (16, 17), 0), Some("void at::native::f<int>(float*)"));
     made.activity(
         work(kernel(), 0, (18, 19), 0),
@@ -136,7 +131,7 @@ fn work_is_named_and_classed_by_what_it_is() {
         start_ns: 22 * MS,
         end_ns: 23 * MS,
         graph: 4,
-        context: 1,
+        context: Some(1),
         ..DeviceWork::default()
     };
     made.activity(ActivityRecord::Work(graph), None);
@@ -155,7 +150,7 @@ fn work_is_named_and_classed_by_what_it_is() {
     ];
     assert_eq!(found, expected);
     let graph = trace.device_events.iter().last().expect("events");
-    assert_eq!((graph.graph, graph.stream, graph.context), (Some(4), Some(0), Some(1)));
+    assert_eq!((graph.graph, graph.stream, graph.context), (Some(4), None, Some(1)));
 }
 
 #[test]

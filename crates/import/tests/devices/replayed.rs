@@ -7,8 +7,8 @@ use std::io::Read;
 use std::path::Path;
 use stepscope_analyses::{AnalysisContext, Column, Selection, Values, catalogue};
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Synchronization, SynchronizationKind,
-    WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, Kernel, Memcpy, MemoryKind, Memset,
+    Synchronization, SynchronizationKind, WorkKind,
 };
 use stepscope_import::{open, open_bytes};
 use stepscope_trace::{FindingCode, Trace};
@@ -59,39 +59,41 @@ fn activity(event: &Value, zero_us: i64, handle: u32) -> Option<(ActivityRecord,
         start_ns,
         end_ns,
         device: number("device"),
-        context: number("context"),
-        stream: number("stream"),
+        context: Some(number("context")),
+        stream: Some(number("stream")),
         correlation: number("correlation"),
         graph: 0,
         graph_node: 0,
     };
     let record = match text(event, "cat") {
         "kernel" => {
-            let kind = WorkKind::Kernel {
+            let kind = WorkKind::Kernel(Kernel {
                 name: None,
-                grid: sizes(&args["grid"]),
-                block: sizes(&args["block"]),
-                registers: number("registers per thread"),
-                static_shared_bytes: number("shared memory") / 4,
-                dynamic_shared_bytes: number("shared memory") - number("shared memory") / 4,
-            };
+                grid: Some(sizes(&args["grid"])),
+                block: Some(sizes(&args["block"])),
+                registers: Some(number("registers per thread")),
+                static_shared_bytes: Some(number("shared memory") / 4),
+                dynamic_shared_bytes: Some(number("shared memory") - number("shared memory") / 4),
+            });
             return Some((ActivityRecord::Work(work(kind)), Some(name)));
         }
         "gpu_memcpy" => {
             let direction = Direction::from_name(name.split(' ').nth(1).unwrap_or_default());
             let [source, destination] = kinds_of_memory(name).try_into().expect("two kinds");
-            let bytes = whole(args, "bytes") as u64;
-            ActivityRecord::Work(work(WorkKind::Memcpy { bytes, direction, source, destination, devices: None }))
+            let bytes = Some(whole(args, "bytes") as u64);
+            let copy = Memcpy { bytes, direction, source, destination, devices: None };
+            ActivityRecord::Work(work(WorkKind::Memcpy(copy)))
         }
         "gpu_memset" => {
             let memory = kinds_of_memory(name)[0];
-            ActivityRecord::Work(work(WorkKind::Memset { bytes: whole(args, "bytes") as u64, memory }))
+            let bytes = Some(whole(args, "bytes") as u64);
+            ActivityRecord::Work(work(WorkKind::Memset(Memset { bytes, memory })))
         }
         "cuda_sync" => ActivityRecord::Synchronization(Synchronization {
             kind: SynchronizationKind::from_name(name),
             start_ns,
             end_ns,
-            context: number("context"),
+            context: Some(number("context")),
             stream: Some(whole(args, "stream")).filter(|id| !matches!(id, -1 | 0xffff_ffff)).map(|id| id as u32),
             correlation: number("correlation"),
             event: number("wait_on_cuda_event_id"),
@@ -112,7 +114,7 @@ fn recorded_event(event: &Value) -> Option<ActivityRecord> {
     let args = &event["args"];
     let correlation = args["wait_on_cuda_event_record_corr_id"].as_i64().and_then(|id| u32::try_from(id).ok())?;
     let stream = u32::try_from(whole(args, "wait_on_stream")).ok()?;
-    let (event, context) = (whole(args, "wait_on_cuda_event_id") as u32, whole(args, "context") as u32);
+    let (event, context) = (whole(args, "wait_on_cuda_event_id") as u32, Some(whole(args, "context") as u32));
     Some(ActivityRecord::EventRecorded(EventRecorded { event, event_sync: 0, context, stream, correlation }))
 }
 

@@ -219,6 +219,44 @@ fn facts_that_make_no_sense_are_said() {
     }
 }
 
+/// What is known of each piece of work, beside its place in time.
+fn known_of_work(trace: &Trace) -> Vec<String> {
+    let rows = trace.device_events.iter().map(|event| {
+        let (sizes, bytes) = ((event.grid, event.block), (event.registers, event.shared_bytes, event.bytes));
+        let place = (event.stream, event.context, event.graph, event.graph_node);
+        format!("{}: {sizes:?} {bytes:?} {place:?}", trace.slice_name(event.slice))
+    });
+    rows.collect()
+}
+
+#[test]
+fn what_a_session_does_not_say_stays_unknown() {
+    let made = Made::new(&[MS]);
+    let mut rows = session_rows(MS);
+    let events = rows["traceEvents"].as_array_mut().expect("a list");
+    let kernel = events[1].clone();
+    let mut add = |cat: &str, name: &str, args: Value| {
+        let mut row = kernel.clone();
+        row["ts"] = json!(kernel["ts"].as_i64().expect("a time") + 1_000 * events.len() as i64);
+        (row["cat"], row["name"], row["args"]) = (json!(cat), json!(name), args);
+        events.push(row);
+    };
+    // As of AMD's GPUs: neither registers nor shared memory nor a context.
+    add("kernel", "Cijk", json!({"device": 0, "stream": 7, "grid": [4, 1, 1], "block": [64, 1, 1]}));
+    add("kernel", "tiny", json!({"device": 0, "stream": 7, "registers per thread": 0, "shared memory": 0}));
+    add("kernel", "nothing", json!({"device": 0}));
+    add("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", json!({"device": 0, "stream": 7, "context": 3}));
+    add("gpu_memset", "Memset (Device)", json!({"device": 0, "stream": 7, "bytes": 0}));
+    let text = rows.to_string();
+    made.write(0, &text);
+    let theirs = known_of_work(&open_bytes("session.json", text.as_bytes()).expect("a trace"));
+    assert_eq!(theirs.len(), 6);
+    assert_eq!(theirs[1], "Cijk: (Some([4, 1, 1]), Some([64, 1, 1])) (None, None, None) (Some(7), None, None, None)");
+    let raw = made.run().join(format!("raw/{PID}-1.capture"));
+    assert_eq!(known_of_work(&open_filtered(&raw, &filter(0..20 * MS)).expect("a trace")), theirs, "from the capture");
+    assert_eq!(known_of_work(&made.open()), theirs, "from the process file");
+}
+
 #[test]
 fn a_file_that_is_named_twice_is_added_once() {
     let made = Made::new(&[MS]);
@@ -284,6 +322,7 @@ fn check(name: &str) {
     std::fs::remove_dir_all(folder.path().join("device")).expect("removed");
     let part = open(folder.path()).expect("a run");
     assert_eq!(differences(&theirs, &part), [""; 0], "from the part alone");
+    assert_eq!(known_of_work(&ours), known_of_work(&theirs));
     let of = |trace: &Trace| (trace.device_events.len(), trace.synchronizations.len(), trace.flows.len());
     assert_eq!([of(&ours), of(&part)], [of(&theirs), of(&theirs)]);
 }

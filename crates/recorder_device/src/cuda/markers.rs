@@ -1,6 +1,6 @@
 //! Ranges of NVTX: put together from their ends.
 
-use super::decode::Marker;
+use super::records::Marker;
 use std::collections::{HashMap, HashSet};
 use stepscope_recorder::device::Range;
 

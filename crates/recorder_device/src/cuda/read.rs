@@ -2,8 +2,8 @@
 
 use super::api::{Cupti, Domain};
 use super::calls::Names;
-use super::decode::{Decoded, Marker, decode};
 use super::markers::{Marked, Markers};
+use super::records::{Decoded, Marker, decode};
 use crate::demangle::Demangler;
 use crate::{Full, Pool, Write};
 use std::ffi::{CStr, c_char};

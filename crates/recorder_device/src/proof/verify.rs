@@ -2,7 +2,7 @@
 
 use super::{Expected, Launched, Moment, Reported};
 use std::collections::HashSet;
-use stepscope_recorder::device::{Call, DeviceWork, WorkKind};
+use stepscope_recorder::device::{Call, DeviceWork, Kernel, Memcpy, Memset, WorkKind};
 
 /// How far times of a device and of the host may lie apart, beside what it takes to compare the clocks: profilers bring
 /// a device's clock to the host's by comparing them, too.
@@ -17,8 +17,8 @@ const KINDS: [Counted; 4] = [
         |one| matches!(one, Expected::Kernel { is_of_graph: true, .. }),
         |work| is_kernel(work, true),
     ),
-    ("copies", |one| matches!(one, Expected::Memcpy { .. }), |work| matches!(work.kind, WorkKind::Memcpy { .. })),
-    ("fills", |one| matches!(one, Expected::Memset { .. }), |work| matches!(work.kind, WorkKind::Memset { .. })),
+    ("copies", |one| matches!(one, Expected::Memcpy { .. }), |work| matches!(work.kind, WorkKind::Memcpy(_))),
+    ("fills", |one| matches!(one, Expected::Memset { .. }), |work| matches!(work.kind, WorkKind::Memset(_))),
 ];
 
 /// Where it ran.
@@ -75,7 +75,7 @@ pub(super) fn verify(launched: &[Launched], reported: &Reported, target: &Target
 }
 
 fn is_kernel(work: &DeviceWork, is_of_graph: bool) -> bool {
-    matches!(work.kind, WorkKind::Kernel { .. }) && (work.graph != 0) == is_of_graph
+    matches!(work.kind, WorkKind::Kernel(_)) && (work.graph != 0) == is_of_graph
 }
 
 fn counts(launched: &[Launched], reported: &Reported) -> Result<(), String> {
@@ -93,19 +93,18 @@ fn counts(launched: &[Launched], reported: &Reported) -> Result<(), String> {
 }
 
 /// What it is, and with what.
-fn same(expected: &Expected, work: &DeviceWork, name: &str, kernel: &str) -> Result<(), String> {
+fn same(expected: &Expected, work: &DeviceWork, name: &str, kernel_name: &str) -> Result<(), String> {
     let is_same = match (*expected, work.kind) {
-        (Expected::Kernel { grid, block, is_of_graph }, WorkKind::Kernel { grid: its_grid, block: its_block, .. }) => {
-            if name != kernel {
-                return Err(format!("it calls the kernel {kernel} {name:?}"));
+        (Expected::Kernel { grid, block, is_of_graph }, WorkKind::Kernel(kernel)) => {
+            if name != kernel_name {
+                return Err(format!("it calls the kernel {kernel_name} {name:?}"));
             }
-            (grid, block, is_of_graph) == (its_grid, its_block, work.graph != 0)
+            (Some(grid), Some(block), is_of_graph) == (kernel.grid, kernel.block, work.graph != 0)
         }
-        (
-            Expected::Memcpy { direction, bytes },
-            WorkKind::Memcpy { direction: its_direction, bytes: its_bytes, .. },
-        ) => (direction, bytes) == (its_direction, its_bytes),
-        (Expected::Memset { bytes }, WorkKind::Memset { bytes: its_bytes, .. }) => bytes == its_bytes,
+        (Expected::Memcpy { direction, bytes }, WorkKind::Memcpy(copy)) => {
+            (direction, Some(bytes)) == (copy.direction, copy.bytes)
+        }
+        (Expected::Memset { bytes }, WorkKind::Memset(fill)) => Some(bytes) == fill.bytes,
         _ => false,
     };
     if is_same {
@@ -125,11 +124,20 @@ fn launched_text(expected: &Expected) -> String {
 
 fn text(work: &DeviceWork) -> String {
     match work.kind {
-        WorkKind::Kernel { grid, block, .. } => kernel_text(grid, block, work.graph != 0),
-        WorkKind::Memcpy { direction, bytes, .. } => format!("a copy ({direction:?}) of {bytes} bytes"),
-        WorkKind::Memset { bytes, .. } => format!("a fill of {bytes} bytes"),
+        WorkKind::Kernel(Kernel { grid: Some(grid), block: Some(block), .. }) => {
+            kernel_text(grid, block, work.graph != 0)
+        }
+        WorkKind::Kernel(_) => "a kernel of an unknown size".into(),
+        WorkKind::Memcpy(Memcpy { direction, bytes, .. }) => {
+            format!("a copy ({direction:?}) of {} bytes", bytes_text(bytes))
+        }
+        WorkKind::Memset(Memset { bytes, .. }) => format!("a fill of {} bytes", bytes_text(bytes)),
         WorkKind::Graph => "a graph".into(),
     }
+}
+
+fn bytes_text(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "an unknown number of".into(), |bytes| bytes.to_string())
 }
 
 fn kernel_text(grid: [u32; 3], block: [u32; 3], is_of_graph: bool) -> String {

@@ -5,7 +5,9 @@ use crate::fields::Fields;
 use crate::numbers::Numbers;
 use std::collections::HashMap;
 use std::ffi::CStr;
-use stepscope_recorder::device::{ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, WorkKind};
+use stepscope_recorder::device::{
+    ActivityRecord, Api, Call, DeviceWork, Direction, Kernel, Memcpy, MemoryKind, Memset, WorkKind,
+};
 
 /// Bytes of a record, `activity_record_t`.
 pub(super) const RECORD_BYTES: usize = 64;
@@ -137,7 +139,8 @@ impl<T: Texts> Decoder<T> {
                 write(ActivityRecord::Call(call(fields, times)), name.as_deref());
             }
             (domain::OPERATIONS, operation::DISPATCH) => {
-                let work = self.work(fields, times, kernel());
+                // Neither the size of the launch nor what it takes is reported.
+                let work = self.work(fields, times, WorkKind::Kernel(Kernel::default()));
                 let name = self.kernels.demangle(name);
                 write(ActivityRecord::Work(work), Some(name).filter(|name| !name.is_empty()));
             }
@@ -162,7 +165,7 @@ impl<T: Texts> Decoder<T> {
             start_ns,
             end_ns,
             device: fields.u32(at::DEVICE),
-            stream,
+            stream: Some(stream),
             correlation,
             ..DeviceWork::default()
         }
@@ -189,17 +192,11 @@ fn call(fields: Fields<'_>, (start_ns, end_ns): (i64, i64)) -> Call {
     }
 }
 
-/// A kernel of which neither the size of the launch nor what it takes is told.
-fn kernel() -> WorkKind {
-    let [grid, block] = [[0; 3]; 2];
-    WorkKind::Kernel { name: None, grid, block, registers: 0, static_shared_bytes: 0, dynamic_shared_bytes: 0 }
-}
-
 /// A copy or a fill, which only the library's words for it tell: `CopyHostToDevice`, `CopyDeviceToHost2D`,
 /// `FillBuffer`.
 fn transfer(text: &str, bytes: u64) -> WorkKind {
     if text.starts_with("Fill") {
-        return WorkKind::Memset { bytes, memory: MemoryKind::Device };
+        return WorkKind::Memset(Memset { bytes: Some(bytes), memory: MemoryKind::Device });
     }
     let (direction, source, destination) = match text {
         _ if text.starts_with("CopyHostToDevice") => (Direction::HostToDevice, MemoryKind::Unknown, MemoryKind::Device),
@@ -209,7 +206,7 @@ fn transfer(text: &str, bytes: u64) -> WorkKind {
         }
         _ => (Direction::Unknown, MemoryKind::Unknown, MemoryKind::Unknown),
     };
-    WorkKind::Memcpy { bytes, direction, source, destination, devices: None }
+    WorkKind::Memcpy(Memcpy { bytes: Some(bytes), direction, source, destination, devices: None })
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::numbers::Numbers;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use stepscope_recorder::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
-    WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Kernel, Memcpy, MemoryKind, Memset, Overhead, Synchronization,
+    SynchronizationKind, WorkKind,
 };
 
 /// Kinds of records ("views"), by PTI's numbers.
@@ -149,10 +149,8 @@ impl<T: Texts> Decoder<T> {
 
     fn kernel(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let name = self.texts.at(fields.u64(24)).map(|name| self.kernels.demangle(name).to_string());
-        // Neither the size of the launch nor what a kernel takes is told.
-        let [grid, block] = [[0; 3]; 2];
-        let kind =
-            WorkKind::Kernel { name: None, grid, block, registers: 0, static_shared_bytes: 0, dynamic_shared_bytes: 0 };
+        // Neither the size of the launch nor what a kernel takes is reported.
+        let kind = WorkKind::Kernel(Kernel::default());
         let queue = self.queue(fields.u64(152), fields.u64(8));
         let work = self.work(fields, kind, (104, 112), (16, 80, 56), queue)?;
         Some((ActivityRecord::Work(work), name))
@@ -161,7 +159,8 @@ impl<T: Texts> Decoder<T> {
     fn copy(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let [source, destination] = [fields.u32(8), fields.u32(12)].map(memory);
         let direction = direction(source, destination);
-        let kind = WorkKind::Memcpy { bytes: fields.u64(120), direction, source, destination, devices: None };
+        let bytes = Some(fields.u64(120));
+        let kind = WorkKind::Memcpy(Memcpy { bytes, direction, source, destination, devices: None });
         let queue = self.queue(fields.u64(128), fields.u64(16));
         let work = self.work(fields, kind, (96, 104), (24, 56, 80), queue)?;
         Some((ActivityRecord::Work(work), None))
@@ -170,20 +169,20 @@ impl<T: Texts> Decoder<T> {
     fn copy_between(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
         let [source, destination] = [fields.u32(8), fields.u32(12)].map(memory);
         let between = [72, 88].map(|at| self.devices.of(fields.bytes16(at)));
-        let kind = WorkKind::Memcpy {
-            bytes: fields.u64(152),
+        let kind = WorkKind::Memcpy(Memcpy {
+            bytes: Some(fields.u64(152)),
             direction: Direction::PeerToPeer,
             source,
             destination,
             devices: Some(between.into()),
-        };
+        });
         let queue = self.queue(fields.u64(160), fields.u64(16));
         let work = self.work(fields, kind, (128, 136), (24, 72, 112), queue)?;
         Some((ActivityRecord::Work(work), None))
     }
 
     fn fill(&mut self, fields: Fields<'_>) -> Option<(ActivityRecord, Option<String>)> {
-        let kind = WorkKind::Memset { bytes: fields.u64(112), memory: memory(fields.u32(4)) };
+        let kind = WorkKind::Memset(Memset { bytes: Some(fields.u64(112)), memory: memory(fields.u32(4)) });
         let queue = self.queue(fields.u64(128), fields.u64(8));
         let work = self.work(fields, kind, (88, 96), (16, 48, 72), queue)?;
         Some((ActivityRecord::Work(work), None))
@@ -204,8 +203,8 @@ impl<T: Texts> Decoder<T> {
             start_ns,
             end_ns,
             device: self.devices.of(fields.bytes16(device)),
-            context: self.contexts.of(fields.u64(context)),
-            stream,
+            context: Some(self.contexts.of(fields.u64(context))),
+            stream: Some(stream),
             correlation: fields.u32(correlation),
             graph: 0,
             graph_node: 0,
@@ -256,7 +255,7 @@ impl<T: Texts> Decoder<T> {
             kind,
             start_ns,
             end_ns,
-            context: self.contexts.of(fields.u64(8)),
+            context: Some(self.contexts.of(fields.u64(8))),
             stream: self.queues.known(&Queue::Driver(fields.u64(16))),
             correlation: fields.u32(52),
             event: 0,

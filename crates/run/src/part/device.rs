@@ -6,11 +6,11 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array};
 use arrow_schema::{DataType, Field};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range, Synchronization,
-    SynchronizationKind, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Dropped, EventRecorded, FieldValue, Kernel, Memcpy, Memset, Overhead, Range,
+    Synchronization, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity};
 
@@ -29,13 +29,21 @@ mod kind {
     pub(super) const DROPPED: &str = "device_lost";
 }
 
+// Fields that have columns of their own.
+const STREAM: &str = "stream";
+const CORRELATION: &str = "correlation";
+const BYTES: &str = "bytes";
+const DEVICE: &str = "device";
+const COUNT: &str = "count";
+const IS_UNFINISHED: &str = "is_unfinished";
+
 /// The kind of an activity record's row.
 pub(super) fn kind(activity: &DeviceActivity) -> &'static str {
     match &activity.record {
         ActivityRecord::Work(work) => match work.kind {
-            WorkKind::Kernel { .. } => kind::KERNEL,
-            WorkKind::Memcpy { .. } => kind::MEMCPY,
-            WorkKind::Memset { .. } => kind::MEMSET,
+            WorkKind::Kernel(_) => kind::KERNEL,
+            WorkKind::Memcpy(_) => kind::MEMCPY,
+            WorkKind::Memset(_) => kind::MEMSET,
             WorkKind::Graph => kind::GRAPH,
         },
         ActivityRecord::Call(call) => match call.api {
@@ -50,183 +58,127 @@ pub(super) fn kind(activity: &DeviceActivity) -> &'static str {
     }
 }
 
+/// A record of the kind, of which nothing is known; `None` for kinds of rows that are no device's.
+fn blank(kind: &str) -> Option<ActivityRecord> {
+    let work = |kind: WorkKind| ActivityRecord::Work(DeviceWork { kind, ..DeviceWork::default() });
+    let call = |api: Api| ActivityRecord::Call(Call { api, ..Call::default() });
+    Some(match kind {
+        kind::KERNEL => work(WorkKind::Kernel(Kernel::default())),
+        kind::MEMCPY => work(WorkKind::Memcpy(Memcpy::default())),
+        kind::MEMSET => work(WorkKind::Memset(Memset::default())),
+        kind::GRAPH => work(WorkKind::Graph),
+        kind::RUNTIME_CALL => call(Api::Runtime),
+        kind::DRIVER_CALL => call(Api::Driver),
+        kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization::default()),
+        kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded::default()),
+        kind::OVERHEAD => ActivityRecord::Overhead(Overhead::default()),
+        kind::RANGE => ActivityRecord::Range(Range::default()),
+        kind::DROPPED => ActivityRecord::Dropped(Dropped::default()),
+        _ => return None,
+    })
+}
+
 /// The name of an activity record's row; `None` for what has none but its kind.
 pub(super) fn name<'a>(activity: &DeviceActivity, names: &'a [String]) -> Option<&'a str> {
-    let id = match &activity.record {
-        ActivityRecord::Synchronization(wait) => return Some(wait.kind.as_str()),
-        ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel { name, .. }, .. })
-        | ActivityRecord::Call(Call { name, .. })
-        | ActivityRecord::Overhead(Overhead { name, .. })
-        | ActivityRecord::Range(Range { name, .. }) => *name,
-        _ => return None,
-    };
-    Some(id.and_then(|id| names.get(id as usize)).map_or("", String::as_str))
+    match activity.record {
+        ActivityRecord::Synchronization(wait) => Some(wait.kind.as_str()),
+        mut record => {
+            let id = *record.name_mut()?;
+            Some(id.and_then(|id| names.get(id as usize)).map_or("", String::as_str))
+        }
+    }
+}
+
+/// A number that has a column of its own.
+fn number(activity: &DeviceActivity, name: &str) -> Option<u64> {
+    if let Some(FieldValue::Number(number)) = activity.record.field(name) { Some(number) } else { None }
 }
 
 /// The device of an activity record, as far as one byte goes.
 pub(super) fn device_index(activity: &DeviceActivity) -> Option<u8> {
-    match &activity.record {
-        ActivityRecord::Work(work) => u8::try_from(work.device).ok(),
-        _ => None,
-    }
+    number(activity, DEVICE).and_then(|device| u8::try_from(device).ok())
 }
 
-/// Bytes that were copied or filled.
+/// Bytes that were copied or filled. The same bits: no number is too large.
 pub(super) fn bytes(activity: &DeviceActivity) -> Option<i64> {
-    match &activity.record {
-        ActivityRecord::Work(DeviceWork {
-            kind: WorkKind::Memcpy { bytes, .. } | WorkKind::Memset { bytes, .. },
-            ..
-        }) => {
-            // The same bits: no number is too large.
-            Some(*bytes as i64)
-        }
-        _ => None,
-    }
+    number(activity, BYTES).map(|bytes| bytes as i64)
 }
 
 /// How many activity records were dropped.
 pub(super) fn dropped(activity: &DeviceActivity) -> Option<i64> {
-    match activity.record {
-        ActivityRecord::Dropped(count) => Some(count as i64),
-        _ => None,
-    }
+    number(activity, COUNT).map(|count| count as i64)
 }
 
 /// True of a range whose end was not recorded.
 pub(super) fn is_unfinished(activity: &DeviceActivity) -> bool {
-    matches!(activity.record, ActivityRecord::Range(range) if range.is_unfinished)
-}
-
-fn stream(activity: &DeviceActivity) -> Option<i64> {
-    match &activity.record {
-        ActivityRecord::Work(work) => Some(i64::from(work.stream)),
-        ActivityRecord::EventRecorded(event) => Some(i64::from(event.stream)),
-        ActivityRecord::Synchronization(wait) => wait.stream.map(i64::from),
-        _ => None,
-    }
-}
-
-fn correlation(activity: &DeviceActivity) -> Option<i64> {
-    let found = match &activity.record {
-        ActivityRecord::Work(work) => work.correlation,
-        ActivityRecord::Call(call) => call.correlation,
-        ActivityRecord::Synchronization(wait) => wait.correlation,
-        ActivityRecord::EventRecorded(event) => event.correlation,
-        _ => return None,
-    };
-    Some(i64::from(found))
-}
-
-/// What else an activity record says. Fields that say nothing are left out.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct ExtraFields<'a> {
-    #[serde(skip_serializing_if = "is_default")]
-    device: Option<u32>,
-    #[serde(skip_serializing_if = "is_default")]
-    context: u32,
-    #[serde(skip_serializing_if = "is_default")]
-    grid: Option<[u32; 3]>,
-    #[serde(skip_serializing_if = "is_default")]
-    block: Option<[u32; 3]>,
-    #[serde(skip_serializing_if = "is_default")]
-    registers: Option<u32>,
-    #[serde(skip_serializing_if = "is_default")]
-    static_shared_bytes: Option<u32>,
-    #[serde(skip_serializing_if = "is_default")]
-    dynamic_shared_bytes: Option<u32>,
-    #[serde(skip_serializing_if = "is_default", borrow)]
-    direction: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_default")]
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_default")]
-    destination: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_default")]
-    devices: Option<(u32, u32)>,
-    #[serde(skip_serializing_if = "is_default")]
-    memory: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_default")]
-    graph: u32,
-    #[serde(skip_serializing_if = "is_default")]
-    graph_node: u64,
-    #[serde(skip_serializing_if = "is_default")]
-    event: u32,
-    #[serde(skip_serializing_if = "is_default")]
-    event_sync: u64,
-    #[serde(skip_serializing_if = "is_default")]
-    status: u32,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-impl ExtraFields<'static> {
-    fn of(activity: &DeviceActivity) -> Self {
-        let nothing = Self::default();
-        match &activity.record {
-            ActivityRecord::Work(work) => {
-                let DeviceWork { device, context, graph, graph_node, .. } = *work;
-                // The column has room for 255 of them.
-                let device = Some(device).filter(|device| u8::try_from(*device).is_err());
-                let common = Self { device, context, graph, graph_node, ..nothing };
-                match work.kind {
-                    WorkKind::Kernel { grid, block, registers, static_shared_bytes, dynamic_shared_bytes, .. } => {
-                        Self {
-                            grid: Some(grid),
-                            block: Some(block),
-                            registers: Some(registers),
-                            static_shared_bytes: Some(static_shared_bytes),
-                            dynamic_shared_bytes: Some(dynamic_shared_bytes),
-                            ..common
-                        }
-                    }
-                    WorkKind::Memcpy { direction, source, destination, devices, .. } => Self {
-                        direction: Some(direction.as_str()),
-                        source: Some(source.as_str()),
-                        destination: Some(destination.as_str()),
-                        devices,
-                        ..common
-                    },
-                    WorkKind::Memset { memory, .. } => Self { memory: Some(memory.as_str()), ..common },
-                    WorkKind::Graph => common,
-                }
-            }
-            ActivityRecord::Call(call) => Self { status: call.status, ..nothing },
-            ActivityRecord::Synchronization(Synchronization { context, event, event_sync, .. })
-            | ActivityRecord::EventRecorded(EventRecorded { context, event, event_sync, .. }) => {
-                Self { context: *context, event: *event, event_sync: *event_sync, ..nothing }
-            }
-            _ => nothing,
-        }
-    }
+    number(activity, IS_UNFINISHED) == Some(1)
 }
 
 pub(super) fn fields() -> [Field; 3] {
     let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     [
-        Field::new("stream", DataType::Int64, true),
-        Field::new("correlation", DataType::Int64, true),
+        Field::new(STREAM, DataType::Int64, true),
+        Field::new(CORRELATION, DataType::Int64, true),
         Field::new("device", dictionary, true),
     ]
 }
 
+/// What else an activity record says: members of a JSON object.
+type Members = Vec<(&'static str, FieldValue<'static>)>;
+
 /// The columns, from each row's activity record.
 pub(super) fn columns<'a>(activities: impl Iterator<Item = Option<&'a DeviceActivity>> + Clone) -> [ArrayRef; 3] {
-    let mut extra = StringDictionaryBuilder::<Int32Type>::new();
-    let mut known: FxHashMap<ExtraFields, Option<String>> = FxHashMap::default();
+    let mut texts = StringDictionaryBuilder::<Int32Type>::new();
+    let mut known: FxHashMap<Members, String> = FxHashMap::default();
+    let mut members = Members::new();
     for activity in activities.clone() {
-        let extra_fields = activity.map(ExtraFields::of).filter(|extra| *extra != ExtraFields::default());
-        let text = extra_fields
-            .and_then(|extra| known.entry(extra).or_insert_with(|| serde_json::to_string(&extra).ok()).as_deref());
-        extra.append_option(text);
+        members.clear();
+        if let Some(activity) = activity {
+            // The column has room for 255 of them.
+            let device = number(activity, DEVICE).filter(|device| u8::try_from(*device).is_err());
+            members.extend(device.map(|device| (DEVICE, FieldValue::Number(device))));
+            activity.record.for_each_member(|name, value| members.push((name, value)));
+        }
+        if members.is_empty() {
+            texts.append_null();
+        } else if let Some(text) = known.get(&members) {
+            texts.append_value(text);
+        } else {
+            texts.append_value(known.entry(members.clone()).or_insert_with(|| json_of(&members)));
+        }
     }
+    let numbers = |name| activities.clone().map(move |activity| Some(number(activity?, name)? as i64));
     [
-        Arc::new(activities.clone().map(|activity| stream(activity?)).collect::<Int64Array>()),
-        Arc::new(activities.map(|activity| correlation(activity?)).collect::<Int64Array>()),
-        Arc::new(extra.finish()),
+        Arc::new(numbers(STREAM).collect::<Int64Array>()),
+        Arc::new(numbers(CORRELATION).collect::<Int64Array>()),
+        Arc::new(texts.finish()),
     ]
+}
+
+fn json_of(members: &Members) -> String {
+    let value = |value: &FieldValue<'_>| match value {
+        FieldValue::Number(number) => json!(number),
+        FieldValue::Sizes(sizes) => json!(sizes),
+        FieldValue::Pair(pair) => json!(pair),
+        FieldValue::Word(word) => json!(word),
+    };
+    Value::Object(members.iter().map(|(name, of)| (name.to_string(), value(of))).collect()).to_string()
+}
+
+/// `None` for what no field can be.
+fn value_of(json: &Value) -> Option<FieldValue<'_>> {
+    match json {
+        Value::String(word) => Some(FieldValue::Word(word)),
+        Value::Array(numbers) => {
+            let mut numbers = numbers.iter().map(|number| u32::try_from(number.as_u64()?).ok());
+            match [(); 4].map(|()| numbers.next()) {
+                [Some(Some(x)), Some(Some(y)), Some(Some(z)), None] => Some(FieldValue::Sizes([x, y, z])),
+                [Some(Some(first)), Some(Some(second)), None, None] => Some(FieldValue::Pair([first, second])),
+                _ => None,
+            }
+        }
+        number => number.as_u64().map(FieldValue::Number),
+    }
 }
 
 /// What one row of a device says.
@@ -242,133 +194,81 @@ pub(super) struct DeviceRow<'a> {
 
 /// The columns of a batch.
 pub(super) struct Columns<'a> {
-    stream: &'a Int64Array,
-    correlation: &'a Int64Array,
-    extra: Option<Text<'a>>,
-    /// What each text of the dictionary says.
-    decoded: Vec<ExtraFields<'a>>,
-    bytes: &'a Int64Array,
+    /// Numbers that have columns of their own.
+    numbers: [(&'static str, &'a Int64Array); 3],
+    members: Option<Text<'a>>,
+    /// What each text of the dictionary says, of each kind of row that has it.
+    records: FxHashMap<(Option<usize>, &'a str), ActivityRecord>,
     device_type: &'a UInt8Array,
     device_index: &'a UInt8Array,
 }
 
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &'a RecordBatch) -> Option<Self> {
-        let extra = Text::of(batch, "device");
-        let texts = extra.iter().flat_map(Text::values);
-        let decoded = texts.map(|text| serde_json::from_str(text.unwrap_or("{}")).unwrap_or_default()).collect();
         Some(Self {
-            stream: column(batch, "stream")?,
-            correlation: column(batch, "correlation")?,
-            extra,
-            decoded,
-            bytes: column(batch, "bytes")?,
+            numbers: [
+                (STREAM, column(batch, STREAM)?),
+                (CORRELATION, column(batch, CORRELATION)?),
+                (BYTES, column(batch, BYTES)?),
+            ],
+            members: Text::of(batch, "device"),
+            records: FxHashMap::default(),
             device_type: column(batch, "device_type")?,
             device_index: column(batch, "device_index")?,
         })
     }
 
-    /// The activity record of a row; `None` for rows of other kinds.
+    /// The activity record of a row; `None` where it has no thread and needs one.
     pub(super) fn activity(
-        &self,
+        &mut self,
         at: usize,
-        row: &DeviceRow<'_>,
+        row: &DeviceRow<'a>,
         capture: &mut Capture,
         names: &mut NameIds,
     ) -> Option<DeviceActivity> {
-        let decoded = self.extra.as_ref().and_then(|extra| self.decoded.get(extra.key(at)?));
-        let extra = decoded.copied().unwrap_or_default();
-        let DeviceRow { start_ns, end_ns, .. } = *row;
-        let whole = |column: &Int64Array| column.is_valid(at).then(|| column.value(at));
-        let index = self.device_index.is_valid(at).then(|| u32::from(self.device_index.value(at)));
-        let stream = whole(self.stream).map(|stream| stream as u32);
-        let correlation = whole(self.correlation).unwrap_or(0) as u32;
-        let bytes = whole(self.bytes).unwrap_or(0) as u64;
-        let mut name = || Some(row.name).filter(|name| !name.is_empty()).map(|name| name_id(name, "", capture, names));
-        let work = |kind: WorkKind| {
-            ActivityRecord::Work(DeviceWork {
-                kind,
-                start_ns,
-                end_ns,
-                device: extra.device.or(index).unwrap_or(0),
-                context: extra.context,
-                stream: stream.unwrap_or(0),
-                correlation,
-                graph: extra.graph,
-                graph_node: extra.graph_node,
-            })
-        };
-        let memory_kind = |name: Option<&str>| name.map_or(MemoryKind::Unknown, MemoryKind::from_name);
-        let mut call = |api: Api| {
-            let (name, status) = (name(), extra.status);
-            Some(ActivityRecord::Call(Call { api, name, start_ns, end_ns, thread: row.thread?, correlation, status }))
-        };
-        let record = match row.kind {
-            kind::KERNEL => work(WorkKind::Kernel {
-                name: name(),
-                grid: extra.grid.unwrap_or_default(),
-                block: extra.block.unwrap_or_default(),
-                registers: extra.registers.unwrap_or(0),
-                static_shared_bytes: extra.static_shared_bytes.unwrap_or(0),
-                dynamic_shared_bytes: extra.dynamic_shared_bytes.unwrap_or(0),
-            }),
-            kind::MEMCPY => work(WorkKind::Memcpy {
-                bytes,
-                direction: extra.direction.map_or(Direction::Unknown, Direction::from_name),
-                source: memory_kind(extra.source),
-                destination: memory_kind(extra.destination),
-                devices: extra.devices,
-            }),
-            kind::MEMSET => work(WorkKind::Memset { bytes, memory: memory_kind(extra.memory) }),
-            kind::GRAPH => work(WorkKind::Graph),
-            kind::RUNTIME_CALL => call(Api::Runtime)?,
-            kind::DRIVER_CALL => call(Api::Driver)?,
-            kind::SYNCHRONIZATION => ActivityRecord::Synchronization(Synchronization {
-                kind: SynchronizationKind::from_name(row.name),
-                start_ns,
-                end_ns,
-                context: extra.context,
-                stream,
-                correlation,
-                event: extra.event,
-                event_sync: extra.event_sync,
-            }),
-            kind::EVENT_RECORDED => ActivityRecord::EventRecorded(EventRecorded {
-                event: extra.event,
-                event_sync: extra.event_sync,
-                context: extra.context,
-                stream: stream.unwrap_or(0),
-                correlation,
-            }),
-            kind::OVERHEAD => {
-                ActivityRecord::Overhead(Overhead { name: name(), start_ns, end_ns, thread: row.thread? })
-            }
-            kind::RANGE => {
-                let (thread, is_unfinished) = (row.thread?, row.is_unfinished);
-                ActivityRecord::Range(Range { name: name(), start_ns, end_ns, thread, id: 0, is_unfinished })
-            }
-            kind::DROPPED => ActivityRecord::Dropped(row.value.unwrap_or(0) as u64),
-            _ => return None,
-        };
+        let index = self.device_index.is_valid(at).then(|| self.device_index.value(at));
+        let mut record = self.record(self.members.as_ref().and_then(|members| members.key(at)), row.kind)?;
+        let mut set = |name: &str, number: u64| record.set_field(name, FieldValue::Number(number));
+        for (name, column) in self.numbers.iter().filter(|(_, column)| column.is_valid(at)) {
+            set(name, column.value(at) as u64);
+        }
+        index.into_iter().for_each(|device| set(DEVICE, device.into()));
+        row.value.into_iter().for_each(|count| set(COUNT, count as u64));
+        set(IS_UNFINISHED, row.is_unfinished.into());
+        record.set_field("kind", FieldValue::Word(row.name));
+        if let Some((start_ns, end_ns)) = record.span_mut() {
+            (*start_ns, *end_ns) = (row.start_ns, row.end_ns);
+        }
+        if let Some(thread) = record.thread_mut() {
+            *thread = row.thread?;
+        }
+        if let Some(name) = record.name_mut() {
+            *name = Some(row.name).filter(|name| !name.is_empty()).map(|name| name_id(name, "", capture, names));
+        }
         let device_type = if self.device_type.is_valid(at) { self.device_type.value(at) } else { 0 };
         Some(DeviceActivity { device_type, record })
+    }
+
+    /// A record of this kind with these members.
+    fn record(&mut self, members: Option<usize>, kind: &'a str) -> Option<ActivityRecord> {
+        if let Some(known) = self.records.get(&(members, kind)) {
+            return Some(*known);
+        }
+        let mut record = blank(kind)?;
+        let text = self.members.as_ref().zip(members).map(|(texts, key)| texts.text(key));
+        let object: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        for (name, value) in object.as_object().into_iter().flatten() {
+            value_of(value).into_iter().for_each(|value| record.set_field(name, value));
+        }
+        if let ActivityRecord::Work(DeviceWork { kind: WorkKind::Kernel(kernel), .. }) = &mut record {
+            *kernel = kernel.with_unknown_zeros();
+        }
+        self.records.insert((members, kind), record);
+        Some(record)
     }
 }
 
 /// Whether rows of this kind are a device's.
 pub(super) fn is_device(kind: &str) -> bool {
-    matches!(
-        kind,
-        kind::KERNEL
-            | kind::MEMCPY
-            | kind::MEMSET
-            | kind::GRAPH
-            | kind::RUNTIME_CALL
-            | kind::DRIVER_CALL
-            | kind::SYNCHRONIZATION
-            | kind::EVENT_RECORDED
-            | kind::OVERHEAD
-            | kind::RANGE
-            | kind::DROPPED
-    )
+    blank(kind).is_some()
 }

@@ -182,7 +182,7 @@ fn read_batch(
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
-    let of_devices = device::Columns::of(batch);
+    let mut of_devices = device::Columns::of(batch);
     let collectives = Collectives::of(batch);
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
     let module_class = Text::of(batch, "module_class");
@@ -198,7 +198,7 @@ fn read_batch(
         if device::is_device(kind) {
             let (name, value) = (name.value(row)?, value_of(row));
             let found = device::DeviceRow { kind, name, start_ns, end_ns, thread, value, is_unfinished };
-            let activity = of_devices.as_ref()?.activity(row, &found, capture, names)?;
+            let activity = of_devices.as_mut()?.activity(row, &found, capture, names)?;
             capture.device.push(activity);
             continue;
         }
@@ -283,9 +283,9 @@ impl<'a> Text<'a> {
         Some(Self { keys, values: keys.values().as_any().downcast_ref()? })
     }
 
-    /// The dictionary.
-    pub(super) fn values(&self) -> impl Iterator<Item = Option<&'a str>> + use<'a> {
-        self.values.iter()
+    /// A text of the dictionary.
+    pub(super) fn text(&self, key: usize) -> &'a str {
+        self.values.value(key)
     }
 
     /// Index into the values.
@@ -295,6 +295,6 @@ impl<'a> Text<'a> {
     }
 
     pub(super) fn value(&self, row: usize) -> Option<&'a str> {
-        self.key(row).map(|key| self.values.value(key))
+        self.key(row).map(|key| self.text(key))
     }
 }

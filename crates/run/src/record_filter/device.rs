@@ -28,9 +28,9 @@ impl ExcludeDevice {
     pub fn excludes(&self, record: &ActivityRecord) -> bool {
         match record {
             ActivityRecord::Work(work) => match work.kind {
-                WorkKind::Kernel { .. } | WorkKind::Graph => self.kernels,
-                WorkKind::Memcpy { .. } => self.memcpys,
-                WorkKind::Memset { .. } => self.memsets,
+                WorkKind::Kernel(_) | WorkKind::Graph => self.kernels,
+                WorkKind::Memcpy(_) => self.memcpys,
+                WorkKind::Memset(_) => self.memsets,
             },
             ActivityRecord::Call(call) => match call.api {
                 Api::Runtime => self.runtime_calls,

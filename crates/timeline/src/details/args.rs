@@ -1,7 +1,7 @@
 //! What is known of a slice beside its place, as names and values.
 
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, DeviceFact, FactValue, SliceId, Trace};
 
 type Args = Vec<(String, String)>;
 
@@ -71,29 +71,39 @@ pub(super) fn host_args(trace: &Trace, slice: SliceId) -> Args {
 /// What is known of work on a device.
 pub(super) fn device_args(trace: &Trace, event: &DeviceEvent) -> Args {
     let mut args = Args::new();
-    let sizes = |sizes: [u32; 3]| format!("[{}, {}, {}]", sizes[0], sizes[1], sizes[2]);
     add(&mut args, "device", trace.devices[event.device.index()].ordinal);
     add_known(&mut args, "stream", event.stream);
     add_known(&mut args, "context", event.context);
-    add_known(&mut args, "grid", event.grid.map(sizes));
-    add_known(&mut args, "block", event.block.map(sizes));
-    add_known(&mut args, "registers per thread", event.registers);
-    add_known(&mut args, "shared memory bytes", event.shared_bytes);
-    add_known(&mut args, "blocks per SM", event.blocks_per_sm);
-    add_known(&mut args, "occupancy", event.occupancy_ratio.map(|ratio| format!("{:.0} %", ratio * 100.0)));
-    add_known(&mut args, "bytes", event.bytes);
+    for fact in DeviceFact::ALL {
+        match fact.value {
+            _ if fact.column == "context" => {}
+            FactValue::Sizes(of) => add_known(&mut args, fact.title, of(event).map(|sizes| format!("{sizes:?}"))),
+            FactValue::Int(of) => add_known(&mut args, fact.title, of(event)),
+            FactValue::Unsigned(of) => add_known(&mut args, fact.title, of(event)),
+            FactValue::Float(of) => add_known(&mut args, fact.title, of(event)),
+            FactValue::Ratio(of) => {
+                let percent = of(event).map(|ratio| format!("{:.0} %", ratio * 100.0));
+                add_known(&mut args, fact.title.trim_end_matches(" ratio"), percent);
+            }
+            FactValue::Flag(of) if fact.column != "tensor_cores" || event.class == DeviceEventClass::Compute => {
+                add_known(&mut args, fact.title, of(event));
+            }
+            FactValue::Flag(_) => {}
+        }
+        if fact.column == "bytes" {
+            add_transfer(trace, event, &mut args);
+        }
+    }
+    args
+}
+
+/// How fast a memcpy or a memset is, and where it goes.
+fn add_transfer(trace: &Trace, event: &DeviceEvent, args: &mut Args) {
     let dur_ns = trace.slices.dur_ns[event.slice.index()];
     // Bytes in a nanosecond are gigabytes in a second.
     let bandwidth = event.bytes.filter(|_| dur_ns > 0).map(|bytes| bytes as f64 / dur_ns as f64);
-    add_known(&mut args, "bandwidth", bandwidth.map(|bandwidth| format!("{bandwidth:.3} GB/s")));
+    add_known(args, "bandwidth", bandwidth.map(|bandwidth| format!("{bandwidth:.3} GB/s")));
     if let DeviceEventClass::Memcpy(direction) = event.class {
-        add(&mut args, "copy direction", direction.as_str());
-        add_known(&mut args, "pageable host memory", event.is_pageable);
+        add(args, "copy direction", direction.as_str());
     }
-    add_known(&mut args, "graph", event.graph);
-    add_known(&mut args, "graph node", event.graph_node);
-    if matches!(event.class, DeviceEventClass::Compute) {
-        add(&mut args, "tensor cores", event.uses_tensor_cores);
-    }
-    args
 }

@@ -14,7 +14,7 @@ pub(crate) struct Annotation {
     pub(crate) thread: u32,
     pub(crate) device_type: u8,
     pub(crate) device: u32,
-    pub(crate) stream: u32,
+    pub(crate) stream: Option<u32>,
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Annotation {
 /// In order of their first activity records. What a label inside launched is that one's alone.
 pub(crate) fn annotations(activities: &ActivityList, launches: &Launches) -> Vec<Annotation> {
     let mut found: Vec<Annotation> = Vec::new();
-    let mut known: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
+    let mut known: FxHashMap<(u32, u32, Option<u32>), usize> = FxHashMap::default();
     for DeviceActivity { device_type, record } in activities.iter() {
         let ActivityRecord::Work(DeviceWork { start_ns, end_ns, device, stream, correlation, .. }) = record else {
             continue;

@@ -41,7 +41,7 @@ pub struct DeviceColumns {
     pub device_type: Vec<u8>,
     /// The device; -1 for what is on none.
     pub device: Vec<i32>,
-    /// The stream; -1 for all of them.
+    /// The stream; -1 for all of them, or where it is not known.
     pub stream: Vec<i64>,
     /// What joins a call with what it enqueued; 0 without one.
     pub correlation: Vec<u32>,
@@ -81,6 +81,11 @@ impl DeviceColumns {
     }
 }
 
+/// How a list names a stream.
+fn stream_number(stream: Option<u32>) -> i64 {
+    stream.map_or(-1, i64::from)
+}
+
 impl Events {
     /// Adds what is said of an item, which has become a row.
     pub(crate) fn push_device(&mut self, item: &Item<'_>, activities: &DeviceActivities) {
@@ -90,17 +95,15 @@ impl Events {
                 let kind = match &device_activity.record {
                     ActivityRecord::Work(work) => {
                         let activity = match work.kind {
-                            WorkKind::Kernel { .. } | WorkKind::Graph => activity::KERNEL,
-                            WorkKind::Memcpy { .. } => activity::MEMCPY,
-                            WorkKind::Memset { .. } => activity::MEMSET,
+                            WorkKind::Kernel(_) | WorkKind::Graph => activity::KERNEL,
+                            WorkKind::Memcpy(_) => activity::MEMCPY,
+                            WorkKind::Memset(_) => activity::MEMSET,
                         };
-                        (activity, work.device as i32, i64::from(work.stream))
+                        (activity, work.device as i32, stream_number(work.stream))
                     }
-                    ActivityRecord::Synchronization(wait) => (
-                        activity::SYNCHRONIZATION,
-                        activities.device_of(wait) as i32,
-                        wait.stream.map_or(-1, i64::from),
-                    ),
+                    ActivityRecord::Synchronization(wait) => {
+                        (activity::SYNCHRONIZATION, activities.device_of(wait) as i32, stream_number(wait.stream))
+                    }
                     ActivityRecord::Call(call) if call.api == Api::Driver => (activity::DRIVER_CALL, -1, -1),
                     ActivityRecord::Call(_) => (activity::RUNTIME_CALL, -1, -1),
                     _ => (activity::OVERHEAD, -1, -1),
@@ -115,7 +118,7 @@ impl Events {
                 ));
             }
             Item::Annotation(of) => {
-                columns.push((activity::ANNOTATION, of.device_type, of.device as i32, i64::from(of.stream), 0));
+                columns.push((activity::ANNOTATION, of.device_type, of.device as i32, stream_number(of.stream), 0));
             }
             Item::Event(_) | Item::Step(_) | Item::Memory(_) => columns.push_host(),
         }

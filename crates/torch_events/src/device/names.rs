@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use stepscope_capture::DeviceActivity;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
-    WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Memcpy, MemoryKind, Overhead, Synchronization,
+    SynchronizationKind, WorkKind,
 };
 
 /// Calls of CUDA's runtime that `torch.profiler` leaves out: there are many of them and they do little.
@@ -77,11 +77,11 @@ impl<'a> Names<'a> {
     pub(crate) fn name(&mut self, device_activity: &DeviceActivity) -> Option<u32> {
         let (name, text) = match device_activity.record {
             ActivityRecord::Work(DeviceWork { kind, .. }) => match kind {
-                WorkKind::Kernel { name, .. } => (name, Text::None),
-                WorkKind::Memcpy { direction, source, destination, .. } => {
+                WorkKind::Kernel(kernel) => (kernel.name, Text::None),
+                WorkKind::Memcpy(Memcpy { direction, source, destination, .. }) => {
                     (None, Text::Memcpy(direction, source, destination))
                 }
-                WorkKind::Memset { memory, .. } => (None, Text::Memset(memory)),
+                WorkKind::Memset(fill) => (None, Text::Memset(fill.memory)),
                 WorkKind::Graph => (None, Text::Graph),
             },
             ActivityRecord::Call(Call { api, name, .. }) => {

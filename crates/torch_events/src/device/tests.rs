@@ -5,8 +5,8 @@ use crate::events::tests::capture;
 use crate::{Events, Grouping, NO_ROW, Wanted, averages};
 use proptest::prelude::*;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, MemoryKind, Overhead, Synchronization, SynchronizationKind,
-    WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Dropped, Kernel, Memcpy, MemoryKind, Memset, Overhead,
+    Synchronization, SynchronizationKind, WorkKind,
 };
 use stepscope_capture::{Capture, DeviceActivity, Event};
 use stepscope_run::ExcludeDevice;
@@ -23,20 +23,21 @@ fn call(name: u32, thread: u32, start_ns: i64, end_ns: i64, correlation: u32) ->
 }
 
 fn work(kind: WorkKind, stream: u32, start_ns: i64, end_ns: i64, correlation: u32) -> DeviceActivity {
-    let work =
-        DeviceWork { kind, start_ns, end_ns, device: 3, context: 1, stream, correlation, graph: 0, graph_node: 0 };
+    let work = DeviceWork {
+        kind,
+        start_ns,
+        end_ns,
+        device: 3,
+        context: Some(1),
+        stream: Some(stream),
+        correlation,
+        ..DeviceWork::default()
+    };
     device_activity(ActivityRecord::Work(work))
 }
 
 fn kernel(name: u32) -> WorkKind {
-    WorkKind::Kernel {
-        name: Some(name),
-        grid: [1; 3],
-        block: [1; 3],
-        registers: 0,
-        static_shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-    }
+    WorkKind::Kernel(Kernel { name: Some(name), ..Kernel::default() })
 }
 
 const NAMES: [&str; 7] = ["op", "label", "cudaLaunchKernel", "gemm", "cudaGetDevice_v3020", "cuLaunchKernel", "cuInit"];
@@ -142,7 +143,7 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
         ActivityRecord::Call(Call { api: Api::Driver, ..of })
     };
     let wait = |kind, stream| {
-        let (start_ns, end_ns, context, correlation, event, event_sync) = (60, 70, 1, 0, 0, 0);
+        let (start_ns, end_ns, context, correlation, event, event_sync) = (60, 70, Some(1), 0, 0, 0);
         device_activity(ActivityRecord::Synchronization(Synchronization {
             kind,
             start_ns,
@@ -155,8 +156,8 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
         }))
     };
     capture.device = vec![
-        work(WorkKind::Memcpy { bytes: 1, direction, source, destination, devices: None }, 7, 10, 20, 0),
-        work(WorkKind::Memset { bytes: 1, memory: MemoryKind::Device }, 7, 30, 40, 0),
+        work(WorkKind::Memcpy(Memcpy { bytes: Some(1), direction, source, destination, devices: None }), 7, 10, 20, 0),
+        work(WorkKind::Memset(Memset { bytes: Some(1), memory: MemoryKind::Device }), 7, 30, 40, 0),
         work(WorkKind::Graph, 7, 50, 55, 0),
         wait(SynchronizationKind::Stream, Some(9)),
         wait(SynchronizationKind::StreamWaitEvent, Some(9)),
@@ -166,7 +167,7 @@ fn copies_fills_waits_and_overhead_are_named_as_torch_names_them() {
         device_activity(driver(5, 1)),
         device_activity(driver(6, 2)),
         DeviceActivity { device_type: 12, record: driver(6, 3) },
-        device_activity(ActivityRecord::Dropped(4)),
+        device_activity(ActivityRecord::Dropped(Dropped { count: 4 })),
     ]
     .into();
     let events = Events::of(&capture, 0, Wanted::default());

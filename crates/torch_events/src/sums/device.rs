@@ -16,7 +16,7 @@ use stepscope_run::{ExcludeDevice, RecordFilter};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Work on a stream.
-    Work { device: u32, stream: u32 },
+    Work { device: u32, stream: Option<u32> },
     /// A wait, seen from the device.
     Synchronization,
     /// A call on a thread of the host.
@@ -130,8 +130,9 @@ impl<'a> JoinedActivities<'a> {
             ActivityRecord::Work(work) => Some(work),
             _ => None,
         });
-        let contexts: FxHashMap<u32, u32> = works.clone().map(|work| (work.context, work.device)).collect();
-        let streams: FxHashSet<(u32, u32)> = works.map(|work| (work.device, work.stream)).collect();
+        let contexts: FxHashMap<u32, u32> =
+            works.clone().filter_map(|work| Some((work.context?, work.device))).collect();
+        let streams: FxHashSet<(u32, Option<u32>)> = works.map(|work| (work.device, work.stream)).collect();
         let mut found = Names::of(names, listed);
         let mut name = |about: &DeviceActivity| {
             let is_shown = match &about.record {
@@ -142,8 +143,8 @@ impl<'a> JoinedActivities<'a> {
                     stream,
                     ..
                 }) => {
-                    let device = contexts.get(context).copied().unwrap_or(0);
-                    stream.is_some_and(|stream| streams.contains(&(device, stream)))
+                    let device = context.and_then(|context| contexts.get(&context).copied()).unwrap_or(0);
+                    stream.is_some() && streams.contains(&(device, *stream))
                 }
                 _ => true,
             };
@@ -231,7 +232,7 @@ impl<'a> JoinedActivities<'a> {
 
     /// Labels on the device: on each stream from the first to the last of what was launched in them.
     fn annotations(&self) -> Vec<Group> {
-        let mut numbers: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
+        let mut numbers: FxHashMap<(u32, u32, Option<u32>), u32> = FxHashMap::default();
         let mut found: Vec<Annotation> = Vec::new();
         for (at, (start_ns, end_ns), kind) in self.rows() {
             let Kind::Work { device, stream } = kind else { continue };

@@ -38,16 +38,17 @@ fn right() -> (Vec<Launched>, Reported) {
         reported.calls.push((of_call, format!("{call}_v2")));
         for (node, expected) in works.iter().enumerate() {
             let start_ns = before_ns + 1000 * (node as i64 + 1);
-            let mut work = DeviceWork { device: 1, context: 1, stream: 7, correlation, ..DeviceWork::default() };
+            let mut work =
+                DeviceWork { device: 1, context: Some(1), stream: Some(7), correlation, ..DeviceWork::default() };
             (work.start_ns, work.end_ns) = (on_device(start_ns), on_device(start_ns + 500));
             (work.kind, work.graph) = match *expected {
                 Expected::Kernel { grid, block, is_of_graph } => (kernel_of(grid, block), u32::from(is_of_graph)),
                 Expected::Memcpy { direction, bytes } => (copy_of(direction, bytes), 0),
-                Expected::Memset { bytes } => (WorkKind::Memset { bytes, memory: Default::default() }, 0),
+                Expected::Memset { bytes } => (WorkKind::Memset(Memset { bytes: Some(bytes), ..Memset::default() }), 0),
             };
             if work.graph > 0 {
                 // Which stream a node runs on is the graph's own affair.
-                (work.graph_node, work.stream) = (node as u64 + 1, 13);
+                (work.graph_node, work.stream) = (node as u64 + 1, Some(13));
             }
             let name = if matches!(expected, Expected::Kernel { .. }) { "k" } else { "" };
             reported.works.push((work, name.into()));
@@ -59,12 +60,12 @@ fn right() -> (Vec<Launched>, Reported) {
 }
 
 fn kernel_of(grid: [u32; 3], block: [u32; 3]) -> WorkKind {
-    WorkKind::Kernel { name: None, grid, block, registers: 14, static_shared_bytes: 0, dynamic_shared_bytes: 0 }
+    WorkKind::Kernel(Kernel { grid: Some(grid), block: Some(block), ..Kernel::default() })
 }
 
 fn copy_of(direction: Direction, bytes: u64) -> WorkKind {
     let (source, destination) = Default::default();
-    WorkKind::Memcpy { bytes, direction, source, destination, devices: None }
+    WorkKind::Memcpy(Memcpy { bytes: Some(bytes), direction, source, destination, devices: None })
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn each_lie_is_told_by_what_is_wrong() {
             reported.works[0].0.kind = copy_of(Direction::DeviceToHost, 64)
         }),
         ("a fill of 32 bytes was launched", |reported| {
-            reported.works[1].0.kind = WorkKind::Memset { bytes: 0, memory: Default::default() };
+            reported.works[1].0.kind = WorkKind::Memset(Memset { bytes: Some(0), ..Memset::default() });
         }),
         ("(grid [3, 1, 1], block [64, 1, 1]) was launched", |reported| {
             reported.works[2].0.kind = kernel_of([1; 3], BLOCK)
@@ -110,7 +111,7 @@ fn each_lie_is_told_by_what_is_wrong() {
             (reported.works[0].0.start_ns, reported.works[1].0.start_ns) = (fill, copy);
         }),
         ("reported of device 0", |reported| reported.works[0].0.device = 0),
-        ("what ran on one stream is reported of 2", |reported| reported.works[0].0.stream = 8),
+        ("what ran on one stream is reported of 2", |reported| reported.works[0].0.stream = Some(8)),
         ("is not joined with it alone", |reported| reported.works[3].0.correlation = 10),
         ("it reports no call, or several", |reported| drop(reported.calls.remove(0))),
         ("is joined with \"cuMemsetD8Async_v2\"", |reported| {

@@ -74,13 +74,14 @@ fn calls_and_what_they_enqueued_share_a_number() {
     let (_, kernels) = decoded(&mut decoder, &operation(0, 0, (30, 45), 0), c"Cijk_Ailk");
     let [(ActivityRecord::Work(work), Some(name))] = &kernels[..] else { panic!("{kernels:?}") };
     assert_eq!((name.as_str(), work.device, work.correlation, work.start_ns, work.end_ns), ("Cijk_Ailk", 1, 7, 30, 45));
-    assert_eq!(work.stream, 0, "an id that is too long for a stream has a number");
+    assert_eq!(work.context, None);
+    assert_eq!(work.stream, Some(0), "an id that is too long for a stream has a number");
     assert!(decoder.has_work);
 
     let (_, copies) = decoded(&mut decoder, &operation(1, 9, (50, 60), 4096), c"");
     let [(ActivityRecord::Work(work), None)] = &copies[..] else { panic!("{copies:?}") };
-    let WorkKind::Memcpy { bytes, direction, source, .. } = work.kind else { panic!("{work:?}") };
-    assert_eq!((bytes, direction, source), (4096, Direction::DeviceToHost, MemoryKind::Device));
+    let WorkKind::Memcpy(Memcpy { bytes, direction, source, .. }) = work.kind else { panic!("{work:?}") };
+    assert_eq!((bytes, direction, source), (Some(4096), Direction::DeviceToHost, MemoryKind::Device));
 }
 
 #[test]
@@ -94,11 +95,11 @@ fn barriers_are_no_work_and_what_has_no_times_is_not_shown() {
 #[test]
 fn the_words_for_a_copy_say_where_it_goes() {
     let direction = |text| match transfer(text, 8) {
-        WorkKind::Memcpy { direction, .. } => Some(direction),
+        WorkKind::Memcpy(copy) => Some(copy.direction),
         _ => None,
     };
     assert_eq!(direction("CopyHostToDevice"), Some(Direction::HostToDevice));
     assert_eq!(direction("CopyDeviceToDevice"), Some(Direction::DeviceToDevice));
     assert_eq!(direction("CopyImage"), Some(Direction::Unknown));
-    assert_eq!(transfer("FillBuffer", 8), WorkKind::Memset { bytes: 8, memory: MemoryKind::Device });
+    assert_eq!(transfer("FillBuffer", 8), WorkKind::Memset(Memset { bytes: Some(8), memory: MemoryKind::Device }));
 }

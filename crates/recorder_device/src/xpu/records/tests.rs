@@ -109,12 +109,13 @@ fn calls_kernels_and_waits_say_what_belongs_together() {
     );
     assert_eq!((call.thread, call.correlation, call.status), (77, 5, 0));
     // Nobody listed this device, so it comes behind the one that was.
-    assert_eq!((work.start_ns, work.end_ns, work.correlation, work.device, work.stream), (2000, 2600, 5, 1, 0));
+    assert_eq!((work.start_ns, work.end_ns, work.correlation, work.device, work.stream), (2000, 2600, 5, 1, Some(0)));
     assert!(kernel.contains("vecAdd"), "{kernel}");
     let expected = Synchronization {
         kind: SynchronizationKind::Stream,
         start_ns: 2100,
         end_ns: 2700,
+        context: Some(0),
         stream: Some(0),
         correlation: 6,
         ..Synchronization::default()

@@ -4,8 +4,8 @@ use super::{CASES, Does, check_bytes, filter, finished, start, thread};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 use stepscope_capture::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Range as Marked,
-    Synchronization, SynchronizationKind, WorkKind, encode,
+    ActivityRecord, Api, Call, DeviceWork, Direction, Dropped, EventRecorded, Kernel, Memcpy, MemoryKind, Memset,
+    Overhead, Range as Marked, Synchronization, SynchronizationKind, WorkKind, encode,
 };
 use stepscope_capture::layout::Tag;
 use stepscope_run::{ExcludeDevice, RecordFilter};
@@ -32,28 +32,21 @@ fn number() -> impl Strategy<Value = u32> {
 fn work() -> impl Strategy<Value = ActivityRecord> {
     let memory = prop::sample::select(vec![MemoryKind::Device, MemoryKind::Pinned]);
     let kind = prop_oneof![
-        4 => name().prop_map(|name| WorkKind::Kernel {
-            name,
-            grid: [1; 3],
-            block: [1; 3],
-            registers: 0,
-            static_shared_bytes: 0,
-            dynamic_shared_bytes: 0,
-        }),
-        1 => (memory.clone(), any::<bool>()).prop_map(|(source, is_peer)| WorkKind::Memcpy {
-            bytes: 7,
+        4 => name().prop_map(|name| WorkKind::Kernel(Kernel { name, ..Kernel::default() })),
+        1 => (memory.clone(), any::<bool>()).prop_map(|(source, is_peer)| WorkKind::Memcpy(Memcpy {
+            bytes: Some(7),
             direction: Direction::HostToDevice,
             source,
             destination: MemoryKind::Device,
             devices: is_peer.then_some((0, 1)),
-        }),
-        1 => memory.prop_map(|memory| WorkKind::Memset { bytes: 9, memory }),
+        })),
+        1 => memory.prop_map(|memory| WorkKind::Memset(Memset { bytes: Some(9), memory })),
         1 => Just(WorkKind::Graph),
     ];
     let at = (100_i64..1_200, 0_i64..60);
     (kind, at, (0_u32..2, 0_u32..2, 0_u32..3), number()).prop_map(|(kind, at, on, correlation)| {
         let (start_ns, end_ns, graph, graph_node) = (at.0, at.0 + at.1, 0, 0);
-        let (device, context, stream) = on;
+        let (device, context, stream) = (on.0, Some(on.1), Some(on.2));
         ActivityRecord::Work(DeviceWork {
             kind,
             start_ns,
@@ -79,7 +72,7 @@ fn wait() -> impl Strategy<Value = ActivityRecord> {
     (prop::sample::select(kinds), 100_i64..1_200, 0_i64..40, on, number()).prop_map(
         |(kind, at, len, on, correlation)| {
             let (start_ns, end_ns, event, event_sync) = (at, at + len, 0, 0);
-            let (context, stream) = on;
+            let (context, stream) = (Some(on.0), on.1);
             ActivityRecord::Synchronization(Synchronization {
                 kind,
                 start_ns,
@@ -111,8 +104,10 @@ fn device_activity() -> impl Strategy<Value = Activity> {
     let range = (100_i64..900, 70_u32..76).prop_map(|(start_ns, thread)| {
         ActivityRecord::Range(Marked { start_ns, end_ns: start_ns + 5, thread, ..Marked::default() })
     });
-    let rest =
-        prop_oneof![Just(ActivityRecord::EventRecorded(EventRecorded::default())), Just(ActivityRecord::Dropped(3))];
+    let rest = prop_oneof![
+        Just(ActivityRecord::EventRecorded(EventRecorded::default())),
+        Just(ActivityRecord::Dropped(Dropped { count: 3 }))
+    ];
     let record = prop_oneof![8 => work(), 8 => call(), 2 => wait(), 2 => overhead, 1 => range, 1 => rest];
     (record, prop_oneof![20 => Just(1_u8), 1 => Just(6_u8), 1 => Just(12_u8)])
 }

@@ -43,19 +43,19 @@ const KERNELS: [usize; 6] = [200, 208, 216, 224, 232, 248];
 #[test]
 fn kernels_of_every_cuda_say_the_same() {
     let work = DeviceWork {
-        kind: WorkKind::Kernel {
+        kind: WorkKind::Kernel(Kernel {
             name: None,
-            grid: [3, 4, 5],
-            block: [128, 2, 1],
-            registers: 40,
-            static_shared_bytes: 1024,
-            dynamic_shared_bytes: 2048,
-        },
+            grid: Some([3, 4, 5]),
+            block: Some([128, 2, 1]),
+            registers: Some(40),
+            static_shared_bytes: Some(1024),
+            dynamic_shared_bytes: Some(2048),
+        }),
         start_ns: 1000,
         end_ns: 1500,
         device: 1,
-        context: 2,
-        stream: 7,
+        context: Some(2),
+        stream: Some(7),
         correlation: 99,
         graph: 6,
         graph_node: 0x1_0000_0002,
@@ -78,18 +78,18 @@ fn copies_tell_where_from_and_where_to() {
     let copy =
         |kind, len, at| Record::new(kind, len).with(4, [at, 1, 3]).u64s(8, &[4096, 10, 20]).u32s(32, &[0, 1, 13]);
     let work = |direction, devices| DeviceWork {
-        kind: WorkKind::Memcpy {
-            bytes: 4096,
+        kind: WorkKind::Memcpy(Memcpy {
+            bytes: Some(4096),
             direction,
             source: MemoryKind::Pageable,
             destination: MemoryKind::Device,
             devices,
-        },
+        }),
         start_ns: 10,
         end_ns: 20,
         device: 0,
-        context: 1,
-        stream: 13,
+        context: Some(1),
+        stream: Some(13),
         correlation: 5,
         graph: 3,
         graph_node: 8,
@@ -108,9 +108,16 @@ fn copies_tell_where_from_and_where_to() {
 fn fills_and_whole_graphs_are_work() {
     let fill = Record::new(2, 88).u64s(8, &[64, 10, 20]).u32s(32, &[0, 1, 7, 5]).with(50, 3u16.to_ne_bytes());
     let fill = fill.u64s(64, &[0]).u32s(72, &[0]);
-    let common =
-        DeviceWork { start_ns: 10, end_ns: 20, context: 1, stream: 7, correlation: 5, ..DeviceWork::default() };
-    let expected = DeviceWork { kind: WorkKind::Memset { bytes: 64, memory: MemoryKind::Device }, ..common };
+    let common = DeviceWork {
+        start_ns: 10,
+        end_ns: 20,
+        context: Some(1),
+        stream: Some(7),
+        correlation: 5,
+        ..DeviceWork::default()
+    };
+    let expected =
+        DeviceWork { kind: WorkKind::Memset(Memset { bytes: Some(64), memory: MemoryKind::Device }), ..common };
     assert_eq!(decode(&fill.0), Some(Decoded::Plain(ActivityRecord::Work(expected))));
 
     let graph = Record::new(51, 48).u32s(4, &[5]).u64s(8, &[10, 20]).u32s(24, &[0, 9, 1, 7]);
@@ -133,7 +140,7 @@ fn what_does_not_apply_is_absent() {
         kind: SynchronizationKind::Context,
         start_ns: 10,
         end_ns: 20,
-        context: 1,
+        context: Some(1),
         stream: None,
         correlation: 5,
         event: 0,
@@ -159,7 +166,7 @@ fn what_does_not_apply_is_absent() {
 
 #[test]
 fn events_know_their_recording_from_cuda_12_8_on() {
-    let event = EventRecorded { event: 3, event_sync: 0, context: 1, stream: 7, correlation: 5 };
+    let event = EventRecorded { event: 3, event_sync: 0, context: Some(1), stream: 7, correlation: 5 };
     let record = |len| Record::new(36, len).u32s(4, &[5, 1, 7, 3]);
     assert_eq!(decode(&record(24).0), Some(Decoded::Plain(ActivityRecord::EventRecorded(event))));
     for len in [56, 80] {

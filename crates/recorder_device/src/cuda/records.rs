@@ -1,11 +1,165 @@
-//! One of CUPTI's records, as ours.
+//! CUPTI's records: where they have their fields, and what they are as ours.
+//!
+//! The places are bytes from the beginning of a record, the same from CUDA 11.8 to 13.5.
+//! `tests/python/test_cupti_headers.py` reads them and compares them with CUPTI's headers.
 
 use super::kinds::kind;
-use super::layout::{call, event, graph, kernel, marker, memcpy, memcpy_between, memset, overhead, synchronization};
+use super::places::fields;
 use stepscope_recorder::device::{
-    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, MemoryKind, Overhead, Synchronization,
-    SynchronizationKind, WorkKind,
+    ActivityRecord, Api, Call, DeviceWork, Direction, EventRecorded, Kernel, Memcpy, MemoryKind, Memset, Overhead,
+    Synchronization, SynchronizationKind, WorkKind,
 };
+
+fields! {
+    /// `CUpti_ActivityKernel8` and later.
+    kernel {
+        registersPerThread = 6 as u16;
+        start = 16 as u64;
+        end = 24 as u64;
+        deviceId = 40 as u32;
+        contextId = 44 as u32;
+        streamId = 48 as u32;
+        gridX = 52 as u32;
+        gridY = 56 as u32;
+        gridZ = 60 as u32;
+        blockX = 64 as u32;
+        blockY = 68 as u32;
+        blockZ = 72 as u32;
+        staticSharedMemory = 76 as u32;
+        dynamicSharedMemory = 80 as u32;
+        correlationId = 92 as u32;
+        name = 104 as u64;
+        graphNodeId = 144 as u64;
+        graphId = 156 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityMemcpy5` and later.
+    memcpy {
+        copyKind = 4 as u8;
+        srcKind = 5 as u8;
+        dstKind = 6 as u8;
+        bytes = 8 as u64;
+        start = 16 as u64;
+        end = 24 as u64;
+        deviceId = 32 as u32;
+        contextId = 36 as u32;
+        streamId = 40 as u32;
+        correlationId = 44 as u32;
+        graphNodeId = 64 as u64;
+        graphId = 72 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityMemcpyPtoP4`.
+    memcpy_between {
+        copyKind = 4 as u8;
+        srcKind = 5 as u8;
+        dstKind = 6 as u8;
+        bytes = 8 as u64;
+        start = 16 as u64;
+        end = 24 as u64;
+        deviceId = 32 as u32;
+        contextId = 36 as u32;
+        streamId = 40 as u32;
+        srcDeviceId = 44 as u32;
+        dstDeviceId = 52 as u32;
+        correlationId = 60 as u32;
+        graphNodeId = 72 as u64;
+        graphId = 80 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityMemset4` and later.
+    memset {
+        bytes = 8 as u64;
+        start = 16 as u64;
+        end = 24 as u64;
+        deviceId = 32 as u32;
+        contextId = 36 as u32;
+        streamId = 40 as u32;
+        correlationId = 44 as u32;
+        memoryKind = 50 as u16;
+        graphNodeId = 64 as u64;
+        graphId = 72 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityGraphTrace` and later.
+    graph {
+        correlationId = 4 as u32;
+        start = 8 as u64;
+        end = 16 as u64;
+        deviceId = 24 as u32;
+        graphId = 28 as u32;
+        contextId = 32 as u32;
+        streamId = 36 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityAPI`.
+    call {
+        cbid = 4 as u32;
+        start = 8 as u64;
+        end = 16 as u64;
+        threadId = 28 as u32;
+        correlationId = 32 as u32;
+        returnValue = 36 as u32;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityOverhead` and later; the thread is of `objectId`, where `objectKind` is a thread.
+    overhead {
+        overheadKind = 4 as u32;
+        objectKind = 8 as u32;
+        thread = 16 as u32;
+        start = 24 as u64;
+        end = 32 as u64;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivitySynchronization` and later; the last field is there from CUDA 12.8 on.
+    synchronization {
+        r#type = 4 as u32;
+        start = 8 as u64;
+        end = 16 as u64;
+        correlationId = 24 as u32;
+        contextId = 28 as u32;
+        streamId = 32 as u32;
+        cudaEventId = 36 as u32;
+        cudaEventSyncId = 40 as u64;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityCudaEvent` and later; the last field is there from CUDA 12.8 on.
+    event {
+        correlationId = 4 as u32;
+        contextId = 8 as u32;
+        streamId = 12 as u32;
+        eventId = 16 as u32;
+        cudaEventSyncId = 48 as u64;
+    }
+}
+
+fields! {
+    /// `CUpti_ActivityMarker2`; the thread is of `objectId`, where `objectKind` is a thread.
+    marker {
+        flags = 4 as u32;
+        timestamp = 8 as u64;
+        id = 16 as u32;
+        objectKind = 20 as u32;
+        thread = 28 as u32;
+        name = 40 as u64;
+    }
+}
 
 /// In place of a stream or of an event: not applicable.
 const INVALID: u32 = u32::MAX;
@@ -68,8 +222,8 @@ macro_rules! work {
             start_ns: $layout::start.of($record)? as i64,
             end_ns: $layout::end.of($record)? as i64,
             device: $layout::deviceId.of($record)?,
-            context: $layout::contextId.of($record)?,
-            stream: $layout::streamId.of($record)?,
+            context: Some($layout::contextId.of($record)?),
+            stream: Some($layout::streamId.of($record)?),
             correlation: $layout::correlationId.of($record)?,
             graph: $layout::graphId.of($record)?,
             ..DeviceWork::default()
@@ -86,28 +240,28 @@ fn has_times(work: &DeviceWork) -> bool {
 }
 
 fn decode_kernel(record: &[u8]) -> Option<Decoded> {
-    let kind = WorkKind::Kernel {
+    let decoded = Kernel {
         name: None,
-        grid: [kernel::gridX.of(record)?, kernel::gridY.of(record)?, kernel::gridZ.of(record)?],
-        block: [kernel::blockX.of(record)?, kernel::blockY.of(record)?, kernel::blockZ.of(record)?],
-        registers: kernel::registersPerThread.of(record)?.into(),
-        static_shared_bytes: kernel::staticSharedMemory.of(record)?,
-        dynamic_shared_bytes: kernel::dynamicSharedMemory.of(record)?,
+        grid: Some([kernel::gridX.of(record)?, kernel::gridY.of(record)?, kernel::gridZ.of(record)?]),
+        block: Some([kernel::blockX.of(record)?, kernel::blockY.of(record)?, kernel::blockZ.of(record)?]),
+        registers: Some(kernel::registersPerThread.of(record)?.into()),
+        static_shared_bytes: Some(kernel::staticSharedMemory.of(record)?),
+        dynamic_shared_bytes: Some(kernel::dynamicSharedMemory.of(record)?),
     };
-    let work = DeviceWork { kind, ..work!(kernel of record) };
+    let work = DeviceWork { kind: WorkKind::Kernel(decoded), ..work!(kernel of record) };
     let name = kernel::name.of(record)?;
     Some(if has_times(&work) { Decoded::Named(ActivityRecord::Work(work), name) } else { Decoded::Untimed })
 }
 
 fn decode_memcpy(record: &[u8]) -> Option<DeviceWork> {
     Some(DeviceWork {
-        kind: WorkKind::Memcpy {
-            bytes: memcpy::bytes.of(record)?,
+        kind: WorkKind::Memcpy(Memcpy {
+            bytes: Some(memcpy::bytes.of(record)?),
             direction: Direction::from_number(memcpy::copyKind.of(record)?),
             source: MemoryKind::from_number(memcpy::srcKind.of(record)?),
             destination: MemoryKind::from_number(memcpy::dstKind.of(record)?),
             devices: None,
-        },
+        }),
         ..work!(memcpy of record)
     })
 }
@@ -115,13 +269,13 @@ fn decode_memcpy(record: &[u8]) -> Option<DeviceWork> {
 fn decode_memcpy_between(record: &[u8]) -> Option<DeviceWork> {
     let devices = (memcpy_between::srcDeviceId.of(record)?, memcpy_between::dstDeviceId.of(record)?);
     Some(DeviceWork {
-        kind: WorkKind::Memcpy {
-            bytes: memcpy_between::bytes.of(record)?,
+        kind: WorkKind::Memcpy(Memcpy {
+            bytes: Some(memcpy_between::bytes.of(record)?),
             direction: Direction::from_number(memcpy_between::copyKind.of(record)?),
             source: MemoryKind::from_number(memcpy_between::srcKind.of(record)?),
             destination: MemoryKind::from_number(memcpy_between::dstKind.of(record)?),
             devices: Some(devices),
-        },
+        }),
         ..work!(memcpy_between of record)
     })
 }
@@ -129,7 +283,7 @@ fn decode_memcpy_between(record: &[u8]) -> Option<DeviceWork> {
 fn decode_memset(record: &[u8]) -> Option<DeviceWork> {
     let memory = u8::try_from(memset::memoryKind.of(record)?).map(MemoryKind::from_number);
     Some(DeviceWork {
-        kind: WorkKind::Memset { bytes: memset::bytes.of(record)?, memory: memory.unwrap_or_default() },
+        kind: WorkKind::Memset(Memset { bytes: Some(memset::bytes.of(record)?), memory: memory.unwrap_or_default() }),
         ..work!(memset of record)
     })
 }
@@ -170,7 +324,7 @@ fn decode_synchronization(record: &[u8]) -> Option<Synchronization> {
         kind: number.map(SynchronizationKind::from_number).unwrap_or_default(),
         start_ns: synchronization::start.of(record)? as i64,
         end_ns: synchronization::end.of(record)? as i64,
-        context: synchronization::contextId.of(record)?,
+        context: Some(synchronization::contextId.of(record)?),
         stream: (stream != INVALID).then_some(stream),
         correlation: synchronization::correlationId.of(record)?,
         event: if event == INVALID { 0 } else { event },
@@ -187,7 +341,7 @@ fn decode_event(record: &[u8]) -> Option<EventRecorded> {
     Some(EventRecorded {
         event: event::eventId.of(record)?,
         event_sync: event::cudaEventSyncId.of(record).map_or(0, sync_of),
-        context: event::contextId.of(record)?,
+        context: Some(event::contextId.of(record)?),
         stream: event::streamId.of(record)?,
         correlation: event::correlationId.of(record)?,
     })

@@ -1,0 +1,54 @@
+//! Which files and folders a run has.
+
+use std::path::{Path, PathBuf};
+
+/// True when `path` is a folder that a run was recorded into.
+pub fn is_run_folder(path: &Path) -> bool {
+    path.join("run.json").is_file() || path.join("raw").is_dir() || !parts_of(path).is_empty()
+}
+
+/// True when processes have recorded into the run, and none of them may go on.
+pub fn is_over(run: &Path) -> bool {
+    !parts_of(run).is_empty() && raw_captures_of(run).is_empty()
+}
+
+/// The folders of windows that a flight recorder kept, sorted; they are named by the time.
+pub fn kept_in(run: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(run.join("kept")) else { return Vec::new() };
+    let folders = entries.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = folders.filter(|folder| is_run_folder(folder)).collect();
+    folders.sort();
+    folders
+}
+
+/// `PID-TIME` of a raw capture or of the part made from it.
+pub(crate) fn stem(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    stem.strip_prefix("part-").unwrap_or(&stem).to_string()
+}
+
+pub(crate) fn raw_captures_of(run: &Path) -> Vec<PathBuf> {
+    files_in(&run.join("raw"), "capture")
+}
+
+/// The parts of all ranks, sorted.
+pub(crate) fn parts_of(run: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(run) else { return Vec::new() };
+    let is_rank = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rank="));
+    let folders = entries.flatten().map(|entry| entry.path()).filter(is_rank);
+    let mut parts: Vec<PathBuf> = folders.flat_map(|folder| files_in(&folder, "parquet")).collect();
+    parts.sort();
+    parts
+}
+
+fn files_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let is_it = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_it).collect();
+    files.sort();
+    files
+}
+
+pub(crate) fn size_of_file(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |metadata| metadata.len())
+}
