@@ -1,9 +1,9 @@
 //! What all requests share.
 
 use crate::cache::Cache;
+use crate::comparison::Comparison;
 use crate::editor::Editor;
 use crate::pool::Pool;
-use crate::routes::compare::Pair;
 use crate::runs::Runs;
 use crate::token::Token;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub(crate) struct AppState {
     pub(crate) runs: Arc<Runs>,
     pub(crate) pool: Pool,
     /// Runs side by side: a page asks for each several times, ordered and cut differently.
-    pub(crate) comparisons: Cache<Pair, Envelope>,
+    pub(crate) comparisons: Cache<Comparison, Envelope>,
     pub(crate) token: Token,
     /// In lower case.
     pub(crate) allowed_hosts: Vec<String>,

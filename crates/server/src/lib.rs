@@ -7,6 +7,7 @@
 mod app_state;
 mod assets;
 mod cache;
+mod comparison;
 mod discover;
 mod editor;
 mod failure;

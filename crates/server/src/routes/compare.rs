@@ -3,24 +3,17 @@
 use super::analyses::deliver;
 use super::{Answer, files};
 use crate::app_state::AppState;
+use crate::comparison::{Comparison, ReadPart};
 use crate::failure::Failure;
-use crate::loaded_run::bytes_of;
+use crate::loaded_run::{LoadedRun, bytes_of};
 use crate::query::Query;
 use crate::table_page::{PARAMETERS, PageQuery};
 use axum::extract::{RawQuery, State};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use stepscope_engine::{self as engine, Compared, Selection};
 
 const OF_RUNS: [&str; 6] = ["a", "b", "what", "a_rank", "b_rank", "format"];
-
-/// What is compared: a reading of a run and a part of it, beside another, and what of them.
-#[derive(Clone, PartialEq)]
-pub(crate) struct Pair {
-    a: (PathBuf, u64, Selection),
-    b: (PathBuf, u64, Selection),
-    what: Compared,
-}
 
 /// `api/compare`.
 pub(super) async fn compare(State(state): State<Arc<AppState>>, RawQuery(raw): RawQuery) -> Answer {
@@ -34,10 +27,12 @@ pub(super) async fn compare(State(state): State<Arc<AppState>>, RawQuery(raw): R
     let (of_a, of_b) = (of_rank("a_rank")?, of_rank("b_rank")?);
     let (a_run, a) = state.runs.loaded(query.needed_text("a")?)?;
     let (b_run, b) = state.runs.loaded(query.needed_text("b")?)?;
-    let pair = Pair { a: (a_run.path.clone(), a.version, of_a), b: (b_run.path.clone(), b.version, of_b), what };
+    let part_of =
+        |path: &Path, run: &LoadedRun, of| ReadPart { path: path.into(), version: run.version, selection: of };
+    let comparison = Comparison { a: part_of(&a_run.path, &a, of_a), b: part_of(&b_run.path, &b, of_b), what };
     let compare = move || engine::compare((&a.trace, &of_a), (&b.trace, &of_b), what);
     let computed = async { Ok::<_, Failure>(state.pool.long(compare).await??) };
-    let result = state.comparisons.get(pair, bytes_of, computed).await?;
+    let result = state.comparisons.get(comparison, bytes_of, computed).await?;
     let name = format!("{}.{}.{}", a_run.name(), b_run.name(), what.as_str());
     deliver(&state, result, page_query, format, &name).await
 }
