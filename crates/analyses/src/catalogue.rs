@@ -45,7 +45,7 @@ pub struct Outcome {
 impl Outcome {
     /// A result over device events.
     pub(crate) fn of<R: Row>(context: &AnalysisContext<'_>, rows: &[R]) -> Self {
-        Self { coverage: *context.get(), ..Self::without_coverage(context, rows) }
+        Self { coverage: context.coverage(), ..Self::without_coverage(context, rows) }
     }
 
     /// A result that does not depend on which launches are known.

@@ -2,9 +2,9 @@
 //! declared where it is computed, as a [`Shared`] type. It is computed when it is first needed, and once, also when
 //! analyses run on several threads.
 
-use crate::Selection;
+use crate::{Coverage, Selection};
 use std::any::{Any, TypeId};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use stepscope_trace::Trace;
 
 /// A result that several analyses need. It may need others, but not itself.
@@ -19,8 +19,13 @@ pub struct AnalysisContext<'a> {
     pub trace: &'a Trace,
     /// The part of it, and how to answer.
     pub selection: &'a Selection,
-    first: Link,
+    results: SharedResults,
 }
+
+/// What analyses have shared so far of one selection of one trace. A clone is the same results, so that a later context
+/// goes on with them.
+#[derive(Clone, Default)]
+pub struct SharedResults(Arc<Link>);
 
 /// A list that only grows, so that what it holds can be borrowed while other threads add to it.
 type Link = OnceLock<Box<Entry>>;
@@ -34,12 +39,22 @@ struct Entry {
 impl<'a> AnalysisContext<'a> {
     /// A context of `selection` of `trace`; nothing is computed yet.
     pub fn new(trace: &'a Trace, selection: &'a Selection) -> Self {
-        Self { trace, selection, first: Link::new() }
+        Self::with_results(trace, selection, SharedResults::default())
+    }
+
+    /// A context that goes on with `results`, which are of the same selection of the same trace.
+    pub fn with_results(trace: &'a Trace, selection: &'a Selection, results: SharedResults) -> Self {
+        Self { trace, selection, results }
+    }
+
+    /// What results of it rest on.
+    pub fn coverage(&self) -> Coverage {
+        *self.get()
     }
 
     /// The result of this type. A loop fetches it once.
     pub(crate) fn get<T: Shared>(&self) -> &T {
-        let (of, mut link) = (TypeId::of::<T>(), &self.first);
+        let (of, mut link) = (TypeId::of::<T>(), &*self.results.0);
         loop {
             let entry = link.get_or_init(|| Box::new(Entry { of, value: OnceLock::new(), next: Link::new() }));
             if entry.of == of {

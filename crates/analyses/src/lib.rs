@@ -63,7 +63,7 @@ mod windows;
 pub use allocations::AllocationState;
 pub use catalogue::{Analysis, Coverage, Outcome, catalogue, find};
 pub use columns::{Cell, CellValue, Fixed, Row, TableBuilder, Texts};
-pub use context::AnalysisContext;
+pub use context::{AnalysisContext, SharedResults};
 pub use flops::{is_counted_by_torch_profiler, torch_profiler_flops};
 pub use groups::GroupLabel;
 pub use idle::IdleCause;

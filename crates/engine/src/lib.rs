@@ -35,7 +35,9 @@ pub use rows::Rows;
 pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;
-pub use stepscope_analyses::{Analysis, AnalysisContext, Column, Coverage, Selection, Table, Unit, Values, catalogue};
+pub use stepscope_analyses::{
+    Analysis, AnalysisContext, Column, Coverage, Selection, SharedResults, Table, Unit, Values, catalogue,
+};
 pub use stepscope_import::{
     Exclude, ExcludeDevice, Progress, RecordFilter, RecordingRows, SliceRow, SliceSink, recover, source_text,
 };

@@ -5,11 +5,12 @@ use crate::cache::Cache;
 use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::source_files::SourceFiles;
-use self_cell::self_cell;
 use std::mem::size_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use stepscope_engine::{self as engine, Analysis, AnalysisContext, Envelope, Selection, Table, Trace, Values};
+use stepscope_engine::{
+    self as engine, Analysis, AnalysisContext, Envelope, Selection, SharedResults, Table, Trace, Values,
+};
 use stepscope_timeline::{SearchIndex, Timeline};
 use tokio::sync::SetOnce;
 
@@ -19,15 +20,6 @@ const MAX_RESULT_BYTES: usize = 128 << 20;
 const MAX_REPORT_BYTES: usize = 8 << 20;
 /// Parts of a trace of which what analyses share is kept.
 const MAX_PARTS: usize = 4;
-
-self_cell! {
-    /// A part of a trace with what its analyses share.
-    struct SharedContext {
-        owner: (Arc<Trace>, Selection),
-        #[covariant]
-        dependent: AnalysisContext,
-    }
-}
 
 /// A run as it was read once.
 pub(crate) struct LoadedRun {
@@ -42,7 +34,7 @@ pub(crate) struct LoadedRun {
     timeline: SetOnce<Option<Timeline>>,
     search: SetOnce<Option<SearchIndex>>,
     results: Cache<(&'static str, Selection), Envelope>,
-    parts: Mutex<Vec<(Selection, Arc<SharedContext>)>>,
+    parts: Mutex<Vec<(Selection, SharedResults)>>,
 }
 
 impl LoadedRun {
@@ -71,32 +63,24 @@ impl LoadedRun {
     ) -> Result<Arc<Envelope>, Failure> {
         engine::check_selection(&self.trace, &selection)?;
         let loaded = self.clone();
-        let computed = async {
-            pool.long(move || engine::analyze_in(loaded.shared(selection).borrow_dependent(), analysis)).await
+        let compute = move || {
+            let context = AnalysisContext::with_results(&loaded.trace, &selection, loaded.shared(selection));
+            engine::analyze_in(&context, analysis)
         };
+        let computed = async { pool.long(compute).await };
         self.results.get((analysis.name, selection), bytes_of, computed).await
     }
 
     /// What analyses of a part share.
-    fn shared(&self, selection: Selection) -> Arc<SharedContext> {
-        let find = |parts: &mut Vec<(Selection, Arc<SharedContext>)>| {
-            let at = parts.iter().position(|(known, _)| *known == selection)?;
-            let found = parts.remove(at);
-            parts.push(found.clone());
-            Some(found.1)
-        };
+    fn shared(&self, selection: Selection) -> SharedResults {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = find(&mut parts) {
-            return found;
-        }
-        // Nothing is computed yet.
-        let owner = (self.trace.clone(), selection);
-        let shared = Arc::new(SharedContext::new(owner, |(trace, selection)| AnalysisContext::new(trace, selection)));
-        parts.push((selection, shared.clone()));
+        let known = parts.iter().position(|(known, _)| *known == selection);
+        let part = known.map_or_else(|| (selection, SharedResults::default()), |at| parts.remove(at));
+        parts.push(part.clone());
         if parts.len() > MAX_PARTS {
             parts.remove(0);
         }
-        shared
+        part.1
     }
 
     /// Builds what requests of the timeline need, in the thread that read the trace. Requests only wait for it.
