@@ -57,6 +57,7 @@ mod unfused;
 mod wasted_time;
 mod words;
 
+use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use facts::Facts;
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
@@ -242,20 +243,32 @@ const RULES: &[Rule] = &[
 
 /// All that is to be said, what there is most to gain from first.
 pub fn advice(trace: &Trace, selection: &Selection) -> Vec<Advice> {
-    judged(&AnalysisContext::new(trace, selection)).0
+    rows(&AnalysisContext::new(trace, selection)).to_vec()
+}
+
+/// The same of a context.
+pub fn rows<'a>(context: &'a AnalysisContext<'_>) -> &'a [Advice] {
+    &context.get::<AllAdvice>().rows
 }
 
 /// The rows, and the rules that cannot be judged.
-fn judged(context: &AnalysisContext<'_>) -> (Vec<Advice>, Findings) {
-    // Rules judge by each analysis' own definition.
-    let plain = Selection { rank: context.selection.rank, step: context.selection.step, ..Selection::default() };
-    match *context.selection == plain {
-        true => judged_by(&Facts::new(context)),
-        false => judged_by(&Facts::new(&AnalysisContext::new(context.trace, &plain))),
+struct AllAdvice {
+    rows: Vec<Advice>,
+    findings: Findings,
+}
+
+impl Shared for AllAdvice {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        // Rules judge by each analysis' own definition.
+        let plain = Selection { rank: context.selection.rank, step: context.selection.step, ..Selection::default() };
+        match *context.selection == plain {
+            true => judged_by(&Facts::new(context)),
+            false => judged_by(&Facts::new(&AnalysisContext::new(context.trace, &plain))),
+        }
     }
 }
 
-fn judged_by(facts: &Facts<'_>) -> (Vec<Advice>, Findings) {
+fn judged_by(facts: &Facts<'_>) -> AllAdvice {
     let (mut rows, mut findings) = (Vec::new(), Findings::default());
     for rule in RULES {
         match (rule.judge)(facts) {
@@ -269,7 +282,7 @@ fn judged_by(facts: &Facts<'_>) -> (Vec<Advice>, Findings) {
         let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
         order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
     });
-    (rows, findings)
+    AllAdvice { rows, findings }
 }
 
 fn finished(rule: &Rule, row: Advice) -> Advice {
@@ -285,8 +298,8 @@ pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
 named_cells!(Priority, GainEstimate);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let (rows, findings) = judged(context);
-    Outcome { findings, ..Outcome::of(context, &rows) }
+    let AllAdvice { rows, findings } = context.get();
+    Outcome { findings: findings.clone(), ..Outcome::of(context, rows) }
 }
 
 #[cfg(test)]

@@ -167,6 +167,12 @@ macro_rules! cell_values {
 
 cell_values! { i64 => Int, f64 => Float, bool => Bool, Arc<str> => Text, }
 
+impl CellValue for &str {
+    fn values(cells: Vec<Option<Self>>) -> Values {
+        Arc::values(cells.into_iter().map(|cell| cell.map(Arc::from)).collect())
+    }
+}
+
 macro_rules! cells {
     ($($type:ty => $value:ty: |$cell:ident, $texts:ident| $make:expr,)*) => {
         $(impl Cell for $type {

@@ -40,7 +40,7 @@ mod step_times;
 pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
-use crate::{AnalysisContext, Outcome, Selection, Table, find};
+use crate::{Outcome, Selection};
 use side::Side;
 use stepscope_trace::{FindingCode, Trace};
 
@@ -125,9 +125,9 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
         Compared::OperatorDurations => call_durations::of_operators(a, b),
         Compared::KernelDurations => call_durations::of_kernels(a, b),
         Compared::OperatorTree => operator_tree::outcome(of_a, of_b),
-        Compared::Operators => joined("operators", joined::operators, of_a, of_b),
-        Compared::Kernels => joined("kernels", joined::kernels, of_a, of_b),
-        Compared::Modules => joined("modules", joined::modules, of_a, of_b),
+        Compared::Operators => joined::operators(of_a, of_b),
+        Compared::Kernels => joined::kernels(of_a, of_b),
+        Compared::Modules => joined::modules(of_a, of_b),
         Compared::OutsideOfSteps => side::outcome(of_a, of_b),
         Compared::Setting => setting::outcome(a, b),
     };
@@ -142,18 +142,6 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
         }
     }
     outcome
-}
-
-/// What joins the rows of one analysis, which are of so many steps each.
-type Join = fn(&Table, &Table, i64, i64) -> Table;
-
-/// The rows of an analysis of what belongs to complete steps, by step.
-fn joined(analysis: &str, join: Join, a: &Side<'_>, b: &Side<'_>) -> Outcome {
-    let analysis = find(analysis).expect("in the catalogue");
-    let [of_a, of_b] = [a, b].map(|side| (analysis.run)(&AnalysisContext::new(side.trace, &side.in_steps)));
-    let mut findings = of_a.findings.clone();
-    findings.extend(&of_b.findings);
-    Outcome { table: join(&of_a.table, &of_b.table, a.steps, b.steps), coverage: of_a.coverage, findings }
 }
 
 #[cfg(test)]

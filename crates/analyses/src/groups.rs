@@ -55,7 +55,7 @@ impl GroupLabel {
 }
 
 /// An empty text is no answer.
-fn known(text: &str) -> Option<&str> {
+pub(crate) fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 

@@ -109,6 +109,11 @@ pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
     rows
 }
 
+/// The same of a context.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<Kernel> {
+    kernels(context.trace, context.selection)
+}
+
 /// Runs with the same key together; the keys only have to tell apart, in what order does not matter.
 fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Kernel> {
     let mut ids: FxHashMap<K, u32> = FxHashMap::default();
@@ -219,7 +224,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
 };
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &kernels(context.trace, context.selection))
+    Outcome::of(context, &rows(context))
 }
 
 fn has_properties(selection: &Selection) -> bool {

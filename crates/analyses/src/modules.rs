@@ -67,7 +67,7 @@ columns! {
         /// Time on the host in the backward pass, without the modules that it calls.
         backward_host_self_ns => Nanoseconds = |row| row.backward.host_self_ns,
         /// Sum of the durations of the device events of both passes, the modules that it calls included.
-        device_total_ns => Nanoseconds = |row| row.forward.device_total_ns.saturating_add(row.backward.device_total_ns),
+        device_total_ns => Nanoseconds = ModuleRow::device_total_ns,
         /// Sum of the durations of the device events of the forward pass, the modules that it calls included.
         forward_device_total_ns => Nanoseconds = |row| row.forward.device_total_ns,
         /// Sum of the durations of the device events of the forward pass, without the modules that it calls.
@@ -85,12 +85,19 @@ columns! {
     }
 }
 
+impl ModuleRow {
+    /// Sum of the durations of the device events of both passes, the modules that it calls included.
+    pub fn device_total_ns(&self) -> i64 {
+        self.forward.device_total_ns.saturating_add(self.backward.device_total_ns)
+    }
+}
+
 /// Every module asked for, callers before what they call, in order of first call.
 pub fn modules(trace: &Trace, selection: &Selection) -> Vec<ModuleRow> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
     let rows = Account::of(context).into_rows(context.trace);
     for pass in rows.iter().flat_map(|row| [row.forward, row.backward]) {
         assert!(pass.device_self_ns <= pass.device_total_ns, "self is part of total");

@@ -78,7 +78,8 @@ pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<Operator> {
+/// The same of a context.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<Operator> {
     let mut rows = Account::of(context).into_rows();
     for row in &rows {
         assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");

@@ -12,8 +12,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::report::AdviceRow;
 use stepscope_engine::{
-    self as engine, Column, EngineError, Envelope, FindingRow, OptionTexts, Table, Values, finding_rows, text_table,
-    to_csv, unit_word,
+    self as engine, AnalysisContext, Column, EngineError, Envelope, OptionTexts, finding_rows, text_table, to_csv,
+    unit_word,
 };
 use stepscope_export as export;
 
@@ -89,13 +89,18 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         return Ok(0);
     }
     let trace = opening::open(&arguments.runs)?;
-    let mut envelope = engine::analyze(&trace, name, &selection)?;
-    if let Some(column) = &arguments.sort {
-        envelope.results = engine::sorted(&envelope.results, column, envelope.analysis)?;
-    }
+    engine::check_selection(&trace, &selection)?;
+    let context = AnalysisContext::new(&trace, &selection);
+    let mut envelope = engine::analyze_in(&context, analysis);
     let count = envelope.results.len();
-    if let Some(limit) = arguments.limit {
-        envelope.results = engine::limited(&envelope.results, limit);
+    let mut order: Vec<usize> = (0..count).collect();
+    if let Some(column) = &arguments.sort {
+        let column = engine::find_column(&envelope.results, column, envelope.analysis)?;
+        engine::sort_rows(&envelope.results, &mut order, column, false);
+    }
+    order.truncate(arguments.limit.unwrap_or(count));
+    if arguments.sort.is_some() || order.len() < count {
+        envelope.results = engine::with_rows(&envelope.results, &order);
     }
     if let Some(file) = &arguments.parquet {
         export::Destination::write(file, |out| export::write_result(&envelope, out))?;
@@ -105,7 +110,15 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         (true, ..) => envelope.to_json() + "\n",
         (_, true, _) => to_csv(&envelope.results),
         (.., true) => export::result_markdown(&envelope),
-        _ => envelope_text(&envelope, count, line_width()),
+        _ => {
+            let width = line_width();
+            let rows = match envelope.analysis {
+                "findings" => Some(examples_text(&in_order(&finding_rows(&envelope.findings), &order), width)),
+                "advice" => Some(advice_with_evidence(&in_order(&AdviceRow::all(&context), &order), width)),
+                _ => None,
+            };
+            envelope_text(&envelope, rows, count, width)
+        }
     };
     deliver(&text, arguments.output.as_deref())?;
     Ok(0)
@@ -152,21 +165,21 @@ fn columns_text(columns: &[Column], width: usize) -> String {
     text
 }
 
-/// The result as a table, with what it means above and what is doubtful about it below. `count` rows in the whole.
-pub(crate) fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> String {
+fn in_order<T: Clone>(rows: &[T], order: &[usize]) -> Vec<T> {
+    order.iter().map(|row| rows[*row].clone()).collect()
+}
+
+/// The result as `rows`, or else as a table, with what it means above and what is doubtful about it below. `count` rows
+/// in the whole.
+pub(crate) fn envelope_text(envelope: &Envelope, rows: Option<String>, count: usize, width: usize) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", envelope.analysis);
     for line in wrap(&envelope.definition, width) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
     text.push('\n');
-    let findings = finding_rows(&envelope.findings);
     let mut remarks = Vec::new();
-    let mut doubts = String::new();
-    if envelope.analysis == "findings" {
-        text.push_str(&examples_text(&in_order_of(findings, &envelope.results), width));
-    } else if envelope.analysis == "advice" {
-        text.push_str(&advice_with_evidence(&AdviceRow::all(&envelope.results), width));
-        doubts = findings_text(&findings, width);
+    if let Some(rows) = rows {
+        text.push_str(&rows);
     } else {
         let table = text_table(&envelope.results, width);
         table.heading.iter().for_each(|line| text.push_str(&format!("{HEADING}{line}{HEADING:#}\n")));
@@ -177,7 +190,6 @@ pub(crate) fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> 
         if !table.left_out.is_empty() {
             remarks.push(format!("no room for {}: use --csv or --json", table.left_out.join(", ")));
         }
-        doubts = findings_text(&findings, width);
     }
     if envelope.results.is_empty() {
         remarks.push("nothing in this run to show".to_string());
@@ -188,15 +200,9 @@ pub(crate) fn envelope_text(envelope: &Envelope, count: usize, width: usize) -> 
     for remark in remarks {
         wrap(&remark, width).iter().for_each(|line| text.push_str(&format!("{DIM}{line}{DIM:#}\n")));
     }
-    if !doubts.is_empty() {
+    let doubts = findings_text(&finding_rows(&envelope.findings), width);
+    if envelope.analysis != "findings" && !doubts.is_empty() {
         let _ = write!(text, "\n{doubts}");
     }
     text
-}
-
-/// The findings that the rows of the analysis `findings` name, in their order.
-fn in_order_of(findings: Vec<FindingRow>, table: &Table) -> Vec<FindingRow> {
-    let Some(Values::Text(codes)) = table.column("code").map(|column| &column.values) else { return Vec::new() };
-    let named = |code: &str| findings.iter().find(|finding| finding.code == code).cloned();
-    codes.iter().flatten().filter_map(|code| named(code)).collect()
 }

@@ -136,7 +136,7 @@ fn print_one(arguments: &CompareArguments, mut envelope: Envelope) -> Result<(),
             let says = sentence(&envelope, line_width());
             envelope.results.columns.retain(|column| column.name != "says");
             let below: String = says.iter().map(|line| format!("\n{line}")).collect();
-            envelope_text(&envelope, count, line_width()) + &below + if below.is_empty() { "" } else { "\n" }
+            envelope_text(&envelope, None, count, line_width()) + &below + if below.is_empty() { "" } else { "\n" }
         }
     };
     deliver(&text, arguments.output.as_deref())

@@ -110,41 +110,6 @@ fn format_float(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Reads single cells of a result by column name; a column that is not there has no answers.
-pub(crate) trait Cells {
-    /// An integer.
-    fn int_at(&self, column: &str, row: usize) -> Option<i64>;
-    /// A fraction, or an integer as one.
-    fn float_at(&self, column: &str, row: usize) -> Option<f64>;
-    /// A text.
-    fn text_at(&self, column: &str, row: usize) -> Option<&str>;
-}
-
-impl Cells for crate::Table {
-    fn int_at(&self, column: &str, row: usize) -> Option<i64> {
-        match &self.column(column)?.values {
-            Values::Int(values) => *values.get(row)?,
-            Values::Float(values) => values.get(row)?.map(|value| value.round() as i64),
-            _ => None,
-        }
-    }
-
-    fn float_at(&self, column: &str, row: usize) -> Option<f64> {
-        match &self.column(column)?.values {
-            Values::Float(values) => *values.get(row)?,
-            Values::Int(values) => values.get(row)?.map(|value| value as f64),
-            _ => None,
-        }
-    }
-
-    fn text_at(&self, column: &str, row: usize) -> Option<&str> {
-        match &self.column(column)?.values {
-            Values::Text(values) => values.get(row)?.as_deref(),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,9 +176,5 @@ mod tests {
             .text("op", [None::<String>]);
         let cells: Vec<String> = table.columns.iter().map(|column| format_cell(column, 0)).collect();
         assert_eq!(cells, ["1.23 ms", "1.50 KiB", "50.0 %", "2.50", "12,345", "yes", "–"]);
-        assert_eq!(table.int_at("total_ns", 0), Some(1_234_567));
-        assert_eq!(table.float_at("count", 0), Some(12_345.0));
-        assert_eq!(table.text_at("op", 0), None);
-        assert_eq!(table.int_at("absent", 0), None);
     }
 }

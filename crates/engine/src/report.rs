@@ -20,12 +20,11 @@ pub use top::Top;
 
 use crate::{
     AnalysisContext, EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows,
-    outcomes,
 };
 use serde::Serialize;
 use std::panic::resume_unwind;
-use std::thread;
-use stepscope_analyses::{find, step_breakdown, temporal_breakdown};
+use std::thread::{self, ScopedJoinHandle};
+use stepscope_analyses::{self as analyses, kernels, operators, step_breakdown, temporal_breakdown};
 
 /// A fact about where a run ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -86,39 +85,41 @@ impl Report {
 /// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
 pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Report, EngineError> {
     check_selection(trace, selection)?;
-    let mut findings = trace.findings.clone();
-    // Which rules cannot be judged is told with the whole advice, not here.
     let context = AnalysisContext::new(trace, selection);
-    let analyses = ["operators", "kernels", "advice"].map(|name| find(name).expect("in the catalogue"));
-    let (found, devices, steps) = thread::scope(|scope| {
-        let found = scope.spawn(|| outcomes(&context, &analyses));
+    let (operators, kernels, advice, devices, steps) = thread::scope(|scope| {
+        let operators = scope.spawn(|| operators::rows(&context));
+        let kernels = scope.spawn(|| kernels::rows(&context));
+        let advice = scope.spawn(|| analyses::advice::rows(&context));
         let devices = devices::device_times(trace, &temporal_breakdown::rows(&context));
         let steps = step_breakdown::rows(&context);
-        (found.join().unwrap_or_else(|panic| resume_unwind(panic)), devices, steps)
+        (result_of(operators), result_of(kernels), result_of(advice), devices, steps)
     });
-    let [operators, kernels, advice] = &found[..] else { unreachable!("one outcome an analysis") };
-    found[..2].iter().for_each(|outcome| findings.extend(&outcome.findings));
     let mut report = Report {
         schema: SCHEMA,
         run: RunIdentity::of(trace),
         rank: selection.rank,
         step: selection.step,
         verdict: Vec::new(),
-        advice: AdviceRow::first_of_each(&advice.table),
+        // Which rules cannot be judged is told with the whole advice, not here.
+        advice: AdviceRow::first_of_each(trace, advice),
         span_ns: trace.span().map(|span| span.duration_ns()),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
         steps: steps::step_summary(&steps),
         step_breakdown: steps::step_breakdown(&steps),
-        operators: top::top_operators(&operators.table, &devices),
-        kernels: top::top_kernels(&kernels.table),
+        operators: top::top_operators(&operators, &devices),
+        kernels: top::top_kernels(&kernels),
         devices,
-        findings: finding_rows(&findings),
+        findings: finding_rows(&trace.findings),
         next: Vec::new(),
     };
-    report.verdict = verdict::verdict(&report, operators.coverage.device_ns_linked_ratio);
+    report.verdict = verdict::verdict(&report, context.coverage().device_ns_linked_ratio);
     report.next = next::next_commands(&report, input, !trace.stacks.is_empty());
     Ok(report)
+}
+
+fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The facts that a person looks for first, then the devices that did something; all known ones when none did.

@@ -86,8 +86,8 @@ fn advice(advice: &[AdviceRow]) -> String {
             1 => ", and once elsewhere".into(),
             others => format!(", and {others} times elsewhere"),
         };
-        let (priority, rule, gain) = (Escaped(&row.priority), Escaped(&row.rule), row.gain_words());
-        let (says, to_do) = (with_code(&row.says), with_code(&row.to_do));
+        let (priority, rule, gain) = (Escaped(row.priority), Escaped(row.rule), row.gain_words());
+        let (says, to_do) = (with_code(&row.says), with_code(row.to_do));
         format!(
             "<li class=\"{priority}\"><b>{gain}</b> <code>{rule}</code>{others}<br>\n{says}<br>\n\
              <small>{to_do}</small></li>\n"

@@ -127,8 +127,8 @@ fn a_device_that_works_for_less_than_a_millisecond_is_not_judged() {
 #[test]
 fn rules_that_cannot_be_judged_are_counted_and_named() {
     let finding = |drawing: &str| {
-        let (_, findings) = judged(&AnalysisContext::new(&drawn_ms(drawing), &Selection::default()));
-        findings.iter().map(|finding| (finding.code, finding.count)).collect::<Vec<_>>()
+        let outcome = outcome(&AnalysisContext::new(&drawn_ms(drawing), &Selection::default()));
+        outcome.findings.iter().map(|finding| (finding.code, finding.count)).collect::<Vec<_>>()
     };
     assert_eq!(finding(""), [(FindingCode::RuleNotJudged, RULES.len() as u64)]);
     let with_device = finding("rank 0 step 001122\nrank 0 input 1 i\nrank 0 stream 7 CC");

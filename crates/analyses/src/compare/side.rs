@@ -1,6 +1,8 @@
 //! A run as it is compared: what a step takes, and what lies outside of steps.
 
-use crate::{AnalysisContext, Outcome, Selection, Table, Values, find};
+use crate::kernels::kernels;
+use crate::operators::operators;
+use crate::{Outcome, Selection};
 use stepscope_base::units::format_count;
 use stepscope_trace::{FindingCode, Findings, SliceId, SliceKind, Trace};
 
@@ -48,21 +50,25 @@ impl<'a> Side<'a> {
         findings
     }
 
-    /// Count and time of all rows of an analysis, in the whole run and in complete steps.
-    fn sums(&self, analysis: &str, ns: &str) -> [(i64, i64); 2] {
+    /// Count and time of all calls of operators, in the whole run and in complete steps.
+    fn operator_sums(&self) -> [(i64, i64); 2] {
         [&self.whole, &self.in_steps].map(|selection| {
-            let analysis = find(analysis).expect("in the catalogue");
-            let table = (analysis.run)(&AnalysisContext::new(self.trace, selection)).table;
-            (sum(&table, "count"), sum(&table, ns))
+            let rows = operators(self.trace, selection);
+            sums(rows.iter().map(|row| (row.count, row.host_self_ns)))
+        })
+    }
+
+    /// The same of runs of kernels.
+    fn kernel_sums(&self) -> [(i64, i64); 2] {
+        [&self.whole, &self.in_steps].map(|selection| {
+            let rows = kernels(self.trace, selection);
+            sums(rows.iter().map(|row| (row.count, row.total_ns)))
         })
     }
 }
 
-fn sum(table: &Table, name: &str) -> i64 {
-    match table.column(name).map(|column| &column.values) {
-        Some(Values::Int(values)) => values.iter().flatten().fold(0, |sum, value| sum.saturating_add(*value)),
-        _ => 0,
-    }
+fn sums(rows: impl Iterator<Item = (i64, i64)>) -> (i64, i64) {
+    rows.fold((0, 0), |sum, row| (sum.0.saturating_add(row.0), sum.1.saturating_add(row.1)))
 }
 
 columns! {
@@ -87,9 +93,9 @@ columns! {
 
 /// A row is what lies outside of complete steps: of operators, and of kernels.
 pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
-    let rows = [("operators", "host_self_ns"), ("kernels", "total_ns")].map(|(name, ns)| {
-        let [of_a, of_b] = [a, b].map(|side| {
-            let [whole, inside] = side.sums(name, ns);
+    let kinds = [("operators", [a, b].map(Side::operator_sums)), ("kernels", [a, b].map(Side::kernel_sums))];
+    let rows = kinds.map(|(name, [of_a, of_b])| {
+        let [of_a, of_b] = [(a, of_a), (b, of_b)].map(|(side, [whole, inside])| {
             side.has_steps().then_some((whole.0 - inside.0, whole.1 - inside.1, whole.1))
         });
         let ratio = |(_, ns, whole_ns): (i64, i64, i64)| (whole_ns > 0).then(|| ns as f64 / whole_ns as f64);

@@ -46,14 +46,14 @@ pub(crate) fn advice_with_evidence(advice: &[AdviceRow], width: usize) -> String
 
 /// Priority, gain and rule on one line, then what is so and what to do.
 fn paragraph(row: &AdviceRow, width: usize) -> String {
-    let style = style_of(&row.priority);
+    let style = style_of(row.priority);
     let gain = row.gain_words();
     let rule = fit_width(&rule_words(row), width.saturating_sub(INDENT + gain.len() + 2));
     let mut text = format!("  {style}{:6}{style:#}  {HEADING}{gain}{HEADING:#}  {DIM}{rule}{DIM:#}\n", row.priority);
     for line in wrap(&row.says, width - INDENT) {
         let _ = writeln!(text, "{:INDENT$}{line}", "");
     }
-    for line in wrap(&row.to_do, width - INDENT) {
+    for line in wrap(row.to_do, width - INDENT) {
         let _ = writeln!(text, "{:INDENT$}{DIM}{line}{DIM:#}", "");
     }
     text
@@ -61,7 +61,7 @@ fn paragraph(row: &AdviceRow, width: usize) -> String {
 
 fn rule_words(row: &AdviceRow) -> String {
     match row.others {
-        0 => row.rule.clone(),
+        0 => row.rule.into(),
         1 => format!("{}, here and once elsewhere", row.rule),
         others => format!("{}, here and {others} times elsewhere", row.rule),
     }
@@ -71,7 +71,7 @@ fn rule_words(row: &AdviceRow) -> String {
 fn evidence(row: &AdviceRow) -> String {
     let mut words = Vec::new();
     words.extend(row.rank.map(|rank| format!("rank {rank}")));
-    words.extend(row.gain_estimate.as_ref().map(|estimate| format!("gain by {estimate}")));
+    words.extend(row.gain_estimate.map(|estimate| format!("gain by {estimate}")));
     words.push(format!("numbers in {}", row.evidence));
     let slice = row.slice.as_ref().map_or(String::new(), |slice| format!(": {}", fit_name(slice, 48)));
     words.extend(row.start_ns.map(|start_ns| format!("look at {}{slice}", format_ns(start_ns))));

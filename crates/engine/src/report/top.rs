@@ -1,9 +1,12 @@
 //! The operators and kernels that take the most time.
 
 use super::DeviceTime;
-use crate::cells::Cells;
-use crate::{Rows, Table, Unit};
+use crate::{Rows, Selection, Table, Trace};
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
+use stepscope_analyses::kernels::Kernel;
+use stepscope_analyses::operators::Operator;
+use stepscope_analyses::{Row, columns};
 
 /// How many rows a report shows.
 const SHOWN: usize = 10;
@@ -20,81 +23,145 @@ pub struct Top {
     pub by: &'static str,
     /// The sum of that column over the whole result.
     pub total_ns: i64,
-}
-
-impl Top {
-    /// Name and share of the first row.
-    pub fn first(&self) -> Option<(&str, f64)> {
-        Some((self.table.text_at("name", 0)?, self.table.float_at("share_ratio", 0)?))
-    }
+    #[serde(skip)]
+    first: Option<(String, f64)>,
 }
 
 fn rows<S: Serializer>(table: &Table, serializer: S) -> Result<S::Ok, S::Error> {
     Rows(table).serialize(serializer)
 }
 
+columns! {
+    /// What all rows have.
+    #[derive(Clone)]
+    struct Place {
+        /// The name of the operator or kernel.
+        name: Option<String> => Text,
+        /// Its share of the time of all.
+        share_ratio: f64 => Ratio,
+        /// Number of calls or runs.
+        count: i64 => Count,
+    }
+}
+
+columns! {
+    /// An operator of a run without device time.
+    struct HostOperator {
+        /// Its place.
+        place: Place,
+        ..Place = |row| &row.place,
+        /// Time on the host, without the operators directly inside.
+        host_self_ns: i64 => Nanoseconds,
+        /// Time on the host.
+        host_total_ns: i64 => Nanoseconds,
+        /// Mean time of a call on the host.
+        mean_ns: Option<i64> => Nanoseconds,
+    }
+}
+
+columns! {
+    /// An operator of a run with device time.
+    struct DeviceOperator {
+        /// Its place.
+        place: Place,
+        ..Place = |row| &row.place,
+        /// Time on the host, without the operators directly inside.
+        host_self_ns: i64 => Nanoseconds,
+        /// Time on the host.
+        host_total_ns: i64 => Nanoseconds,
+        /// Time of the device work launched inside, but not by an operator inside.
+        device_self_ns: i64 => Nanoseconds,
+        /// Time of the device work launched inside.
+        device_total_ns: i64 => Nanoseconds,
+    }
+}
+
+columns! {
+    /// A kernel.
+    struct TopKernel {
+        /// Its place.
+        place: Place,
+        ..Place = |row| &row.place,
+        /// Time of all runs.
+        total_ns: i64 => Nanoseconds,
+        /// Mean time of a run.
+        mean_ns: i64 => Nanoseconds,
+        /// Time of the longest run.
+        max_ns: i64 => Nanoseconds,
+    }
+}
+
 /// By the side that takes the time: device time when the devices are busy for at least half of it and operators have
 /// any, else operators' own time on the host.
-pub(super) fn top_operators(operators: &Table, devices: &[DeviceTime]) -> Top {
+pub(super) fn top_operators(operators: &[Operator], devices: &[DeviceTime]) -> Top {
     let sum = |class: &str| devices.iter().map(|device| device.breakdown.ns_of(class)).sum::<i64>();
     let busy_ns = sum("compute") + sum("exposed_comm") + sum("exposed_copy");
-    let has_device_time = sum_ns(operators, "device_self_ns") > 0;
-    let by = if has_device_time && busy_ns >= sum("idle") { "device_self_ns" } else { "host_self_ns" };
-    let order = largest_first(operators, by);
-    let ns = |column: &str| order.shown.iter().map(|row| operators.int_at(column, *row)).collect::<Vec<_>>();
-    let table = order.named(operators).ns("host_self_ns", ns("host_self_ns")).ns("host_total_ns", ns("host_total_ns"));
-    let table = match has_device_time {
-        true => table.ns("device_self_ns", ns("device_self_ns")).ns("device_total_ns", ns("device_total_ns")),
-        false => table.ns("mean_ns", order.means(operators, "host_total_ns")),
+    let has_device_time = operators.iter().any(|row| row.device_self_ns > 0);
+    let is_by_device = has_device_time && busy_ns >= sum("idle");
+    let ns = move |row: &Operator| if is_by_device { row.device_self_ns } else { row.host_self_ns };
+    let order = Order::of(if is_by_device { "device_self_ns" } else { "host_self_ns" }, operators, ns);
+    let place = |row: &Operator| {
+        let name = (!row.label.name.is_empty()).then(|| row.label.name.clone());
+        order.place(name, row.count, ns(row))
     };
-    order.top(table, operators, by)
+    match has_device_time {
+        true => order.top(place, |row, place| DeviceOperator {
+            place,
+            host_self_ns: row.host_self_ns,
+            host_total_ns: row.host_total_ns,
+            device_self_ns: row.device_self_ns,
+            device_total_ns: row.device_total_ns,
+        }),
+        false => order.top(place, |row, place| HostOperator {
+            place,
+            host_self_ns: row.host_self_ns,
+            host_total_ns: row.host_total_ns,
+            mean_ns: row.host_total_ns.checked_div(row.count),
+        }),
+    }
 }
 
 /// By total time.
-pub(super) fn top_kernels(kernels: &Table) -> Top {
-    let order = largest_first(kernels, "total_ns");
-    let ns = |column: &str| order.shown.iter().map(|row| kernels.int_at(column, *row)).collect::<Vec<_>>();
-    let table = order.named(kernels).ns("total_ns", ns("total_ns")).ns("mean_ns", ns("mean_ns"));
-    let table = table.ns("max_ns", ns("max_ns"));
-    order.top(table, kernels, "total_ns")
+pub(super) fn top_kernels(kernels: &[Kernel]) -> Top {
+    let order = Order::of("total_ns", kernels, |row| row.total_ns);
+    let place = |row: &Kernel| order.place(Some(row.name.clone()), row.count, row.total_ns);
+    order.top(place, |row, place| TopKernel { place, total_ns: row.total_ns, mean_ns: row.mean_ns, max_ns: row.max_ns })
 }
 
 /// Rows of a result, ordered.
-struct Order {
-    shown: Vec<usize>,
-    shares: Vec<Option<f64>>,
+struct Order<'a, R> {
+    shown: Vec<&'a R>,
+    count: usize,
+    by: &'static str,
     total_ns: i64,
 }
 
-fn sum_ns(table: &Table, column: &str) -> i64 {
-    (0..table.len()).filter_map(|row| table.int_at(column, row)).sum()
-}
-
-fn largest_first(table: &Table, by: &'static str) -> Order {
-    let total_ns = sum_ns(table, by);
-    let mut shown: Vec<usize> = (0..table.len()).collect();
-    shown.sort_by_key(|row| (std::cmp::Reverse(table.int_at(by, *row)), *row));
-    shown.retain(|row| table.int_at(by, *row).is_some_and(|ns| ns > 0));
-    shown.truncate(SHOWN);
-    let share = |row: &usize| Some(table.int_at(by, *row)? as f64 / total_ns as f64).filter(|_| total_ns > 0);
-    Order { shares: shown.iter().map(share).collect(), shown, total_ns }
-}
-
-impl Order {
-    /// The columns that every top has: name, share, calls.
-    fn named(&self, table: &Table) -> Table {
-        Table::default()
-            .text("name", self.shown.iter().map(|row| table.text_at("name", *row).map(str::to_string)))
-            .float("share_ratio", Unit::Ratio, self.shares.iter().copied())
-            .count("count", self.shown.iter().map(|row| table.int_at("count", *row)))
+impl<'a, R> Order<'a, R> {
+    fn of(by: &'static str, rows: &'a [R], ns: impl Fn(&R) -> i64) -> Self {
+        let mut shown: Vec<&R> = rows.iter().filter(|row| ns(row) > 0).collect();
+        shown.sort_by_key(|row| Reverse(ns(row)));
+        shown.truncate(SHOWN);
+        Self { shown, count: rows.len(), by, total_ns: rows.iter().map(ns).sum() }
     }
 
-    fn means(&self, table: &Table, total: &str) -> Vec<Option<i64>> {
-        let mean = |row: &usize| Some(table.int_at(total, *row)? / table.int_at("count", *row).filter(|n| *n > 0)?);
-        self.shown.iter().map(mean).collect()
+    fn place(&self, name: Option<String>, count: i64, ns: i64) -> Place {
+        Place { name, share_ratio: ns as f64 / self.total_ns as f64, count }
     }
 
-    fn top(self, table: Table, whole: &Table, by: &'static str) -> Top {
-        Top { table, count: whole.len(), by, total_ns: self.total_ns }
+    fn top<T: Row>(&self, place: impl Fn(&R) -> Place, row: impl Fn(&R, Place) -> T) -> Top {
+        let first = self.shown.first().and_then(|row| {
+            let Place { name, share_ratio, .. } = place(row);
+            Some((name?, share_ratio))
+        });
+        let rows: Vec<T> = self.shown.iter().map(|shown| row(shown, place(shown))).collect();
+        let table = T::table(&rows, &Trace::default(), &Selection::default());
+        Top { table, count: self.count, by: self.by, total_ns: self.total_ns, first }
+    }
+}
+
+impl Top {
+    /// Name and share of the first row.
+    pub fn first(&self) -> Option<(&str, f64)> {
+        self.first.as_ref().map(|(name, share)| (name.as_str(), *share))
     }
 }
