@@ -113,51 +113,6 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Adds a column of integers; `unit` says what of.
-    pub fn int<T: Into<Option<i64>>>(
-        mut self,
-        name: &'static str,
-        unit: Unit,
-        values: impl IntoIterator<Item = T>,
-    ) -> Self {
-        self.push(Column::new(name, unit, "", values.into_iter().map(Into::into).collect::<Vec<Option<i64>>>()));
-        self
-    }
-
-    /// Adds a column of nanoseconds; its name ends in `_ns`.
-    pub fn ns<T: Into<Option<i64>>>(self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
-        self.int(name, Unit::Nanoseconds, values)
-    }
-
-    /// Adds a column of plain integers.
-    pub fn count<T: Into<Option<i64>>>(self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
-        self.int(name, Unit::Count, values)
-    }
-
-    /// Adds a column of fractions; `unit` is `Ratio` for shares in 0..=1.
-    pub fn float<T: Into<Option<f64>>>(
-        mut self,
-        name: &'static str,
-        unit: Unit,
-        values: impl IntoIterator<Item = T>,
-    ) -> Self {
-        self.push(Column::new(name, unit, "", values.into_iter().map(Into::into).collect::<Vec<Option<f64>>>()));
-        self
-    }
-
-    /// Adds a column of text; an `Arc<str>` is taken as it is.
-    pub fn text<S: Into<Arc<str>>>(mut self, name: &'static str, values: impl IntoIterator<Item = Option<S>>) -> Self {
-        let cells: Vec<Option<Arc<str>>> = values.into_iter().map(|text| text.map(Into::into)).collect();
-        self.push(Column::new(name, Unit::Text, "", cells));
-        self
-    }
-
-    /// Adds a column of yes and no.
-    pub fn flag<T: Into<Option<bool>>>(mut self, name: &'static str, values: impl IntoIterator<Item = T>) -> Self {
-        self.push(Column::new(name, Unit::Flag, "", values.into_iter().map(Into::into).collect::<Vec<Option<bool>>>()));
-        self
-    }
-
     /// Adds a column, which is as long as the others.
     pub(crate) fn push(&mut self, column: Column) {
         assert!(self.columns.is_empty() || column.values.len() == self.len(), "columns of a table are equally long");
@@ -171,8 +126,13 @@ mod tests {
 
     #[test]
     fn columns_keep_their_order_and_length() {
-        let table =
-            Table::default().text("name", [Some("a"), None]).ns("total_ns", [1, 2]).count("step", [None, Some(4)]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("a"), None]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1), Some(2)]),
+                Column::new("step", Unit::Count, "", vec![None, Some(4)]),
+            ],
+        };
         assert_eq!(table.len(), 2);
         assert_eq!(table.column("step").unwrap().values, Values::Int(vec![None, Some(4)]));
     }
@@ -180,6 +140,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "equally long")]
     fn a_short_column_is_a_bug() {
-        let _ = Table::default().ns("total_ns", [1, 2]).count("step", [1]);
+        let mut table = Table::default();
+        table.push(Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1), Some(2)]));
+        table.push(Column::new("step", Unit::Count, "", vec![Some(1)]));
     }
 }

@@ -126,14 +126,17 @@ mod tests {
 
     #[test]
     fn headings_tell_columns_apart() {
-        let table = Table::default()
-            .int("peak_bytes", Unit::Bytes, [1])
-            .float("peak_ratio", Unit::Ratio, [0.5])
-            .float("idle_ratio", Unit::Ratio, [0.5])
-            .ns("a_host_self_ns", [1])
-            .ns("b_host_self_ns", [1])
-            .ns("change_ns", [1])
-            .float("change_ratio", Unit::Ratio, [0.5]);
+        let table = Table {
+            columns: vec![
+                Column::new("peak_bytes", Unit::Bytes, "", vec![Some(1)]),
+                Column::new("peak_ratio", Unit::Ratio, "", vec![Some(0.5)]),
+                Column::new("idle_ratio", Unit::Ratio, "", vec![Some(0.5)]),
+                Column::new("a_host_self_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("b_host_self_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("change_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("change_ratio", Unit::Ratio, "", vec![Some(0.5)]),
+            ],
+        };
         let expected = ["peak", "peak %", "idle", "before host self", "now host self", "change", "change %"];
         let columns: Vec<&Column> = table.columns.iter().collect();
         assert_eq!(column_headings(&columns), expected);
@@ -141,24 +144,38 @@ mod tests {
 
     #[test]
     fn a_time_beside_a_text_of_its_name_and_a_count_of_each_step_say_so() {
-        let table = Table::default()
-            .text("host", [Some("launch")])
-            .ns("host_ns", [1])
-            .float("a_count_per_step", Unit::Plain, [26.0])
-            .count("count", [26]);
+        let table = Table {
+            columns: vec![
+                Column::new("host", Unit::Text, "", vec![Some("launch")]),
+                Column::new("host_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("a_count_per_step", Unit::Plain, "", vec![Some(26.0)]),
+                Column::new("count", Unit::Count, "", vec![Some(26)]),
+            ],
+        };
         let columns: Vec<&Column> = table.columns.iter().collect();
         assert_eq!(column_headings(&columns), ["host", "host time", "before count per step", "count"]);
-        let path = Table::default().ns("host_ns", [1]).ns("host_sync_ns", [1]).ns("host_op_ns", [1]);
+        let path = Table {
+            columns: vec![
+                Column::new("host_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("host_sync_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+                Column::new("host_op_ns", Unit::Nanoseconds, "", vec![Some(1)]),
+            ],
+        };
         let columns: Vec<&Column> = path.columns.iter().collect();
         assert_eq!(column_headings(&columns), ["host window", "host sync", "host op"]);
         assert_eq!(column_words("growth_bytes_per_step"), "growth per step");
-        let table = Table::default().count("step", [1_009]);
+        let table = Table { columns: vec![Column::new("step", Unit::Count, "", vec![Some(1_009)])] };
         assert_eq!(format_cell(&table.columns[0], 0), "1009");
     }
 
     #[test]
     fn what_names_something_has_its_digits_in_one_piece() {
-        let table = Table::default().count("pid", [Some(3_537_780), None]).count("line", [1_743, 2]);
+        let table = Table {
+            columns: vec![
+                Column::new("pid", Unit::Count, "", vec![Some(3_537_780), None]),
+                Column::new("line", Unit::Count, "", vec![Some(1_743), Some(2)]),
+            ],
+        };
         assert_eq!(format_cell(&table.columns[0], 0), "3537780");
         assert_eq!(format_cell(&table.columns[0], 1), "–");
         assert_eq!(format_cell(&table.columns[1], 0), "1743");
@@ -166,14 +183,17 @@ mod tests {
 
     #[test]
     fn every_unit_has_its_form_and_no_answer_is_a_dash() {
-        let table = Table::default()
-            .ns("total_ns", [1_234_567])
-            .int("read_bytes", Unit::Bytes, [1536])
-            .float("idle_ratio", Unit::Ratio, [0.5])
-            .float("blocks_per_sm", Unit::Plain, [2.5])
-            .count("count", [12_345])
-            .flag("tensor_cores", [true])
-            .text("op", [None::<String>]);
+        let table = Table {
+            columns: vec![
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1_234_567)]),
+                Column::new("read_bytes", Unit::Bytes, "", vec![Some(1536)]),
+                Column::new("idle_ratio", Unit::Ratio, "", vec![Some(0.5)]),
+                Column::new("blocks_per_sm", Unit::Plain, "", vec![Some(2.5)]),
+                Column::new("count", Unit::Count, "", vec![Some(12_345)]),
+                Column::new("tensor_cores", Unit::Flag, "", vec![Some(true)]),
+                Column::new("op", Unit::Text, "", vec![None::<&str>]),
+            ],
+        };
         let cells: Vec<String> = table.columns.iter().map(|column| format_cell(column, 0)).collect();
         assert_eq!(cells, ["1.23 ms", "1.50 KiB", "50.0 %", "2.50", "12,345", "yes", "–"]);
     }

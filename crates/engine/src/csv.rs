@@ -54,15 +54,18 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Unit;
+    use crate::{Column, Unit};
 
     #[test]
     fn names_with_commas_and_quotes_stay_one_cell() {
-        let table = Table::default()
-            .text("name", [Some("f<1, 2>"), Some("a \"b\""), None])
-            .ns("total_ns", [Some(5), None, Some(7)])
-            .float("idle_ratio", Unit::Ratio, [0.25, f64::NAN, 1.0])
-            .flag("tensor_cores", [Some(true), None, Some(false)]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("f<1, 2>"), Some("a \"b\""), None]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(5), None, Some(7)]),
+                Column::new("idle_ratio", Unit::Ratio, "", vec![Some(0.25), Some(f64::NAN), Some(1.0)]),
+                Column::new("tensor_cores", Unit::Flag, "", vec![Some(true), None, Some(false)]),
+            ],
+        };
         let lines =
             ["name,total_ns,idle_ratio,tensor_cores", "\"f<1, 2>\",5,0.25,true", "\"a \"\"b\"\"\",,,", ",7,1,false"];
         assert_eq!(to_csv(&table).lines().collect::<Vec<_>>(), lines);
@@ -70,14 +73,24 @@ mod tests {
 
     #[test]
     fn tabs_and_lines_stay_outside_of_cells() {
-        let table = Table::default().text("name", [Some("a\tb\nc"), None]).ns("total_ns", [Some(5), None]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("a\tb\nc"), None]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(5), None]),
+            ],
+        };
         assert_eq!(to_tsv(&table), "name\ttotal_ns\na b c\t5\n\t\n");
     }
 
     #[test]
     fn a_text_for_spreadsheets_is_no_formula_and_one_for_programs_is_as_it_was() {
         let names = ["=1+1", "+a", "-a", "@a", "\t=1", "a=1"].map(Some);
-        let table = Table::default().text("name", names).ns("change_ns", [-5; 6]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", names.to_vec()),
+                Column::new("change_ns", Unit::Nanoseconds, "", vec![Some(-5); 6]),
+            ],
+        };
         assert_eq!(to_tsv(&table), "name\tchange_ns\n'=1+1\t-5\n'+a\t-5\n'-a\t-5\n'@a\t-5\n' =1\t-5\na=1\t-5\n");
         assert_eq!(to_csv(&table), "name,change_ns\n=1+1,-5\n+a,-5\n-a,-5\n@a,-5\n\t=1,-5\na=1,-5\n");
     }

@@ -68,9 +68,15 @@ pub fn with_rows(table: &Table, rows: &[usize]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Unit;
 
     fn table() -> Table {
-        Table::default().text("name", [Some("b"), None, Some("a")]).ns("total_ns", [Some(1), Some(9), None])
+        Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("b"), None, Some("a")]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1), Some(9), None]),
+            ],
+        }
     }
 
     #[test]

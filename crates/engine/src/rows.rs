@@ -42,11 +42,14 @@ mod tests {
 
     #[test]
     fn a_row_is_an_object_with_nulls_for_no_answer() {
-        let table = Table::default()
-            .text("name", [Some("mm"), None])
-            .ns("total_ns", [Some(5), None])
-            .float("idle_ratio", Unit::Ratio, [0.5, f64::NAN])
-            .flag("tensor_cores", [None, Some(true)]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("mm"), None]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(5), None]),
+                Column::new("idle_ratio", Unit::Ratio, "", vec![Some(0.5), Some(f64::NAN)]),
+                Column::new("tensor_cores", Unit::Flag, "", vec![None, Some(true)]),
+            ],
+        };
         let json = serde_json::to_string(&Rows(&table)).unwrap();
         let first = r#"{"name":"mm","total_ns":5,"idle_ratio":0.5,"tensor_cores":null}"#;
         let second = r#"{"name":null,"total_ns":null,"idle_ratio":null,"tensor_cores":true}"#;

@@ -143,14 +143,22 @@ mod tests {
     use super::*;
 
     fn kernels() -> Table {
-        Table::default()
-            .text("name", [Some("void gemm<float, 128, 64, 8, true, false>(Params)"), Some("memset")])
-            .count("count", [12_345, 1])
-            .ns("total_ns", [1_234_567, 1_500_000_000])
-            .float("occupancy_ratio", Unit::Ratio, [None, Some(0.5)])
-            .text("op", [None::<&str>, None])
-            .ns("device_total_ns", [0, 0])
-            .float("blocks_per_sm", Unit::Plain, [Some(2.0), None])
+        Table {
+            columns: vec![
+                Column::new(
+                    "name",
+                    Unit::Text,
+                    "",
+                    vec![Some("void gemm<float, 128, 64, 8, true, false>(Params)"), Some("memset")],
+                ),
+                Column::new("count", Unit::Count, "", vec![Some(12_345), Some(1)]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1_234_567), Some(1_500_000_000)]),
+                Column::new("occupancy_ratio", Unit::Ratio, "", vec![None, Some(0.5)]),
+                Column::new("op", Unit::Text, "", vec![None::<&str>, None]),
+                Column::new("device_total_ns", Unit::Nanoseconds, "", vec![Some(0), Some(0)]),
+                Column::new("blocks_per_sm", Unit::Plain, "", vec![Some(2.0), None]),
+            ],
+        }
     }
 
     #[test]

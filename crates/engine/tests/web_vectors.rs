@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use stepscope_engine::report::class_words;
-use stepscope_engine::{Table, Unit, format_cell};
+use stepscope_engine::{Column, Unit, format_cell};
 
 const UNITS: [(&str, Unit); 6] = [
     ("ns", Unit::Nanoseconds),
@@ -69,25 +69,25 @@ fn vectors() -> String {
         match unit {
             Unit::Ratio | Unit::Plain => {
                 let values = fractions();
-                let table = Table::default().float("x", unit, values.iter().copied());
+                let column = Column::new("x", unit, "", values.iter().copied().map(Some).collect());
                 for (row, value) in values.iter().enumerate() {
-                    let _ = writeln!(text, "{name}\t{value:?}\t{}", format_cell(&table.columns[0], row));
+                    let _ = writeln!(text, "{name}\t{value:?}\t{}", format_cell(&column, row));
                 }
             }
             _ => {
                 let values = integers();
-                let table = Table::default().int("x", unit, values.iter().copied());
+                let column = Column::new("x", unit, "", values.iter().copied().map(Some).collect());
                 for (row, value) in values.iter().enumerate() {
-                    let _ = writeln!(text, "{name}\t{value}\t{}", format_cell(&table.columns[0], row));
+                    let _ = writeln!(text, "{name}\t{value}\t{}", format_cell(&column, row));
                 }
             }
         }
     }
-    let missing = Table::default().text("x", [None::<&str>]);
-    let _ = writeln!(text, "text\tnull\t{}", format_cell(&missing.columns[0], 0));
-    let flags = Table::default().flag("x", [true, false]);
+    let missing = Column::new("x", Unit::Text, "", vec![None::<&str>]);
+    let _ = writeln!(text, "text\tnull\t{}", format_cell(&missing, 0));
+    let flags = Column::new("x", Unit::Flag, "", vec![Some(true), Some(false)]);
     for (row, flag) in ["true", "false"].iter().enumerate() {
-        let _ = writeln!(text, "flag\t{flag}\t{}", format_cell(&flags.columns[0], row));
+        let _ = writeln!(text, "flag\t{flag}\t{}", format_cell(&flags, row));
     }
     for class in CLASSES {
         let _ = writeln!(text, "class\t{class}\t{}", class_words(class));

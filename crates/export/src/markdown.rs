@@ -145,7 +145,7 @@ fn code(text: &str) -> String {
 mod tests {
     use super::*;
     use stepscope_engine::report::report;
-    use stepscope_engine::{Selection, analyze};
+    use stepscope_engine::{Selection, Unit, analyze};
     use stepscope_trace::drawn::drawn;
 
     #[test]
@@ -160,7 +160,12 @@ mod tests {
 
     #[test]
     fn a_name_cannot_break_its_cell() {
-        let table = Table::default().text("name", [Some("a|b <script>\n`x`")]).ns("total_ns", [1_500]);
+        let table = Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("a|b <script>\n`x`")]),
+                Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(1_500)]),
+            ],
+        };
         assert_eq!(
             table_markdown(&table),
             "| name | total |\n|---|---:|\n| a\\|b &lt;script&gt; \\`x\\` | 1.50 µs |\n\n"

@@ -112,14 +112,22 @@ mod tests {
     use stepscope_engine::Unit;
 
     fn operators(changes: [i64; 2]) -> Table {
-        Table::default()
-            .text("name", [Some("mm"), Some("add")])
-            .int("a_device_self_ns", Unit::Nanoseconds, [0, 0])
-            .int("change_device_self_ns", Unit::Nanoseconds, [0, 0])
-            .int("a_host_self_ns", Unit::Nanoseconds, [2_000_000, 1_000])
-            .int("b_host_self_ns", Unit::Nanoseconds, [2_000_000 + changes[0], 1_000 + changes[1]])
-            .int("change_host_self_ns", Unit::Nanoseconds, changes)
-            .float("change_host_self_ratio", Unit::Ratio, [0.5, 0.0])
+        Table {
+            columns: vec![
+                Column::new("name", Unit::Text, "", vec![Some("mm"), Some("add")]),
+                Column::new("a_device_self_ns", Unit::Nanoseconds, "", vec![Some(0), Some(0)]),
+                Column::new("change_device_self_ns", Unit::Nanoseconds, "", vec![Some(0), Some(0)]),
+                Column::new("a_host_self_ns", Unit::Nanoseconds, "", vec![Some(2_000_000), Some(1_000)]),
+                Column::new(
+                    "b_host_self_ns",
+                    Unit::Nanoseconds,
+                    "",
+                    vec![Some(2_000_000 + changes[0]), Some(1_000 + changes[1])],
+                ),
+                Column::new("change_host_self_ns", Unit::Nanoseconds, "", changes.map(Some).to_vec()),
+                Column::new("change_host_self_ratio", Unit::Ratio, "", vec![Some(0.5), Some(0.0)]),
+            ],
+        }
     }
 
     #[test]

@@ -1,13 +1,16 @@
 use super::*;
 use proptest::prelude::*;
-use stepscope_engine::Unit;
+use stepscope_engine::{Column, Unit};
 
 fn table() -> Table {
-    Table::default()
-        .text("name", [Some("Conv"), Some("mm"), None, Some("addmm")])
-        .ns("total_ns", [Some(5), Some(30), Some(7), None])
-        .float("idle_ratio", Unit::Ratio, [Some(0.5), None, Some(f64::NAN), Some(0.25)])
-        .flag("tensor_cores", [Some(true), Some(false), None, Some(true)])
+    Table {
+        columns: vec![
+            Column::new("name", Unit::Text, "", vec![Some("Conv"), Some("mm"), None, Some("addmm")]),
+            Column::new("total_ns", Unit::Nanoseconds, "", vec![Some(5), Some(30), Some(7), None]),
+            Column::new("idle_ratio", Unit::Ratio, "", vec![Some(0.5), None, Some(f64::NAN), Some(0.25)]),
+            Column::new("tensor_cores", Unit::Flag, "", vec![Some(true), Some(false), None, Some(true)]),
+        ],
+    }
 }
 
 fn page_query(raw: &str) -> Result<PageQuery, Failure> {
@@ -61,7 +64,12 @@ fn a_page_says_where_it_stands() {
 fn rows_that_stand_for_others_are_counted_by_themselves() {
     let counts = |raw: &str| {
         let (steps, rows) = ([Some(1), Some(2), None], ["one", "one", "mean"]);
-        let table = Table::default().int("step", Unit::Count, steps).text("row", rows.map(Some));
+        let table = Table {
+            columns: vec![
+                Column::new("step", Unit::Count, "", steps.to_vec()),
+                Column::new("row", Unit::Text, "", rows.map(Some).to_vec()),
+            ],
+        };
         let (_, page) = page_query(raw).unwrap().page(&table, "t").unwrap();
         [page.matching, page.matching_sums, page.total, page.total_sums]
     };
@@ -72,7 +80,9 @@ fn rows_that_stand_for_others_are_counted_by_themselves() {
 
 #[test]
 fn words_of_the_pages_find_what_results_call_otherwise() {
-    let table = Table::default().text("cause", [Some("host_sync"), Some("host sync"), Some("hosts")]);
+    let table = Table {
+        columns: vec![Column::new("cause", Unit::Text, "", vec![Some("host_sync"), Some("host sync"), Some("hosts")])],
+    };
     let found = |raw: &str| page_query(raw).unwrap().matching(&table, "t").unwrap();
     assert_eq!([found("search=host+sync"), found("search=host_sync")], [vec![0, 1], vec![0]]);
 }
