@@ -16,7 +16,7 @@ BLOCKS_RATIO = 1e-4
 OCCUPANCY_PERCENT = 1.0
 # Of a kernel whose blocks have more shared memory than a device gives without being asked, torch.profiler says 0 %.
 MOST_SHARED_BYTES = 48 << 10
-# Of the calls that lie whole between begins and ends of operators, so many may be fewer than torch.profiler's.
+# How much lower than torch.profiler's the share of calls that cross no edge of an operator may be.
 PLACED_RATIO = 0.02
 
 

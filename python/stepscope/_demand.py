@@ -104,7 +104,7 @@ def _end_abandoned():
 
 
 def _forget_threads():
-    """In a forked child: whoever held the lock is not here."""
+    """In a forked child: the thread that held the lock is not here."""
     _state.lock, _state.is_busy = threading.RLock(), False
 
 

@@ -274,7 +274,7 @@ def _synchronize(torch, kind):
     """Wait for what was enqueued."""
     module = _module(torch, kind)
     if module.is_initialized() and not _is_capturing(module):
-        # Each thread has a device of its own: whoever waits must know whose is meant.
+        # Each thread has a device of its own, and another thread may do the waiting.
         device = _device_of_this_thread(module)
         _device_wait.wait(lambda: module.synchronize(device))
 

@@ -44,7 +44,7 @@ def have_devices():
 
 
 def are_idle(torch):
-    """Whoever else has subscribed to the device's profiler is known to be PyTorch's, which does not listen now."""
+    """True when the other subscriber of the device's profiler is known to be PyTorch's, which does not listen now."""
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     # It stays subscribed once it has run, which may have been before anybody looked.
     was_seen = _state.was_seen or _recorder.is_kineto_used(folder)
@@ -68,7 +68,7 @@ def begin(function):
 
 
 def end(function, has_failed, has_begun, result):
-    """A call is over, which ``has_begun`` a session or not; True when it left the devices to whoever wants them."""
+    """A call is over, which ``has_begun`` a session or not; True when it left no such session."""
     threads, thread = _state.threads, threading.get_ident()
     if function == _ENDS:
         _state.was_seen = True

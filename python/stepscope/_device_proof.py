@@ -21,7 +21,7 @@ import types
 
 from stepscope import _device_libraries
 
-# How long a trial may take, and whoever waits for another process's trial, in seconds.
+# How long a trial may take, and how long a process waits for the trial of another, in seconds.
 LIMIT_S = 20
 WAIT_S = LIMIT_S + 10
 # How long is remembered what a combination alone does not explain: there was no room, or a machine was slow.
@@ -75,7 +75,7 @@ def verdict(kind, libraries, torch_version, device=0, is_anew=False):
         if known is not None:
             return known
     with _turn(folder) as has_turn:
-        # Whoever had the turn before may have found it out.
+        # The process that had the turn before may have found it out.
         known = None if is_anew else _read(path, combination)
         if known is None and not has_turn:
             known = Verdict("untried", f"another process did not find out within {WAIT_S} s whether it works")
@@ -131,7 +131,7 @@ def _build(path):
 def _own_build():
     from stepscope import _recorder
 
-    # Beside the version, since whoever builds it himself has many of one.
+    # Beside the version, since a developer has many builds of one.
     return _build(_recorder.__file__)
 
 
@@ -224,7 +224,7 @@ def _read(path, combination):
 
 
 def _write(path, combination, found):
-    """Keep it; whoever reads sees all of it or nothing."""
+    """Keep it; a reader sees all of it or nothing."""
     if path is None:
         return
     beside = f"{path}.{os.getpid()}.new"

@@ -1,4 +1,4 @@
-"""Passes labels on to whoever else listens: other profilers, observers, tracers. Nobody is told while nobody does."""
+"""Passes labels on to other listeners, while there are any: profilers, observers, tracers."""
 
 import os
 
@@ -24,7 +24,7 @@ def pass_labels_on():
 
 
 def begin(name):
-    """Begin a label for whoever else listens; None where nobody does. Where operators are recorded, it is, too."""
+    """Begin a label for other listeners; None where there are none. Where operators are recorded, it is, too."""
     if not _recorder.has_other_listeners():
         return None
     try:

@@ -355,7 +355,7 @@ Code cuptiActivityEnableDriverApi_v2(Handle handle, uint32_t call, uint8_t on) {
     return handle != &subscribers_v2 ? 1 : call_switched(1, call, on);
 }
 
-// What a library may do to whoever uses it, where CUDA_FAKE_TROUBLE wants it.
+// What a library may do to a program that uses it, where CUDA_FAKE_TROUBLE wants it.
 static int is_trouble(const char *what) {
     const char *wanted = getenv("CUDA_FAKE_TROUBLE");
     return wanted && !strcmp(wanted, what);

@@ -5,7 +5,7 @@ import json
 import fake_gpu
 import runs
 
-# What every program below begins with: ``gpu`` is the fake GPU, ``plant(n)`` has it report so many kernels.
+# What every program below begins with: ``gpu`` is the fake GPU, ``plant(n)`` has it report n kernels.
 PRELUDE = """
 import json, os, sys, threading, time
 from pathlib import Path

@@ -86,7 +86,7 @@ FORKS += Counter({"aten::empty_strided": 2, "aten::copy_": 2})
 def test_what_is_forked_and_what_follows_it_is_listed(tmp_path, all_threads):
     config = torch.profiler._ExperimentalConfig(profile_all_threads=all_threads)
     forks(None)
-    # Whoever waits for what is not done yet goes on where that is done: until that happened.
+    # A function that waits for one not done yet goes on in the thread that does it: repeated until that happened.
     for _ in range(50):
         with stepscope.profiler.profile(run=tmp_path / "run", experimental_config=config) as prof:
             with stepscope.profiler.record_function("of the thread itself"):

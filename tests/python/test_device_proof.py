@@ -148,7 +148,7 @@ def test_a_killed_trial_is_tried_again_and_its_child_does_not_outlive_it(variabl
         child = wait_for_user(variables, 2)
         process.kill()
         wait_until(lambda: not is_alive(child))
-    # Whoever interrupts the program does not wait for the limit.
+    # A user who interrupts the program does not wait for the limit.
     with runs.started(*runs.script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
         child = wait_for_user(variables, 3)
         process.send_signal(signal.SIGINT)
@@ -230,7 +230,7 @@ def test_without_a_cache_folder_another_is_taken_or_none(variables, tmp_path):
     assert [state for state, _ in execute(variables, text)] == ["proven"] * 2
     own = tmp_path / f"stepscope-{os.geteuid()}"
     assert len(users(variables)) == 1 and list(own.glob("device-*.json")) and own.stat().st_mode & 0o077 == 0
-    # Whoever may write there could say what he likes.
+    # Any user may write there, and could forge a verdict.
     own.chmod(0o777)
     assert [state for state, _ in execute(variables, text)] == ["proven"] * 2
     assert len(users(variables)) == 3

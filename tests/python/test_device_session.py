@@ -92,7 +92,7 @@ def chrome_rows(path):
 
 
 def essence(row):
-    """What must be the same, whoever writes it; the rest is derived."""
+    """What must be the same in both files; the rest is derived."""
     args = row["args"]
     keys = ("device", "stream", "bytes", "grid", "block", "registers per thread", "shared memory")
     return (row["name"], row["dur"], *(json.dumps(args.get(key)) for key in keys))

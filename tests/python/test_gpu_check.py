@@ -112,7 +112,7 @@ def test_durations_may_differ_by_twice_what_rounds_do():
     theirs = rounds(MS, 1_100_000, 900_000)
     assert compare(theirs, rounds(1_190_000))["durations"].status == HOLDS
     assert compare(theirs, rounds(1_210_000))["durations"].status == FAILS
-    # Whoever is noisy.
+    # Also when the noise is in our rounds.
     assert compare(rounds(1_190_000), theirs)["durations"].status == HOLDS
     assert compare(rounds(MS), rounds(MS, 2 * MS, 2 * MS))["durations"].status == FAILS
 
@@ -124,7 +124,7 @@ def test_what_is_too_noisy_is_not_compared_and_does_not_hold():
 
 
 def by_chance(random, noise, factor=1.0):
-    """Rounds of 40 names, some long and some short, each off by chance; the longest takes so many times as long."""
+    """Rounds of 40 names, some long and some short, each off by chance; the longest takes ``factor`` times as long."""
     sizes = [MS // (1 + number) for number in range(40)]
     sizes[0] = int(sizes[0] * factor)
 
@@ -352,7 +352,7 @@ def test_the_whole_command_holds_on_a_made_up_gpu(tmp_path, stepscope):
         assert {check["check"] for check in row["checks"] if check["status"] == NOTHING} == {"collectives"}
         # Three steps, of each two kernels of operators and two of a graph.
         assert row["counts"]["stepscope"] == row["counts"]["torch"] == {"kernel": 12, "gpu_memcpy": 3, "gpu_memset": 3}
-    # What is kept can be read by whoever gets it.
+    # What is kept can be read again.
     stepscope("convert", kept / "rehearsal" / "run", "-o", tmp_path / "kept.json")
     again = compare(trace.read(kept / "rehearsal" / "torch.json.gz"), trace.read(tmp_path / "kept.json"))
     assert [outcome for outcome in again.values() if not outcome.is_good] == []

@@ -1,4 +1,4 @@
-"""Labels of Stepscope reach whoever listens, once each, and cost nothing while nobody does."""
+"""Labels of Stepscope reach every listener, once each, and cost nothing while there is none."""
 
 import json
 from collections import Counter

@@ -1,6 +1,6 @@
 """Several profilers of one process: one inside another, side by side, left open, forgotten.
 
-Each has what ran while it recorded, whoever else is open. torch.profiler ends the first of two that record at the same
+Each has what ran while it recorded, whatever else is open. torch.profiler ends the first of two that record at the same
 time without a word; here both have their events.
 """
 
@@ -275,7 +275,7 @@ def test_threads_that_each_have_a_profiler():
 
 
 def test_what_another_one_finds_open_is_not_closed_before_it_records():
-    """Threads that begin and end as they like: whoever ends last closes, and nobody loses anything."""
+    """Threads that begin and end as they like: the last to end closes, and none loses anything."""
 
     def work(number, seen):
         for _ in range(60):

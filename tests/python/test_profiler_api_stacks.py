@@ -255,7 +255,7 @@ def test_functions_of_the_recorder_are_no_events(tmp_path):
 
 
 def test_what_is_called_through_the_recorder_is_the_programs(tmp_path):
-    """Data sets, decorated functions and generators stand in stacks below whoever uses them."""
+    """Data sets, decorated functions and generators stand in stacks below the code that uses them."""
 
     class Data(torch.utils.data.Dataset):
         def __len__(self):

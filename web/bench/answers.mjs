@@ -16,7 +16,7 @@ async function times(client, paths) {
   return found;
 }
 
-/** Tiles of so many moves; searches for `texts`, five times each; sums of windows of several lengths. */
+/** Tiles of `moves` moves; searches for `texts`, five times each; sums of windows of several lengths. */
 export async function answers({ url, pid }, { moves, texts }) {
   const client = new Client(url);
   const run = await client.ready("runs/0/timeline");

@@ -41,7 +41,7 @@ DEVICE = {
     "warpSize": 32,
     "regsPerMultiprocessor": 65536,
 }
-# Its clock is ahead of the host's by so much, and faster by so many parts of a million.
+# By how many ns its clock is ahead of the host's, and by how many parts per million it is faster.
 CLOCK = (123_456_789_012, 20)
 # A block of 256 threads with 32 registers each: 8 fill a multiprocessor, with 8 warps each of the 64 that it has.
 SHAPE = {"block": [256, 1, 1], "registers per thread": 32, "shared memory": 0}

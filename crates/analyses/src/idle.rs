@@ -124,7 +124,7 @@ impl Shared for Vec<DeviceIdle> {
 /// A device event and its start.
 type Start = (i64, DeviceEventId);
 
-/// All device events of the device of each window, by start, whoever asked for them.
+/// All device events of the device of each window, by start, whatever launched them.
 fn starts_by_device(trace: &Trace, windows: &[DeviceWindow]) -> Vec<Vec<Start>> {
     let slot_of = slots_of_devices(trace, windows);
     let mut starts: Vec<Vec<Start>> = vec![Vec::new(); windows.len()];

@@ -112,7 +112,7 @@ impl Selection {
     }
 }
 
-/// The steps of a rank, found without looking at those of other ranks: whoever asks does so for each of a thousand.
+/// The steps of a rank, found without looking at those of other ranks: callers ask for each of a thousand ranks.
 fn steps_of_rank(trace: &Trace, rank: u32) -> &[Step] {
     let first = trace.steps.partition_point(|step| step.rank < rank);
     let count = trace.steps[first..].partition_point(|step| step.rank == rank);

@@ -148,7 +148,7 @@ fn add(out: &mut Vec<u8>, number: i64) {
     write!(out, "{number}").expect("memory takes all");
 }
 
-/// Microseconds with so many decimals.
+/// Microseconds with `decimals` decimals.
 fn add_time(out: &mut Vec<u8>, ns: i64, decimals: usize) {
     add(out, ns / 1_000);
     if decimals > 0 {

@@ -2,9 +2,9 @@
 //! decoded.
 //!
 //! A record of [`Tag::Device`](crate::layout::Tag::Device) begins with a word that holds its kind in bits 0–7, the type
-//! of device, as PyTorch numbers them, in bits 8–15, and in the upper half how many words follow. Whoever does not know
-//! a kind passes over it. Times stand in it as the device's profiler has them: nanoseconds of a clock of its own, which
-//! records of [`Tag::DeviceClock`](crate::layout::Tag::DeviceClock) tie to the capture's.
+//! of device, as PyTorch numbers them, in bits 8–15, and in the upper half how many words follow. A reader that does
+//! not know a kind passes over it. Times stand in it as the device's profiler has them: nanoseconds of a clock of its
+//! own, which records of [`Tag::DeviceClock`](crate::layout::Tag::DeviceClock) tie to the capture's.
 
 mod access;
 mod fields;

@@ -148,7 +148,7 @@ pub const fn is_timed(tag: Tag) -> bool {
     matches!(tag, Tag::TimedBegin | Tag::TimedBeginSame | Tag::TimedBeginNext)
 }
 
-/// The second half of a timed begin that took so many ticks; `None` when it took too long.
+/// The second half of a timed begin that took `ticks`; `None` when it took too long.
 #[inline(always)]
 pub fn ended(word: u32, ticks: u64) -> Option<u32> {
     (ticks < (1 << SEQUENCE_BITS) - 1).then_some(word | (ticks as u32 + 1) << CODE_SHIFT)

@@ -17,7 +17,7 @@ fn json_of(arguments: &[&str]) -> Value {
     serde_json::from_str(&output_of(arguments)).unwrap()
 }
 
-/// A trace of steps that take so many microseconds each, with an operator that takes half of them.
+/// A trace of steps that take `steps` microseconds, each with an operator that takes half of its step.
 fn steps_of(folder: &tempfile::TempDir, name: &str, steps: &[u32]) -> String {
     let mut at = 1_000;
     let mut events = Vec::new();

@@ -12,7 +12,7 @@ pub fn outcomes(context: &AnalysisContext<'_>, analyses: &[&Analysis]) -> Vec<Ou
     outcomes_on(processors.min(analyses.len()), context, analyses)
 }
 
-/// The same on so many threads, this one among them.
+/// As [`outcomes`], on `threads` threads, this one among them.
 fn outcomes_on(threads: usize, context: &AnalysisContext<'_>, analyses: &[&Analysis]) -> Vec<Outcome> {
     let left: Mutex<Range<usize>> = Mutex::new(0..analyses.len());
     let outcomes: Vec<OnceLock<Outcome>> = analyses.iter().map(|_| OnceLock::new()).collect();

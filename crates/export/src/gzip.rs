@@ -87,7 +87,7 @@ fn deflated(text: &[u8]) -> Vec<u8> {
 struct Packer<'a> {
     out: &'a mut (dyn Write + Send),
     jobs: SyncSender<Job>,
-    /// So many blocks are under way at most.
+    /// The most blocks that are under way at once.
     most: usize,
     text: Vec<u8>,
     under_way: VecDeque<Receiver<Packed>>,

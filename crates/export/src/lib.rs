@@ -3,7 +3,7 @@
 //!
 //! A trace becomes [`Format::Chrome`] JSON, a Perfetto trace or Parquet tables; a result becomes an Arrow batch, a
 //! Parquet file or Markdown; a report becomes an HTML page or Markdown. Files are written piece by piece under another
-//! name and renamed at the end: whoever looks for one finds all of it or nothing.
+//! name and renamed at the end: a reader finds all of a file or nothing.
 
 mod arrow;
 mod background_writer;

@@ -32,7 +32,7 @@ enum Does {
     /// Name, scope, sequence number and 1, forward thread, and the size of its only input.
     Begin(u32, u8, u64, u64, Option<i64>),
     End,
-    /// Begins so many ns before it is recorded.
+    /// Name, scope, and how many ns before this record it begins.
     Call(u32, u8, u64),
     CallEnd,
     Step(Option<i64>),

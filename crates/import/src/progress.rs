@@ -1,4 +1,4 @@
-//! How far reading an input has come, for whoever watches from another thread.
+//! How far reading an input has come, as another thread sees it.
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Bytes that are unpacked before anybody asks for them.
 const AHEAD_BYTES: u64 = 8 << 20;
 
-/// Whoever reads more than this from one place reads something broken, or white space, which nobody reads again: what
-/// he has behind him by so much is forgotten.
+/// Bytes that are kept behind the place of a reader. What is further behind belongs to something broken, or to white
+/// space, which nobody reads again.
 const KEPT_BYTES: u64 = MAX_ITEM_BYTES as u64 + (8 << 20);
 
 /// The stream, for those who read it. When the last of them is gone, unpacking ends.

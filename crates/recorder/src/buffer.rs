@@ -36,7 +36,7 @@ pub type OpenOp = usize;
 
 /// Ops nested deeper than this are matched by order alone.
 const MAX_OPEN: usize = 256;
-/// So many are known that have left the stack before they ended; of others it is not known which they were.
+/// The most ops remembered that have left the stack before they ended; with more, the oldest are forgotten.
 const MAX_LEFT: usize = 64;
 /// Words of the longest record of fixed length.
 pub(crate) const LONGEST_FIXED: usize = 4;

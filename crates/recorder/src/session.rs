@@ -61,7 +61,7 @@ pub(crate) struct Segment {
     pub(crate) left_ns: i64,
 }
 
-// SAFETY: a segment belongs to whoever holds this value; nobody else touches its bytes.
+// SAFETY: a segment belongs to the holder of this value; nobody else touches its bytes.
 unsafe impl Send for Segment {}
 
 impl Segment {

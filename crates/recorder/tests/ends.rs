@@ -1,4 +1,4 @@
-//! Ends that are written into their begins: how exact they are, and what whoever reads meanwhile makes of them.
+//! Ends that are written into their begins: how exact they are, and what a concurrent reader makes of them.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
@@ -76,7 +76,7 @@ fn ends_within_their_begins_are_as_exact_as_others() {
         let (least, most) = line.split_once(' ').unwrap();
         let (least, most): (i64, i64) = (least.parse().unwrap(), most.parse().unwrap());
         let duration_ns = event.end_ns - event.start_ns;
-        // A tick is known to be so many ns only as exactly as both clocks were read.
+        // The ns of a tick are known only as exactly as both clocks were read.
         let slack = 500 + most / 50;
         assert!((least - slack..=most + slack).contains(&duration_ns), "{least} to {most}: {duration_ns} ns");
     }

@@ -149,7 +149,7 @@ fn scenarios() {
                 label(&format!("step {step}"));
                 recorder::mark_step(step);
                 if step % 1_000 == 0 {
-                    // The steps of a week are spread over so many windows, however fast the machine is.
+                    // The steps of a week are spread over `WINDOWS_OF_A_WEEK` windows, however fast the machine is.
                     let due = WINDOWS_OF_A_WEEK * WINDOW * step as u32 / STEPS_OF_A_WEEK as u32;
                     std::thread::sleep(due.saturating_sub(began.elapsed()));
                     most_blocks = most_blocks.max(std::fs::metadata(&opened.path).unwrap().blocks());

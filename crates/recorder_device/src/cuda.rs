@@ -109,7 +109,7 @@ impl DeviceProfiler for Cuda {
         if !cupti.is_subscribed() {
             remarks.push(BESIDE_A_SUBSCRIBER.into());
         }
-        // Those of whoever listened before.
+        // The count starts anew: these were dropped for an earlier listener.
         cupti.dropped();
         let found = self.found(&cupti, path, remarks);
         self.active = Some(ActiveSession { cupti, enabled, reader: Reader::default() });

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// So many are told apart; those that come later share one number. A program that makes queues without end cannot fill
-/// memory.
+/// The most things that have numbers of their own; those that come later share one number. A program that makes queues
+/// without end cannot fill memory.
 const LIMIT: usize = 65_536;
 
 /// Numbers from 0, in the order in which things are seen first.

@@ -71,7 +71,7 @@ pub struct Wanted {
     pub has_graph_nodes: bool,
     /// Ranges that the program marks for the vendor's tools (NVTX).
     pub has_ranges: bool,
-    /// Whoever else has subscribed to the vendor's profiler is known to be idle and to stay so: PyTorch's own profiler
+    /// Any other subscriber of the vendor's profiler is known to be idle and to stay so: PyTorch's own profiler
     /// subscribes when it first runs, and stays subscribed.
     pub others_are_idle: bool,
 }

@@ -77,8 +77,8 @@ pub struct Proof {
     pub works: usize,
 }
 
-/// Tries the profiler of a `kind` of devices. `stage` hears what is about to be done, so that whoever watches knows
-/// where a library crashes.
+/// Tries the profiler of a `kind` of devices. `stage` hears what is about to be done, so that the parent process
+/// knows where a library crashes.
 pub fn prove(kind: &str, wanted: &Wanted, device: u32, stage: &mut dyn FnMut(&str)) -> Verdict {
     if kind != "cuda" {
         return Verdict::Untried(format!("nothing is known that would try out {kind}"));

@@ -26,7 +26,7 @@ impl Members {
     }
 }
 
-/// The function stands so many bytes from an object's begin.
+/// The function stands `offset` bytes from an object's begin.
 pub(crate) const fn vectorcall_at(offset: usize) -> Members {
     let name = c"__vectorcalloffset__".as_ptr();
     let doc = std::ptr::null();

@@ -1,7 +1,7 @@
 //! What functions are called: of Python `file.py(12): name`, as `torch.profiler` writes it, of C
 //! `<built-in function len>`. Made when a function is first seen, and never by running Python code.
 //!
-//! Everything here is only touched by whoever holds the interpreter's lock.
+//! Everything here is only touched by the thread that holds the interpreter's lock.
 
 use crate::cpython::{CodeExtra, PyCMethod_Type};
 use crate::layout::{self, DEFINITION};

@@ -38,7 +38,7 @@ pub(crate) struct Label {
 
 /// A label of ours was begun.
 const BEGUN: u64 = 1;
-/// PyTorch was told, for whoever listens there.
+/// PyTorch was told, for its listeners.
 const PASSED_ON: u64 = 2;
 const BITS: u32 = 2;
 

@@ -19,13 +19,13 @@ pub(crate) const DEFINITION: usize = 16;
 /// Where a frame has its code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CodeOffset {
-    /// So many bytes from its begin.
+    /// Bytes from the frame's begin.
     InFrame(usize),
-    /// So many bytes from the begin of what is named so many bytes from its begin: from 3.11 on.
+    /// Bytes from the frame's begin to a pointer, and bytes from what that points to: from 3.11 on.
     Behind(usize, usize),
 }
 
-/// So many words, from an address that need not be readable; 0 for those that are not.
+/// `N` words, from an address that need not be readable; 0 for those that are not.
 fn words<const N: usize>(peek: &Peek, address: usize) -> [usize; N] {
     let mut words = [0; N];
     // SAFETY: the bytes of whole words.

@@ -1,6 +1,6 @@
 //! Calls of modules. Who a module is, is worked out in Python when it is first called; here it is looked up.
 //!
-//! Everything here is only touched by whoever holds the interpreter's lock.
+//! Everything here is only touched by the thread that holds the interpreter's lock.
 
 use crate::cpython::{MethodDefinition, ONE};
 use pyo3::ffi::{self, PyObject};

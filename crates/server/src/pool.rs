@@ -1,4 +1,4 @@
-//! Where work is done that takes time: on threads of their own, so many at once, what is quick apart from what is long.
+//! Where work is done that takes time: on a limited number of threads, what is quick apart from what is long.
 //! Work of a request whose client went away before it was its turn is not begun.
 
 use crate::failure::Failure;

@@ -65,7 +65,7 @@ impl Query {
         text.parse().map_err(|_| not_a_number(name, text))
     }
 
-    /// The numbers in a list with commas, at most so many.
+    /// The numbers in a list with commas; at most `at_most` of them.
     pub(crate) fn numbers<T: FromStr>(&self, name: &str, at_most: usize) -> Result<Vec<T>, Failure> {
         let Some(text) = self.text(name) else { return Ok(Vec::new()) };
         let count = text.split(',').count();

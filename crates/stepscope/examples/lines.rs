@@ -1,7 +1,7 @@
 //! A program that works on the lines that it is given, and records itself: `lines RUN`.
 //!
-//! Each line of standard input is a step. Whoever writes the lines decides how many steps there are and when, and is told when
-//! one is done: a run that grows on command, to look at while it does.
+//! Each line of standard input is a step, and standard output has a line for each step that is done: a run that grows
+//! on command, to look at while it does.
 
 use std::io::BufRead;
 

@@ -107,7 +107,7 @@ impl Items {
         if from >= len || self.start_ns(trace, from) >= at_ns {
             return from.min(len);
         }
-        // Whoever asks goes from left to right: what is looked for is near as a rule.
+        // Callers go from left to right: what is looked for is near as a rule.
         let blocks = &self.block_start_ns[from / BLOCK..];
         let mut reach = 1;
         while reach < blocks.len() && blocks[reach] < at_ns {

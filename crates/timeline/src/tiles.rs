@@ -25,7 +25,7 @@ const MAGIC: u32 = 0x314C_5453;
 pub(crate) const NO_SLICE: u32 = u32::MAX;
 const UNFINISHED: u8 = 1;
 const SEVERAL: u8 = 2;
-/// Names are cut after so many characters.
+/// The longest name shown, in characters.
 const NAME_CHARS: usize = 200;
 
 /// Why there are no tiles.

@@ -13,7 +13,7 @@ use stepscope_trace::{DeviceId, ProcessId, SliceId, SliceKind, StepSource, Trace
 /// A row's number; it holds for one timeline.
 pub type RowId = u32;
 
-/// Threads with so many slices are shown open at first, beside the one that runs steps.
+/// Threads with at least this number of slices are shown open at first, beside the one that runs steps.
 const SHOWN_SLICES: usize = 64;
 
 /// What a timeline shows of a trace.

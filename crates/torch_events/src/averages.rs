@@ -11,7 +11,7 @@ pub struct Grouping {
     pub by_shapes: bool,
     /// The overload of an operator.
     pub by_overloads: bool,
-    /// So many of the innermost functions around it.
+    /// How many of the innermost functions around it.
     pub stack_frames: usize,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Innermost<'a> {
 }
 
 impl<'a> Innermost<'a> {
-    /// Of so many functions.
+    /// Of the `frames` innermost functions of each stack.
     pub(crate) fn new(frames: usize) -> Self {
         Self { frames, known: FxHashMap::default() }
     }

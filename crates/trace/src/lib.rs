@@ -1,4 +1,4 @@
-//! One model of a run, whoever recorded it: columns of slices on tracks, device events linked to the launches and ops
+//! One model of a run, whatever recorded it: columns of slices on tracks, device events linked to the launches and ops
 //! they came from, steps, flows, and findings about what the input could not tell.
 //!
 //! A [`Trace`] is built by a [`TraceBuilder`], which every reader fills, and is immutable afterwards. No I/O, no clock,

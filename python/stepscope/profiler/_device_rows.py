@@ -79,7 +79,7 @@ def _activity_type(columns, row):
 
 def _is_flow_start(columns, row):
     name = columns.names[columns.name[row]]
-    # Whoever waits for an event enqueues nothing.
+    # Waiting for an event enqueues nothing.
     begins = any(part in name for part in _BEGIN_ARROWS) and "EventSynchronize" not in name
     return columns.activity[row] in _RUNTIMES and begins
 

@@ -1,7 +1,7 @@
-"""The part that a profiler has in the recording of its process: there is one capture, whoever records.
+"""The part that a profiler has in the recording of its process: there is one capture for all profilers.
 
-Whoever begins to record while nobody does opens a capture in a run of its own. Others who begin meanwhile record into the
-same. A profiler that is open without recording keeps its capture until somebody else wants to record.
+A profiler that begins to record while nobody does opens a capture in a run of its own. Others that begin meanwhile
+record into the same. A profiler that is open without recording keeps its capture until somebody else wants to record.
 """
 
 import contextlib

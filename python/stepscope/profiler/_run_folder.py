@@ -47,7 +47,7 @@ def compact_in_background(run):
         # The shell ends at once, so that the program never meets a child that it did not start.
         subprocess.run(["/bin/sh", "-c", _DETACHED, "sh", *command], start_new_session=True, check=False, **quiet)
     except Exception:
-        pass  # Whoever reads the run compacts it.
+        pass  # The run is compacted when it is read.
 
 
 class Environment:

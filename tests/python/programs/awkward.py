@@ -1,4 +1,4 @@
-"""Does what programs seldom do, one case after another, and prints what comes of it: the same whoever records."""
+"""Does what programs seldom do, one case after another, and prints what comes of it: the same, recorded or not."""
 
 import asyncio
 import bdb

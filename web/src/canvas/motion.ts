@@ -72,7 +72,7 @@ export class Motion {
     this.held.clear();
   }
 
-  /** Moves on by so many ms. Whether there is more to come. */
+  /** Moves on by `ms` milliseconds. Whether there is more to come. */
   tick(ms: number): boolean {
     if (!this.isMoving) return false;
     const has = (key: Held) => (this.held.has(key) ? 1 : 0);

@@ -47,7 +47,7 @@ export class TileStore {
     return kept.tile;
   }
 
-  /** Keeps the tiles of an answer of so many bytes; the latest answer stays whole, whatever its size. */
+  /** Keeps the tiles of an answer of `bytes` bytes; the latest answer stays whole, whatever its size. */
   put(tiles: readonly (readonly [key: string, tile: Tile])[], bytes: number): void {
     const answer: Answer = { bytes, kept: 0 };
     this.bytesKept += bytes;

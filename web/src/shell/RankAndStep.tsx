@@ -2,7 +2,7 @@ import { param, setParams, stepChanges } from "../state/route";
 import { detail } from "../state/runs";
 import { numbersFrom, useSteps } from "../state/steps";
 
-/** A choice of more than so many is typed, not picked. */
+/** The most options to pick from: a choice of more is typed. */
 const MAX_OPTIONS = 300;
 
 /** Of the whole run, or of one rank or step. */

@@ -113,7 +113,7 @@ function followDetail(): void {
   effect(() => {
     if (key.value === null) return;
     const id = runId.peek();
-    // What nobody asked for in a while the server lets go of, and reads again for whoever asks next.
+    // The server lets go of a run that nobody asked for in a while, and reads it again at the next request.
     if (id === shown && run.peek()?.state === "waiting" && detail.peek()) return;
     if (id !== shown) detail.value = null;
     shown = id;

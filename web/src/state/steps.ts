@@ -29,7 +29,7 @@ export function countOfNumbers({ numbers }: Pick<StepsOfRun, "numbers">): number
   return numbers.reduce((sum, [first, last]) => sum + Number(BigInt(last) - BigInt(first)) + 1, 0);
 }
 
-/** The numbers of steps from a place on, at most so many. */
+/** The numbers of steps from the place `from` on; at most `most` of them. */
 export function numbersFrom({ numbers }: Pick<StepsOfRun, "numbers">, from: number, most: number): string[] {
   const found: string[] = [];
   let before = 0;

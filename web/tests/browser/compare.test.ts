@@ -12,7 +12,7 @@ import { compare, type View, view } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 import { violations } from "./violations";
 
-/** A trace of steps that take so many microseconds each: a module, an operator in another, and a kernel in each. */
+/** A trace of steps that take `steps` microseconds: a module, an operator in another, and a kernel in each. */
 function traceOf(steps: readonly number[], kernel: string): string {
   let ts = 1000;
   const events = steps.flatMap((dur, step) => {

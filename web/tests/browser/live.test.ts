@@ -25,7 +25,7 @@ class Writer {
     this.ended = new Promise((resolve) => this.child.on("close", resolve));
   }
 
-  /** Has it make so many steps, and waits until they are done. */
+  /** Has it make `count` steps, and waits until they are done. */
   async steps(count: number): Promise<void> {
     for (let step = 0; step < count; step++) {
       this.child.stdin?.write("some words\n");
@@ -67,7 +67,7 @@ afterAll(async () => {
 });
 
 const live = (page: Page) => page.locator("header .live");
-/** Waits until the overview is of so many steps. */
+/** Waits until the overview is of `count` steps. */
 const stepsShown = (page: Page, count: number) =>
   page
     .getByText(new RegExp(`^${count} steps?\\b`))

@@ -12,7 +12,7 @@ const ROOM_BYTES = 128 << 20;
 test("twenty people pan, zoom, search and sum up", async () => {
   const server = await view([TRACE]);
   try {
-    // Whoever comes first has what is made once made.
+    // The first load has the server make what it makes once.
     await load(server, { people: 20, seconds: 2, texts: TEXTS });
     const { requests, failures, before, after } = await load(server, { people: 20, seconds: 6, texts: TEXTS });
     expect(failures).toEqual([]);

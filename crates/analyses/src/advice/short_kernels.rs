@@ -44,7 +44,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
 mod tests {
     use crate::advice::tests::{check, drawn_us};
 
-    /// Twenty launches of three columns each, and kernels of so many columns.
+    /// Twenty launches of three columns each, and their kernels of `kernel` columns.
     fn launched(kernel: usize) -> String {
         let (kernel, idle) = ("C".repeat(kernel), ".".repeat(kernel));
         let launch = format!("CCC|{idle}").repeat(20);

@@ -9,7 +9,7 @@ use stepscope_trace::{
     TraceBuilder, Track, TrackKind,
 };
 
-/// A drawing of which a column is so many microseconds.
+/// A drawing in which a column is `column_us` microseconds.
 pub(super) fn drawn_us(drawing: &str, column_us: usize) -> Trace {
     let stretched = |line: &str| {
         let (head, cells) = line.trim().rsplit_once(' ').expect("a row ends with its cells");
@@ -43,7 +43,7 @@ pub(super) fn rename(mut trace: Trace, old: &str, new: &str) -> Trace {
     trace
 }
 
-/// `trace` in which every slice called `name` reads so many bytes from a file.
+/// `trace` in which every slice called `name` reads `bytes` bytes from a file.
 pub(super) fn with_io(mut trace: Trace, name: &str, bytes: i64) -> Trace {
     let reads: Vec<SliceId> = trace.slices.ids().filter(|id| trace.slice_name(*id) == name).collect();
     for slice in reads {

@@ -188,7 +188,7 @@ proptest! {
         }
     }
 
-    /// Whoever launched them: kernels of communication are all in some row, once, with the time that nothing hides.
+    /// Whatever launched them, all kernels of communication are in some row, once, with the time that nothing hides.
     #[test]
     fn no_kernel_is_lost_nor_counted_twice(
         host in "[.ab|]{30}", launch in "[.NK]{30}", streams in prop::collection::vec("[.NKH|]{30}", 1..3), speaks in any::<bool>(),

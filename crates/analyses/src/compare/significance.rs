@@ -4,7 +4,7 @@
 const MAX_VALUES: usize = 1_000;
 /// Up to this product of sizes, and without ties, the probability is counted and not estimated.
 const MAX_COUNTED: usize = 400;
-/// Of the normal distribution: 95 % lie within so many deviations.
+/// The standard deviations within which 95 % of the normal distribution lie.
 const Z_95: f64 = 1.959_963_984_540_054;
 
 /// How two samples differ.
@@ -31,7 +31,7 @@ pub fn difference(a: &[i64], b: &[i64]) -> Option<Difference> {
     if a.len() < 2 || b.len() < 2 {
         return Some(Difference { shift, limits: None, p_value: None });
     }
-    // The least and the greatest difference are the first of so many that can be limits.
+    // Of the differences that can be limits, the innermost make the narrowest interval.
     let limits = limits_from_outside(a.len(), b.len()).checked_sub(1);
     let limits = limits.map(|inwards| (pairs[inwards], pairs[pairs.len() - 1 - inwards]));
     Some(Difference { shift, limits, p_value: Some(p_value(&a, &b)) })
@@ -90,7 +90,8 @@ fn counted(n: usize, m: usize, u: usize) -> f64 {
     (2.0 * tails(n, m)[u.min(n * m - u)]).min(1.0)
 }
 
-/// By number of pairs in order: the share of all orders of `n` and `m` values without ties that have so many, or fewer.
+/// For each number of pairs in order: the share of all orders of `n` and `m` values without ties that have that number
+/// or fewer.
 fn tails(n: usize, m: usize) -> Vec<f64> {
     // ways[k][u]: orders of k values of the first and j of the second sample with u such pairs, for growing j.
     let pairs = n * m;

@@ -5,9 +5,9 @@ use crate::{Outcome, Selection};
 use stepscope_base::percentiles::nearest_rank;
 use stepscope_trace::Trace;
 
-/// Into so many ranges the middle of all steps, from the 5th to the 95th percentile, is cut at least, …
+/// The number of ranges into which the middle of all steps, from the 5th to the 95th percentile, is cut, …
 const IN_THE_MIDDLE: i64 = 20;
-/// … unless there would be more than about so many for all steps: a single slow one would have thousands.
+/// … unless all steps would need more than about this number: a single slow one would have thousands.
 const ALTOGETHER: i64 = 100;
 
 columns! {

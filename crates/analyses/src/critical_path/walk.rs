@@ -120,7 +120,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Back through a time in which the thread did nothing of its own since `since_ns`: to whoever worked last.
+    /// Back through a time in which the thread did nothing of its own since `since_ns`: to the thread that worked last.
     fn leave_pause(&mut self, thread: usize, since_ns: i64) -> At {
         let process = self.graph.threads[thread].process;
         let others = self.graph.threads.iter().enumerate().filter(|(at, row)| *at != thread && row.process == process);

@@ -24,7 +24,7 @@ pub(super) fn bytes_if_given(tensor: Option<&Tensor>) -> Option<i64> {
 }
 
 impl Tensor {
-    /// Bytes of so many elements of this tensor's type.
+    /// Bytes of `elements` elements of this tensor's type.
     pub(super) fn bytes_of(&self, elements: Option<i64>) -> Option<i64> {
         times(&[elements?, self.element_bytes?])
     }

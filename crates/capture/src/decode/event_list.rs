@@ -140,7 +140,7 @@ impl EventList {
         (self.packed, self.rares)
     }
 
-    /// Makes room for so many more, where there is that much memory.
+    /// Makes room for `more` events, where there is that much memory.
     pub fn try_reserve(&mut self, more: usize) {
         if self.packed.try_reserve(more).is_ok() {
             prefer_large_pages(&mut self.packed);

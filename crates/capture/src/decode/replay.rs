@@ -171,7 +171,7 @@ struct Replay<'a, 't> {
 
 /// In the place of the index of a range that is not selected.
 const NO_EVENT: usize = usize::MAX;
-/// So many events stay in a processor's cache.
+/// The events of a batch: they stay in a processor's cache.
 const BATCH: usize = if cfg!(test) { 4 } else { 8_192 };
 
 impl Replay<'_, '_> {

@@ -13,7 +13,7 @@ use std::io::Result;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// So many events take longer to replay than a thread to start.
+/// The number of events that take longer to replay than a thread to start.
 const WORTH_A_THREAD: usize = 10_000;
 
 /// All times.

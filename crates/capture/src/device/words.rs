@@ -36,7 +36,7 @@ impl Words {
         &self.words[..self.len]
     }
 
-    /// These words, where the text of the record's name stands behind them: of so many bytes, padded to whole
+    /// These words, where the text of the record's name stands behind them: `bytes` bytes, padded to whole
     /// words.
     pub fn with_text(mut self, bytes: usize) -> Self {
         self.words[0] |= (bytes as u64) << TEXT_SHIFT;

@@ -100,7 +100,7 @@ impl CaptureFile {
             }
             // What is behind the records needs no place on the disk.
             let len = end_of_records(&segment);
-            // Somebody may write it meanwhile, and an op's end goes into its begin: whoever has a record that was
+            // Its thread may write it meanwhile, and an op's end goes into its begin: a copy with a record that was
             // written behind a begin must have its end as well.
             self.read_segment(index, &mut segment[..len])?;
             segment[..8].copy_from_slice(&first_word_of_segment(kept));

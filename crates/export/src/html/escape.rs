@@ -7,7 +7,7 @@ use stepscope_engine::printable;
 
 /// More characters of one text are not on a page: a browser takes seconds to lay out a word of a million.
 const MAX_CHARS: usize = 1_000;
-/// Of a text that is longer, so many characters of its end are.
+/// The characters that are shown of the end of a longer text.
 const TAIL_CHARS: usize = 200;
 
 /// Shows a text so that a page has it as text, also inside an attribute. What would command a terminal or turn writing

@@ -43,8 +43,8 @@ struct Reader {
     row_cache: RowCache,
 }
 
-/// The list, for all workers. Whoever has read the chunk whose turn it is adds it: what is in his processor's cache
-/// stays there, and so does the memory for the next one.
+/// The list, for all workers. The worker that has read the chunk whose turn it is adds it: what is in its processor's
+/// cache stays there, and so does the memory for the next one.
 struct List<'a, S> {
     text: &'a SharedText,
     /// Where it begins, and how many chunks it has at most.

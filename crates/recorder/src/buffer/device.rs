@@ -1,5 +1,5 @@
-//! What devices' profilers report, written by whoever listens to one. Not for hot paths: an activity record takes a
-//! thread of the recorder's own about a tenth of a microsecond.
+//! What devices' profilers report, written by the part of the recorder that listens to one. Not for hot paths: an
+//! activity record takes a thread of the recorder's own about a tenth of a microsecond.
 
 use super::{ThreadBuffer, truncated, with_buffer};
 use crate::clock::ticks;

@@ -30,7 +30,7 @@ impl InlineEnd {
         if is_timed(tag) { Self { second, cursor: at.wrapping_add(2) } } else { Self::NONE }
     }
 
-    /// Writes that it took so many ticks; false where something is written behind it, or it took too long.
+    /// Writes that it took `duration_ticks`; false where something is written behind it, or it took too long.
     #[inline(always)]
     fn end(&mut self, cursor: *mut u32, duration_ticks: u64) -> bool {
         if self.cursor != cursor {
@@ -160,7 +160,8 @@ impl ThreadBuffer {
     }
 }
 
-/// Writes the first half of a short record. The release keeps its other half ahead: whoever sees the first sees both.
+/// Writes the first half of a short record. The release keeps its other half ahead: a reader that sees the first sees
+/// both.
 #[inline(always)]
 pub(super) unsafe fn publish_half(at: *mut u32, first: u32) {
     // SAFETY: the caller's memory, aligned to 4 bytes.

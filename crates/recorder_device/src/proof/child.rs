@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Tries, in a process that is there for nothing else, and writes lines to standard output: `at STAGE` before each
 /// stage; then `proven`, `refused WHY` or `untried WHY`, the first after `device`, `library`, `version` and `works`.
 ///
-/// The process ends with whoever started it, and at the latest after `limit`.
+/// The process ends with its parent, and at the latest after `limit`.
 pub fn run_child(kind: &str, wanted: &Wanted, device: u32, limit: Duration) {
     // SAFETY: plain numbers. No core is kept of a crash that somebody waits for.
     unsafe {

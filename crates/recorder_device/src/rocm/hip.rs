@@ -24,7 +24,7 @@ mod layout {
 }
 
 const NAMES: &[&str] = &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"];
-/// So many devices are looked at.
+/// The most devices that are looked at.
 const MOST: i32 = 64;
 
 /// The devices, by HIP's numbers, which are PyTorch's. Begins to use them, unless the process does.

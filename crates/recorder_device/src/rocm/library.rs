@@ -159,7 +159,7 @@ unsafe extern "C" fn completed(begin: *const u8, end: *const u8, _: *mut c_void)
         return;
     }
     let mut left = (end.addr() - begin.addr()) / RECORD_BYTES;
-    // SAFETY: so many records begin there, and none is changed before this returns.
+    // SAFETY: `left` records begin there, and none is changed before this returns.
     let mut records =
         unsafe { std::slice::from_raw_parts(begin, left * RECORD_BYTES) }.chunks_exact(RECORD_BYTES).peekable();
     while left > 0 {
@@ -167,7 +167,7 @@ unsafe extern "C" fn completed(begin: *const u8, end: *const u8, _: *mut c_void)
             LOST.fetch_add(left as u64, Ordering::Relaxed);
             return;
         };
-        // SAFETY: the buffer was taken, and has so many bytes that were written when it was mapped.
+        // SAFETY: the buffer was taken, and has `BUFFER_BYTES` bytes that were written when it was mapped.
         let mut writer = Writer::new(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), BUFFER_BYTES) });
         while let Some(record) = records.next_if(|record| {
             // SAFETY: the library keeps the text of a name that a record has for as long as the record.

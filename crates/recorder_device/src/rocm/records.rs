@@ -101,7 +101,7 @@ pub(super) trait Texts {
     fn operation(&self, domain: u32, op: u32, kind: u32) -> Option<String>;
 }
 
-/// So many names are kept.
+/// The most names that are kept.
 const TEXTS_LIMIT: usize = 4096;
 
 /// Turns records into activity records.

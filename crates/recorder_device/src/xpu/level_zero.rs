@@ -12,7 +12,7 @@ type Memories = unsafe extern "C" fn(usize, *mut u32, *mut u8) -> u32;
 
 /// Loaded by whatever uses the devices.
 const LOADER: &str = "libze_loader.so.1";
-/// So many drivers, devices and memories are looked at.
+/// The most drivers, devices or memories that are looked at.
 const MOST: usize = 64;
 
 /// `ze_device_properties_t`, `ze_driver_properties_t` and `ze_device_memory_properties_t`: what says which of them it

@@ -110,7 +110,7 @@ pub(super) struct Decoder<T> {
     kernels: Demangler,
 }
 
-/// So many names of calls are kept.
+/// The most names of calls that are kept.
 const CALLS_LIMIT: usize = 4096;
 
 impl<T: Texts> Decoder<T> {

@@ -9,7 +9,7 @@ const OBJECTS: usize = 32;
 /// Memory of objects of one class that nobody refers to, which the collector does not look at.
 pub(crate) struct Stock(UnsafeCell<([*mut PyObject; OBJECTS], usize)>);
 
-// SAFETY: only touched by whoever holds the interpreter's lock.
+// SAFETY: only touched by the thread that holds the interpreter's lock.
 unsafe impl Sync for Stock {}
 
 impl Stock {

@@ -90,7 +90,7 @@ unsafe fn none() -> *mut PyObject {
 /// its own, with an object that only looks like one.
 #[inline(always)]
 unsafe fn is_code(args: *const *mut PyObject, count: usize) -> bool {
-    // SAFETY: the callers got so many arguments.
+    // SAFETY: the callers got the number of arguments that `count` says.
     unsafe { argument_count(count) > 0 && std::ptr::eq(ffi::Py_TYPE(*args), &raw const PyCode_Type) }
 }
 

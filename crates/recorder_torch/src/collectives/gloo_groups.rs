@@ -135,7 +135,7 @@ fn replace(new: Option<Groups>) -> bool {
 /// Looks at the groups; `None` when there are none.
 fn with_groups<R>(look: impl FnOnce(&Groups) -> R) -> Option<R> {
     READERS.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: whoever takes the groups away frees them only when nobody looks, and after this no one can see them newly.
+    // SAFETY: `replace` frees groups only once they are not in `GROUPS` any more and no thread looks at them.
     let seen = unsafe { GROUPS.load(Ordering::SeqCst).as_ref() }.map(look);
     READERS.fetch_sub(1, Ordering::SeqCst);
     seen

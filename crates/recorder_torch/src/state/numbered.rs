@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use stepscope_recorder::ProfilerState;
 
-/// An object is used again when so many more were given up: until then, somebody may still work under it.
+/// An object is used again when this number of others were released after it: until then, a thread may still work under
+/// it.
 const RESTING: usize = 64;
 
 /// Objects that are not any thread's own, the one first that was given up first. Nobody waits for them.

@@ -79,7 +79,7 @@ unsafe extern "C" fn look_at(library: *mut libc::dl_phdr_info, size: usize, foun
     if size < size_of::<libc::dl_phdr_info>() || library.dlpi_phdr.is_null() {
         return 0;
     }
-    // SAFETY: so many of them.
+    // SAFETY: the library has `dlpi_phnum` of them.
     let segments = unsafe { std::slice::from_raw_parts(library.dlpi_phdr, usize::from(library.dlpi_phnum)) };
     let holds = |segment: &&libc::Elf64_Phdr| {
         let begin = library.dlpi_addr.wrapping_add(segment.p_vaddr) as usize;

@@ -24,7 +24,7 @@ use stepscope_capture::{
     Window,
 };
 
-/// Room is made for so many rows before they are read.
+/// The most rows that room is made for before they are read.
 const MOST_ROWS_AT_ONCE: usize = 16 << 20;
 /// Columns of texts that a part may do without.
 const OPTIONAL_TEXTS: [&str; 5] = ["overload", "inputs", "collective", "module_class", "device"];

@@ -62,7 +62,7 @@ pub(super) async fn export(
     Ok(file(run.name(), ending, kind, Body::from_stream(body.fuse())))
 }
 
-/// Where a file is written to: whoever receives it. It waits while that is slow, and ends when it is gone.
+/// Where a file is written to: the client. Writing waits while the client is slow, and ends when it is gone.
 struct Pieces {
     pieces: Sender<io::Result<Bytes>>,
     /// Large traces are written by a thread that knows of none.

@@ -1,5 +1,5 @@
-//! Which steps a run has: in short for every page, and those of a rank or with a number for whoever draws them. All of
-//! them at once nobody is told: 1,024 ranks with 500 steps each have half a million.
+//! Which steps a run has: in short for every page, and those of a rank or with a number for the pages that draw them.
+//! All of them are never sent at once: 1,024 ranks with 500 steps each have half a million.
 
 use super::{Answer, json, json_text};
 use crate::app_state::AppState;

@@ -30,7 +30,7 @@ pub(crate) enum Launches {
 
 /// In place of a launch where there is no call.
 const NO_CALL: Launch = Launch { operator: NO_ROW, label: NO_ROW, thread: NO_ROW };
-/// Numbers that follow one another leave no more than so many places empty for each one in use.
+/// The most empty places, for each one in use, where numbers count as following one another.
 const MOST_EMPTY: usize = 8;
 
 impl Launches {

@@ -340,7 +340,7 @@ enum ByNumber {
     Sparse(FxHashMap<u32, u32>),
 }
 
-/// Numbers that follow one another leave no more than so many places empty for each one in use.
+/// The most empty places, for each one in use, where numbers count as following one another.
 const MOST_EMPTY: usize = 4;
 
 impl Default for ByNumber {

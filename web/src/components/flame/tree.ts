@@ -17,7 +17,7 @@ export interface Module {
 /** What stands between names where a path is made of them. */
 const CALLS = " › ";
 
-/** Boxes on boxes are drawn up to so many: deeper ones are in the table alone. */
+/** The most levels of boxes that are drawn: deeper ones are in the table alone. */
 const MOST_LEVELS = 120;
 
 /**

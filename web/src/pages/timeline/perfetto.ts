@@ -3,7 +3,7 @@
 
 export const PERFETTO = "https://ui.perfetto.dev";
 
-/** Asks again whether it listens, in ms; and gives up after so many times. */
+/** The ms after which it is asked again whether it listens, and how often it is asked at most. */
 const AGAIN_MS = 50;
 const TRIES_MAX = 600;
 
