@@ -6,7 +6,7 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-# Folders of headers beside those of the environment, with colons between them: of unpacked wheels, for example.
+# Folders of headers beside those of the environment, with colons between them: of extracted wheels, for example.
 VARIABLE = "STEPSCOPE_CUPTI_HEADERS"
 
 # Our records: their structure without its version, and the first version that is read.

@@ -68,7 +68,7 @@ def test_what_the_window_has_lies_where_it_ran(recorded):
             start, end = planted[row["correlation"]]
             assert abs(row["dur_ns"] - (end - start)) <= 1
             offsets.add(row["start_ns"] - start)
-        # One clock for all, whose readings the ring has given up but for the last ones.
+        # One clock for all, of whose readings the ring has evicted all but the last ones.
         assert max(offsets) - min(offsets) <= 200
         numbers = [row["correlation"] for row in found if row["name"] == "k"]
         assert numbers == list(range(numbers[0], number)), "none is missing in between"

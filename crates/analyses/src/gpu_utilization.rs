@@ -19,7 +19,7 @@
 //! Kernels as the device's profiler recorded them. Blocks for each multiprocessor as recorded, or else the blocks of the
 //! grid over the device's number of multiprocessors. Occupancy as recorded, or else computed from block size, registers
 //! and shared memory of the launch and the limits of the device, as NVIDIA's occupancy calculator does. Whether a kernel
-//! uses tensor cores is told by a table of kernel names.
+//! uses tensor cores is looked up in a table of kernel names.
 //!
 //! # Edge cases
 //! A device without device events has no row. Copies and fills take part in the window, but are no kernels. A kernel

@@ -43,7 +43,7 @@
 //! # Edge cases
 //! A cause that does not occur has no row; a device that never idles has none. A gap with several causes counts for
 //! each. A communication kernel that waits for other ranks is not idle. Without reported waits between streams no
-//! `peer_wait` is known, and such times are `queue_wait`. What a thread was in is told by its first lane. With
+//! `peer_wait` is known, and such times are `queue_wait`. What a thread was in is read from its first lane. With
 //! `--compat hta`, times are whole microseconds of the source's clock, computed as doubles, starts rounded up and ends down; times between
 //! neighbours that overlap are negative, and reduce the sums; and `other` has a row on every stream, as they do there. What has no launch there takes
 //! that of the first row of the file, which is not done here.

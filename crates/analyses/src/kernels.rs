@@ -14,8 +14,8 @@
 //! # Source
 //! Kernels as the device's profiler recorded them. Occupancy as it estimated it, or else, and in place of a recorded 0,
 //! from the launch and the limits of the device. Blocks per multiprocessor as recorded, or else from the launch's grid
-//! and the device's number of multiprocessors. Whether a kernel uses tensor cores is told
-//! by its name. The operator is the innermost one that was open on the launching thread when the launch started. The
+//! and the device's number of multiprocessors. Whether a kernel uses tensor cores is known
+//! from its name. The operator is the innermost one that was open on the launching thread when the launch started. The
 //! kind says whether a kernel computes or communicates; a name that does both has two rows.
 //!
 //! # Edge cases

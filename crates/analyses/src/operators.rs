@@ -15,7 +15,7 @@
 //!
 //! # Source
 //! Operators as the framework recorded them, by thread. A device event belongs to the innermost operator that was
-//! open on the launching thread when its launch started. Whether a kernel uses tensor cores is told by its name.
+//! open on the launching thread when its launch started. Whether a kernel uses tensor cores is known from its name.
 //! Categories and formulas are looked up by the operator's name. Shapes are there when the job recorded them
 //! (`record_shapes`), stacks and modules when it recorded those (`with_stack`, `with_modules`).
 //!

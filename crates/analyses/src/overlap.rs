@@ -11,8 +11,8 @@
 //! Nanoseconds; the overlap ratio is a share from 0 to 1.
 //!
 //! # Source
-//! Kernels as the device's profiler recorded them. What communicates is told by the recording itself, else by a table of
-//! kernel names.
+//! Kernels as the device's profiler recorded them. What communicates is known from the recording itself, else from a
+//! table of kernel names.
 //!
 //! # Edge cases
 //! A device without device events has no row. Without communication there is no overlap ratio. A copy is neither

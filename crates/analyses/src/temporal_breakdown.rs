@@ -15,8 +15,8 @@
 //! Nanoseconds; the overlap ratio is a share from 0 to 1; device events are a count.
 //!
 //! # Source
-//! Kernels, copies and fills as the device's profiler recorded them. What communicates is told by the recording itself
-//! (collective names, launches inside a collective's call), else by a table of kernel names.
+//! Kernels, copies and fills as the device's profiler recorded them. What communicates is known from the recording
+//! itself (collective names, launches inside a collective's call), else from a table of kernel names.
 //!
 //! # Edge cases
 //! A device without device events has no row. Without communication there is no overlap ratio. Device events of no duration are counted

@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 pub(crate) struct Measured {
     /// The file.
     pub(crate) file: PathBuf,
-    /// Its text, unpacked.
+    /// Bytes of its text, decompressed.
     pub(crate) text_bytes: u64,
     /// Its rows of `traceEvents`.
     pub(crate) events: u64,

@@ -11,7 +11,7 @@ pub(crate) struct Arguments {
     /// Gzipped files
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// How often each is unpacked; the run in the middle counts
+    /// How often each is decompressed; the run in the middle counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 }

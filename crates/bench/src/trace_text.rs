@@ -1,4 +1,4 @@
-//! A trace's text, read without any model: unpacked, in pieces, its rows counted.
+//! A trace's text, read without any model: decompressed, in pieces, its rows counted.
 
 use flate2::read::MultiGzDecoder;
 use memchr::memmem;
@@ -12,13 +12,13 @@ const PIECE_BYTES: usize = 1 << 20;
 /// How much text a file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TextSize {
-    /// Unpacked bytes.
+    /// Decompressed bytes.
     pub(crate) bytes: u64,
     /// Rows of `traceEvents`: each has one `"ph"`.
     pub(crate) events: u64,
 }
 
-/// Opens a file as its text, unpacking it when it is gzipped.
+/// Opens a file as its text, decompressing it when it is gzipped.
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     unpacked(File::open(path)?)
 }

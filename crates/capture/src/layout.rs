@@ -26,9 +26,9 @@ pub const SEGMENT_BYTES: usize = 256 << 10;
 /// Bytes of a segment's own header.
 pub const SEGMENT_HEADER_BYTES: usize = 16;
 /// The upper half of a used segment's first word; its lower half is the segment's index. The second word counts how
-/// often segments of the capture were given up before this one was taken into use: 0 but in a ring.
+/// often segments of the capture were evicted before this one was taken into use: 0 but in a ring.
 pub const SEGMENT_MAGIC: u32 = 0x5347_4d54;
-/// The ordinal of no thread: what follows it is definitions that were carried over from segments that were given up.
+/// The ordinal of no thread: what follows it is definitions that were carried over from evicted segments.
 pub const NO_THREAD: u32 = u32::MAX;
 /// Ticks are kept modulo 2^56.
 pub const TICK_BITS: u32 = 56;
@@ -84,7 +84,7 @@ pub struct Header {
     pub segments: AtomicU64,
     /// Of a ring: how many ns of the past it keeps, at least; 0 when everything is kept.
     pub ring_ns: u64,
-    /// Of a ring: what was recorded up to this moment, in ticks, may have been given up; 0 while nothing was.
+    /// Of a ring: what was recorded up to this moment, in ticks, may have been evicted; 0 while nothing was.
     pub given_up_ticks: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! `stepscope compare`: the sentence, the tables, the JSON of the interface, and what a program is told by the exit code.
+//! `stepscope compare`: the sentence, the tables, the JSON of the interface, and the exit code.
 
 mod command;
 

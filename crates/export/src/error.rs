@@ -25,7 +25,7 @@ pub enum ExportError {
         /// The name.
         path: PathBuf,
     },
-    /// A name whose ending stands for no format.
+    /// A name whose ending is not that of a known format.
     #[error("unknown output format: unrecognised file extension: {path}")]
     UnknownFormat {
         /// The name.

@@ -61,7 +61,7 @@ pub(crate) fn open_folder(path: &Path, name: String, progress: &Progress) -> Res
     let mut rows = Rows::new(builder(path, name));
     let mut is_dftracer = false;
     for path in files {
-        // What cannot be unpacked may be anything; only DFTracer's files are of interest here.
+        // What cannot be decompressed may be anything; only DFTracer's files are of interest here.
         let Ok(opened) = input::open(&path, progress) else { continue };
         let mut begun = Begun::of(opened.blocks);
         if sniff::is_dftracer(begun.head()) {

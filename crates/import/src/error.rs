@@ -19,7 +19,7 @@ pub enum ImportError {
         /// The file.
         path: PathBuf,
     },
-    /// Packed data of which nothing can be unpacked.
+    /// Compressed data of which nothing can be decompressed.
     #[error("expected compressed data, found damage in its first block ({message}): {path}")]
     Damaged {
         /// The file.
@@ -46,7 +46,7 @@ pub enum ImportError {
         expected: &'static str,
         /// What stands there.
         found: String,
-        /// Where, counted in unpacked bytes from 0.
+        /// Where, counted in decompressed bytes from 0.
         at_byte: u64,
     },
     /// JSON in which there are no trace events.
@@ -56,7 +56,7 @@ pub enum ImportError {
         path: PathBuf,
         /// What it holds instead.
         found: String,
-        /// Where that was certain, counted in unpacked bytes from 0.
+        /// Where that was certain, counted in decompressed bytes from 0.
         at_byte: u64,
     },
     /// A pickle that is no memory snapshot.

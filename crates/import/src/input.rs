@@ -1,5 +1,5 @@
-//! What a person names as input, as text: a file, or a stream that is unpacked on the way; both are
-//! read on all processors.
+//! What a person names as input, as text: a file, or a stream that is decompressed on the way; both are read on all
+//! processors.
 
 use crate::ImportError;
 use crate::progress::{Counted, Progress};
@@ -51,7 +51,7 @@ pub(crate) fn open(path: &Path, progress: &Progress) -> Result<Input<'static>, I
     unpacked(Box::new(io::Cursor::new(head[..len].to_vec()).chain(rest)), path, 0)
 }
 
-/// The text that `bytes` hold, unpacked.
+/// The text that `bytes` hold, decompressed.
 pub(crate) fn in_memory<'a>(bytes: &'a [u8], path: &Path) -> Result<Input<'a>, ImportError> {
     if is_packed(bytes) {
         let input = unpacked(Box::new(io::Cursor::new(bytes.to_vec())), path, 0)?;
@@ -128,7 +128,7 @@ fn from_zip(file: File, path: &Path, progress: &Progress) -> Result<Input<'stati
         Ok(mut entry) => writer.read_all(&mut entry),
         Err(error) => Err(io::Error::other(error)),
     });
-    // Counted as unpacked: the archive reads its file as it likes.
+    // Counted in decompressed bytes: the archive reads its file as it likes.
     progress.set_total(len);
     let source = Counted { source: stream.alone_from(0).into_read(), progress: progress.clone() };
     let input = unpacked(Box::new(source), path, 1)?;
@@ -140,7 +140,7 @@ fn from_zip(file: File, path: &Path, progress: &Progress) -> Result<Input<'stati
 pub(crate) enum SharedText {
     /// A file whose bytes are the text itself.
     File(SharedFile),
-    /// A stream, unpacked on the way.
+    /// A stream, decompressed on the way.
     Stream(SharedStream),
 }
 

@@ -1,6 +1,6 @@
 //! Readers: whatever recorded a run, it becomes one [`Trace`].
 //!
-//! What an input is, is told by its content, never by its name alone. Whatever of it can be read is read; what was
+//! An input is recognised by its content, never by its name alone. Whatever of it can be read is read; what was
 //! repaired, left out or could not be linked is a finding of the trace. Only what gives no trace at all is an
 //! [`ImportError`].
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use stepscope_trace::{SliceId, Trace};
 
 /// The text of the event that `slice` was read from; `None` when the trace does not come from a text, or the text is no
-/// longer what it was. A packed source is unpacked up to that place.
+/// longer what it was. A compressed source is decompressed up to that place.
 ///
 /// # Errors
 /// When the source cannot be read any more.

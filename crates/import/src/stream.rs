@@ -1,19 +1,19 @@
-//! A stream that is unpacked by a thread of its own, and that several threads read at different places, as they would
-//! read a file. What nobody asks for any more is forgotten, so that memory is bounded.
+//! A stream that is decompressed by a thread of its own, and that several threads read at different places, as they
+//! would read a file. What nobody asks for any more is forgotten, so that memory is bounded.
 
 use crate::window::{BLOCK_BYTES, Blocks, MAX_ITEM_BYTES};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are unpacked before anybody asks for them.
+/// Bytes that are decompressed before anybody asks for them.
 const AHEAD_BYTES: u64 = 8 << 20;
 
 /// Bytes that are kept behind the place of a reader. What is further behind belongs to something broken, or to white
 /// space, which nobody reads again.
 const KEPT_BYTES: u64 = MAX_ITEM_BYTES as u64 + (8 << 20);
 
-/// The stream, for those who read it. When the last of them is gone, unpacking ends.
+/// The stream, for those who read it. When the last of them is gone, decompression ends.
 #[derive(Clone)]
 pub(crate) struct SharedStream(Arc<Readers>);
 
@@ -26,7 +26,7 @@ struct Both {
 
 #[derive(Default)]
 struct State {
-    /// What was unpacked and is not forgotten, in order, with its places.
+    /// What was decompressed and is not forgotten, in order, with its places.
     blocks: VecDeque<(u64, Arc<Vec<u8>>)>,
     /// Blocks that were forgotten, for their memory.
     spare: Vec<Vec<u8>>,
@@ -126,7 +126,7 @@ impl SharedStream {
         state.blocks.push_front((position, Arc::new(bytes)));
     }
 
-    /// Where what is unpacked so far ends.
+    /// Where the text ends that is decompressed so far.
     pub(crate) fn end(&self) -> u64 {
         self.0.0.lock().end
     }
@@ -156,14 +156,14 @@ impl SharedStream {
     }
 }
 
-/// Where a stream is unpacked to.
+/// Where a stream is decompressed to.
 pub(crate) struct Writer(Arc<Both>);
 
 impl Writer {
     /// Reads `source` to its end, or until nobody reads the stream any more.
     ///
     /// # Errors
-    /// What stopped `source`; what was unpacked before is in the stream.
+    /// What stopped `source`; what was decompressed before is in the stream.
     pub(crate) fn read_all(&mut self, source: &mut dyn Read) -> io::Result<()> {
         loop {
             let mut block = self.0.lock().spare.pop().unwrap_or_default();

@@ -284,7 +284,7 @@ fn copies_fills_and_waits_of_xpu_are_what_they_were() {
     kinds.sort_by_key(|kind| expected.iter().position(|known| known == kind));
     assert_eq!(kinds, expected);
     let [between, fill] = [2, 3].map(|at| others.iter().find(|work| work.kind == expected[at]).unwrap());
-    // Without a number of SYCL's, the queue is told by the driver's handle.
+    // Without a number of SYCL's, the queue is identified by the driver's handle.
     assert_eq!(between.stream, fill.stream);
     let waits: Vec<_> = capture
         .device

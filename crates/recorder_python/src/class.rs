@@ -34,7 +34,7 @@ pub(crate) const fn vectorcall_at(offset: usize) -> Members {
     Members([PyMemberDef { name, type_code: SIZE, offset: offset as isize, flags: READ_ONLY, doc }, end])
 }
 
-/// A class whose objects have `bytes`: a new reference that is never given up.
+/// A class whose objects have `bytes`: a new reference that is never released.
 pub(crate) fn make(
     py: Python<'_>,
     name: &'static CStr,

@@ -60,7 +60,7 @@ pub(crate) fn has_other_listeners() -> bool {
     torch::has_other_listeners()
 }
 
-/// A class of labels: a new reference that is never given up.
+/// A class of labels: a new reference that is never released.
 pub(crate) fn make_class(
     py: Python<'_>,
     name: &'static CStr,

@@ -205,8 +205,8 @@ impl InputsReader {
         }
     }
 
-    /// The keywords of a range, in a `std::unordered_map<std::string, IValue>`: what stands in its nodes is told by the
-    /// short keys, whose text is inside them.
+    /// The keywords of a range, in a `std::unordered_map<std::string, IValue>`: what stands in its nodes is proven by
+    /// the short keys, whose text is inside them.
     #[cold]
     #[inline(never)]
     unsafe fn put_keywords(&self, map: *const u8, signature: &mut Signature) {

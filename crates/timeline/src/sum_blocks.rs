@@ -83,7 +83,7 @@ fn block(trace: &Trace, classes: &[Class], slices: std::ops::Range<usize>) -> Bl
             sum.longest = Some((dur_ns, SliceId::from_index(slice)));
         }
         if let Some(parent) = trace.slices.parent[slice] {
-            // Whether what is inside is asked for is told by its depth.
+            // Whether what is inside is asked for depends on its depth.
             if trace.slices.depth[slice].checked_sub(1) != Some(trace.slices.depth[parent.index()]) {
                 return None;
             }

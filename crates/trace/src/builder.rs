@@ -274,7 +274,7 @@ impl TraceBuilder {
         self.communicating.push(slice);
     }
 
-    /// Says where in its source a slice stands, in bytes of unpacked text.
+    /// Says where in its source a slice stands, in bytes of decompressed text.
     pub fn set_source_place(&mut self, slice: SliceId, place: u64) {
         let at = slice.index();
         if self.source_places.len() <= at {

@@ -106,8 +106,8 @@ pub struct Slices {
     pub depth: Vec<u16>,
     /// True when its end was not recorded: it reaches to the last moment its process is known to have lived.
     pub is_unfinished: Vec<bool>,
-    /// Where in its source it stands, in bytes of unpacked text, `u64::MAX` when it does not; empty when the source is no
-    /// text.
+    /// Where in its source it stands, in bytes of decompressed text, `u64::MAX` when it does not; empty when the source
+    /// is no text.
     pub source_place: Vec<u64>,
 }
 

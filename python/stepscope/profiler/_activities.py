@@ -1,4 +1,4 @@
-"""What is asked to be recorded, and what of it is not."""
+"""What is asked to be recorded, and which part of it is not."""
 
 from stepscope import _device_libraries
 

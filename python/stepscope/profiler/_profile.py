@@ -23,7 +23,7 @@ class profile(_KinetoProfile):
         Record what operators are called with, memory, Python calls; work out operations; modules are always recorded.
         ``with_stack="ops"`` records only the calls around operators: the same stacks, and fewer events.
     experimental_config : torch.profiler._ExperimentalConfig, optional
-        What of it has no effect is named in a warning.
+        Options of it that have no effect are named in a warning.
     execution_trace_observer : ExecutionTraceObserver, optional
         Started and stopped with the recording.
     acc_events : bool

@@ -102,7 +102,7 @@ export class TileLoader {
     return this.flights.length;
   }
 
-  /** Says what is shown now. Requests none of whose tiles it needs any more, nor soon, are given up. */
+  /** Says what is shown now. Requests none of whose tiles it needs any more, nor soon, are aborted. */
   want(wanted: Wanted): void {
     this.wanted = wanted;
     const useful = new Set<string>();

@@ -1,4 +1,4 @@
-// An answer of the server in a component: asked for when it is shown, given up when it is not.
+// An answer of the server in a component: asked for when it is shown, aborted when it is not.
 
 import { useEffect, useState } from "preact/hooks";
 import { ask, bodyOf } from "../api/client";

@@ -86,7 +86,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Takes in a segment; what of it cannot be read, in words.
+    /// Takes in a segment. The error says, in words, which part cannot be read.
     fn take(&mut self, segment: &[u8], index: usize) -> std::result::Result<(), String> {
         match word_at(segment, 0) {
             Some(0) | None => return Ok(()),

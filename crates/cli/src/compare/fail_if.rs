@@ -1,4 +1,4 @@
-//! `--fail-if`: a limit for what steps may take longer, for a program that is told by an exit code.
+//! `--fail-if`: a limit for what steps may take longer, for a program that reads the exit code.
 
 use crate::failure::Failure;
 use stepscope_engine::{Column, Envelope, Values};

@@ -107,7 +107,7 @@ impl SessionMetadata {
     }
 }
 
-/// Adds a session whose file is none of the `known`; gives what of it is missing. Nothing was added where it fails.
+/// Adds a session whose file is none of the `known`; says what is missing of it. Nothing was added where it fails.
 fn merge_torch_session(
     run: &Path,
     session: &SessionMetadata,

@@ -32,7 +32,7 @@ pub(super) struct Hashes {
 }
 
 impl Hash {
-    /// From digits or hexadecimal digits. `None` for what is neither, and for 0, which stands for no name.
+    /// From digits or hexadecimal digits. `None` for what is neither, and for 0, which is not the hash of a name.
     pub(super) fn read(written: &[u8], pid: i64) -> Option<Self> {
         let number = match written.len() {
             16 => hexadecimal(written)?,

@@ -11,7 +11,7 @@ use crate::json::scanner::Stop;
 use crate::window::{Blocks, Window};
 use stepscope_trace::FindingCode;
 
-/// How often a broken top level is given up for the next place that may begin the events.
+/// How often reading restarts, after a broken top level, at the next place that may begin the events.
 const MAX_RESTARTS: u32 = 8;
 
 /// Reads one text into a sink and metadata.

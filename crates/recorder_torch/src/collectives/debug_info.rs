@@ -1,6 +1,6 @@
 //! The object `torch::ParamCommsDebugInfo` that PyTorch keeps for the thread while a collective is announced.
 //!
-//! Where its fields lie is told by two objects that are made, by PyTorch's own constructor, of known values.
+//! Where its fields lie is found from two objects that PyTorch's own constructor makes of known values.
 
 use super::{element_type, list};
 use crate::solve::Refusal;
@@ -149,8 +149,8 @@ impl Reader {
 pub(super) unsafe fn describe() -> Option<(String, Option<i64>)> {
     // SAFETY: null, or a reader that is never freed or changed.
     let reader = unsafe { READER.load(Ordering::Acquire).as_ref()? };
-    // SAFETY: an exported function that only looks; the object lives until the range ends. That it is one whose layout
-    // is known is told by its first word.
+    // SAFETY: an exported function that only looks; the object lives until the range ends. Its first word says that its
+    // layout is known.
     unsafe {
         let object = (reader.get)(reader.kind);
         if object.is_null() || *object.cast::<usize>() != reader.vtable {

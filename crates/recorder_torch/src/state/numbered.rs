@@ -15,7 +15,7 @@ use stepscope_recorder::ProfilerState;
 /// it.
 const RESTING: usize = 64;
 
-/// Objects that are not any thread's own, the one first that was given up first. Nobody waits for them.
+/// Objects that are not any thread's own, the one first that was released first. Nobody waits for them.
 static FREE: Mutex<VecDeque<usize>> = Mutex::new(VecDeque::new());
 /// The next number.
 static NEXT: AtomicU64 = AtomicU64::new(ProfilerState::OF_NOBODY + 1);

@@ -47,7 +47,7 @@ pub(super) async fn export(
         let trace = part.unwrap_or_else(|| loaded.trace.clone());
         let mut out = Pieces { pieces, runtime, gathered: Vec::new() };
         if let Err(error) = write_trace(&trace, format, &mut out).and_then(|()| out.flush()) {
-            // The client then sees that the answer breaks off. When it went away itself, nobody is told.
+            // The client then sees that the answer breaks off. When it went away itself, the error is dropped.
             out.send(Err(error)).ok();
         }
     };

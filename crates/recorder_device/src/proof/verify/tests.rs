@@ -8,7 +8,7 @@ const BLOCK: [u32; 3] = [64, 1, 1];
 /// The profiler's clock is ahead by so much, and twice as fast.
 const AHEAD_NS: i64 = 1_000_000_000_000;
 
-/// What it is told by, and how it is done.
+/// Part of the refusal that detects it, and how it is done.
 type Lie = (&'static str, fn(&mut Reported));
 
 fn on_device(host_ns: i64) -> i64 {
