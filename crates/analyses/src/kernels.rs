@@ -109,7 +109,7 @@ pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
     rows
 }
 
-/// The same of a context.
+/// As [`kernels`], in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<Kernel> {
     kernels(context.trace, context.selection)
 }

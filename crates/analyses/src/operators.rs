@@ -78,7 +78,7 @@ pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-/// The same of a context.
+/// As [`operators`], in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<Operator> {
     let mut rows = Account::of(context).into_rows();
     for row in &rows {

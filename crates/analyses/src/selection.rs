@@ -77,7 +77,7 @@ impl Selection {
         Some(of_steps(&mut steps.into_iter()))
     }
 
-    /// The same of one rank.
+    /// This selection, of one rank.
     fn of_rank(&self, rank: u32) -> Self {
         Self { rank: Some(rank), ..*self }
     }

@@ -61,7 +61,7 @@ pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalB
     rows(&AnalysisContext::new(trace, selection))
 }
 
-/// The same in a context, which other analyses may share.
+/// As [`temporal_breakdown`], in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
     let busy = context.get::<Vec<DeviceBusy>>();
     context

@@ -87,7 +87,7 @@ pub(crate) fn measure(file: &Path, repeat: u32) -> Result<Measured, String> {
     measure_on(None, file, repeat)
 }
 
-/// The same on one processor, by its number, or on all.
+/// As [`measure`], on one processor, by its number, or on all.
 pub(crate) fn measure_on(processor: Option<usize>, file: &Path, repeat: u32) -> Result<Measured, String> {
     let failed = |message: String| format!("{}: {message}", file.display());
     let TextSize { bytes, events } = trace_text::size_of(file).map_err(|error| failed(error.to_string()))?;

@@ -14,7 +14,7 @@ pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
     open_run_with_progress(inputs, &Progress::default())
 }
 
-/// The same; `progress` tells another thread how far it is. `-` is standard input.
+/// As [`open_run`]; `progress` tells another thread how far it is. `-` is standard input.
 ///
 /// # Errors
 /// As [`open_run`].
@@ -40,7 +40,7 @@ pub fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<Trace, EngineE
     stepscope_import::open_filtered(raw, filter).map_err(|error| told(&error, raw))
 }
 
-/// The same, and when that was recorded, in times of the trace.
+/// As [`open_filtered`], with the span in which that was recorded, in times of the trace.
 ///
 /// # Errors
 /// What the reader says of it.

@@ -85,7 +85,7 @@ fn p_value(a: &[i64], b: &[i64]) -> f64 {
     (2.0 * upper_tail(distance / variance.sqrt())).min(1.0)
 }
 
-/// The same by counting all orders of `n` and `m` values without ties, of which `u` pairs are in order.
+/// As [`p_value`], by counting all orders of `n` and `m` values without ties, of which `u` pairs are in order.
 fn counted(n: usize, m: usize, u: usize) -> f64 {
     (2.0 * tails(n, m)[u.min(n * m - u)]).min(1.0)
 }
