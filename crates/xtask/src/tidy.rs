@@ -51,7 +51,7 @@ const RULES: &[Rule] = &[
     Rule { name: "dependencies come from the public registry", check: dependencies::check },
     Rule { name: "links lead somewhere", check: links::check },
     Rule { name: "every page can be reached from README", check: reachable::check },
-    Rule { name: "pages and messages use the glossary's words", check: words::check },
+    Rule { name: "pages, messages and comments use the glossary's words", check: words::check },
     Rule { name: "no path of somebody's machine", check: machine_paths::check },
     Rule { name: "files are named for what they hold", check: names::check },
     Rule { name: "README's commands exist", check: promises::check },

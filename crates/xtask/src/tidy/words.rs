@@ -1,12 +1,14 @@
-//! Pages, error messages and help texts use the words of `docs/glossary.md`: none that it lists in bold.
+//! Pages, error messages, help texts and comments use the words of `docs/glossary.md`: none that it lists in bold.
 
 use super::Problem;
 use super::links::prose;
 use crate::checkout::{Checkout, File};
 
 const GLOSSARY: &str = "docs/glossary.md";
-/// Each argument of the command line is documented by a comment that the command prints.
-const COMMAND_LINE: &str = "crates/cli/src/";
+/// Endings of the sources whose comments are read.
+const SOURCES: [&str; 5] = ["rs", "py", "ts", "tsx", "css"];
+/// What begins and ends a docstring.
+const QUOTES: &str = "\"\"\"";
 
 pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
     let Some(glossary) = checkout.file(GLOSSARY) else {
@@ -17,9 +19,10 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Problem> {
         return vec![Problem::new(GLOSSARY, "lists no word in bold")];
     }
     let pages = checkout.with_extension("md").filter(|page| page.path != GLOSSARY);
-    let pages = pages.flat_map(|page| problems(page, prose(&page.text()), &refused));
-    let sources = checkout.with_extension("rs").filter(|file| file.path.contains("/src/"));
-    pages.chain(sources.flat_map(|file| problems(file, messages(file), &refused))).collect()
+    let pages = pages.map(|page| (page, page.text()));
+    let sources = SOURCES.into_iter().flat_map(|ending| checkout.with_extension(ending));
+    let sources = sources.map(|file| (file, comments(file)));
+    pages.chain(sources).flat_map(|(file, text)| problems(file, prose(&text), &refused)).collect()
 }
 
 /// The words in bold of the tables, in lower case.
@@ -28,12 +31,20 @@ fn refused(glossary: &str) -> Vec<String> {
     rows.flat_map(|row| row.split("**").skip(1).step_by(2).map(str::to_lowercase)).collect()
 }
 
-/// The lines of a source that a user reads: messages of errors, and help of the command line.
-fn messages(file: &File) -> Vec<(usize, String)> {
-    let is_help = file.path.starts_with(COMMAND_LINE);
-    let is_read = |line: &str| line.contains("#[error(") || (is_help && line.starts_with("    /// "));
+/// The comments, docstrings and messages of errors in a source, each in its line. Help texts are comments, too.
+fn comments(file: &File) -> String {
+    let is_python = file.path.ends_with(".py");
+    let marks: &[&str] = if is_python { &["#", QUOTES] } else { &["//", "/*", "#[error("] };
     let text = file.text();
-    text.lines().enumerate().filter(|(_, line)| is_read(line)).map(|(index, line)| (index, line.to_string())).collect()
+    let mut is_docstring = false;
+    let mut comments = Vec::new();
+    for line in text.lines() {
+        let is_continued = is_docstring || !is_python && line.trim_start().starts_with("* ");
+        is_docstring ^= is_python && line.matches(QUOTES).count() % 2 == 1;
+        let begin = if is_continued { Some(0) } else { marks.iter().filter_map(|mark| line.find(*mark)).min() };
+        comments.push(begin.map_or("", |at| &line[at..]));
+    }
+    comments.join("\n")
 }
 
 fn problems(file: &File, lines: Vec<(usize, String)>, refused: &[String]) -> Vec<Problem> {
@@ -72,9 +83,18 @@ mod tests {
 
     #[test]
     fn words_in_bold_are_refused_in_messages() {
-        let source = "/// A hoard.\n#[error(\"no hoard\")]\n    /// hoard\n";
+        let source = "hoard(\"hoard\")\n#[error(\"no hoard\")]\n";
         assert_eq!(places(&[("crates/a/src/error.rs", source)]), ["crates/a/src/error.rs:2"]);
-        assert_eq!(places(&[("crates/cli/src/a.rs", source)]), ["crates/cli/src/a.rs:2", "crates/cli/src/a.rs:3"]);
+    }
+
+    #[test]
+    fn words_in_bold_are_refused_in_comments() {
+        let source = "hoard() // A hoard.\n/** A `hoard`.\n * A hoard. */\nhoard(\"hoard\")\n";
+        for path in ["crates/a/tests/a.rs", "web/a.ts", "web/a.tsx", "web/a.css"] {
+            assert_eq!(places(&[(path, source)]), [format!("{path}:1"), format!("{path}:3")]);
+        }
+        let source = "hoard()  # A hoard.\n\"\"\"Keeps it.\n\nA hoard.\"\"\"\nhoard(\"hoard\")\n";
+        assert_eq!(places(&[("python/a.py", source)]), ["python/a.py:1", "python/a.py:4"]);
     }
 
     #[test]
