@@ -80,7 +80,7 @@ def both(tmp_path):
 def training(tmp_path_factory):
     """The run of ``programs/training.py``, recorded once as rank 3 of 8."""
     run = tmp_path_factory.mktemp("training") / "run"
-    recorded = runs.record(run, runs.program("training.py"), env=runs.environment(RANK=3, WORLD_SIZE=8))
+    recorded = runs.record(run, runs.new_program("training.py"), env=runs.environment(RANK=3, WORLD_SIZE=8))
     assert recorded.stdout == "done\n"
     return run
 

@@ -31,7 +31,9 @@ def refused(**options):
 def execute(libraries, run, text, cuda="13.0", **options):
     """Run a few lines after the prelude; gives what they print as JSON."""
     environment = {**fake_gpu.environment(libraries, cuda), **options.pop("variables", {})}
-    result = runs.execute(*runs.script(PRELUDE + text, libraries, run), env=runs.environment(**environment), **options)
+    result = runs.execute(
+        *runs.new_script(PRELUDE + text, libraries, run), env=runs.environment(**environment), **options
+    )
     return json.loads(result.stdout or "null")
 
 

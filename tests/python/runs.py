@@ -1,18 +1,23 @@
 """Runs, as the tests make and read them: recorded by the installed command, read back as rows of plain dicts."""
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet
 
 COMMAND = str(Path(sys.executable).with_name("stepscope"))
 PROGRAMS = Path(__file__).with_name("programs")
+FORKSERVER = Path(__file__).with_name("forkserver.py")
 
 
 def environment(**changes):
@@ -80,13 +85,42 @@ def stepscope(*arguments, **options):
 
 
 def program(name, *arguments):
-    """The command that runs one of the tests' programs."""
-    return [sys.executable, PROGRAMS / name, *arguments]
+    """The command that runs one of the tests' programs with PyTorch imported already: see ``forkserver``."""
+    return forked(PROGRAMS / name, *arguments)
 
 
 def script(text, *arguments):
-    """The command that runs a few lines of Python."""
+    """The command that runs a few lines of Python with PyTorch imported already: see ``forkserver``."""
+    return forked("-c", text, *arguments)
+
+
+def new_program(name, *arguments):
+    """The command that runs one of the tests' programs in a process of its own."""
+    return [sys.executable, PROGRAMS / name, *arguments]
+
+
+def new_script(text, *arguments):
+    """The command that runs a few lines of Python in a process of its own."""
     return [sys.executable, "-c", text, *arguments]
+
+
+def forked(*words):
+    """The command that runs a program in a fork of a process that has imported PyTorch."""
+    return [sys.executable, "-SE", FORKSERVER, forkserver(), *words]
+
+
+@functools.cache
+def forkserver():
+    """The socket of this process's server of forks, which ends with it."""
+    path = Path(tempfile.mkdtemp(prefix="forks")) / "socket"
+    command = [sys.executable, FORKSERVER, "serve", path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(), start_new_session=True)
+    atexit.register(process.wait)
+    atexit.register(process.stdin.close)
+    while not path.exists():
+        assert process.poll() is None, "the server has ended"
+        time.sleep(0.01)
+    return path
 
 
 def record(run, command, **options):

@@ -25,7 +25,7 @@ def recorded(tmp_path_factory):
         started = [
             stack.enter_context(
                 runs.started(
-                    *runs.program("all_options_ranks.py", folder),
+                    *runs.new_program("all_options_ranks.py", folder),
                     env=runs.environment(RANK=rank, WORLD_SIZE=2),
                     timeout=600,
                 )

@@ -25,7 +25,7 @@ def recorded(tmp_path):
 
 
 def test_exceptions_signals_recursion_tasks_debuggers_and_many_functions(recorded):
-    run = recorded(runs.program("awkward.py"), code=3)
+    run = recorded(runs.new_program("awkward.py"), code=3)
     rows = runs.rows(run)
     assert len(runs.named(rows, "aten::erfinv")) == 1, "recorded to the end"
     assert not [row for row in rows if row["kind"] == "op" and row["is_unfinished"]]
@@ -50,7 +50,7 @@ def deep(n):
 with torch.profiler.record_function("outer"):
     deep(10)
 """
-    run = recorded(runs.script(text), code=7)
+    run = recorded(runs.new_script(text), code=7)
     assert len(runs.named(runs.rows(run), "aten::erfinv")) == 1
     assert "capture.process_killed" in runs.findings(run)
 
@@ -69,7 +69,7 @@ profiler.disable()
 work()
 print([value[0] for key, value in pstats.Stats(profiler).stats.items() if key[2] == "work"])
 """
-    run = recorded(runs.script(text))
+    run = recorded(runs.new_script(text))
     finding = runs.findings(run)["capture.option_not_recorded"]
     assert "another profiler was started" in str(finding["examples"])
     assert len(runs.named(runs.rows(run), "aten::erfinv")) == 3

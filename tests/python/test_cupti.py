@@ -13,7 +13,7 @@ def recorded(request, libraries, tmp_path_factory):
     """The run of ``programs/gpu.py`` with the CUPTI of each CUDA: (CUDA, run, what the program says, rows)."""
     run = tmp_path_factory.mktemp("gpu") / "run"
     environment = runs.environment(**fake_gpu.environment(libraries, request.param))
-    result = runs.record(run, runs.program("gpu.py", libraries), env=environment)
+    result = runs.record(run, runs.new_program("gpu.py", libraries), env=environment)
     return request.param, run, json.loads(result.stdout), runs.rows(run)
 
 

@@ -89,7 +89,7 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
 def test_a_session_before_ours_is_known_of_and_said(libraries, tmp_path):
     text = (PRELUDE + PROGRAM) % (STOCK + BESIDE)
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.execute(*runs.script(text, libraries, tmp_path / "run"), env=environment)
+    result = runs.execute(*runs.new_script(text, libraries, tmp_path / "run"), env=environment)
     assert json.loads(result.stdout.splitlines()[-1]) == [1] * 4, result.stderr
     assert len(kernels(tmp_path / "run")) == 4
     finding = runs.findings(tmp_path / "run")["capture.device_remarks"]
@@ -105,7 +105,7 @@ def test_another_subscriber_is_left_alone(libraries, tmp_path, tool):
     )
     text = (PRELUDE + PROGRAM) % ((STOCK + loads if tool else "") + BESIDE)
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.execute(*runs.script(text, libraries, tmp_path / "run"), env=environment)
+    result = runs.execute(*runs.new_script(text, libraries, tmp_path / "run"), env=environment)
     assert json.loads(result.stdout.splitlines()[-1]) == [0] * 4
     assert "another tool listens to CUPTI already" in result.stderr
     assert runs.findings(tmp_path / "run")["capture.device_not_recorded"]["count"] == 1
@@ -122,7 +122,7 @@ with torch.profiler.profile():
 said += [_recorder.is_kineto_used(folder), _recorder.is_kineto_used("/nowhere")]
 print(said)
 """
-    assert runs.execute(*runs.script(text)).stdout == "[False, True, True, None]\n"
+    assert runs.execute(*runs.new_script(text)).stdout == "[False, True, True, None]\n"
 
 
 def test_while_it_runs_ours_does_not_begin(libraries, tmp_path):
@@ -135,7 +135,7 @@ gpu.cupti.fake_other_begins()
 """
     )
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.execute(*runs.script(text + "stock.stop()\n", libraries, tmp_path / "run"), env=environment)
+    result = runs.execute(*runs.new_script(text + "stock.stop()\n", libraries, tmp_path / "run"), env=environment)
     assert kernels(tmp_path / "run") == [] and json.loads(result.stdout.splitlines()[-1]) == [1] * 4
     (example,) = runs.findings(tmp_path / "run")["capture.device_not_recorded"]["examples"]
     assert "torch.profiler had the device once" in example

@@ -72,7 +72,7 @@ os.kill(os.getpid(), 9)
 """
     )
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.run(*runs.script(PRELUDE + text, libraries, run), env=environment)
+    result = runs.run(*runs.new_script(PRELUDE + text, libraries, run), env=environment)
     assert result.returncode == -9, result.stderr
     found, count = ranges(run)
     assert count == 2 and {name: row["is_unfinished"] for name, row in found.items()} == {"whole": False, "open": True}

@@ -51,7 +51,7 @@ print(json.dumps([planted, number]))
 def recorded(libraries, tmp_path_factory):
     run = tmp_path_factory.mktemp("ring") / "run"
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.execute(*runs.script(PRELUDE + DEVICE + PROGRAM, libraries, run), env=environment)
+    result = runs.execute(*runs.new_script(PRELUDE + DEVICE + PROGRAM, libraries, run), env=environment)
     planted, number = json.loads(result.stdout.splitlines()[-1])
     (window,) = run.glob("kept/*")
     return run, window, {int(key): value for key, value in planted.items()}, number

@@ -18,7 +18,7 @@ plant(50, first=1000)
 os.kill(os.getpid(), 9)
 """
     environment = runs.environment(**fake_gpu.environment(libraries))
-    result = runs.run(*runs.script(PRELUDE + text, libraries, tmp_path / "run"), env=environment)
+    result = runs.run(*runs.new_script(PRELUDE + text, libraries, tmp_path / "run"), env=environment)
     assert result.returncode == -signal.SIGKILL
     assert sorted(row["correlation"] for row in kernels(tmp_path / "run")) == list(range(1, 101))
 
@@ -34,7 +34,7 @@ while gpu.cupti.fake_calls(b"cuptiActivityFlushAll") < calls + 3:
 os.kill(os.getpid(), 9)
 """
     environment = runs.environment(**fake_gpu.environment(libraries))
-    runs.run(*runs.script(PRELUDE + text, libraries, tmp_path / "run"), env=environment)
+    runs.run(*runs.new_script(PRELUDE + text, libraries, tmp_path / "run"), env=environment)
     assert len(kernels(tmp_path / "run")) == 100
 
 

@@ -94,7 +94,7 @@ maps = open("/proc/self/maps").read()
 print(found["refused"].startswith("there is no NVIDIA driver (libcuda.so.1)"), "cupti" in maps)
 """
     environment = runs.environment(STEPSCOPE_CUPTI=libraries / "libcupti.so")
-    if "True False" not in (said := runs.execute(*runs.script(text), env=environment).stdout):
+    if "True False" not in (said := runs.execute(*runs.new_script(text), env=environment).stdout):
         assert "no NVIDIA driver" not in said, said
         pytest.skip("there is a driver here")
 

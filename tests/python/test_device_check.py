@@ -55,7 +55,7 @@ def test_pytorch_is_asked_without_importing_it():
     text = "import sys; from stepscope import _device_check as c; v = c.torch_version(); print(v.cuda, v.__version__, 'torch' in sys.modules)"
     import torch
 
-    assert runs.execute(*runs.script(text)).stdout == f"{torch.version.cuda} {torch.__version__} False\n"
+    assert runs.execute(*runs.new_script(text)).stdout == f"{torch.version.cuda} {torch.__version__} False\n"
 
 
 def test_nothing_is_tried_where_there_is_no_driver(monkeypatch):

@@ -57,7 +57,7 @@ def variables(libraries, tmp_path):
 
 def execute(variables, text):
     """What a few lines after the prelude print as JSON."""
-    result = runs.execute(*runs.script(PRELUDE + text), env=runs.environment(**variables))
+    result = runs.execute(*runs.new_script(PRELUDE + text), env=runs.environment(**variables))
     return json.loads(result.stdout.splitlines()[-1])
 
 
@@ -130,7 +130,7 @@ def test_other_vendors_devices_are_not_proven():
 
 def test_of_many_processes_one_tries(variables):
     environment = runs.environment(**variables)
-    command = runs.script(PRELUDE + "print(json.dumps(found(False)))")
+    command = runs.new_script(PRELUDE + "print(json.dumps(found(False)))")
     with runs.started(*command, env=environment) as one, runs.started(*command, env=environment) as other:
         told = [json.loads(process.communicate()[0]) for process in (one, other)]
     assert told[0] == told[1] and told[0][0] == "proven"
@@ -139,17 +139,18 @@ def test_of_many_processes_one_tries(variables):
 
 def test_a_killed_trial_is_tried_again_and_its_child_does_not_outlive_it(variables):
     environment = runs.environment(**variables, CUDA_FAKE_TROUBLE="hang")
-    with runs.started(*runs.script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
+    with runs.started(*runs.new_script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
         child = wait_for_user(variables, 1)
         os.kill(child, signal.SIGKILL)
         state, why = json.loads(process.communicate()[0])
     assert state == "untried" and why.startswith("the process that tried it was ended by SIGKILL while ")
-    with runs.started(*runs.script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
+    with runs.started(*runs.new_script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
         child = wait_for_user(variables, 2)
         process.kill()
         wait_until(lambda: not is_alive(child))
-    # A user who interrupts the program does not wait for the limit.
-    with runs.started(*runs.script(PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
+    # An interrupt does not wait for the limit. Programs started in the background may ignore it.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    with runs.started(*runs.new_script(heeds + PRELUDE + "print(json.dumps(found()))"), env=environment) as process:
         child = wait_for_user(variables, 3)
         process.send_signal(signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate()[1]
@@ -287,7 +288,7 @@ def test_a_combination_is_told_by_gpus_driver_library_and_pytorch(tmp_path):
 def test_what_is_not_proven_leaves_the_device_to_torch_profiler(variables, checkout, tmp_path):
     run = tmp_path / "run"
     environment = runs.environment(**variables, CUDA_FAKE_TROUBLE="crash")
-    words = runs.script(PROGRAM, checkout / FIXTURE, "system")
+    words = runs.new_script(PROGRAM, checkout / FIXTURE, "system")
     result = runs.stepscope("record", "-o", run, "--", *words, env=environment)
     why = "the device's own profiler is not used: it crashed (SIGSEGV) while it handed over what it had"
     assert result.stderr.count(why) == 1
@@ -310,7 +311,7 @@ with profile(run=run, ring="30s") as prof:
 with profile(run=run + "-2"):
     torch.ones(3).exp()
 """
-    result = runs.execute(*runs.script(STAND_INS + text + END, tmp_path / "run"))
+    result = runs.execute(*runs.new_script(STAND_INS + text + END, tmp_path / "run"))
     assert json.loads(result.stdout) == ["work"]
     why = "the device's own profiler is not used: it lied; PyTorch's profiler, which would be used instead, does not go with"
     assert result.stderr.count(why) == 1
@@ -334,7 +335,7 @@ assert gpu.put(fake_gpu.KERNEL, start=now, end=now + 50, stream=7, context=1, co
 """
     )
     run = tmp_path / "run"
-    result = runs.stepscope("record", "-o", run, "--", *runs.script(text), env=runs.environment(**variables))
+    result = runs.stepscope("record", "-o", run, "--", *runs.new_script(text), env=runs.environment(**variables))
     assert "GPU of process" not in result.stderr
     (kernel,) = runs.analyze("kernels", run)["results"]
     assert kernel["name"] == "k" and "capture.device_remarks" not in runs.findings(run)
@@ -349,7 +350,7 @@ torch.cuda.init()
 """
     assert told(tmp_path, text, command=["--gpu", "native"]) == ["start"]
     api = text + "with profile(run=run, gpu='native'): told.append('work')"
-    result = runs.execute(*runs.script(STAND_INS + api + END, tmp_path / "other"))
+    result = runs.execute(*runs.new_script(STAND_INS + api + END, tmp_path / "other"))
     assert json.loads(result.stdout) == ["start", "work", "wait", "stop"] and result.stderr == ""
 
 

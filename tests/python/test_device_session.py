@@ -79,11 +79,11 @@ slow(torch.ones(1))
 )
 
 
-def record(tmp_path, checkout, program, *arguments, options=()):
+def record(tmp_path, checkout, program, *arguments, options=(), script=runs.script):
     """Record a program below the command, as if there were a driver."""
     environment = runs.environment(STEPSCOPE_CUPTI=tmp_path / "not-there")
     command = ["record", "--gpu", "torch", *options, "-o", tmp_path / "run", "--"]
-    return runs.stepscope(*command, *runs.script(program, checkout / FIXTURE, *arguments), env=environment)
+    return runs.stepscope(*command, *script(program, checkout / FIXTURE, *arguments), env=environment)
 
 
 def chrome_rows(path):
@@ -166,7 +166,8 @@ TROUBLES = {
 @pytest.mark.parametrize("what", TROUBLES)
 def test_a_file_that_is_lost_cut_or_damaged_is_a_finding(tmp_path, checkout, what):
     said, kernels = TROUBLES[what]
-    record(tmp_path, checkout, TROUBLE.format(what=what) + PROGRAM, "system")
+    # In a new process, where Stepscope begins after the program has registered what it does at the end.
+    record(tmp_path, checkout, TROUBLE.format(what=what) + PROGRAM, "system", script=runs.new_script)
     run = tmp_path / "run"
     assert len(kernels_of(*runs.parts(run))) == kernels
     for _ in range(2):

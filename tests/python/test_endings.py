@@ -22,14 +22,14 @@ def test_a_command_that_does_not_exist(tmp_path):
 
 def test_an_exit_code_is_passed_on_and_the_run_closes(tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.script(TORCH + "torch.erfinv(x); sys.exit(3)"), code=3)
+    runs.record(run, runs.new_script(TORCH + "torch.erfinv(x); sys.exit(3)"), code=3)
     assert not list(run.glob("raw/*"))
     assert recorded_ops(run)[-1] == "aten::erfinv"
 
 
 def test_an_exception_is_shown_as_without_us(tmp_path):
     run = tmp_path / "run"
-    told = runs.record(run, runs.script(TORCH + "torch.erfinv(x); raise ValueError('bad luck')"), code=1).stderr
+    told = runs.record(run, runs.new_script(TORCH + "torch.erfinv(x); raise ValueError('bad luck')"), code=1).stderr
     assert "ValueError: bad luck" in told
     assert "capture.process_killed" not in runs.findings(run)
 
@@ -37,14 +37,14 @@ def test_an_exception_is_shown_as_without_us(tmp_path):
 def test_a_program_that_a_signal_kills(tmp_path):
     run = tmp_path / "run"
     text = TORCH + "torch.erfinv(x); os.kill(os.getpid(), signal.SIGSEGV)"
-    runs.record(run, runs.script(text), code=128 + signal.SIGSEGV)
+    runs.record(run, runs.new_script(text), code=128 + signal.SIGSEGV)
     assert recorded_ops(run)[-1] == "aten::erfinv"
     assert "capture.process_killed" in runs.findings(run)
 
 
 def test_a_program_that_leaves_without_goodbye(tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.script(TORCH + "torch.erfinv(x); os._exit(5)"), code=5)
+    runs.record(run, runs.new_script(TORCH + "torch.erfinv(x); os._exit(5)"), code=5)
     assert recorded_ops(run)[-1] == "aten::erfinv"
     assert "capture.process_killed" in runs.findings(run)
 
@@ -52,7 +52,7 @@ def test_a_program_that_leaves_without_goodbye(tmp_path):
 def test_a_program_that_replaces_itself(tmp_path):
     run = tmp_path / "run"
     text = TORCH + "torch.erfinv(x); os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
-    runs.record(run, runs.script(text, "import torch; torch.digamma(torch.zeros(4))"))
+    runs.record(run, runs.new_script(text, "import torch; torch.digamma(torch.zeros(4))"))
     assert {"aten::erfinv", "aten::digamma"} <= set(recorded_ops(run))
 
 
@@ -68,7 +68,7 @@ started = threading.Event()
 threading.Thread(target=work, daemon=True, name="busy").start()
 started.wait()
 """
-    command = [runs.COMMAND, "record", "-o", run, "--", *runs.script(TORCH + text)]
+    command = [runs.COMMAND, "record", "-o", run, "--", *runs.new_script(TORCH + text)]
     recorded = runs.run(*command)
     assert recorded.returncode in (0, 128 + signal.SIGABRT)
     assert "panicked" not in recorded.stderr and "Traceback" not in recorded.stderr
@@ -91,7 +91,7 @@ thread.start()
 thread.join()
 torch.lgamma(x)
 """
-    runs.record(run, runs.script(TORCH + text))
+    runs.record(run, runs.new_script(TORCH + text))
     rows = runs.ops(run)
     assert len(runs.named(rows, "aten::erfinv")) == 2
     (child,) = runs.named(rows, "aten::digamma")
@@ -112,7 +112,7 @@ process.start()
 process.join()
 assert process.exitcode == 0
 """
-    runs.record(run, runs.script(text))
+    runs.record(run, runs.new_script(text))
     (row,) = runs.named(runs.ops(run), "aten::erfinv")
     assert row["process_name"] == "late"
     assert "capture.process_killed" not in runs.findings(run)
@@ -137,7 +137,7 @@ for _ in range(20):
 end.set()
 [thread.join() for thread in threads]
 """
-    runs.record(run, runs.script(TORCH + text))
+    runs.record(run, runs.new_script(TORCH + text))
     assert len(runs.named(runs.ops(run), "aten::digamma")) == 20
 
 
@@ -149,7 +149,7 @@ for number in range(300):
     thread.start()
     thread.join()
 """
-    runs.record(run, runs.script(TORCH + text))
+    runs.record(run, runs.new_script(TORCH + text))
     rows = runs.named(runs.ops(run), "aten::erfinv")
     assert sorted(row["thread_name"] for row in rows) == sorted(f"short {number}" for number in range(300))
 
@@ -183,14 +183,14 @@ print("to standard error", file=sys.stderr)
 
 def test_standard_input_is_passed_on(tmp_path):
     text = "import sys, torch; print(sys.stdin.read().upper())"
-    assert runs.record(tmp_path / "run", runs.script(text), input="hello").stdout == "HELLO\n"
+    assert runs.record(tmp_path / "run", runs.new_script(text), input="hello").stdout == "HELLO\n"
 
 
 def test_a_sitecustomize_of_the_user_still_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.customized = [*getattr(sys, 'customized', []), 'once']")
     text = TORCH + "torch.erfinv(x); import sitecustomize; print(*sys.customized, sitecustomize.__file__)"
     run = tmp_path / "run"
-    printed = runs.record(run, runs.script(text), env=runs.environment(PYTHONPATH=tmp_path)).stdout
+    printed = runs.record(run, runs.new_script(text), env=runs.environment(PYTHONPATH=tmp_path)).stdout
     assert printed.split() == ["once", str(tmp_path / "sitecustomize.py")]
     assert "aten::erfinv" in recorded_ops(run)
 
@@ -199,15 +199,15 @@ def test_a_sitecustomize_that_raises_is_told_as_without_us(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('broken')")
     run = tmp_path / "run"
     environment = runs.environment(PYTHONPATH=tmp_path)
-    plain = runs.execute(*runs.script("print('runs on')"), env=environment)
-    recorded = runs.record(run, runs.script("print('runs on')"), env=environment)
+    plain = runs.execute(*runs.new_script("print('runs on')"), env=environment)
+    recorded = runs.record(run, runs.new_script("print('runs on')"), env=environment)
     assert recorded.stdout == plain.stdout == "runs on\n"
     assert "broken" in plain.stderr and "broken" in recorded.stderr
 
 
 def test_a_run_folder_with_a_strange_name(tmp_path):
     run = tmp_path / "my runs: größer, it's" / "a b"
-    runs.record(run, runs.script(TORCH + "torch.erfinv(x)"))
+    runs.record(run, runs.new_script(TORCH + "torch.erfinv(x)"))
     assert "aten::erfinv" in recorded_ops(run)
 
 
@@ -227,8 +227,8 @@ print(sorted({average.key: average.count for average in prof.key_averages()}.ite
 """
     )
     run, trace = tmp_path / "run", tmp_path / "trace.json"
-    recorded = runs.record(run, runs.script(text, trace))
-    assert recorded.stdout == runs.execute(*runs.script(text, trace)).stdout
+    recorded = runs.record(run, runs.new_script(text, trace))
+    assert recorded.stdout == runs.execute(*runs.new_script(text, trace)).stdout
     assert "('aten::erfinv', 1), ('block', 1)" in recorded.stdout
     names = recorded_ops(run)
     assert names.count("aten::erfinv") == 1 and names.count("aten::digamma") == 2 and names.count("block") == 1
@@ -238,7 +238,7 @@ print(sorted({average.key: average.count for average in prof.key_averages()}.ite
 def test_the_program_finds_the_environment_it_was_given(tmp_path):
     text = "import os, torch; print(os.environ['A'], os.environ['PYTHONPATH'].split(os.pathsep)[-1])"
     environment = runs.environment(A="b c", PYTHONPATH=tmp_path)
-    assert runs.record(tmp_path / "run", runs.script(text), env=environment).stdout == f"b c {tmp_path}\n"
+    assert runs.record(tmp_path / "run", runs.new_script(text), env=environment).stdout == f"b c {tmp_path}\n"
 
 
 KEPT = """
@@ -253,4 +253,4 @@ os.kept = threading.kept = torch.kept = prof
 
 
 def test_a_profile_that_outlives_its_module_ends_silently(tmp_path):
-    assert "Exception" not in runs.execute(*runs.script(KEPT, tmp_path / "run")).stderr
+    assert "Exception" not in runs.execute(*runs.new_script(KEPT, tmp_path / "run")).stderr

@@ -11,7 +11,7 @@ TURNS, GREENLETS = 20, 3
 @pytest.mark.parametrize("option", [[], ["--stacks"], ["--stacks=calls"]], ids=["plain", "stacks", "calls"])
 def test_every_range_has_its_begin_and_its_end(tmp_path, option):
     run = tmp_path / "run"
-    told = runs.stepscope("record", *option, "-o", run, "--", *runs.program("greenlets.py"))
+    told = runs.stepscope("record", *option, "-o", run, "--", *runs.new_program("greenlets.py"))
     assert told.stdout == "done\n"
     rows = runs.rows(run)
     counts = Counter(row["name"] for row in rows if row["kind"] in ("op", "label"))
@@ -29,7 +29,7 @@ def test_every_range_has_its_begin_and_its_end(tmp_path, option):
 
 def test_a_range_ends_when_its_own_greenlet_ends_it(tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.program("greenlets.py"))
+    runs.record(run, runs.new_program("greenlets.py"))
     rows = runs.ops(run)
     # exp runs after the switch back: inside of some Switch, and of the label of its greenlet.
     outer = [row for row in rows if row["name"] == "Switch"]

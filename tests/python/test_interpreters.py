@@ -19,4 +19,4 @@ print("sub-interpreters" in str(error))
 """
     if sys.version_info >= (3, 13):
         text = text.replace("_xxsubinterpreters", "_interpreters")
-    assert runs.execute(*runs.script(text)).stdout == "True\n"
+    assert runs.execute(*runs.new_script(text)).stdout == "True\n"

@@ -41,13 +41,13 @@ def test_a_job_of_two_nodes_is_one_run(tmp_path):
 
 
 def test_the_folder_that_one_is_in_may_be_joined(tmp_path):
-    recorded = [runs.COMMAND, "record", "--join", "-o", ".", "--", *runs.script("import torch; torch.ones(2)")]
+    recorded = [runs.COMMAND, "record", "--join", "-o", ".", "--", *runs.new_script("import torch; torch.ones(2)")]
     runs.execute(*recorded, cwd=tmp_path)
     assert runs.rows(tmp_path)
 
 
 def test_without_being_told_to_nobody_joins(tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.script("import torch; torch.ones(2)"))
+    runs.record(run, runs.new_script("import torch; torch.ones(2)"))
     assert "this folder already holds a run" in runs.stepscope("record", "-o", run, "--", "true", code=1).stderr
     assert "--output" in runs.stepscope("record", "--join", "--", "true", code=2).stderr

@@ -53,7 +53,7 @@ def killed(tmp_path_factory):
         run = folders[seed] / "run"
         record = [runs.COMMAND, "record", "-o", run, "--"]
         return kill_at(
-            folders[seed], random.Random(seed), lambda counters: record + runs.program("killed.py", counters), run
+            folders[seed], random.Random(seed), lambda counters: record + runs.new_program("killed.py", counters), run
         )
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -113,7 +113,7 @@ def test_the_step_that_was_cut_is_left_out_of_averages(killed):
 def killed_itself(tmp_path):
     """A program that recorded itself: nobody is left to close its run."""
     run = tmp_path / "run"
-    return kill_at(tmp_path, random.Random(9), lambda counters: runs.program("killed.py", counters, run), run)
+    return kill_at(tmp_path, random.Random(9), lambda counters: runs.new_program("killed.py", counters, run), run)
 
 
 def test_a_report_closes_a_run_that_nobody_closed(killed_itself):
@@ -133,7 +133,7 @@ def test_recover_closes_a_run_that_nobody_closed(killed_itself):
 
 def test_a_run_is_readable_while_it_is_recorded(tmp_path):
     run, counters = tmp_path / "run", tmp_path / "counters"
-    command = [runs.COMMAND, "record", "-o", run, "--", *runs.program("killed.py", counters)]
+    command = [runs.COMMAND, "record", "-o", run, "--", *runs.new_program("killed.py", counters)]
     with runs.started(*command) as process:
         pid = int(process.stdout.readline().split()[1])
         for _ in range(5):

@@ -15,7 +15,7 @@ NAMES = {"aten::rand", "aten::empty", "aten::uniform_", "aten::erfinv", "batch"}
 def killed(tmp_path_factory):
     """Fifty runs: the number of ops that each thread and each worker had finished, and the operators and labels of each."""
     folder = tmp_path_factory.mktemp("families")
-    runs.execute(*runs.program("killed_families.py", folder, 0, JOBS), timeout=600)
+    runs.execute(*runs.new_program("killed_families.py", folder, 0, JOBS), timeout=600)
     found = [folder / str(seed) for seed in range(JOBS)]
     counters = [struct.unpack("<6q", (job / "counters").read_bytes()) for job in found]
     return [(job / "run", counted, ranges_by_lane(job / "run")) for job, counted in zip(found, counters)]

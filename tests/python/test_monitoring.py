@@ -43,7 +43,7 @@ print(*(tool for tool in range(6) if tool not in tools and monitoring.get_tool(t
 
 def recorded(tmp_path, tools):
     run = tmp_path / "run"
-    done = runs.execute(*runs.script(PROGRAM, run, ",".join(map(str, tools))))
+    done = runs.execute(*runs.new_script(PROGRAM, run, ",".join(map(str, tools))))
     assert done.stdout == "\n", "no id is held after the recording"
     rows = runs.rows(run)
     assert len(runs.named(rows, "aten::erfinv")) == 10
@@ -86,6 +86,6 @@ with profile(with_stack="calls", run=sys.argv[1]):
 def test_what_only_looks_like_code_is_left_alone(tmp_path):
     if not hasattr(pytest.importorskip("_testcapi"), "CodeLike"):
         pytest.skip("this Python lets nobody else tell of calls")
-    done = runs.execute(*runs.script(CODE_LIKE, tmp_path / "run"))
+    done = runs.execute(*runs.new_script(CODE_LIKE, tmp_path / "run"))
     assert done.stdout == "[None]\n", done.stderr
     assert len(runs.named(runs.rows(tmp_path / "run"), "aten::erfinv")) == 3

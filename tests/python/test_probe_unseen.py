@@ -121,7 +121,7 @@ print(json.dumps({"differ": differ, "count": len(SCENARIOS)}))
 
 
 def test_a_first_profile_under_any_mode_hook_or_tracer_is_as_that_of_torch_profiler(tmp_path):
-    result = runs.execute(*runs.script(MODES, tmp_path / "run"))
+    result = runs.execute(*runs.new_script(MODES, tmp_path / "run"))
     found = json.loads(result.stdout.splitlines()[-1])
     assert found == {"differ": {}, "count": 15}
     assert "stepscope" not in result.stderr
@@ -153,7 +153,7 @@ print(json.dumps({
 
 def test_nobody_who_listens_sees_the_probe(tmp_path):
     """Another profiler, an observer of all threads, what Python tells of threads."""
-    result = runs.execute(*runs.script(OTHERS, tmp_path / "run"))
+    result = runs.execute(*runs.new_script(OTHERS, tmp_path / "run"))
     found = json.loads(result.stdout.splitlines()[-1])
     assert found["theirs"] == ["aten::ones", "aten::empty", "aten::fill_"]
     assert sorted(found["nodes"]) == ["aten::empty", "aten::fill_", "aten::ones"]
@@ -178,7 +178,7 @@ print(json.dumps([name for name in nodes if not name.startswith("[pytorch|")]))
 
 
 def test_what_listens_to_all_threads_since_the_import_sees_the_program_alone(tmp_path):
-    result = runs.execute(*runs.script(IMPORTED_LATE, tmp_path / "run"))
+    result = runs.execute(*runs.new_script(IMPORTED_LATE, tmp_path / "run"))
     assert sorted(json.loads(result.stdout.splitlines()[-1])) == ["aten::empty", "aten::fill_", "aten::ones"]
 
 
@@ -222,7 +222,7 @@ print(json.dumps(found))
 
 
 def test_a_probe_that_was_refused_is_tried_again_and_said_once(tmp_path):
-    result = runs.execute(*runs.script(TRIED_AGAIN, tmp_path / "run"))
+    result = runs.execute(*runs.new_script(TRIED_AGAIN, tmp_path / "run"))
     *refused, proven, shapeless, shapes = json.loads(result.stdout.splitlines()[-1])
     assert refused == [[]] * 4
     assert proven == ["aten::ones", "aten::empty", "aten::fill_"]

@@ -131,7 +131,7 @@ distributed.all_reduce(torch.ones(2))
 distributed.destroy_process_group()
 """
     run = tmp_path / "run"
-    runs.record(run, runs.script(text), env=runs.environment(RANK=5, WORLD_SIZE=9))
+    runs.record(run, runs.new_script(text), env=runs.environment(RANK=5, WORLD_SIZE=9))
     (part,) = runs.parts(run)
     process = runs.metadata(part)
     assert (process["rank"], process["facts"]["rank"], process["facts"]["world_size"]) == (0, "0", "1")
@@ -147,6 +147,6 @@ def test_ranks_that_torchrun_starts_share_a_run(tmp_path):
 
 
 def test_a_program_that_never_imports_torch_is_left_alone(tmp_path):
-    recorded = runs.record(tmp_path / "run", runs.script("import sys; print('torch' in sys.modules)"))
+    recorded = runs.record(tmp_path / "run", runs.new_script("import sys; print('torch' in sys.modules)"))
     assert recorded.stdout == "False\n"
     assert "nothing was recorded" in recorded.stderr

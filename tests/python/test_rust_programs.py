@@ -58,9 +58,9 @@ def test_both_are_in_one_run(how, threads, tmp_path):
     rust = [threads, elsewhere, STEPS, WORKERS]
     ranks = {"env": runs.environment(RANK=0, WORLD_SIZE=2)}
     if how == "record":
-        runs.record(run, runs.script(PROGRAM, "recorded from outside", *rust), **ranks)
+        runs.record(run, runs.new_script(PROGRAM, "recorded from outside", *rust), **ranks)
     else:
-        runs.execute(*runs.script(PROGRAM, run, *rust), **ranks)
+        runs.execute(*runs.new_script(PROGRAM, run, *rust), **ranks)
     assert not elsewhere.exists()
 
     parts = [runs.metadata(part) for part in runs.parts(run)]

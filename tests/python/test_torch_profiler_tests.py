@@ -173,7 +173,7 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 traced("parent again")
 """
-    runs.execute(*runs.script(text, tmp_path))
+    runs.execute(*runs.new_script(text, tmp_path))
 
 
 class TestThreads:

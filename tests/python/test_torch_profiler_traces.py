@@ -229,7 +229,7 @@ counted = torch.autograd.profiler.KinetoStepTracker.current_step()
 print(counted, sum(event.name.startswith("Optimizer.step") for event in prof.events()))
 """
     environment = runs.environment(KINETO_USE_DAEMON="1", KINETO_LOG_LEVEL="99")
-    printed = runs.execute(*runs.script(text, tmp_path / "run"), env=environment).stdout
+    printed = runs.execute(*runs.new_script(text, tmp_path / "run"), env=environment).stdout
     assert printed.split()[-1] == "3" and int(printed.split()[-2]) > 0
 
 

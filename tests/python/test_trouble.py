@@ -43,7 +43,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     """A limit of the file size stands for a full disk."""
     run = tmp_path / "run"
     limit = 'ulimit -f 1024; exec "$@"'
-    check_full_disk(run, runs.record(run, ["bash", "-c", limit, "bash", *runs.script(MANY_OPS)]))
+    check_full_disk(run, runs.record(run, ["bash", "-c", limit, "bash", *runs.new_script(MANY_OPS)]))
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def small_disk(tmp_path):
 
 def test_a_full_disk(small_disk):
     run = small_disk / "run"
-    check_full_disk(run, runs.record(run, runs.script(MANY_OPS)))
+    check_full_disk(run, runs.record(run, runs.new_script(MANY_OPS)))
 
 
 def test_a_disk_without_room_for_anything(small_disk):
     (small_disk / "fill").write_bytes(bytes(1024 * KIB - 8 * KIB))
-    recorded = runs.record(small_disk / "run", runs.script(MANY_OPS))
+    recorded = runs.record(small_disk / "run", runs.new_script(MANY_OPS))
     assert recorded.stdout == "done\n"
     assert "No space left on device" in recorded.stderr
     assert "capture.disk_full" in runs.findings(small_disk / "run")
@@ -74,7 +74,7 @@ def test_a_disk_without_room_for_anything(small_disk):
 def test_a_run_folder_that_is_deleted_while_recording(tmp_path):
     run = tmp_path / "run"
     text = f"import shutil\nshutil.rmtree({str(run)!r})\n" + MANY_OPS
-    recorded = runs.record(run, runs.script("import torch\ntorch.zeros(1)\n" + text))
+    recorded = runs.record(run, runs.new_script("import torch\ntorch.zeros(1)\n" + text))
     assert recorded.stdout == "done\n"
     assert "Traceback" not in recorded.stderr
     assert "error: " in recorded.stderr
@@ -94,7 +94,7 @@ process.join()
 assert process.exitcode == 0
 print("done")
 """
-    assert runs.record(run, runs.script(text)).stdout == "done\n"
+    assert runs.record(run, runs.new_script(text)).stdout == "done\n"
     assert not run.exists()
 
 
@@ -175,7 +175,7 @@ def test_a_part_of_another_program(spoilt):
 def record_without_closing(run, text):
     """Run a script as ``stepscope record`` would, but leave its capture as it is when the script ends."""
     environment = runs.environment(STEPSCOPE_RUN=run, PYTHONPATH=runs.package() / "_inject")
-    runs.execute(*runs.script(text), env=environment)
+    runs.execute(*runs.new_script(text), env=environment)
 
 
 def test_a_truncated_capture(tmp_path):
@@ -279,7 +279,7 @@ def test_a_torch_that_is_not_as_we_know_it(tmp_path):
     print(model.weight.grad.sum().item())
     """
     environment = runs.environment(PYTHONPATH=tmp_path)
-    recorded = runs.record(run, runs.script(textwrap.dedent(text)), env=environment)
+    recorded = runs.record(run, runs.new_script(textwrap.dedent(text)), env=environment)
     assert recorded.stdout == "48.0\n"
     assert "not recording operators" in recorded.stderr and "doctor" in recorded.stderr
     rows = runs.rows(run)
@@ -288,7 +288,7 @@ def test_a_torch_that_is_not_as_we_know_it(tmp_path):
     assert kinds == ["module", "optimizer_step"] * 3
     assert runs.findings(run)["capture.hook_refused"]["severity"] == "severe"
     assert "could not be proven safe" in " ".join(runs.report(run).split())
-    probe = runs.execute(*runs.script("from stepscope._hook import main; main()"), env=environment)
+    probe = runs.execute(*runs.new_script("from stepscope._hook import main; main()"), env=environment)
     assert json.loads(probe.stdout)["is_usable"] is False
 
 

@@ -64,7 +64,7 @@ def counts(rows, windows):
 )
 def test_workers_follow_the_windows_of_the_training_process(tmp_path, options, expected):
     run = tmp_path / "run"
-    runs.stepscope("record", "-o", run, *options, "--", *runs.script(TRAIN + "steps(150)"))
+    runs.stepscope("record", "-o", run, *options, "--", *runs.new_script(TRAIN + "steps(150)"))
     workers, windows = workers_and_windows(run)
     assert len(windows) == expected
     for rows in workers.values():
@@ -94,7 +94,7 @@ prof.stop()
 steps(20)
 """
     )
-    runs.execute(*runs.script(text, tmp_path / "run"))
+    runs.execute(*runs.new_script(text, tmp_path / "run"))
     workers, windows = workers_and_windows(tmp_path / "run")
     assert len(windows) == 2
     for rows in workers.values():
@@ -104,7 +104,7 @@ steps(20)
 
 def test_without_a_schedule_all_is_recorded(tmp_path):
     run = tmp_path / "run"
-    runs.stepscope("record", "-o", run, "--", *runs.script(TRAIN + "steps(40)"))
+    runs.stepscope("record", "-o", run, "--", *runs.new_script(TRAIN + "steps(40)"))
     names = ("DataLoader worker 0", "DataLoader worker 1")
     for name in names:
         rows = [row for row in runs.rows(run) if row["process_name"] == name]
