@@ -10,15 +10,16 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{shown}: {status}")) }
 }
 
-/// Shows `command` and runs it on this terminal; returns what it wrote to standard output too, and whether it succeeded.
-pub(crate) fn run_and_read(command: &mut Command) -> Result<(String, bool), String> {
+/// Shows `command` and runs it on this terminal, each line of its output behind `mark`; returns what it wrote to standard
+/// output, and whether it succeeded.
+pub(crate) fn run_and_read(command: &mut Command, mark: &str) -> Result<(String, bool), String> {
     let shown = show(command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_start(&shown, &error))?;
     let mut written = String::new();
     for line in BufReader::new(child.stdout.take().expect("standard output is piped")).split(b'\n') {
         let line = line.map_err(|error| format!("{shown}: {error}"))?;
         let line = String::from_utf8_lossy(&line);
-        println!("{line}");
+        println!("{mark}{line}");
         written.push_str(&line);
         written.push('\n');
     }

@@ -19,16 +19,38 @@ use summary::{Row, State};
 /// A set of tests that is run at once.
 struct Suite {
     name: &'static str,
-    /// Runs it; `Err` when it cannot run here.
-    run: fn() -> Result<Counts, String>,
+    /// Builds what it tests, and runs it; `Err` when it cannot run here.
+    run: fn() -> Result<Outcome, String>,
+}
+
+/// How far a suite has come.
+enum Outcome {
+    Done(Counts),
+    /// Everything is built: what is left runs beside what is left of other suites.
+    Built(TestCommand),
+}
+
+/// A program that runs tests.
+struct TestCommand {
+    command: Command,
+    /// Reads the numbers of tests in its output.
+    counts: fn(&str) -> Counts,
+}
+
+impl TestCommand {
+    /// Runs it; each line of its output begins with `mark`.
+    fn run(mut self, mark: &str) -> Result<Counts, String> {
+        let (written, succeeded) = child::run_and_read(&mut self.command, mark)?;
+        Ok((self.counts)(&written).at_least_one_failure_unless(succeeded))
+    }
 }
 
 const SUITES: &[Suite] = &[
-    Suite { name: "tidy", run: tidy::check_checkout },
+    Suite { name: "tidy", run: tidy },
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: rust },
-    // The command with the pages that are built here is what the next two test.
+    // The command with the pages that are built here is what the next two test, beside each other: both wait a lot.
     Suite { name: "web", run: web::run },
     Suite { name: "browser", run: web::run_browser },
     Suite { name: "python", run: python },
@@ -36,7 +58,7 @@ const SUITES: &[Suite] = &[
 
 /// What `quick` runs in place of [`SUITES`]: what starts no browser, and no program with PyTorch.
 const QUICK: &[Suite] = &[
-    Suite { name: "tidy", run: tidy::check_checkout },
+    Suite { name: "tidy", run: tidy },
     Suite { name: "format", run: format },
     Suite { name: "clippy", run: clippy },
     Suite { name: "rust", run: units },
@@ -56,40 +78,77 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     let is_wanted = |suite: &&Suite| names.is_empty() || names.iter().any(|name| name == suite.name);
-    let rows: Vec<Row> = suites.iter().filter(is_wanted).map(|suite| run_suite(suite, is_ci)).collect();
+    let rows = run_suites(suites.iter().filter(is_wanted), is_ci);
     print!("{}", summary::text(&rows));
     Ok(rows.iter().all(|row| row.counts.failed == 0))
 }
 
-fn run_suite(suite: &Suite, is_ci: bool) -> Row {
-    println!("\n== {} ==", suite.name);
-    let start = Instant::now();
-    let (state, counts) = match (suite.run)() {
+fn run_suites<'a>(suites: impl Iterator<Item = &'a Suite>, is_ci: bool) -> Vec<Row> {
+    let (mut rows, mut built) = (Vec::new(), Vec::new());
+    for suite in suites {
+        println!("\n== {} ==", suite.name);
+        let start = Instant::now();
+        let result = match (suite.run)() {
+            Ok(Outcome::Built(command)) => {
+                built.push((rows.len(), command));
+                Ok(Counts::default())
+            }
+            Ok(Outcome::Done(counts)) => Ok(counts),
+            Err(reason) => Err(reason),
+        };
+        rows.push(row(suite.name, start, result, is_ci));
+    }
+    let is_alone = built.len() == 1;
+    std::thread::scope(|scope| {
+        let run = |(at, command): (usize, TestCommand)| {
+            let name = rows[at].name;
+            let mark = if is_alone { String::new() } else { format!("{name:<8}| ") };
+            let run = move || {
+                let start = Instant::now();
+                row(name, start, command.run(&mark), is_ci)
+            };
+            (at, scope.spawn(run))
+        };
+        let running: Vec<_> = built.into_iter().map(run).collect();
+        for (at, thread) in running {
+            let row = thread.join().expect("it only runs a program");
+            rows[at] = Row { seconds: rows[at].seconds + row.seconds, ..row };
+        }
+    });
+    rows
+}
+
+fn row(name: &'static str, start: Instant, result: Result<Counts, String>, is_ci: bool) -> Row {
+    let (state, counts) = match result {
         Ok(counts) if counts.failed > 0 => (State::Failed, counts),
         Ok(counts) => (State::Passed, counts),
         Err(reason) => {
-            println!("{}: not run: {reason}", suite.name);
+            println!("{name}: not run: {reason}");
             (State::NotRun(reason), Counts { failed: usize::from(is_ci), ..Counts::default() })
         }
     };
-    Row { name: suite.name, state, counts, seconds: start.elapsed().as_secs_f64() }
+    Row { name, state, counts, seconds: start.elapsed().as_secs_f64() }
+}
+
+fn tidy() -> Result<Outcome, String> {
+    tidy::check_checkout().map(Outcome::Done)
 }
 
 /// Where Python code is.
 const PYTHON_FOLDERS: [&str; 4] = ["python", "tests", "benches", "examples"];
 
 /// The format of Rust and Python, and what a linter says of Python; clippy and biome have suites of their own.
-fn format() -> Result<Counts, String> {
+fn format() -> Result<Outcome, String> {
     let rust = single(child::run(cargo().args(["fmt", "--all", "--check"])));
     let environment = PythonEnv::ready()?;
     let ruff =
         |arguments: &[&str]| single(child::run(environment.command("ruff").args(arguments).args(PYTHON_FOLDERS)));
-    Ok(rust + ruff(&["format", "--check"]) + ruff(&["check"]))
+    Ok(Outcome::Done(rust + ruff(&["format", "--check"]) + ruff(&["check"])))
 }
 
-fn clippy() -> Result<Counts, String> {
+fn clippy() -> Result<Outcome, String> {
     let arguments = ["clippy", "--release", "--workspace", "--all-targets", "--", "--deny", "warnings"];
-    Ok(single(child::run(cargo().args(arguments))))
+    Ok(Outcome::Done(single(child::run(cargo().args(arguments)))))
 }
 
 /// One test that passed or failed; a message goes to the terminal.
@@ -100,15 +159,19 @@ fn single(outcome: Result<(), String>) -> Counts {
     Counts { passed: usize::from(outcome.is_ok()), failed: usize::from(outcome.is_err()), skipped: 0 }
 }
 
-fn rust() -> Result<Counts, String> {
-    let (written, succeeded) = child::run_and_read(cargo_test()?.arg("--no-fail-fast"))?;
-    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+fn rust() -> Result<Outcome, String> {
+    rust_tests(&[])
 }
 
 /// The tests inside of the crates.
-fn units() -> Result<Counts, String> {
-    let (written, succeeded) = child::run_and_read(cargo_test()?.args(["--no-fail-fast", "--lib", "--bins"]))?;
-    Ok(cargo_counts(&written).at_least_one_failure_unless(succeeded))
+fn units() -> Result<Outcome, String> {
+    rust_tests(&["--lib", "--bins"])
+}
+
+fn rust_tests(arguments: &[&str]) -> Result<Outcome, String> {
+    let mut command = cargo_test()?;
+    command.arg("--no-fail-fast").args(arguments);
+    TestCommand { command, counts: cargo_counts }.run("").map(Outcome::Done)
 }
 
 /// `cargo test`, as everything that tests run is built.
@@ -160,20 +223,20 @@ fn crate_names() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn python() -> Result<Counts, String> {
+fn python() -> Result<Outcome, String> {
     pytest("")
 }
 
 /// The tests that start no program, and take no ten seconds.
-fn python_in_process() -> Result<Counts, String> {
+fn python_in_process() -> Result<Outcome, String> {
     pytest("not slow and not starts_programs")
 }
 
 /// Runs the tests with these marks, all without any.
-fn pytest(marks: &str) -> Result<Counts, String> {
+fn pytest(marks: &str) -> Result<Outcome, String> {
     let environment = PythonEnv::ready()?;
     if let Err(message) = environment.install_stepscope(&checks()?) {
-        return Ok(single(Err(message)));
+        return Ok(Outcome::Done(single(Err(message))));
     }
     // As the Rust tests build it.
     child::run(cargo_checked("build")?.args(["--example", "threads"]))?;
@@ -192,6 +255,5 @@ fn pytest(marks: &str) -> Result<Counts, String> {
     ];
     let mut command = environment.command("python");
     command.args(arguments).env("STEPSCOPE_EXAMPLES", built("examples"));
-    let (written, succeeded) = child::run_and_read(&mut command)?;
-    Ok(pytest_counts(&written).at_least_one_failure_unless(succeeded))
+    Ok(Outcome::Built(TestCommand { command, counts: pytest_counts }))
 }

@@ -1,7 +1,7 @@
 //! The web pages: types, style, tests, whether they can be built; and the built command in a browser.
 
 use super::counts::vitest_counts;
-use super::{Counts, cargo_checked, cargo_test, single};
+use super::{Counts, Outcome, TestCommand, cargo_checked, cargo_test, single};
 use crate::checkout::{built, root};
 use crate::{child, chromium};
 use std::ops::Add;
@@ -13,25 +13,28 @@ const STEPS: [&[&str]; 3] =
     [&["install", "--no-save", "--no-audit", "--no-fund"], &["run", "check"], &["run", "build"]];
 
 /// Runs them; an error where there is no Node.
-pub(super) fn run() -> Result<Counts, String> {
+pub(super) fn run() -> Result<Outcome, String> {
     if child::read(npm().arg("--version")).is_none() {
         return Err("npm is missing\nhint: install Node 20.19 or later".into());
     }
     let step = |arguments: &&[&str]| single(child::run(npm().args(*arguments)));
     let steps = STEPS.iter().map(step).fold(Counts::default(), Add::add);
-    Ok(steps + vitest(npm().arg("test"))?)
+    let mut command = npm();
+    command.arg("test");
+    Ok(Outcome::Done(steps + TestCommand { command, counts: vitest_counts }.run("")?))
 }
 
 /// The command with its pages, in a browser.
-pub(super) fn run_browser() -> Result<Counts, String> {
+pub(super) fn run_browser() -> Result<Outcome, String> {
     let chromium = chromium::find()?;
     // One test file of the command makes cargo build the command as the rust tests do, so that nothing is built twice.
     child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
     // What writes the run that grows while it is looked at.
     child::run(cargo_checked("build")?.args(["--example", "lines"]))?;
-    let mut tests = npm();
-    tests.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
-    vitest(tests.env("STEPSCOPE_WRITER", built("examples/lines")))
+    let mut command = npm();
+    command.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
+    command.env("STEPSCOPE_WRITER", built("examples/lines"));
+    Ok(Outcome::Built(TestCommand { command, counts: vitest_counts }))
 }
 
 fn npm() -> Command {
@@ -39,9 +42,4 @@ fn npm() -> Command {
     // Where `CI` is set, colours would be written into what is read here.
     npm.current_dir(root().join("web")).env("NO_COLOR", "1");
     npm
-}
-
-fn vitest(npm: &mut Command) -> Result<Counts, String> {
-    let (written, succeeded) = child::run_and_read(npm)?;
-    Ok(vitest_counts(&written).at_least_one_failure_unless(succeeded))
 }
