@@ -14,8 +14,22 @@ type Words = [u64; device::LONGEST - 1];
 #[derive(Default, Debug)]
 pub(super) struct ReadActivities {
     pub(super) list: ActivityList,
-    /// Words without times and correlation, and which of the list's they are about.
-    known: HashMap<u64, (Words, u32), BuildHasherDefault<IsHash>>,
+    distinct: Vec<Distinct>,
+    /// Places in `distinct`, by the hash of the words.
+    places: HashMap<u64, u32, BuildHasherDefault<IsHash>>,
+    /// The place of the last one that was read.
+    last: u32,
+}
+
+/// What many activity records have in common.
+#[derive(Debug)]
+struct Distinct {
+    /// Their words without times and correlation.
+    words: Words,
+    /// Which of the list's they are about.
+    about: u32,
+    /// The place of the one that came next, the last time: a step does what the step before did.
+    next: u32,
 }
 
 /// The bit of a name's id that makes it the place of a text, until all names are known.
@@ -34,15 +48,28 @@ impl ReadActivities {
             let text = (text_bytes > 0).then(|| record.text(8 * len, text_bytes));
             return self.decode(&words, text, texts);
         };
+        let expected = self.distinct.get(self.last as usize).map_or(0, |last| last.next);
+        let is_expected = self.distinct.get(expected as usize).is_some_and(|expected| expected.words == about);
+        let place = if is_expected { Some(expected) } else { self.place_of(&about, len) };
+        let Some(place) = place else { return };
+        self.distinct[self.last as usize].next = place;
+        self.last = place;
+        self.list.push_about(self.distinct[place as usize].about, (start_ns, end_ns), correlation);
+    }
+
+    /// Where in `distinct` the words of a record are, the first `len` of `about`; `None` when they cannot be decoded.
+    fn place_of(&mut self, about: &Words, len: usize) -> Option<u32> {
         let hash = hash_of(&about[..len.min(about.len())]);
-        if let Some((_, index)) = self.known.get(&hash).filter(|(known, _)| *known == about) {
-            return self.list.push_about(*index, (start_ns, end_ns), correlation);
+        let known = self.places.get(&hash).copied().filter(|place| self.distinct[*place as usize].words == *about);
+        if known.is_some() {
+            return known;
         }
-        let before = self.list.len();
-        self.decode(&words, None, texts);
-        if self.list.len() > before {
-            self.known.insert(hash, (about, self.list.about_of(before) as u32));
-        }
+        let (record, device_type) = device::decode(about)?;
+        let place = self.distinct.len() as u32;
+        let index = self.list.intern(DeviceActivity { device_type, record });
+        self.distinct.push(Distinct { words: *about, about: index, next: place });
+        self.places.insert(hash, place);
+        Some(place)
     }
 
     fn decode(&mut self, words: &Words, text: Option<String>, texts: &mut Texts) {

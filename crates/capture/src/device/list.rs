@@ -82,11 +82,16 @@ impl ActivityList {
             None => (i64::MIN, i64::MIN),
         };
         let correlation = about.record.correlation_mut().map_or(0, std::mem::take);
-        let about = *self.known.entry(about).or_insert_with(|| {
+        let about = self.intern(about);
+        self.rows.push(Row { start_ns, end_ns, correlation, about });
+    }
+
+    /// Which of [`about`](Self::about) this is, without times and correlation.
+    pub(crate) fn intern(&mut self, about: DeviceActivity) -> u32 {
+        *self.known.entry(about).or_insert_with(|| {
             self.about.push(about);
             self.about.len() as u32 - 1
-        });
-        self.rows.push(Row { start_ns, end_ns, correlation, about });
+        })
     }
 
     /// Adds an activity record that is about the same as an earlier one.
