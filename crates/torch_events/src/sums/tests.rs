@@ -1,6 +1,7 @@
 //! What is added up without a list of events, against the list.
 
 mod device;
+mod operators;
 
 use super::averages;
 use crate::{Average, Events, Grouping, NamedAverage, Wanted, averages as averages_of_lists};
