@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use stepscope_analyses::Selection;
 use stepscope_analyses::operators::operators;
 use stepscope_run::{Exclude, RecordFilter};
@@ -26,7 +27,7 @@ fn shown_by_both(mut threads: Vec<Vec<(u64, Does)>>) -> Vec<Vec<(u64, Does)>> {
 #[test]
 fn averages_and_the_analysis_of_operators_agree() {
     let filter = RecordFilter {
-        spans: vec![0..6_000],
+        spans: vec![Range { start: 0, end: 6_000 }],
         exclude: Exclude { labels: true, steps: true, calls: true, ..Exclude::default() },
         ..RecordFilter::default()
     };
