@@ -30,7 +30,7 @@ pub(crate) struct AnalyzeArguments {
     /// The analysis
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// A run folder or a trace file
+    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
     #[command(flatten)]

@@ -21,11 +21,12 @@ Examples:
   stepscope convert stepscope-runs/20260101-120000-train -o train.json.gz
   stepscope convert stepscope-runs/20260101-120000-train -o 'ranks/{rank}.json.gz'
   stepscope convert trace.json.gz -o trace.pftrace
+  stepscope convert rank0.json.gz rank1.json.gz -o job.json.gz
   stepscope convert trace.json.gz -o tables/")]
 pub(crate) struct ConvertArguments {
-    /// A run folder or a trace file
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
+    #[arg(value_name = "IN", required = true)]
+    inputs: Vec<PathBuf>,
     /// What to write; the ending says in which format
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -36,14 +37,14 @@ pub(crate) struct ConvertArguments {
 
 /// Carries `stepscope convert` out.
 pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
-    let (input, output) = (&arguments.input, arguments.output.as_path());
+    let (inputs, output) = (&arguments.inputs, arguments.output.as_path());
     if output == Path::new("-") {
-        let trace = engine::open_run(&[input])?;
+        let trace = engine::open_run(inputs)?;
         print_trace(&trace)?;
         return Ok(0);
     }
     let format = Format::of_path(output)?;
-    if is_same_file(input, output) {
+    if inputs.iter().any(|input| is_same_file(input, output)) {
         let failure = Failure::new("the output would overwrite the input").at(output.display());
         return Err(failure.hint("name another file with -o").code(2));
     }
@@ -51,7 +52,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
-    let trace = engine::open_run(&[input])?;
+    let trace = engine::open_run(inputs)?;
     if output.to_string_lossy().contains(RANK_PLACE) {
         let files = save_ranks(&trace, output, arguments.force)?;
         print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;

@@ -65,8 +65,7 @@ impl Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        let is_usage = matches!(error, EngineError::NoInput | EngineError::SeveralInputs { .. });
-        let code = if is_usage { 2 } else { 1 };
+        let code = if error == EngineError::NoInput { 2 } else { 1 };
         Self { what: error.to_string(), location: error.place(), hint: error.hint(), code, is_reader_gone: false }
     }
 }

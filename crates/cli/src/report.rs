@@ -27,7 +27,7 @@ Examples:
   stepscope report trace.json.gz --step 7
   stepscope report trace.json.gz --html report.html")]
 pub(crate) struct ReportArguments {
-    /// A run folder or a trace file
+    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ impl PartArguments {
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection()?;
     let trace = crate::opening::open(&arguments.runs)?;
-    let input = to_type(&arguments.runs[0]);
+    let input = to_type_all(&arguments.runs);
     let report = engine::report::report(&trace, &selection, &input)?;
     if let Some(file) = &arguments.html {
         let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
@@ -87,6 +87,16 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ending {
         print(&if arguments.json { json() } else { report_text::report_text(&report, &input, line_width()) })?;
     }
     Ok(0)
+}
+
+/// A few paths as a person types them in a shell; `RUN` in place of more.
+fn to_type_all(paths: &[PathBuf]) -> String {
+    const MOST: usize = 2;
+    match paths {
+        [only] => to_type(only),
+        paths if paths.len() <= MOST => paths.iter().map(|path| to_type(path)).collect::<Vec<_>>().join(" "),
+        _ => "RUN".into(),
+    }
 }
 
 /// `path` as a person types it in a shell; `RUN` when it is too long to stand in a line of text.

@@ -38,6 +38,29 @@ fn what_is_converted_to_chrome_json_has_the_same_results() {
 }
 
 #[test]
+fn the_files_of_ranks_are_one_run_however_they_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let trace = std::fs::read_to_string(fixture("two_steps.json")).unwrap();
+    std::fs::create_dir(folder.join("traces")).unwrap();
+    let files = ["traces/a.json", "traces/b.json"];
+    for (rank, file) in files.iter().enumerate() {
+        let info = format!("{{\"distributedInfo\": {{\"rank\": {rank}, \"world_size\": 2}},");
+        std::fs::write(folder.join(file), trace.replacen('{', &info, 1)).unwrap();
+    }
+    let of_folder = results(folder, "traces");
+    let ranks: Vec<u64> = of_folder[1].as_array().unwrap().iter().filter_map(|row| row["rank"].as_u64()).collect();
+    assert_eq!(ranks, [0, 1]);
+    let steps = output_of(folder, &["analyze", "temporal_breakdown", files[1], files[0], "--json"]);
+    let steps: Value = serde_json::from_str(&steps).unwrap();
+    assert_eq!(steps["results"], of_folder[1], "in any order");
+    output_of(folder, &["convert", files[0], files[1], "-o", "job.pftrace"]);
+    output_of(folder, &["convert", "traces", "-o", "{rank}.json"]);
+    assert_eq!(results(folder, "1.json"), results(folder, files[1]));
+    assert!(output_of(folder, &["report", "traces"]).contains("2 ranks"));
+}
+
+#[test]
 fn every_format_is_written_whole_and_never_over_something_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -119,15 +119,7 @@ fn a_column_rank_or_step_that_is_not_there() {
 }
 
 #[test]
-fn several_runs_and_none() {
-    let trace = fixture("two_steps.json");
-    let (lines, code) = error_of(Path::new("."), &["report", &trace, &trace]);
-    assert_eq!(lines[0], "error: 2 runs were given, but only one can be read at a time");
-    assert_eq!(
-        lines[2],
-        " hint: give one input; `stepscope compare` puts two side by side, and the folder of a run has all its ranks"
-    );
-    assert_eq!(code, 2);
+fn no_run_and_no_command() {
     assert_eq!(error_of(Path::new("."), &["report"]).1, 2);
     assert_eq!(error_of(Path::new("."), &["analyze", "operators"]).1, 2);
     assert_eq!(error_of(Path::new("."), &["frobnicate"]).1, 2);

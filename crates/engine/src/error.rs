@@ -9,14 +9,6 @@ pub enum EngineError {
     /// No input was given.
     #[error("no run was given")]
     NoInput,
-    /// Several inputs were given; only one can be read at a time.
-    #[error("{count} runs were given, but only one can be read at a time")]
-    SeveralInputs {
-        /// How many.
-        count: usize,
-        /// The second one.
-        second: PathBuf,
-    },
     /// Nothing is there.
     #[error("no such file or folder")]
     NotFound {
@@ -100,7 +92,6 @@ impl EngineError {
             Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } | Self::WindowEndsFirst { .. } => {
                 None
             }
-            Self::SeveralInputs { second, .. } => Some(second.display().to_string()),
             Self::NotFound { path } | Self::Import { path, .. } => Some(path.display().to_string()),
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
             Self::UnknownRank { run, .. } | Self::UnknownStep { run, .. } => Some(run.clone()),
@@ -111,10 +102,6 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoInput => Some("give a run folder or a trace file".into()),
-            Self::SeveralInputs { .. } => Some(
-                "give one input; `stepscope compare` puts two side by side, and the folder of a run has all its ranks"
-                    .into(),
-            ),
             Self::NotFound { .. } => {
                 Some("check the path; a run is a folder, other profilers' traces are files".into())
             }

@@ -6,10 +6,10 @@ use stepscope_base::Span;
 use stepscope_import::{ImportError, Progress, RecordFilter};
 use stepscope_trace::StepSource;
 
-/// Reads the run, trace file or folder that `inputs` name. One input for now.
+/// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job.
 ///
 /// # Errors
-/// [`EngineError::NoInput`], [`EngineError::SeveralInputs`], or what the reader says of the input.
+/// [`EngineError::NoInput`], [`EngineError::NotFound`], or what the reader says of the input.
 pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
     open_run_with_progress(inputs, &Progress::default())
 }
@@ -19,16 +19,18 @@ pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
 /// # Errors
 /// As [`open_run`].
 pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress) -> Result<Trace, EngineError> {
-    let path = match inputs {
+    let paths: Vec<PathBuf> = inputs.iter().map(|path| path.as_ref().to_path_buf()).collect();
+    let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
+    if let Some(path) = paths.iter().find(is_missing) {
+        return Err(EngineError::NotFound { path: path.clone() });
+    }
+    let path = match paths.as_slice() {
         [] => return Err(EngineError::NoInput),
-        [only] => only.as_ref(),
-        [_, second, ..] => {
-            return Err(EngineError::SeveralInputs { count: inputs.len(), second: second.as_ref().into() });
+        [only] => only,
+        [first, ..] => {
+            return stepscope_import::open_several(&paths, progress).map_err(|error| told(&error, first));
         }
     };
-    if path.as_os_str() != "-" && !path.exists() {
-        return Err(EngineError::NotFound { path: path.into() });
-    }
     stepscope_import::open_with_progress(path, progress).map_err(|error| told(&error, path))
 }
 
@@ -103,12 +105,11 @@ mod tests {
     use stepscope_trace::drawn::drawn;
 
     #[test]
-    fn one_input_for_now() {
+    fn inputs_that_are_not_there_are_named() {
         assert_eq!(open_run::<&str>(&[]).unwrap_err(), EngineError::NoInput);
-        assert_eq!(open_run(&["not/there"]).unwrap_err(), EngineError::NotFound { path: "not/there".into() });
-        let error = open_run(&["a", "b", "c"]).unwrap_err();
-        assert_eq!(error, EngineError::SeveralInputs { count: 3, second: "b".into() });
-        assert!(error.hint().unwrap().contains("`stepscope compare`"));
+        for inputs in [vec!["not/there"], vec![".", "not/there"]] {
+            assert_eq!(open_run(&inputs).unwrap_err(), EngineError::NotFound { path: "not/there".into() });
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod name_tables;
 mod pickle;
 mod process_groups;
 mod progress;
+mod ranks;
 mod source_text;
 mod stream;
 mod window;
@@ -34,7 +35,7 @@ use stepscope_base::Span;
 use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
-/// Opens a run folder of our own recorder or a folder of DFTracer's files, or a trace file: JSON of PyTorch's profiler
+/// Opens a run folder of our own recorder, a folder of DFTracer's files or of the traces of a job's ranks, or a trace file: JSON of PyTorch's profiler
 /// or another Chrome trace, rows of DFTracer, or a memory snapshot of PyTorch, plain or packed with gzip, zstd or zip.
 /// `-` is standard input.
 ///
@@ -57,10 +58,31 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
         {
             return Ok(trace);
         }
-        return capture::open_run(path);
+        let files = if is_run_folder(path) { Vec::new() } else { ranks::files_in(path).map_err(failed)? };
+        return match files.as_slice() {
+            [] => capture::open_run(path),
+            files => ranks::open(trace_name(path), files, progress),
+        };
     }
     let input = input::open(path, progress)?;
     read_text(path, input.packing, input.shared, input.blocks)
+}
+
+/// Opens several inputs as one run, named by the first: each is the trace of a rank, or what [`open`] accepts.
+///
+/// # Errors
+/// When none of them can be read: what is wrong with the first.
+pub fn open_several(paths: &[PathBuf], progress: &Progress) -> Result<Trace, ImportError> {
+    let name = paths.first().map_or_else(String::new, |path| trace_name(path));
+    ranks::open(format!("{name} and {} more", paths.len().saturating_sub(1)), paths, progress)
+}
+
+/// Whether a folder has what our own recorder writes.
+fn is_run_folder(path: &Path) -> bool {
+    let is_process_folder = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with("rank="));
+    let mut entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    ["run.json", "raw"].iter().any(|name| path.join(name).exists())
+        || entries.any(|entry| is_process_folder(&entry.file_name()))
 }
 
 /// Opens what a process records, or has recorded, into the capture at `raw`, as far as `filter` selects it.

@@ -92,6 +92,18 @@ finding_codes! {
         "processes given by a number that no process of theirs has: it was taken as their rank";
     RenumberedDevice = "import.renumbered_device", Info,
         "the only device that is described has another number than the only one that worked: taken for the same";
+    FileLeftOut = "import.file_left_out", Suspect,
+        "files that cannot be read, or are of another job: left out; open them by themselves";
+    RankFromName = "import.rank_from_name", Info,
+        "files that do not say which rank they are of: it was taken from their names";
+    RankUnknown = "import.rank_unknown", Suspect,
+        "files that say nowhere which rank they are of: taken for rank 0";
+    RankTwice = "import.rank_twice", Suspect,
+        "files of the same time that claim the same rank: its numbers are of both";
+    RankMissing = "import.rank_missing", Info,
+        "ranks of the job without a file: nothing is known of them";
+    ClocksUnrelated = "import.clocks_unrelated", Suspect,
+        "files whose clock is arbitrary: all ranks were placed as if they had begun together";
     UnknownDeviceWork = "import.unknown_device_work", Suspect,
         "device activity of an unknown category: shown, but counted in no number about devices";
     NoDeviceEvents = "import.no_device_events", Info,

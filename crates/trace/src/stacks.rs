@@ -19,6 +19,11 @@ pub struct Stacks {
 }
 
 impl Stacks {
+    /// The innermost frame of each, and the stack of its caller, which stands before it.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (StringId, Option<StackId>)> + '_ {
+        self.frame.iter().copied().zip(self.caller.iter().copied())
+    }
+
     /// Number of distinct stacks, with those that others go through.
     pub fn len(&self) -> usize {
         self.frame.len()

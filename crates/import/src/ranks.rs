@@ -1,0 +1,264 @@
+//! Several files as one run: a trace for each rank, or for each window of a rank.
+//!
+//! A rank is what a file says of itself; else what its name says. Files are on one clock when each says what its clock
+//! is. What is of another job, or cannot be read, is left out with a finding.
+
+use crate::{ImportError, Progress};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use stepscope_base::units::format_ns;
+use stepscope_trace::{FindingCode, Findings, Trace, merge};
+
+/// Endings of trace files in a folder.
+const ENDINGS: [&str; 3] = ["json", "pfw", "trace"];
+const COMPRESSED: [&str; 3] = ["gz", "zst", "zip"];
+/// A job that is recorded in windows may run as long as this between two of them.
+const LONGEST_PAUSE_NS: i64 = 3_600_000_000_000;
+
+/// The trace files in a folder and in the folders directly inside, by name.
+pub(crate) fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = |folder: &Path| -> std::io::Result<BTreeSet<PathBuf>> {
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut files = Vec::new();
+    for path in entries(folder)? {
+        if path.is_dir() {
+            files.extend(entries(&path).unwrap_or_default().into_iter().filter(|path| is_trace_file(path)));
+        } else if is_trace_file(&path) {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn is_trace_file(path: &Path) -> bool {
+    let has = |path: &Path, endings: &[&str]| {
+        path.extension().and_then(OsStr::to_str).is_some_and(|ending| endings.contains(&ending))
+    };
+    let plain = if has(path, &COMPRESSED) { path.with_extension("") } else { path.to_path_buf() };
+    path.is_file() && has(&plain, &ENDINGS)
+}
+
+/// A file that was read.
+struct Source {
+    path: PathBuf,
+    trace: Trace,
+    /// Whether its rank is known, from what it says or from its name.
+    has_rank: bool,
+}
+
+/// Opens `files` as one run called `name`.
+///
+/// # Errors
+/// When none of them can be read: what is wrong with the first.
+pub(crate) fn open(name: String, files: &[PathBuf], progress: &Progress) -> Result<Trace, ImportError> {
+    let mut findings = Findings::default();
+    let (mut sources, mut first_error) = (Vec::new(), None);
+    for path in files {
+        match crate::open_with_progress(path, progress) {
+            Ok(trace) => sources.push(Source::of(path.clone(), trace, &mut findings)),
+            Err(error) => {
+                findings.add(FindingCode::FileLeftOut, || error.to_string());
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if sources.is_empty() {
+        return Err(first_error.unwrap_or_else(|| ImportError::Empty { path: name.into() }));
+    }
+    let sources = of_one_job(sources, &mut findings);
+    report_ranks(&sources, &mut findings);
+    // Where one clock is arbitrary, all begin together: nothing says more.
+    let starts: Option<Vec<i64>> = sources.iter().map(|source| source.trace.start_unix_ns).collect();
+    if starts.is_none() {
+        let unknown = sources.iter().filter(|source| source.trace.start_unix_ns.is_none());
+        unknown.for_each(|source| findings.add(FindingCode::ClocksUnrelated, || source.path.display().to_string()));
+    }
+    let clock_zero_unix_ns = starts.as_ref().map(|_| 0);
+    let starts = starts.unwrap_or_else(|| vec![0; sources.len()]);
+    let traces = sources.into_iter().map(|source| source.trace).zip(starts).collect();
+    let mut trace = merge(name, traces, clock_zero_unix_ns);
+    trace.findings.extend(&findings);
+    Ok(trace)
+}
+
+impl Source {
+    fn of(path: PathBuf, mut trace: Trace, findings: &mut Findings) -> Self {
+        let says_rank = trace.facts.iter().any(|(key, _)| key == "distributedInfo.rank") || trace.ranks().len() > 1;
+        let named = if says_rank { None } else { rank_in_name(&path) };
+        if let Some(rank) = named {
+            findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", path.display()));
+            trace.processes.iter_mut().for_each(|process| process.rank = rank);
+            trace.devices.iter_mut().for_each(|device| device.rank = rank);
+            trace.steps.iter_mut().for_each(|step| step.rank = rank);
+        }
+        Self { path, trace, has_rank: says_rank || named.is_some() }
+    }
+
+    fn world_size(&self) -> Option<u32> {
+        self.trace.processes.iter().find_map(|process| process.world_size)
+    }
+
+    /// Its first and last moment on the clock of its job, where that is known.
+    fn times(&self) -> Option<(i64, i64)> {
+        let start_ns = self.trace.start_unix_ns?;
+        Some((start_ns, start_ns + self.trace.span()?.end_ns))
+    }
+}
+
+/// The rank that a file's name, or the name of its folder, states: `rank3_trace.json`, `rank_3/trace.json`,
+/// `trace-3-of-24.json`. Numbers of processes, as in `host_4711.pt.trace.json`, are no ranks.
+fn rank_in_name(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    after_rank(name).or_else(|| before_of(name)).or_else(|| after_rank(folder))
+}
+
+/// The number behind the word `rank`.
+fn after_rank(name: &str) -> Option<u32> {
+    let lower = name.to_lowercase();
+    lower.match_indices("rank").find_map(|(at, word)| {
+        let is_word = !lower[..at].ends_with(|before: char| before.is_alphanumeric());
+        let number = lower[at + word.len()..].trim_start_matches(['-', '_', ' ', '=']);
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        number[..digits].parse().ok().filter(|_| is_word)
+    })
+}
+
+/// The first number of `-3-of-24`.
+fn before_of(name: &str) -> Option<u32> {
+    let (before, after) = name.split_once("-of-")?;
+    let (_, number) = before.rsplit_once('-')?;
+    number.parse().ok().filter(|_| after.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The files of one job: those of the world size that most files have, which follow one another within the longest
+/// pause. The others are left out.
+fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
+    let sizes: BTreeSet<u32> = sources.iter().filter_map(Source::world_size).collect();
+    let of_size = |size: &u32| sources.iter().filter(|source| source.world_size() == Some(*size)).count();
+    let size = sizes.iter().copied().max_by_key(of_size);
+    let mut leave_out = |source: &Source, why: String| {
+        findings.add(FindingCode::FileLeftOut, || format!("{why}: {}", source.path.display()));
+        false
+    };
+    let mut kept = sources;
+    kept.retain(|source| match (source.world_size(), size) {
+        (Some(own), Some(size)) if own != size => leave_out(source, format!("{own} ranks, most files have {size}")),
+        _ => true,
+    });
+    let mut times: Vec<(i64, i64)> = kept.iter().filter_map(Source::times).collect();
+    times.sort_unstable();
+    // From when to when a job ran, and how many files are of that time.
+    let mut jobs: Vec<(i64, i64, usize)> = Vec::new();
+    for (start_ns, end_ns) in times {
+        match jobs.last_mut() {
+            Some((_, last_ns, count)) if start_ns.saturating_sub(*last_ns) <= LONGEST_PAUSE_NS => {
+                (*last_ns, *count) = (end_ns.max(*last_ns), *count + 1);
+            }
+            _ => jobs.push((start_ns, end_ns, 1)),
+        }
+    }
+    let Some(&(first_ns, last_ns, _)) = jobs.iter().rev().max_by_key(|(_, _, count)| *count) else { return kept };
+    kept.retain(|source| match source.times() {
+        Some((start_ns, _)) if start_ns < first_ns => {
+            leave_out(source, format!("{} earlier than the others", format_ns(first_ns - start_ns)))
+        }
+        Some((start_ns, _)) if start_ns > last_ns => {
+            leave_out(source, format!("{} later than the others", format_ns(start_ns - last_ns)))
+        }
+        _ => true,
+    });
+    kept
+}
+
+/// Says which ranks are missing, unknown, or claimed by several files at one time.
+fn report_ranks(sources: &[Source], findings: &mut Findings) {
+    let mut ranks: BTreeSet<u32> = BTreeSet::new();
+    for (at, source) in sources.iter().enumerate() {
+        if !source.has_rank && sources.len() > 1 {
+            findings.add(FindingCode::RankUnknown, || source.path.display().to_string());
+        }
+        let own = source.trace.ranks();
+        let is_same = |other: &&Source| {
+            let overlap = match (other.times(), source.times()) {
+                (Some(a), Some(b)) => a.0 < b.1 && b.0 < a.1,
+                _ => true,
+            };
+            overlap && other.trace.ranks().iter().any(|rank| own.contains(rank))
+        };
+        if let Some(other) = sources[..at].iter().find(is_same) {
+            findings.add(FindingCode::RankTwice, || {
+                format!("rank {}: {} and {}", own[0], other.path.display(), source.path.display())
+            });
+        }
+        ranks.extend(own);
+    }
+    let world_size = sources.iter().find_map(Source::world_size).unwrap_or(0);
+    let missing: Vec<u32> = (0..world_size).filter(|rank| !ranks.contains(rank)).collect();
+    for rank in &missing {
+        findings.add(FindingCode::RankMissing, || format!("rank {rank} of {world_size}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_read_from_names_but_numbers_of_processes_are_not() {
+        let rank = |path: &str| rank_in_name(Path::new(path));
+        let with_rank =
+            ["rank3_trace.json.gz", "a/rank-3.json", "trace_rank_3.pt.trace.json", "rank_3/a.json", "1/Rank3"];
+        with_rank.iter().for_each(|path| assert_eq!(rank(path), Some(3), "{path}"));
+        assert_eq!(rank("torch-trace-3-of-24-step5.json"), Some(3));
+        let without = ["host_4711.pt.trace.json", "crank3.json", "rank.json", "best-of-5.json", "r0-2024.json"];
+        without.iter().for_each(|path| assert_eq!(rank(path), None, "{path}"));
+    }
+
+    /// A trace of one operator, as a rank of a job writes it.
+    fn written(folder: &Path, name: &str, rank: Option<(u32, u32)>, start_us: i64) -> PathBuf {
+        let info = rank.map_or(String::new(), |(rank, world_size)| {
+            format!(r#""distributedInfo": {{"rank": {rank}, "world_size": {world_size}}},"#)
+        });
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let event = format!(r#"{{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":{start_us},"dur":5}}"#);
+        let text = format!(r#"{{{info} "baseTimeNanoseconds": 0, "traceEvents": [{event}]}}"#);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn opened(folder: &Path) -> (Vec<u32>, usize, Vec<(&'static str, u64)>) {
+        let trace = open("run".into(), &files_in(folder).unwrap(), &Progress::default()).unwrap();
+        let findings = trace.findings.iter().map(|finding| (finding.code.code(), finding.count));
+        let findings = findings.filter(|(code, _)| *code != "import.no_device_events" && *code != "trace.no_steps");
+        (trace.ranks(), trace.slices.len(), findings.collect())
+    }
+
+    #[test]
+    fn the_ranks_of_a_job_are_one_run() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), "a.pt.trace.json", Some((1, 3)), 1_000_000);
+        written(folder.path(), "b.pt.trace.json", Some((0, 3)), 1_000_007);
+        std::fs::write(folder.path().join("notes.txt"), "no trace").unwrap();
+        assert_eq!(opened(folder.path()), (vec![0, 1], 2, vec![("import.rank_missing", 1)]));
+    }
+
+    #[test]
+    fn what_is_of_another_job_or_is_no_trace_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), "rank_0/a.json", None, 1_000_000);
+        written(folder.path(), "rank_1/a.json", None, 1_000_000);
+        written(folder.path(), "rank_1/again.json", None, 1_000_001);
+        written(folder.path(), "rank_2/next_day.json", None, 86_400_000_000);
+        std::fs::write(folder.path().join("settings.json"), "{\"a\": 1}").unwrap();
+        let expected = vec![("import.rank_from_name", 4), ("import.file_left_out", 2), ("import.rank_twice", 1)];
+        let (ranks, slices, mut findings) = opened(folder.path());
+        findings.sort_unstable();
+        let mut expected = expected;
+        expected.sort_unstable();
+        assert_eq!((ranks, slices, findings), (vec![0, 1], 3, expected));
+    }
+}
