@@ -130,6 +130,29 @@ test("keys go from slice to slice, mark, zoom and clear", async () => {
   await close();
 });
 
+test("keys act on the slice that is selected, also while the panel still shows the one before", async () => {
+  const { page, close } = await open(browser, at(server.url, "timeline?run=1"));
+  await settled(page);
+  await page.keyboard.press(".");
+  await title(page).waitFor();
+  const first = page.url();
+  let answer = () => {};
+  const isAsked = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route(/\/slices\/\d+/, async (route) => {
+    await isAsked;
+    await route.continue();
+  });
+  await page.keyboard.press(".");
+  await page.waitForFunction((before) => location.href !== before, first);
+  const second = new URLSearchParams(new URL(page.url()).hash.split("?")[1]).get("at");
+  await page.keyboard.press("m");
+  await page.waitForURL((url) => new URLSearchParams(url.hash.split("?")[1]).get("mark") === second);
+  answer();
+  await close();
+});
+
 test("keys, wheel and double click move the window", async () => {
   const { span } = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
   const length = span.end_ns - span.start_ns;

@@ -182,7 +182,7 @@ export class TimelineController {
     const { timeline } = this;
     if (!timeline) return;
     const { view, pointer_ns } = timeline.motion;
-    const time_ns = pointer_ns ?? this.selection.details.peek()?.slice.start_ns ?? (view.start_ns + view.end_ns) / 2;
+    const time_ns = pointer_ns ?? address.at.peek()?.start_ns ?? (view.start_ns + view.end_ns) / 2;
     const marks = address.marks.peek();
     const reach = timeline.scale.ns_per_px * 4;
     const others = marks.filter((mark) => Math.abs(mark - time_ns) > reach);

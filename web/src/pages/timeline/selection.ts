@@ -143,8 +143,9 @@ export class Selection {
 
   /** The slice around the selected one. */
   parent(): void {
-    const parent = this.details.peek()?.ancestors[0];
-    if (parent) this.visit(parent);
+    this.withDetails(({ ancestors: [parent] }) => {
+      if (parent) this.visit(parent);
+    });
   }
 
   /** The first slice inside the selected one. */
@@ -163,10 +164,25 @@ export class Selection {
 
   /** Follows an arrow of the selection. */
   flow(way: FlowWay): void {
-    const details = this.details.peek();
-    const end = details && flowEnd(details, way);
-    if (end) this.visit(end);
-    else this.announcement.value = "no arrow leads there";
+    this.withDetails((details) => {
+      const end = flowEnd(details, way);
+      if (end) this.visit(end);
+      else this.announcement.value = "no arrow leads there";
+    });
+  }
+
+  /** Calls `act` with everything known of the selected slice, also where that still loads. */
+  private withDetails(act: (details: SliceDetails) => void): void {
+    const { slice } = this;
+    if (!slice) return;
+    this.tasks.run("select", async (signal) => {
+      const loaded = this.loaded.peek();
+      const details = loaded?.slice.id === slice.id ? loaded : await this.requests.details(slice.id, signal);
+      batch(() => {
+        if (details !== loaded) this.show(details);
+        act(details);
+      });
+    });
   }
 }
 
