@@ -57,7 +57,9 @@ def main():
             found["all threads" if threads else "one thread"] = [elsewhere, differences]
     dist.barrier()
     dist.destroy_process_group()
-    print("FOUND " + json.dumps(found), flush=True)
+    # At once with its end of line, which print writes after it: the ranks share a pipe.
+    sys.stdout.write(f"FOUND {json.dumps(found)}\n")
+    sys.stdout.flush()
 
 
 main()
