@@ -35,6 +35,7 @@ def work(seconds):
     while time.monotonic() < until:
         ops.append(time.monotonic())
         torch.erfinv(X)
+        time.sleep(0.0002)
     return ops
 
 
@@ -182,6 +183,7 @@ until = time.monotonic() + 4
 asked = False
 while time.monotonic() < until:
     (torch.erfinv if pid else torch.digamma)(torch.zeros(4))
+    time.sleep(0.001)
     if pid and not asked and time.monotonic() > until - 3:
         asked = True
         os.kill(os.getpid(), signal.SIGUSR2)

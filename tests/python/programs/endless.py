@@ -25,7 +25,7 @@ def main():
         if step == slow_step:
             time.sleep(slow_seconds)
         optimizer.step()
-        time.sleep(0.002)
+        time.sleep(0.01)
         step += 1
     raise ArithmeticError("the end")
 
