@@ -50,7 +50,7 @@ def deep(n):
 with torch.profiler.record_function("outer"):
     deep(10)
 """
-    run = recorded(runs.new_script(text), code=7)
+    run = recorded(runs.script(text), code=7)
     assert len(runs.named(runs.rows(run), "aten::erfinv")) == 1
     assert "capture.process_killed" in runs.findings(run)
 
@@ -69,7 +69,7 @@ profiler.disable()
 work()
 print([value[0] for key, value in pstats.Stats(profiler).stats.items() if key[2] == "work"])
 """
-    run = recorded(runs.new_script(text))
+    run = recorded(runs.script(text))
     finding = runs.findings(run)["capture.option_not_recorded"]
     assert "another profiler was started" in str(finding["examples"])
     assert len(runs.named(runs.rows(run), "aten::erfinv")) == 3
@@ -98,6 +98,6 @@ if __name__ == "__main__":
         except ValueError as error:
             print("raised", error)
 """)
-    run = recorded([sys.executable, program])
+    run = recorded(runs.forked(program))
     assert len(runs.named(runs.rows(run), "aten::full")) == 3
     assert "capture.process_killed" not in runs.findings(run)

@@ -23,15 +23,20 @@ print(round(loss.item(), 3))
 """
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Variables with a cache that is empty for the first program: that one compiles, others find what they share."""
+    return runs.environment(TORCHINDUCTOR_CACHE_DIR=tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_a_compiled_model_trains_as_without_us(tmp_path, backend):
+def test_a_compiled_model_trains_as_without_us(tmp_path, environment, backend):
     if backend == "inductor" and not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler, and there is none")
-    environment = runs.environment(TORCHINDUCTOR_CACHE_DIR=tmp_path / "cache")
     text = TEXT.format(backend=backend)
     run = tmp_path / "run"
-    recorded = runs.record(run, runs.script(text), env=environment, timeout=600)
+    recorded = runs.record(run, runs.new_script(text), env=environment, timeout=600)
     assert recorded.stdout == runs.execute(*runs.script(text), env=environment, timeout=600).stdout
     rows = runs.ops(run)
     assert len(runs.named(rows, "forward")) == 3
@@ -75,10 +80,9 @@ print(json.dumps({"losses": losses, "names": names, "breaks": counters["graph_br
 
 
 @pytest.mark.slow
-def test_the_ranges_of_compiled_code_are_those_that_torch_profiler_sees(tmp_path):
+def test_the_ranges_of_compiled_code_are_those_that_torch_profiler_sees(tmp_path, environment):
     if not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler, and there is none")
-    environment = runs.environment(TORCHINDUCTOR_CACHE_DIR=tmp_path / "cache")
     run = tmp_path / "run"
     options = {"env": environment, "timeout": 300}
     theirs = json.loads(runs.execute(*runs.script(RANGES, "torch"), **options).stdout)

@@ -37,14 +37,14 @@ def test_an_exception_is_shown_as_without_us(tmp_path):
 def test_a_program_that_a_signal_kills(tmp_path):
     run = tmp_path / "run"
     text = TORCH + "torch.erfinv(x); os.kill(os.getpid(), signal.SIGSEGV)"
-    runs.record(run, runs.new_script(text), code=128 + signal.SIGSEGV)
+    runs.record(run, runs.script(text), code=128 + signal.SIGSEGV)
     assert recorded_ops(run)[-1] == "aten::erfinv"
     assert "capture.process_killed" in runs.findings(run)
 
 
 def test_a_program_that_leaves_without_goodbye(tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.new_script(TORCH + "torch.erfinv(x); os._exit(5)"), code=5)
+    runs.record(run, runs.script(TORCH + "torch.erfinv(x); os._exit(5)"), code=5)
     assert recorded_ops(run)[-1] == "aten::erfinv"
     assert "capture.process_killed" in runs.findings(run)
 
@@ -52,7 +52,7 @@ def test_a_program_that_leaves_without_goodbye(tmp_path):
 def test_a_program_that_replaces_itself(tmp_path):
     run = tmp_path / "run"
     text = TORCH + "torch.erfinv(x); os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
-    runs.record(run, runs.new_script(text, "import torch; torch.digamma(torch.zeros(4))"))
+    runs.record(run, runs.script(text, "import torch; torch.digamma(torch.zeros(4))"))
     assert {"aten::erfinv", "aten::digamma"} <= set(recorded_ops(run))
 
 
@@ -91,7 +91,7 @@ thread.start()
 thread.join()
 torch.lgamma(x)
 """
-    runs.record(run, runs.new_script(TORCH + text))
+    runs.record(run, runs.script(TORCH + text))
     rows = runs.ops(run)
     assert len(runs.named(rows, "aten::erfinv")) == 2
     (child,) = runs.named(rows, "aten::digamma")
@@ -137,7 +137,7 @@ for _ in range(20):
 end.set()
 [thread.join() for thread in threads]
 """
-    runs.record(run, runs.new_script(TORCH + text))
+    runs.record(run, runs.script(TORCH + text))
     assert len(runs.named(runs.ops(run), "aten::digamma")) == 20
 
 
@@ -149,7 +149,7 @@ for number in range(300):
     thread.start()
     thread.join()
 """
-    runs.record(run, runs.new_script(TORCH + text))
+    runs.record(run, runs.script(TORCH + text))
     rows = runs.named(runs.ops(run), "aten::erfinv")
     assert sorted(row["thread_name"] for row in rows) == sorted(f"short {number}" for number in range(300))
 
@@ -183,7 +183,7 @@ print("to standard error", file=sys.stderr)
 
 def test_standard_input_is_passed_on(tmp_path):
     text = "import sys, torch; print(sys.stdin.read().upper())"
-    assert runs.record(tmp_path / "run", runs.new_script(text), input="hello").stdout == "HELLO\n"
+    assert runs.record(tmp_path / "run", runs.script(text), input="hello").stdout == "HELLO\n"
 
 
 def test_a_sitecustomize_of_the_user_still_runs(tmp_path):
@@ -207,7 +207,7 @@ def test_a_sitecustomize_that_raises_is_told_as_without_us(tmp_path):
 
 def test_a_run_folder_with_a_strange_name(tmp_path):
     run = tmp_path / "my runs: größer, it's" / "a b"
-    runs.record(run, runs.new_script(TORCH + "torch.erfinv(x)"))
+    runs.record(run, runs.script(TORCH + "torch.erfinv(x)"))
     assert "aten::erfinv" in recorded_ops(run)
 
 
@@ -227,8 +227,8 @@ print(sorted({average.key: average.count for average in prof.key_averages()}.ite
 """
     )
     run, trace = tmp_path / "run", tmp_path / "trace.json"
-    recorded = runs.record(run, runs.new_script(text, trace))
-    assert recorded.stdout == runs.execute(*runs.new_script(text, trace)).stdout
+    recorded = runs.record(run, runs.script(text, trace))
+    assert recorded.stdout == runs.execute(*runs.script(text, trace)).stdout
     assert "('aten::erfinv', 1), ('block', 1)" in recorded.stdout
     names = recorded_ops(run)
     assert names.count("aten::erfinv") == 1 and names.count("aten::digamma") == 2 and names.count("block") == 1
@@ -238,7 +238,7 @@ print(sorted({average.key: average.count for average in prof.key_averages()}.ite
 def test_the_program_finds_the_environment_it_was_given(tmp_path):
     text = "import os, torch; print(os.environ['A'], os.environ['PYTHONPATH'].split(os.pathsep)[-1])"
     environment = runs.environment(A="b c", PYTHONPATH=tmp_path)
-    assert runs.record(tmp_path / "run", runs.new_script(text), env=environment).stdout == f"b c {tmp_path}\n"
+    assert runs.record(tmp_path / "run", runs.script(text), env=environment).stdout == f"b c {tmp_path}\n"
 
 
 KEPT = """

@@ -10,7 +10,7 @@ STARTS = ("fork", "spawn", "forkserver")
 
 def made(how, run, is_self_recorded):
     """The run of ``programs/launched.py``, recorded from outside or by itself."""
-    command = runs.new_program("launched.py", how, *([run] if is_self_recorded else []))
+    command = runs.program("launched.py", how, *([run] if is_self_recorded else []))
     if is_self_recorded:
         runs.execute(*command)
     else:
@@ -79,7 +79,7 @@ def check_family(run, children):
 )
 def test_variables_of_launchers_say_the_rank(variables, tmp_path):
     run = tmp_path / "run"
-    runs.record(run, runs.new_script("import torch; torch.ones(1)"), env=runs.environment(**variables))
+    runs.record(run, runs.script("import torch; torch.ones(1)"), env=runs.environment(**variables))
     (part,) = runs.parts(run)
     process = runs.metadata(part)
     assert (process["rank"], process["facts"]["world_size"]) == (2, "4")
