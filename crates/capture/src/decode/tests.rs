@@ -7,7 +7,7 @@ mod slow;
 use super::*;
 use crate::clock::ClockPoint;
 use crate::{Capture, CaptureReader};
-use made::{SEGMENT, capture_bytes, made_thread, without_ends_elsewhere};
+use made::{SEGMENT, capture_bytes, made_thread, nested, without_ends_elsewhere};
 use proptest::prelude::*;
 
 /// What is told of an event: thread, name, scope, start and end, whether it is unfinished and whether it ended on
@@ -43,6 +43,11 @@ const OPENED: ClockPoint = ClockPoint { ticks: 1_000, monotonic_ns: 5_000, unix_
 
 /// What reads these segments.
 fn reader(bytes: &[u8]) -> CaptureReader {
+    CaptureReader::of_bytes(file_of(bytes)).expect("a capture")
+}
+
+/// The file that has these segments.
+fn file_of(bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0; crate::layout::HEADER_BYTES];
     file[..8].copy_from_slice(&crate::layout::MAGIC);
     let words = [(8, crate::layout::VERSION), (16, SEGMENT as u32), (20, 1), (96, 1)];
@@ -50,7 +55,7 @@ fn reader(bytes: &[u8]) -> CaptureReader {
     file[72..80].copy_from_slice(&OPENED.ticks.to_le_bytes());
     file[80..88].copy_from_slice(&OPENED.monotonic_ns.to_le_bytes());
     file.extend(bytes);
-    CaptureReader::of_bytes(file).expect("a capture")
+    file
 }
 
 /// What is decoded of these segments.
@@ -83,6 +88,29 @@ fn texts_of<'a>(samples: &[Sample], names: &'a [String]) -> Vec<(i64, &'a str, u
     let mut samples: Vec<_> = samples.iter().map(text).collect();
     samples.sort_unstable();
     samples
+}
+
+#[test]
+fn what_is_open_reaches_to_an_end_that_was_written_after_the_file_was_first_read() {
+    let [open, ended] = [None, Some(7)].map(|took| file_of(&capture_bytes(&[nested(took)])));
+    let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    let ends = |capture: &Capture| capture.events.iter().map(|event| event.end_ns).collect::<Vec<_>>();
+    let read = |in_lists: bool| {
+        std::fs::write(&path, &open).unwrap();
+        let reader = CaptureReader::open(&path).unwrap();
+        std::fs::write(&path, &ended).unwrap();
+        let mut list = EventList::default();
+        if !in_lists {
+            return reader.read(|_| EVER).unwrap();
+        }
+        assert!(reader.read_in_lists(0, &EVER, &mut |events| list.extend(events.iter())).unwrap());
+        Capture { events: list, ..reader.capture().clone() }
+    };
+    assert_eq!(ends(&read(false)), ends(&read(true)));
+    let capture = read(false);
+    let inner = capture.events.at(1);
+    assert_eq!((inner.is_unfinished, inner.end_ns - inner.start_ns), (false, 7));
+    assert_eq!(capture.events.at(0).end_ns, inner.end_ns);
 }
 
 proptest! {

@@ -37,7 +37,7 @@ pub(crate) struct Threads<'a> {
     pub(crate) clock: &'a TickClock,
     /// Each with its ordinal, and behind them those that recorded nothing themselves.
     pub(crate) known: &'a [Thread],
-    /// The last moment at which the process is known to have lived.
+    /// The last moment at which the process was known to have lived when the file was first read.
     pub(crate) last_ns: i64,
 }
 
@@ -71,9 +71,10 @@ impl Threads<'_> {
         let is_whole = self.has_ends_elsewhere(of_threads.iter());
         let mut threads = self.replay_each(&|thread| if is_whole { EVER } else { of_threads[thread].clone() })?;
         end_elsewhere(&mut threads, self.known, &self.scan.process.names);
+        let last_ns = self.last_moment()?;
         let mut all = Replayed { events: EventList::default(), memory: Vec::new(), lost_begins: Vec::new() };
         for thread in &mut threads {
-            finish(thread, self.last_ns);
+            finish(thread, last_ns);
             all.memory.append(&mut thread.memory);
             all.lost_begins.append(&mut thread.lost_begins);
         }
@@ -113,9 +114,15 @@ impl Threads<'_> {
         let replayed = ReplayedParts::within(parts, times, self.clock);
         let source = (self.segments, self.segment_bytes);
         let mut rest = replay(thread, &replayed, source, self.scan, self.clock, Some(&mut hand_over))?;
-        finish(&mut rest, self.last_ns);
+        finish(&mut rest, self.last_moment()?);
         hand_over(&mut rest.events, &mut rest.rares);
         Ok(is_in_order)
+    }
+
+    /// The last moment at which the process is known to have lived, now that threads have been replayed. A process that
+    /// runs writes ends into begins that are there already, also after the file was first read.
+    fn last_moment(&self) -> Result<i64> {
+        last_moment((self.segments, self.segment_bytes), self.scan, self.clock, self.last_ns)
     }
 
     /// Whether a range ended within or after such times that began on another thread: which one that was depends on all

@@ -95,6 +95,12 @@ pub(in super::super) fn made_thread() -> impl Strategy<Value = Vec<Made>> {
     prop::collection::vec((ticks, what()).prop_map(|(ticks, what)| Made { ticks, what }), 1..400)
 }
 
+/// A thread with a range inside another, both open, or the inner one with how many ticks it took in its begin.
+pub(in super::super) fn nested(inner_took: Option<u64>) -> Vec<Made> {
+    let begin = Begin { name: 0, scope: 0, sequence_number: -1, forward_thread: 0 };
+    [None, inner_took].map(|took| Made { ticks: 10, what: What::Begin(begin, took) }).into()
+}
+
 /// The same threads, where each ends its own ranges.
 pub(in super::super) fn without_ends_elsewhere(mut threads: Vec<Vec<Made>>) -> Vec<Vec<Made>> {
     let is_kept = |made: &Made| !matches!(made.what, What::EndElsewhere(..) | What::EndOuter(_) | What::BeginText(..));
