@@ -104,7 +104,9 @@ def test_the_step_that_was_cut_is_left_out_of_averages(killed):
         # Between two steps nothing is cut.
         assert cut in ([], [steps[-1]["step"]])
         assert len(steps) - len(cut) >= one.steps_read
-        if one.ops > one.steps * OPS_PER_STEP:
+        # A kill may come between a step's mark and the program's own count of it.
+        marked = sum(row["kind"] == "optimizer_step" for row in runs.rows(one.run))
+        if one.ops > marked * OPS_PER_STEP:
             assert cut == [steps[-1]["step"]]
             assert "trace.incomplete_step" in runs.findings(one.run)
 
