@@ -17,6 +17,7 @@
 //! the shortest range.
 
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::{DeviceEventClass, Trace};
@@ -59,7 +60,7 @@ type Ranges = BTreeMap<(i64, i64), (i64, i64)>;
 
 /// The ranges of every kernel asked for: the longest total first, then by name and kind; of each the shortest first.
 pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurations> {
-    let mut kernels: BTreeMap<(StringId, DeviceEventClass), (i64, Ranges)> = BTreeMap::new();
+    let mut kernels: FxHashMap<(StringId, DeviceEventClass), (i64, Ranges)> = FxHashMap::default();
     for event in selection.device_events(trace) {
         if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
             continue;
