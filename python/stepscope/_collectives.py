@@ -122,6 +122,11 @@ def _learn_groups():
     _tell_refusals()
     facts = [_facts_of(distributed, group, backend) for group, backend in groups]
     _recorder.set_fact("process_groups", _as_fact(facts))
+    # A process that `multiprocessing` starts may know its rank only now, and forgets it with its groups.
+    for group, _ in groups:
+        if group.group_desc == "default_pg":
+            _recorder.set_fact("rank", str(group.rank()))
+            _recorder.set_fact("world_size", str(group.size()))
     labelled = [group for group, backend in groups if _labels_its_ranges(backend)]
     described = [(_cpu_backend(group), _description_of(distributed, group)) for group in labelled]
     if _count(described):
