@@ -141,6 +141,8 @@ pub fn catalogue() -> &'static [Analysis] {
         graphs,
         copies,
         collectives,
+        stragglers,
+        clock_residuals,
         synchronizations,
         idle_causes,
         idle_gaps,

@@ -11,7 +11,9 @@
 //!
 //! The size is what nccl-tests call so: bytes that go in or that come out, whatever is more. The algorithm bandwidth is
 //! the size over the time of the call's kernels, or where there is none, of its work. Waiting for other ranks is in that
-//! time: a low bandwidth need not be the fault of the links.
+//! time: a low bandwidth need not be the fault of the links. The bus bandwidth is that of nccl-tests: with n ranks
+//! 2(n-1)/n times the algorithm bandwidth for all-reduce, (n-1)/n times for all-gather, reduce-scatter, all-to-all, gather
+//! and scatter, and the same for broadcast, reduce, and what goes from one rank to another.
 //!
 //! # Units
 //! Elements and size are of one call, input and output bytes of all calls of the row. Counts of calls, works and kernels.
@@ -30,16 +32,15 @@
 //! unknown type have no bytes. What took no time has no part in the bandwidth. For one step, calls that begin in it and
 //! kernels launched in it.
 
-mod calls;
-
+use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::windows::{TrackWindows, Windows};
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
-use calls::{Call, Calls};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use stepscope_align::{Call, Calls};
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{Collective, DeviceEventClass, SliceId, Trace};
+use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, SliceId, Trace};
 
 columns! {
     /// All collectives of one kind, size and group, on one rank.
@@ -70,6 +71,9 @@ columns! {
         host_ns: Option<i64> => Nanoseconds,
         /// `size_bytes` over the mean time of a call's kernels, or of its work where there is no kernel.
         algorithm_bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// `algorithm_bandwidth_bytes_per_s` times the share of the size that crosses a link of each rank, as nccl-tests
+        /// count it. It does not depend on the number of ranks, so it can be compared with the speed of the links.
+        bus_bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
         /// Number of kernels that carry the collective out on devices.
         kernels: Option<i64> => Count,
         /// Number of ranges in which threads of the backend carry the collective out on the host.
@@ -94,7 +98,7 @@ pub fn collectives(trace: &Trace, selection: &Selection) -> Vec<Collectives> {
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
     let (trace, busy) = (context.trace, context.get::<Vec<DeviceBusy>>());
-    let calls = Calls::of(trace);
+    let calls = context.get::<Calls>();
     let mut sums = Sums { trace, of_key: FxHashMap::default(), rows: Vec::new() };
     let windows = Windows::of(trace, context.selection);
     for call in &calls.calls {
@@ -126,11 +130,18 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
     sums.finish()
 }
 
+impl Shared for Calls {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(context.trace)
+    }
+}
+
 /// What the rows are told apart by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     rank: u32,
     name: StringId,
+    kind: Option<CollectiveKind>,
     group: StringId,
     group_description: StringId,
     group_size: Option<i64>,
@@ -182,6 +193,7 @@ impl Sums<'_> {
         let key = Key {
             rank,
             name: text(|said| said.name),
+            kind: said.and_then(|said| said.kind),
             group: text(|said| said.group),
             group_description: text(|said| said.group_description),
             group_size: said.and_then(|said| said.group_size),
@@ -264,19 +276,37 @@ fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
         work_ns: some(sum.works, sum.work_ns),
         device_ns: some(sum.kernels, sum.device_ns),
         exposed_ns: some(sum.kernels, sum.exposed_ns),
-        algorithm_bandwidth_bytes_per_s: size_bytes.and_then(|size| bandwidth(size, sum)),
+        algorithm_bandwidth_bytes_per_s: size_bytes.and_then(|size| bandwidth(size, sum, (1, 1))),
+        bus_bandwidth_bytes_per_s: size_bytes
+            .zip(key.kind.and_then(|kind| on_links(kind, key.group_size)))
+            .and_then(|(size, share)| bandwidth(size, sum, share)),
     }
 }
 
-/// Bytes in a second, rounded: in kernels where there are any, else in works.
-fn bandwidth(size_bytes: i64, sum: &Sum) -> Option<i64> {
+/// `share` of the bytes in a second, rounded: in kernels where there are any, else in works.
+fn bandwidth(size_bytes: i64, sum: &Sum, (over, under): (i64, i64)) -> Option<i64> {
     let timed = [&sum.kernels_timed, &sum.works_timed].into_iter().find(|timed| timed.calls > 0)?;
     if size_bytes == 0 {
         return None;
     }
-    let bytes = i128::from(size_bytes) * i128::from(timed.calls);
-    let ns = i128::from(timed.ns);
+    let bytes = i128::from(size_bytes) * i128::from(timed.calls) * i128::from(over);
+    let ns = i128::from(timed.ns) * i128::from(under);
     i64::try_from(bytes.saturating_mul(1_000_000_000).saturating_add(ns / 2) / ns).ok()
+}
+
+/// The share of the size that crosses a link of each rank of a group, as a fraction; `None` when the group's size decides
+/// it and is not known. Source: "Performance reported by NCCL tests", in the documents of nccl-tests.
+fn on_links(kind: CollectiveKind, group_size: Option<i64>) -> Option<(i64, i64)> {
+    let size = group_size.filter(|size| *size > 0);
+    match kind {
+        CollectiveKind::AllReduce => size.map(|size| (size.saturating_sub(1).saturating_mul(2), size)),
+        CollectiveKind::AllGather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => {
+            size.map(|size| (size - 1, size))
+        }
+        CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::PointToPoint => Some((1, 1)),
+        CollectiveKind::Gather | CollectiveKind::Scatter => size.map(|size| (size - 1, size)),
+        CollectiveKind::Barrier => None,
+    }
 }
 
 /// Bytes of an element of a type as PyTorch's collectives name it.

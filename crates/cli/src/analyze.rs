@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::color::{DIM, HEADING};
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
-use crate::opening;
+use crate::opening::{self, ClockArguments};
 use crate::output::{deliver, line_width};
 use crate::report::{PartArguments, advice_with_evidence, examples_text, findings_text};
 use clap::Args;
@@ -35,6 +35,8 @@ pub(crate) struct AnalyzeArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
+    #[command(flatten)]
+    clocks: ClockArguments,
     /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
     /// accepts it
     #[arg(long, value_name = "WHAT")]
@@ -88,7 +90,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
         return Ok(0);
     }
-    let trace = opening::open(&arguments.runs)?;
+    let trace = opening::open(&arguments.runs, arguments.clocks.align())?;
     engine::check_selection(&trace, &selection)?;
     let context = AnalysisContext::new(&trace, &selection);
     let mut envelope = engine::analyze_in(&context, analysis);

@@ -2,12 +2,13 @@
 
 use crate::Ending;
 use crate::failure::Failure;
+use crate::opening::{self, ClockArguments};
 use crate::output::{print, shown};
 use crate::plural::plural;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{self as engine, Trace};
+use stepscope_engine::Trace;
 use stepscope_export::{Format, RANK_PLACE, save_ranks, save_trace, write_trace};
 
 /// Write a run or a trace file in another format, told by the ending of OUT
@@ -30,6 +31,8 @@ pub(crate) struct ConvertArguments {
     /// What to write; the ending says in which format
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    #[command(flatten)]
+    clocks: ClockArguments,
     /// Replace what is there
     #[arg(long)]
     force: bool,
@@ -39,7 +42,7 @@ pub(crate) struct ConvertArguments {
 pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     let (inputs, output) = (&arguments.inputs, arguments.output.as_path());
     if output == Path::new("-") {
-        let trace = engine::open_run(inputs)?;
+        let trace = opening::open(inputs, arguments.clocks.align())?;
         print_trace(&trace)?;
         return Ok(0);
     }
@@ -52,7 +55,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
-    let trace = engine::open_run(inputs)?;
+    let trace = opening::open(inputs, arguments.clocks.align())?;
     if output.to_string_lossy().contains(RANK_PLACE) {
         let files = save_ranks(&trace, output, arguments.force)?;
         print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;

@@ -1,24 +1,52 @@
 //! Opening an input, with a bar on standard error for a person who waits.
 
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use stepscope_engine::{self as engine, EngineError, Progress, Trace};
+use stepscope_engine::{self as engine, Align, EngineError, Progress, Trace};
+
+/// How the clocks of a run are put together.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ClockArguments {
+    /// How the clocks of ranks are put together: as the files state them, or by the collectives that ranks leave together;
+    /// auto takes those where no clock is stated, or where they contradict it
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
+    align: How,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum How {
+    Auto,
+    Base,
+    Collectives,
+}
+
+impl ClockArguments {
+    /// What it spells.
+    pub(crate) fn align(self) -> Align {
+        match self.align {
+            How::Auto => Align::Auto,
+            How::Base => Align::Base,
+            How::Collectives => Align::Collectives,
+        }
+    }
+}
 
 /// Nothing is shown of what takes no longer than this.
 const PATIENCE: Duration = Duration::from_millis(500);
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Opens what `inputs` name.
+/// Opens what `inputs` name, on clocks as `align` says.
 ///
 /// # Errors
 /// As [`engine::open_run`].
-pub(crate) fn open(inputs: &[PathBuf]) -> Result<Trace, EngineError> {
+pub(crate) fn open(inputs: &[PathBuf], align: Align) -> Result<Trace, EngineError> {
     let progress = Progress::default();
     if !std::io::stderr().is_terminal() {
-        return engine::open_run_with_progress(inputs, &progress);
+        return engine::open_run_with_progress(inputs, align, &progress);
     }
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
@@ -39,7 +67,7 @@ pub(crate) fn open(inputs: &[PathBuf]) -> Result<Trace, EngineError> {
                 bar.finish_and_clear();
             }
         });
-        let trace = engine::open_run_with_progress(inputs, &progress);
+        let trace = engine::open_run_with_progress(inputs, align, &progress);
         drop(done);
         trace
     })

@@ -32,6 +32,8 @@ pub(crate) struct ReportArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
+    #[command(flatten)]
+    clocks: crate::opening::ClockArguments,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["html", "markdown"])]
     json: bool,
@@ -71,7 +73,7 @@ impl PartArguments {
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection()?;
-    let trace = crate::opening::open(&arguments.runs)?;
+    let trace = crate::opening::open(&arguments.runs, arguments.clocks.align())?;
     let input = to_type_all(&arguments.runs);
     let report = engine::report::report(&trace, &selection, &input)?;
     if let Some(file) = &arguments.html {

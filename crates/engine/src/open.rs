@@ -1,37 +1,40 @@
 //! From what a person typed to a trace.
 
-use crate::{EngineError, Selection, Trace};
+use crate::{Align, EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
+use stepscope_align::aligned;
 use stepscope_base::Span;
 use stepscope_import::{ImportError, Progress, RecordFilter};
 use stepscope_trace::StepSource;
 
-/// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job.
+/// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job. Its ranks are on one clock.
 ///
 /// # Errors
 /// [`EngineError::NoInput`], [`EngineError::NotFound`], or what the reader says of the input.
 pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
-    open_run_with_progress(inputs, &Progress::default())
+    open_run_with_progress(inputs, Align::Auto, &Progress::default())
 }
 
-/// As [`open_run`]; `progress` tells another thread how far it is. `-` is standard input.
+/// As [`open_run`], on clocks as `align` says; `progress` tells another thread how far it is. `-` is standard input.
 ///
 /// # Errors
 /// As [`open_run`].
-pub fn open_run_with_progress<P: AsRef<Path>>(inputs: &[P], progress: &Progress) -> Result<Trace, EngineError> {
+pub fn open_run_with_progress<P: AsRef<Path>>(
+    inputs: &[P],
+    align: Align,
+    progress: &Progress,
+) -> Result<Trace, EngineError> {
     let paths: Vec<PathBuf> = inputs.iter().map(|path| path.as_ref().to_path_buf()).collect();
     let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
     if let Some(path) = paths.iter().find(is_missing) {
         return Err(EngineError::NotFound { path: path.clone() });
     }
-    let path = match paths.as_slice() {
+    let opened = match paths.as_slice() {
         [] => return Err(EngineError::NoInput),
-        [only] => only,
-        [first, ..] => {
-            return stepscope_import::open_several(&paths, progress).map_err(|error| told(&error, first));
-        }
+        [only] => stepscope_import::open_with_progress(only, progress),
+        _ => stepscope_import::open_several(&paths, progress),
     };
-    stepscope_import::open_with_progress(path, progress).map_err(|error| told(&error, path))
+    opened.map(|trace| aligned(trace, align)).map_err(|error| told(&error, &paths[0]))
 }
 
 /// Reads a part of what one process records, or has recorded, into the capture at `raw`.

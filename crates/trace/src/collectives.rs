@@ -3,6 +3,38 @@
 use crate::SliceId;
 use stepscope_base::StringId;
 
+/// What a collective does with the data of its ranks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CollectiveKind {
+    /// All ranks get the reduction of all data.
+    AllReduce,
+    /// All ranks get all data.
+    AllGather,
+    /// Each rank gets its part of the reduction.
+    ReduceScatter,
+    /// Each rank gets its part of the data of each.
+    AllToAll,
+    /// Ranks wait for each other.
+    Barrier,
+    /// All ranks get the data of one.
+    Broadcast,
+    /// One rank gets the reduction of all data.
+    Reduce,
+    /// One rank gets all data.
+    Gather,
+    /// Each rank gets its part of the data of one.
+    Scatter,
+    /// From one rank to another.
+    PointToPoint,
+}
+
+impl CollectiveKind {
+    /// True when no rank can be done before every rank has come: they all end at about the same moment.
+    pub fn ends_together(self) -> bool {
+        matches!(self, Self::AllReduce | Self::AllGather | Self::ReduceScatter | Self::AllToAll | Self::Barrier)
+    }
+}
+
 /// One statement about a collective, by one slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Collective {
@@ -10,6 +42,8 @@ pub struct Collective {
     pub slice: SliceId,
     /// `allreduce`, `all_gather` …; empty when not told.
     pub name: StringId,
+    /// What it does, decided by the reader; `None` when its name is not told or not known.
+    pub kind: Option<CollectiveKind>,
     /// Element type as the source writes it: `Float`, `BFloat16`; empty when not told.
     pub dtype: StringId,
     /// Elements that go in.

@@ -22,10 +22,11 @@
 //! for `b` and so on; its capital is the free.
 
 use crate::{
-    CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, MemoryEvent, Process, ProcessId,
-    SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
+    Collective, CollectiveKind, CopyDirection, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, MemoryEvent,
+    Process, ProcessId, SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
 };
 use std::collections::BTreeMap;
+use stepscope_base::StringTable;
 
 /// The trace that `drawing` shows. Every rank has one process and, when it has streams, device 0 with 10 SMs.
 ///
@@ -188,6 +189,49 @@ fn runs(cells: &str) -> Vec<(char, i64, i64)> {
         }
     }
     runs
+}
+
+/// What slices say of the collective that they are: name, element type, elements, number of the first.
+pub type SaidOfCollective = (&'static str, &'static str, Option<i64>, Option<i64>);
+
+/// [`drawn`], with what every slice of one of these names and kinds says of a collective of group `0` of two ranks.
+pub fn drawn_with_collectives(drawing: &str, said: &[(&str, SliceKind, SaidOfCollective)]) -> Trace {
+    let mut trace = drawn(drawing);
+    for (of, slice_kind, (name, dtype, elements, number)) in said {
+        let is_meant = |id: &SliceId| trace.slice_name(*id) == *of && trace.slices.kind(*id) == *slice_kind;
+        let slices: Vec<SliceId> = trace.slices.ids().filter(is_meant).collect();
+        let kind = match *name {
+            "allreduce" => Some(CollectiveKind::AllReduce),
+            "all_gather" => Some(CollectiveKind::AllGather),
+            "send" => Some(CollectiveKind::PointToPoint),
+            _ => None,
+        };
+        for (at, slice) in slices.into_iter().enumerate() {
+            let mut text = |text: &str| trace.strings.intern(text);
+            let collective = Collective {
+                slice,
+                name: text(name),
+                kind,
+                dtype: text(dtype),
+                input_elements: *elements,
+                output_elements: *elements,
+                input_split_sizes: StringTable::EMPTY,
+                output_split_sizes: StringTable::EMPTY,
+                group: text("0"),
+                group_description: text("default_pg"),
+                group_size: Some(2),
+                group_ranks: text("[0, 1]"),
+                group_rank: None,
+                source_rank: None,
+                destination_rank: None,
+                is_async: None,
+                sequence_number: number.map(|first| first + at as i64),
+            };
+            trace.collectives.push(collective);
+        }
+    }
+    trace.collectives.sort_by_key(|said| said.slice);
+    trace
 }
 
 #[cfg(test)]

@@ -104,6 +104,10 @@ finding_codes! {
         "ranks of the job without a file: nothing is known of them";
     ClocksUnrelated = "import.clocks_unrelated", Suspect,
         "files whose clock is arbitrary: all ranks were placed as if they had begun together";
+    ClocksCorrected = "import.clocks_corrected", Info,
+        "clocks of hosts that were corrected, since ranks leave a collective together: times of other ranks are comparable";
+    ClocksContradict = "import.clocks_contradict", Suspect,
+        "collectives that one rank leaves before another has come: the clocks of their hosts differ";
     UnknownDeviceWork = "import.unknown_device_work", Suspect,
         "device activity of an unknown category: shown, but counted in no number about devices";
     NoDeviceEvents = "import.no_device_events", Info,
@@ -248,6 +252,11 @@ impl Findings {
             let room = Self::MAX_EXAMPLES.saturating_sub(row.examples.len());
             row.examples.extend(finding.examples.iter().take(room).cloned());
         }
+    }
+
+    /// Takes back all cases of `code`, which no longer hold.
+    pub fn forget(&mut self, code: FindingCode) {
+        self.rows.retain(|row| row.code != code);
     }
 
     /// The number of cases of `code`.

@@ -5,6 +5,7 @@
 //! no thread. Time is integer nanoseconds since the start of the trace.
 
 mod builder;
+mod clocks;
 mod collectives;
 mod counters;
 mod device_events;
@@ -18,6 +19,7 @@ mod memory;
 mod merge;
 mod ops;
 mod process_groups;
+mod retime;
 mod slices;
 mod stacks;
 mod steps;
@@ -26,7 +28,8 @@ mod tracks;
 mod window;
 
 pub use builder::{LaunchKey, Room, TraceBuilder};
-pub use collectives::Collective;
+pub use clocks::{ClockCorrection, Drift};
+pub use collectives::{Collective, CollectiveKind};
 pub use counters::Counter;
 pub use device_events::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents, DeviceFact, FactValue,
@@ -95,6 +98,8 @@ pub struct Trace {
     pub flows: Vec<Flow>,
     /// Steps, ordered by (rank, start).
     pub steps: Vec<Step>,
+    /// How the clocks of processes were corrected, by process; empty when none was.
+    pub clocks: Vec<ClockCorrection>,
     /// What is doubtful or incomplete about the input.
     pub findings: Findings,
     /// Facts about the run's environment, in the order the source gave them: `("torch_version", "2.13.0")`.

@@ -59,6 +59,7 @@ impl Trace {
             counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             flows: only(&self.flows, flow),
             steps: only(&self.steps, |step| step_in(step, window)),
+            clocks: self.clocks.clone(),
             slices,
             findings,
             facts: self.facts.clone(),

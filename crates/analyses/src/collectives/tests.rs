@@ -1,43 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use stepscope_trace::SliceKind;
-use stepscope_trace::drawn::drawn;
-
-/// What slices of a name say: name, element type, elements, number.
-type Said = (&'static str, &'static str, Option<i64>, Option<i64>);
-
-/// `drawing`, with what every slice of one of these names and kinds says.
-fn trace_of(drawing: &str, said: &[(&str, SliceKind, Said)]) -> Trace {
-    let mut trace = drawn(drawing);
-    for (of, kind, (name, dtype, elements, number)) in said {
-        let is_meant = |id: &SliceId| trace.slice_name(*id) == *of && trace.slices.kind(*id) == *kind;
-        let slices: Vec<SliceId> = trace.slices.ids().filter(is_meant).collect();
-        for (at, slice) in slices.into_iter().enumerate() {
-            let mut text = |text: &str| trace.strings.intern(text);
-            let collective = Collective {
-                slice,
-                name: text(name),
-                dtype: text(dtype),
-                input_elements: *elements,
-                output_elements: *elements,
-                input_split_sizes: StringTable::EMPTY,
-                output_split_sizes: StringTable::EMPTY,
-                group: text("0"),
-                group_description: text("default_pg"),
-                group_size: Some(2),
-                group_ranks: text("[0, 1]"),
-                group_rank: None,
-                source_rank: None,
-                destination_rank: None,
-                is_async: None,
-                sequence_number: number.map(|first| first + at as i64),
-            };
-            trace.collectives.push(collective);
-        }
-    }
-    trace.collectives.sort_by_key(|said| said.slice);
-    trace
-}
+use stepscope_trace::drawn::{SaidOfCollective as Said, drawn_with_collectives as trace_of};
 
 fn line(row: &Collectives) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or("-".into());
@@ -217,4 +181,26 @@ proptest! {
         let calls = trace.slices.ids().filter(|id| trace.slice_name(*id) == "a").count() as i64;
         prop_assert_eq!(sum(|row| row.calls), calls);
     }
+}
+
+#[test]
+fn the_bus_bandwidth_is_that_of_nccl_tests() {
+    let shares = [
+        (CollectiveKind::AllReduce, Some((6, 4))),
+        (CollectiveKind::AllGather, Some((3, 4))),
+        (CollectiveKind::ReduceScatter, Some((3, 4))),
+        (CollectiveKind::AllToAll, Some((3, 4))),
+        (CollectiveKind::Broadcast, Some((1, 1))),
+        (CollectiveKind::Gather, Some((3, 4))),
+        (CollectiveKind::Barrier, None),
+    ];
+    for (kind, expected) in shares {
+        assert_eq!(on_links(kind, Some(4)), expected, "{kind:?}");
+    }
+    assert_eq!(on_links(CollectiveKind::AllReduce, None), None);
+    assert_eq!(on_links(CollectiveKind::Reduce, None), Some((1, 1)));
+    // Of two ranks all of it crosses the link.
+    let row = &collectives(&trace_of(KERNELS, &[("a", SliceKind::Op, MEAN)]), &Selection::default())[0];
+    assert!(row.algorithm_bandwidth_bytes_per_s.is_some());
+    assert_eq!(row.bus_bandwidth_bytes_per_s, row.algorithm_bandwidth_bytes_per_s);
 }

@@ -2,6 +2,7 @@
 
 use super::entries::ChunkCollective;
 use super::names::NameInfo;
+use crate::collectives::kind_of;
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, CopyDirection, DeviceEventClass, SliceId, SliceKind, SyncKind};
@@ -91,11 +92,17 @@ pub(super) fn synchronization_kind(text: &[u8]) -> SyncKind {
 }
 
 /// What a row says of a collective.
-pub(super) fn collective(recorded: &ChunkCollective, texts: [StringId; 7], slice: SliceId) -> Collective {
+pub(super) fn collective(
+    recorded: &ChunkCollective,
+    texts: [StringId; 7],
+    slice: SliceId,
+    strings: &StringTable,
+) -> Collective {
     let [name, dtype, group, group_description, group_ranks, input_split_sizes, output_split_sizes] = texts;
     Collective {
         slice,
         name,
+        kind: kind_of(strings.get(name)),
         dtype,
         input_elements: recorded.input_elements,
         output_elements: recorded.output_elements,

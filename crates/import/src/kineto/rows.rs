@@ -324,7 +324,7 @@ impl Rows {
         for found in &chunk.collectives {
             let texts = found.texts.map(|text| self.text(translation, text));
             let slice = slice_of(found.slice, translation.first_slice);
-            let collective = conversion::collective(found, texts, slice);
+            let collective = conversion::collective(found, texts, slice, &self.builder.strings);
             self.builder.add_collective(collective);
             self.builder.set_communicates(slice);
         }

@@ -68,6 +68,7 @@ impl TraceBuilder {
             counters: self.counters,
             flows: self.flows.iter().map(renamed).collect(),
             steps: Vec::new(),
+            clocks: Vec::new(),
             findings: self.findings,
             facts: self.facts,
         };

@@ -14,12 +14,13 @@ import { StepMap } from "./StepMap";
 /** What each rank does, beside the others: steps, computation and communication, collectives, devices. */
 export default function Distributed() {
   const has = detail.value?.has;
+  const ranks = detail.value?.ranks.length ?? 0;
   return (
     <>
       <h1>Distributed</h1>
       <p class="dim">
-        Each rank as it recorded itself, side by side. Nothing is matched across ranks: the time of a collective has
-        waiting for other ranks in it.
+        Each rank as it recorded itself, side by side. The time of a collective has waiting for other ranks in it; which
+        ranks the others wait for is told apart in a table of its own.
       </p>
       {timeWindow.value && (
         <Empty>
@@ -45,6 +46,15 @@ export default function Distributed() {
       ) : (
         <Empty>No collective was recorded: no rank communicated, or it did so without torch.distributed.</Empty>
       )}
+      {has?.collectives && ranks > 1 && (
+        <Table
+          analysis="stragglers"
+          title="Which ranks the others wait for"
+          prefix="w."
+          hidden={["group_description"]}
+        />
+      )}
+      {has?.collectives && ranks > 1 && <Table analysis="clock_residuals" title="Clocks" prefix="k." />}
       <DeviceTable />
     </>
   );

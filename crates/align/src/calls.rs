@@ -6,26 +6,28 @@ use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, ProcessId, SliceId, SliceKind, Trace};
 
 /// One collective of one process, as the host knows it.
-pub(super) struct Call {
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
     /// The outermost slice that says it: the operator that asks for it, or a work that no operator is known of.
-    pub(super) slice: SliceId,
+    pub slice: SliceId,
     /// What is said of it, by whom says the most.
-    pub(super) said: Collective,
+    pub said: Collective,
     /// The range in which the backend's own thread carries it out.
-    pub(super) work: Option<SliceId>,
+    pub work: Option<SliceId>,
 }
 
 impl Call {
     /// True when an operator asked for it; else only the work is known.
-    pub(super) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.work != Some(self.slice)
     }
 }
 
 /// The collectives of a trace.
-pub(super) struct Calls {
+#[derive(Debug)]
+pub struct Calls {
     /// By slice.
-    pub(super) calls: Vec<Call>,
+    pub calls: Vec<Call>,
     /// The outermost slices of calls and works with their call, by slice. In a track none lies in another.
     places: Vec<(SliceId, usize)>,
     /// What kernels say of themselves.
@@ -37,7 +39,7 @@ type Number = (ProcessId, StringId, i64);
 
 impl Calls {
     /// Puts together what `trace` says.
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace) -> Self {
         let mut all = Self { calls: Vec::new(), places: Vec::new(), of_kernel: FxHashMap::default() };
         let (device, host): (Vec<&Collective>, Vec<&Collective>) =
             trace.collectives.iter().partition(|said| trace.slices.kind(said.slice).is_device_event());
@@ -48,7 +50,7 @@ impl Calls {
     }
 
     /// The call that a slice belongs to: the one that it lies in.
-    pub(super) fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
+    pub fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
         // Not by ancestors, of which there may be as many as slices: what lies in a slice comes next in its track.
         let before = self.places.partition_point(|(of, _)| *of <= slice).checked_sub(1)?;
         let (of, call) = self.places[before];
@@ -58,7 +60,7 @@ impl Calls {
     }
 
     /// What a kernel says of itself.
-    pub(super) fn of_kernel(&self, kernel: SliceId) -> Option<&Collective> {
+    pub fn of_kernel(&self, kernel: SliceId) -> Option<&Collective> {
         self.of_kernel.get(&kernel)
     }
 

@@ -1,0 +1,220 @@
+//! Clocks of hosts, from the collectives that their ranks leave together.
+//!
+//! ```text
+//!            rank 0  ....[ waits  ]                  both leave at about the same moment,
+//!            rank 1  .........[   ]                  and rank 0 not before rank 1 has come
+//!
+//! matched collectives ─▶ readings of two clocks ─▶ a line for each pair ─▶ a tree of pairs ─▶ corrections
+//! ```
+
+use crate::line::{Line, Reading};
+use crate::{Calls, Domain, Part, domains, matched};
+use std::collections::BTreeMap;
+use stepscope_base::percentiles::nearest_rank_of_unsorted;
+use stepscope_base::units::format_ns;
+use stepscope_trace::{ClockCorrection, FindingCode, ProcessId, Trace};
+
+/// How clocks are put together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Align {
+    /// As the sources state them, unless they state none, or collectives contradict them.
+    #[default]
+    Auto,
+    /// As the sources state them.
+    Base,
+    /// As collectives say.
+    Collectives,
+}
+
+/// `trace` on one clock. A finding says what was corrected, and what contradicts.
+pub fn aligned(mut trace: Trace, align: Align) -> Trace {
+    let domains = domains(&trace);
+    if domains.len() < 2 || trace.collectives.is_empty() {
+        return trace;
+    }
+    let mut pairs = Pairs::of(&domains, &matched(&trace, &Calls::of(&trace)));
+    let stated = vec![Line::default(); domains.len()];
+    let contradictions = pairs.contradictions(&stated);
+    let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;
+    let is_corrected = match align {
+        Align::Base => false,
+        Align::Collectives => true,
+        Align::Auto => is_unknown || contradictions > 0,
+    };
+    if !is_corrected || pairs.of_pair.is_empty() {
+        trace.findings.add_count(FindingCode::ClocksContradict, contradictions);
+        return trace;
+    }
+    let tree = Tree::of(domains.len(), &mut pairs);
+    trace.findings.add_count(FindingCode::ClocksContradict, pairs.contradictions(&tree.lines()));
+    if tree.is_whole() {
+        trace.findings.forget(FindingCode::ClocksUnrelated);
+    }
+    let mut corrections: Vec<ClockCorrection> =
+        (0..trace.processes.len()).map(|at| ClockCorrection::none(ProcessId::from_index(at))).collect();
+    for (domain, clock) in domains.iter().zip(&tree.clocks) {
+        let Some(clock) = clock else { continue };
+        if clock.line != Line::default() {
+            trace.findings.add(FindingCode::ClocksCorrected, || clock.text(domain));
+        }
+        for process in &domain.processes {
+            let correction = &mut corrections[process.index()];
+            (correction.offset_ns, correction.drift) = (clock.line.offset_ns, clock.line.drift);
+            correction.collectives = clock.collectives;
+        }
+    }
+    trace.with_corrected_clocks(corrections)
+}
+
+/// The clocks of a trace, two at a time: the one of the lowest rank in a collective, and each other one.
+pub(crate) struct Pairs {
+    of_pair: BTreeMap<(usize, usize), Vec<Reading>>,
+}
+
+/// The part of a domain in a collective.
+struct Side {
+    domain: usize,
+    last_start_ns: i64,
+    first_end_ns: i64,
+    ends_ns: Vec<i64>,
+}
+
+impl Pairs {
+    pub(crate) fn of(domains: &[Domain], matched: &[Vec<Part>]) -> Self {
+        let processes = domains.iter().flat_map(|domain| &domain.processes).count();
+        let mut domain_of = vec![0; processes];
+        for (at, domain) in domains.iter().enumerate() {
+            domain.processes.iter().for_each(|process| domain_of[process.index()] = at);
+        }
+        let mut of_pair: BTreeMap<(usize, usize), Vec<Reading>> = BTreeMap::new();
+        for parts in matched.iter().filter(|parts| parts[0].kind.is_some_and(|kind| kind.ends_together())) {
+            let mut sides: Vec<Side> = Vec::new();
+            for part in parts {
+                let domain = domain_of[part.process.index()];
+                let at = sides.iter().position(|side| side.domain == domain).unwrap_or_else(|| {
+                    let (last_start_ns, first_end_ns) = (part.start_ns, part.end_ns);
+                    sides.push(Side { domain, last_start_ns, first_end_ns, ends_ns: Vec::new() });
+                    sides.len() - 1
+                });
+                let side = &mut sides[at];
+                side.last_start_ns = side.last_start_ns.max(part.start_ns);
+                side.first_end_ns = side.first_end_ns.min(part.end_ns);
+                side.ends_ns.push(part.end_ns);
+            }
+            sides.sort_by_key(|side| side.domain);
+            let end_of = |side: &mut Side| nearest_rank_of_unsorted(&mut side.ends_ns, 50).expect("it has a part");
+            let Some((first, others)) = sides.split_first_mut() else { continue };
+            let first_end_ns = end_of(first);
+            for other in others {
+                let reading = Reading {
+                    at_ns: end_of(other),
+                    difference_ns: first_end_ns - end_of(other),
+                    least_ns: first.last_start_ns - other.first_end_ns,
+                    most_ns: first.first_end_ns - other.last_start_ns,
+                };
+                of_pair.entry((first.domain, other.domain)).or_default().push(reading);
+            }
+        }
+        Self { of_pair }
+    }
+
+    /// Of the clocks of lower ranks the one with which a domain has most readings, the lowest of those, and the readings.
+    pub(crate) fn with_most_readings(&self, domain: usize) -> (Option<usize>, &[Reading]) {
+        let with = self.of_pair.iter().filter(|((_, other), _)| *other == domain);
+        let most = with.max_by_key(|((first, _), readings)| (readings.len(), std::cmp::Reverse(*first)));
+        most.map_or((None, &[]), |((first, _), readings)| (Some(*first), readings.as_slice()))
+    }
+
+    /// How many readings show, with these corrections of domains, that one side leaves before the other has come.
+    fn contradictions(&self, lines: &[Line]) -> u64 {
+        let contradicts = |(first, other): (usize, usize), reading: &&Reading| {
+            reading.contradicts(lines[other].at(reading.at_ns) - lines[first].at(reading.at_ns))
+        };
+        let of_pair = self.of_pair.iter();
+        of_pair
+            .map(|(pair, readings)| readings.iter().filter(|reading| contradicts(*pair, reading)).count() as u64)
+            .sum()
+    }
+}
+
+/// What brings a domain's clock to that of the lowest rank that it has to do with.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    line: Line,
+    /// Collectives of the pair that says so.
+    collectives: u64,
+    /// By how much those differ from the line, in the middle.
+    spread_ns: i64,
+}
+
+impl Clock {
+    fn text(&self, domain: &Domain) -> String {
+        let Self { line, collectives, spread_ns } = self;
+        let drift = match line.drift.over(1_000_000_000) {
+            0 => String::new(),
+            ns => format!(", {} more each second", format_ns(ns)),
+        };
+        let (name, offset, spread) = (domain.name(), format_ns(line.offset_ns), format_ns(*spread_ns));
+        format!("{name}: {offset}{drift}, as {collectives} collectives say within {spread}")
+    }
+}
+
+/// The pairs with most readings that connect all domains that can be connected.
+struct Tree {
+    /// By domain; `None` when it shares no collective with any other.
+    clocks: Vec<Option<Clock>>,
+    parts: usize,
+}
+
+impl Tree {
+    fn of(domains: usize, pairs: &mut Pairs) -> Self {
+        let mut order: Vec<(usize, usize)> = pairs.of_pair.keys().copied().collect();
+        order.sort_by_key(|pair| (std::cmp::Reverse(pairs.of_pair[pair].len()), *pair));
+        // Each domain's part of the forest is named by its lowest domain.
+        let mut part: Vec<usize> = (0..domains).collect();
+        let mut neighbours: Vec<Vec<(usize, Clock)>> = vec![Vec::new(); domains];
+        for (first, other) in order {
+            let (a, b) = (part[first], part[other]);
+            if a == b {
+                continue;
+            }
+            part.iter_mut().filter(|of| **of == a.max(b)).for_each(|of| *of = a.min(b));
+            let readings = pairs.of_pair.get_mut(&(first, other)).expect("it is one of them");
+            let line = Line::through(readings);
+            let mut off: Vec<i64> = readings.iter().map(|of| (of.difference_ns - line.at(of.at_ns)).abs()).collect();
+            let spread_ns = nearest_rank_of_unsorted(&mut off, 50).unwrap_or(0);
+            let clock = Clock { line, collectives: readings.len() as u64, spread_ns };
+            neighbours[first].push((other, clock));
+            neighbours[other].push((first, Clock { line: line.reversed(), ..clock }));
+        }
+        let mut clocks: Vec<Option<Clock>> = vec![None; domains];
+        for root in (0..domains).filter(|at| part[*at] == *at && !neighbours[*at].is_empty()) {
+            clocks[root] = Some(Clock { line: Line::default(), collectives: 0, spread_ns: 0 });
+            let mut open = vec![root];
+            while let Some(at) = open.pop() {
+                let to_root = clocks[at].expect("it was reached").line;
+                for (next, clock) in &neighbours[at] {
+                    if clocks[*next].is_none() {
+                        clocks[*next] = Some(Clock { line: clock.line.then(to_root), ..*clock });
+                        open.push(*next);
+                    }
+                }
+            }
+        }
+        part.sort_unstable();
+        part.dedup();
+        Self { clocks, parts: part.len() }
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        self.clocks.iter().map(|clock| clock.map_or(Line::default(), |clock| clock.line)).collect()
+    }
+
+    /// True when every domain is brought to the clock of the first.
+    fn is_whole(&self) -> bool {
+        self.parts == 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

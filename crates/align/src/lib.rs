@@ -1,0 +1,18 @@
+//! Several ranks, one clock: which collectives of ranks are the same one, and what their ends say of the clocks of the
+//! processes that took part.
+//!
+//! It reads no file and computes no result for people: it puts a trace on one clock, and offers what it matched to
+//! analyses.
+
+mod calls;
+mod clocks;
+mod domains;
+mod line;
+mod matched;
+mod residuals;
+
+pub use calls::{Call, Calls};
+pub use clocks::{Align, aligned};
+pub use domains::{Domain, domains};
+pub use matched::{Part, matched};
+pub use residuals::{Residual, residuals};

@@ -1,0 +1,40 @@
+//! How clocks of processes were corrected, so that times of different processes can be compared.
+
+use crate::ProcessId;
+
+/// A clock that runs too slow or too fast, in parts of 10^12: 1,000,000 is a microsecond a second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Drift(pub i64);
+
+impl Drift {
+    /// What it comes to in `ns`.
+    pub fn over(self, ns: i64) -> i64 {
+        let product = i128::from(self.0) * i128::from(ns);
+        product.div_euclid(1_000_000_000_000).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+}
+
+/// The correction of one process's clock: to each time t of the source, `offset_ns` and the drift over t is added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockCorrection {
+    /// The process.
+    pub process: ProcessId,
+    /// What is added at time 0 of the trace as it was read.
+    pub offset_ns: i64,
+    /// What is added on top for each nanosecond since.
+    pub drift: Drift,
+    /// Number of collectives that say so.
+    pub collectives: u64,
+}
+
+impl ClockCorrection {
+    /// The clock of a process as it is.
+    pub fn none(process: ProcessId) -> Self {
+        Self { process, offset_ns: 0, drift: Drift(0), collectives: 0 }
+    }
+
+    /// The corrected time.
+    pub fn corrected(&self, time_ns: i64) -> i64 {
+        time_ns.saturating_add(self.offset_ns).saturating_add(self.drift.over(time_ns))
+    }
+}
