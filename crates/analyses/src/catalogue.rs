@@ -140,6 +140,7 @@ pub fn catalogue() -> &'static [Analysis] {
         queue_length,
         graphs,
         copies,
+        ranks_overview,
         collectives,
         stragglers,
         clock_residuals,

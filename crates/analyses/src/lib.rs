@@ -51,6 +51,7 @@ pub mod operators;
 mod options;
 pub mod overlap;
 pub mod queue_length;
+pub mod ranks_overview;
 pub mod roofline;
 mod selection;
 pub mod source_lines;

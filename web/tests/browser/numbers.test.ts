@@ -28,6 +28,7 @@ const TABLES = [
   ["overview", "How well devices are used", "gpu_utilization", []],
   ["distributed", "Communication that is hidden", "overlap", []],
   ["distributed", "Collectives", "collectives", []],
+  ["distributed", "Computation and communication by step", "ranks_overview", []],
   ["distributed", "Which ranks the others wait for", "stragglers", []],
   ["distributed", "Clocks", "clock_residuals", []],
   ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],

@@ -31,6 +31,9 @@ export default function Distributed() {
       <StepMap />
       <RankColumns />
       <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
+      {has?.collectives && (
+        <Table analysis="ranks_overview" title="Computation and communication by step" prefix="v." height={8} />
+      )}
       <DeviceBars />
       {has?.devices && (
         <Table analysis="overlap" title="Communication that is hidden" prefix="o." height={8} hidden={["step"]} />

@@ -1,0 +1,214 @@
+//! # Definition
+//! For each step of each rank: how much of it was computation alone, computation and communication at once, communication
+//! alone, and neither.
+//! The four sum to the step, to the nanosecond. What runs at the same time on several devices, streams or threads counts
+//! once.
+//!
+//! - Computation is the time in which a computing kernel runs on a device of the rank. On a rank without device events it
+//!   is the time in which a thread of the rank is in an operator that is no collective.
+//! - Communication is the time in which a communication kernel runs. On a rank without such kernels it is the time in
+//!   which a thread of the backend carries out a collective.
+//!
+//! # Units
+//! Nanoseconds. A share is from 0 to 1.
+//!
+//! # Source
+//! Kernels and operators as recorded; what communicates is known from the recording itself, else from a table of kernel
+//! names. The four parts are those that the distributed view of the TensorBoard plugin of PyTorch shows, over the step as
+//! the host labels it.
+//!
+//! # Edge cases
+//! Kernels count where they run, also when they were launched in the step before. Copies and memsets are neither. Without
+//! labelled steps the whole trace counts as one, which has no number. The time of a collective has waiting for other ranks
+//! in it, which `stragglers` tells apart. A part of a trace has the steps that begin in it, whole.
+
+use crate::device_busy::DeviceBusy;
+use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use std::collections::BTreeMap;
+use stepscope_align::Calls;
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{SliceId, SliceKind, Step, StepSource, Trace, TrackKind};
+
+columns! {
+    /// One step of one rank.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub struct RankOverview {
+        /// The rank.
+        rank: u32 => Count,
+        /// The number of the step. Absent where nothing marks steps.
+        step: Option<i64> => Count,
+        /// How long the step took.
+        total_ns: i64 => Nanoseconds,
+        /// Computation without communication.
+        compute_ns: i64 => Nanoseconds,
+        /// Computation and communication at the same time.
+        overlap_ns: i64 => Nanoseconds,
+        /// Communication without computation.
+        exposed_comm_ns: i64 => Nanoseconds,
+        /// Neither of them.
+        other_ns: i64 => Nanoseconds,
+        /// `compute_ns` and `overlap_ns` as a share of `total_ns`. Absent for a step that took no time.
+        busy_ratio: Option<f64> => Ratio,
+        /// Whether all of the step was recorded.
+        is_complete: bool => Flag,
+    }
+}
+
+/// Every step asked for, by rank and start.
+pub fn ranks_overview(trace: &Trace, selection: &Selection) -> Vec<RankOverview> {
+    rows(&AnalysisContext::new(trace, selection))
+}
+
+fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
+    let busy = RankBusy::of_ranks(context);
+    context.selection.steps(context.trace).map(|step| of_step(step, &busy[&step.rank])).collect()
+}
+
+fn of_step(step: &Step, busy: &RankBusy) -> RankOverview {
+    let (compute, comm) = (busy.compute.clip(step.span), busy.comm.clip(step.span));
+    let total_ns = step.span.duration_ns();
+    let overlap_ns = compute.intersect(&comm).total_ns();
+    let (compute_ns, exposed_comm_ns) = (compute.total_ns() - overlap_ns, comm.total_ns() - overlap_ns);
+    let other_ns = total_ns - compute.union(&comm).total_ns();
+    assert_eq!(compute_ns + overlap_ns + exposed_comm_ns + other_ns, total_ns, "the parts sum to the step");
+    RankOverview {
+        rank: step.rank,
+        step: (step.source != StepSource::Whole).then_some(step.number),
+        total_ns,
+        compute_ns,
+        overlap_ns,
+        exposed_comm_ns,
+        other_ns,
+        busy_ratio: (total_ns > 0).then(|| (compute_ns + overlap_ns) as f64 / total_ns as f64),
+        is_complete: step.is_complete,
+    }
+}
+
+/// When a rank computes, and when it communicates.
+#[derive(Default)]
+struct RankBusy {
+    compute: IntervalSet,
+    comm: IntervalSet,
+    has_device_events: bool,
+}
+
+impl RankBusy {
+    fn of_ranks(context: &AnalysisContext<'_>) -> BTreeMap<u32, Self> {
+        let trace = context.trace;
+        let mut ranks: BTreeMap<u32, Self> = trace.ranks().into_iter().map(|rank| (rank, Self::default())).collect();
+        for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
+            let rank = ranks.entry(device.rank).or_default();
+            rank.compute = rank.compute.union(&busy.compute);
+            rank.comm = rank.comm.union(&busy.comm);
+            rank.has_device_events |= busy.has_events;
+        }
+        let calls = context.get::<Calls>();
+        let (mut operators, mut works) = (BTreeMap::<u32, Vec<Span>>::new(), BTreeMap::<u32, Vec<Span>>::new());
+        let span_of = |slice: SliceId| trace.slices.span(slice);
+        for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
+            let rank = trace.processes[track.process.index()].rank;
+            if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
+                continue;
+            }
+            let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+            let computing = ops.filter(|id| calls.around(trace, *id).is_none());
+            operators.entry(rank).or_default().extend(computing.map(span_of));
+        }
+        for work in calls.calls.iter().filter_map(|call| call.work) {
+            let rank = trace.rank_of_track(trace.slices.track[work.index()]);
+            works.entry(rank).or_default().push(span_of(work));
+        }
+        for (rank, busy) in &mut ranks {
+            if let Some(spans) = operators.remove(rank) {
+                busy.compute = IntervalSet::from_unsorted(spans);
+            }
+            if let Some(spans) = works.remove(rank).filter(|_| busy.comm.is_empty()) {
+                busy.comm = IntervalSet::from_unsorted(spans);
+            }
+        }
+        ranks
+    }
+}
+
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+
+fn outcome(context: &AnalysisContext<'_>) -> Outcome {
+    Outcome::of(context, &rows(context))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use stepscope_trace::drawn::{drawn, drawn_with_collectives};
+
+    fn line(row: &RankOverview) -> String {
+        let parts = [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns].map(|ns| ns / 1_000);
+        format!("rank {} step {:?}: {} us = {parts:?}", row.rank, row.step, row.total_ns / 1_000)
+    }
+
+    #[track_caller]
+    fn check(trace: &Trace, selection: Selection, expected: &[&str]) {
+        assert_eq!(ranks_overview(trace, &selection).iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    const TWO_RANKS: &str = "rank 0 step     0000000011111111
+                             rank 0 stream 7 CCCC....CCCC....
+                             rank 0 stream 9 ..NNN.....NN.NN.
+                             rank 1 step     0000000011111111
+                             rank 1 stream 7 CC..H...........";
+
+    #[test]
+    fn the_parts_of_a_step_sum_to_it() {
+        let expected = [
+            "rank 0 step Some(0): 8 us = [2, 2, 1, 3]",
+            "rank 0 step Some(1): 8 us = [2, 2, 2, 2]",
+            "rank 1 step Some(0): 8 us = [2, 0, 0, 6]",
+            "rank 1 step Some(1): 8 us = [0, 0, 0, 8]",
+        ];
+        check(&drawn(TWO_RANKS), Selection::default(), &expected);
+        check(&drawn(TWO_RANKS), Selection { rank: Some(1), step: Some(0), ..Selection::default() }, &expected[2..3]);
+    }
+
+    #[test]
+    fn without_a_device_operators_compute_and_works_communicate() {
+        let said = ("allreduce", "Float", Some(10), Some(3));
+        let drawing = "rank 0 step  00000000
+                       rank 0 cpu 1 aa.c.bb.
+                       rank 0 cpu 2 ....ww..";
+        let trace = drawn_with_collectives(drawing, &[("c", SliceKind::Op, said)]);
+        check(&trace, Selection::default(), &["rank 0 step Some(0): 8 us = [5, 0, 0, 3]"]);
+        // As in a recording: the backend's range says which collective it carries out.
+        let mut trace = trace;
+        let work = trace.slices.ids().find(|id| trace.slice_name(*id) == "w").unwrap();
+        trace.slices.kind[work.index()] = SliceKind::Annotation;
+        let asked = trace.collectives[0];
+        trace.collectives.push(stepscope_trace::Collective { slice: work, ..asked });
+        trace.collectives.sort_by_key(|said| said.slice);
+        check(&trace, Selection::default(), &["rank 0 step Some(0): 8 us = [3, 1, 1, 3]"]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_microsecond_is_of_one_part(
+            compute in "[.C]{20}", comm in "[.N]{20}", limit in 1_usize..19,
+        ) {
+            let steps = "0".repeat(limit) + &"1".repeat(20 - limit);
+            let trace = drawn(&format!("rank 0 step {steps}\nrank 0 stream 7 {compute}\nrank 0 stream 9 {comm}\n"));
+            let rows = ranks_overview(&trace, &Selection::default());
+            for (row, cells) in rows.iter().zip([0..limit, limit..20]) {
+                let mut parts = [0; 4];
+                for at in cells {
+                    match (&compute[at..=at], &comm[at..=at]) {
+                        ("C", ".") => parts[0] += 1_000,
+                        ("C", _) => parts[1] += 1_000,
+                        (_, "N") => parts[2] += 1_000,
+                        _ => parts[3] += 1_000,
+                    }
+                }
+                let found = [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns];
+                prop_assert_eq!(found, parts);
+            }
+        }
+    }
+}
