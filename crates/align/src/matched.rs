@@ -58,7 +58,7 @@ impl Key {
 /// The collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
 /// is not among them.
 pub fn matched(trace: &Trace, calls: &Calls) -> Vec<Vec<Part>> {
-    let mut parts = parts(trace, calls);
+    let mut parts = keyed_parts(trace, calls);
     parts.sort_by_key(|(key, part)| (*key, part.rank, part.start_ns, part.asked_by));
     let mut found = Vec::new();
     for same in parts.chunk_by(|a, b| a.0 == b.0) {
@@ -71,6 +71,14 @@ pub fn matched(trace: &Trace, calls: &Calls) -> Vec<Vec<Part>> {
         found.extend(in_order.into_iter().filter(|parts| parts.len() > 1));
     }
     found
+}
+
+/// Every collective of a group that took time on a rank, also those that no other rank is known to have taken part in:
+/// by process, group and start.
+pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
+    let mut parts: Vec<Part> = keyed_parts(trace, calls).into_iter().map(|(_, part)| part).collect();
+    parts.sort_by_key(|part| (part.process, part.group, part.group_description, part.start_ns, part.asked_by));
+    parts
 }
 
 /// From when to when something is carried out, and for how long in all.
@@ -89,8 +97,8 @@ impl Times {
     }
 }
 
-/// Every collective of a group that took time on a rank.
-fn parts(trace: &Trace, calls: &Calls) -> Vec<(Key, Part)> {
+/// Every collective of a group that took time on a rank, with what it is matched by.
+fn keyed_parts(trace: &Trace, calls: &Calls) -> Vec<(Key, Part)> {
     let mut on_device: FxHashMap<usize, Times> = FxHashMap::default();
     let mut parts = Vec::new();
     let mut add = |rank: u32, said: &Collective, asked_by: SliceId, times: Times| {

@@ -143,6 +143,7 @@ pub fn catalogue() -> &'static [Analysis] {
         ranks_overview,
         collectives,
         stragglers,
+        lateness,
         clock_residuals,
         synchronizations,
         idle_causes,

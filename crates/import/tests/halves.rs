@@ -11,7 +11,7 @@ use stepscope_trace::drawn::drawn;
 
 /// What each analysis has that can be added; calls of `memory_statistics` can touch memory in both halves. An analysis that is not here has no such column: it tells of stretches of
 /// time, of what is most or longest, or of shares.
-const ADDITIVE: [(&str, &[&str]); 18] = [
+const ADDITIVE: [(&str, &[&str]); 19] = [
     ("operators", &["count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "flops"]),
     (
         "modules",
@@ -51,6 +51,7 @@ const ADDITIVE: [(&str, &[&str]); 18] = [
         &["calls", "works", "kernels", "host_ns", "device_ns", "exposed_ns", "input_bytes", "output_bytes"],
     ),
     ("stragglers", &["calls", "last_calls", "held_up_ns", "late_ns", "total_ns", "transfer_ns", "waiting_ns"]),
+    ("lateness", &["late_ns", "calls"]),
     ("synchronizations", &["count", "total_ns", "busy_ns", "idle_ns"]),
     ("memory_summary", &["allocations", "frees"]),
     (
@@ -69,7 +70,7 @@ const ADDITIVE: [(&str, &[&str]); 18] = [
 ];
 
 /// The columns that tell rows apart.
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "rank",
     "device",
     "stream",
@@ -99,6 +100,7 @@ const KEYS: [&str; 29] = [
     "inside",
     "from_ns",
     "action",
+    "cause",
 ];
 
 fn texts(table: &Table, name: &str) -> Option<Vec<String>> {
