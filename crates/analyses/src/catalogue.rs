@@ -144,6 +144,7 @@ pub fn catalogue() -> &'static [Analysis] {
         collectives,
         stragglers,
         lateness,
+        imbalance,
         clock_residuals,
         synchronizations,
         idle_causes,

@@ -30,6 +30,7 @@ mod host_threads;
 mod idle;
 pub mod idle_causes;
 pub mod idle_gaps;
+pub mod imbalance;
 mod io_calls;
 pub mod io_curve;
 pub mod io_files;

@@ -59,7 +59,7 @@ pub fn ranks_overview(trace: &Trace, selection: &Selection) -> Vec<RankOverview>
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
+pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
     let busy = RankBusy::of_ranks(context);
     context.selection.steps(context.trace).map(|step| of_step(step, &busy[&step.rank])).collect()
 }
