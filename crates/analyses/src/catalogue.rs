@@ -145,6 +145,7 @@ pub fn catalogue() -> &'static [Analysis] {
         stragglers,
         lateness,
         imbalance,
+        bubbles,
         clock_residuals,
         synchronizations,
         idle_causes,

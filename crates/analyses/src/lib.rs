@@ -8,6 +8,7 @@ mod columns;
 
 pub mod advice;
 mod allocations;
+pub mod bubbles;
 mod catalogue;
 pub mod clock_residuals;
 pub mod collectives;

@@ -86,14 +86,15 @@ fn of_step(step: &Step, busy: &RankBusy) -> RankOverview {
 
 /// When a rank computes, and when it communicates.
 #[derive(Default)]
-struct RankBusy {
-    compute: IntervalSet,
+pub(crate) struct RankBusy {
+    pub(crate) compute: IntervalSet,
     comm: IntervalSet,
     has_device_events: bool,
 }
 
 impl RankBusy {
-    fn of_ranks(context: &AnalysisContext<'_>) -> BTreeMap<u32, Self> {
+    /// Every rank of the trace.
+    pub(crate) fn of_ranks(context: &AnalysisContext<'_>) -> BTreeMap<u32, Self> {
         let trace = context.trace;
         let mut ranks: BTreeMap<u32, Self> = trace.ranks().into_iter().map(|rank| (rank, Self::default())).collect();
         for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
