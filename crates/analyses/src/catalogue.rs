@@ -145,6 +145,7 @@ pub fn catalogue() -> &'static [Analysis] {
         stragglers,
         lateness,
         imbalance,
+        layout,
         bubbles,
         clock_residuals,
         synchronizations,

@@ -39,6 +39,7 @@ pub mod kernel_durations;
 pub mod kernels;
 pub mod lateness;
 pub mod launch_statistics;
+pub mod layout;
 pub mod memory_curve;
 pub mod memory_events;
 pub mod memory_peak;
