@@ -20,6 +20,7 @@ mod merge;
 mod ops;
 mod process_groups;
 mod retime;
+pub mod simulated;
 mod slices;
 mod stacks;
 mod steps;

@@ -2,126 +2,92 @@
 
 use super::*;
 use proptest::prelude::*;
-use stepscope_base::StringTable;
+use stepscope_trace::simulated::{Job, Schedule};
 use stepscope_trace::{CollectiveKind, Drift, SliceId};
 
-/// A generator of numbers that is the same on every machine.
-struct Numbers(u64);
+const LATENESS_NS: i64 = 300_000;
 
-impl Numbers {
-    fn below(&mut self, limit: i64) -> i64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as i64 % limit.max(1)
-    }
+/// A rank a host, each with such a clock; the ranks of each group leave a collective together.
+fn job(clocks: Vec<(i64, Drift)>, groups: Vec<Vec<u32>>, steps: i64) -> Job {
+    let ranks = clocks.len() as u32;
+    let (schedule, has_devices) = (Schedule::Groups(groups), false);
+    let jitter_ns = LATENESS_NS;
+    Job { ranks, steps, schedule, hosts: clocks, has_devices, jitter_ns, ..Job::default() }
 }
 
-/// A job whose ranks have a clock each: what it shows at the true time 0, and how fast it runs.
-struct Job {
-    clocks: Vec<(i64, Drift)>,
-    groups: Vec<Vec<usize>>,
-    /// Collectives of each group.
-    collectives: i64,
-    /// The time from one to the next.
-    period_ns: i64,
-    /// Each rank leaves up to so much later than the first.
-    jitter_ns: i64,
-    /// Each rank comes up to so much later than the first.
-    lateness_ns: i64,
-}
-
-impl Job {
-    fn domains(&self) -> Vec<Domain> {
-        let of_rank = |rank: u32| Domain { host: None, ranks: vec![rank], processes: vec![ProcessId(rank)] };
-        (0..self.clocks.len() as u32).map(of_rank).collect()
-    }
-
-    /// What each rank records, on its own clock.
-    fn run(&self, seed: u64) -> Vec<Vec<Part>> {
-        let mut numbers = Numbers(seed);
-        let mut matched = Vec::new();
-        for at in 0..self.collectives {
-            for group in &self.groups {
-                let begin_ns = at * self.period_ns;
-                let starts: Vec<i64> = group.iter().map(|_| begin_ns + numbers.below(self.lateness_ns)).collect();
-                let done_ns = starts.iter().max().unwrap() + 1_000;
-                let part = |(rank, start_ns): (&usize, i64)| {
-                    let (offset_ns, drift) = self.clocks[*rank];
-                    let shown = |true_ns: i64| true_ns + offset_ns + drift.over(true_ns);
-                    let (start_ns, end_ns) = (shown(start_ns), shown(done_ns + numbers.below(self.jitter_ns)));
-                    Part {
-                        rank: *rank as u32,
-                        process: ProcessId(*rank as u32),
-                        group: StringTable::EMPTY,
-                        group_description: StringTable::EMPTY,
-                        group_size: Some(group.len() as i64),
-                        kind: Some(CollectiveKind::AllReduce),
-                        asked_by: SliceId(0),
-                        start_ns,
-                        end_ns,
-                        dur_ns: end_ns - start_ns,
-                    }
-                };
-                matched.push(group.iter().zip(starts).map(part).collect());
-            }
-        }
-        matched
-    }
-
-    /// By how much corrected clocks differ from the first one of their part at most, over the whole job.
-    fn error_ns(&self, seed: u64) -> i64 {
-        let mut pairs = Pairs::of(&self.domains(), &self.run(seed));
-        let tree = Tree::of(self.clocks.len(), &mut pairs);
-        let (root_offset_ns, root_drift) = self.clocks[0];
-        let mut largest_ns = 0;
-        for ((offset_ns, drift), clock) in self.clocks.iter().zip(&tree.clocks) {
-            for true_ns in [0, self.period_ns * self.collectives] {
-                let shown_ns = true_ns + offset_ns + drift.over(true_ns);
-                let corrected_ns = shown_ns + clock.expect("it is connected").line.at(shown_ns);
-                let root_ns = true_ns + root_offset_ns + root_drift.over(true_ns);
-                largest_ns = largest_ns.max((corrected_ns - root_ns).abs());
-            }
-        }
-        largest_ns
-    }
-}
-
-fn all(ranks: usize) -> Vec<Vec<usize>> {
+fn all(ranks: u32) -> Vec<Vec<u32>> {
     vec![(0..ranks).collect()]
+}
+
+fn offsets(offsets_ns: impl IntoIterator<Item = i64>) -> Vec<(i64, Drift)> {
+    offsets_ns.into_iter().map(|offset_ns| (offset_ns, Drift(0))).collect()
+}
+
+fn matched_in(trace: &Trace) -> Vec<Vec<Part>> {
+    matched(trace, &Calls::of(trace))
+}
+
+/// By how much slices of a corrected trace are elsewhere than on the clock of rank 0, at most.
+fn error_ns(job: &Job) -> i64 {
+    let run = job.run();
+    // All ranks on the clock of the first.
+    let right = Job { hosts: vec![job.hosts[0]], ..job.clone() }.run().trace();
+    let corrected = aligned(run.trace(), Align::Collectives);
+    let shift_ns = |id: SliceId| corrected.slices.start_ns[id.index()] - right.slices.start_ns[id.index()];
+    // The two count from different moments.
+    let of_first_rank = right.slices.ids().find(|id| right.rank_of_track(right.slices.track[id.index()]) == 0);
+    let zero_ns = shift_ns(of_first_rank.expect("it did something"));
+    right.slices.ids().map(|id| (shift_ns(id) - zero_ns).abs()).max().expect("it did something")
 }
 
 #[test]
 fn offsets_come_out_exactly_without_jitter() {
-    let clocks = [0, 5_000_000, -123_456_789, 77].map(|offset_ns| (offset_ns, Drift(0))).to_vec();
-    let job = Job { clocks, groups: all(4), collectives: 5, period_ns: 1_000_000, jitter_ns: 0, lateness_ns: 300_000 };
-    assert_eq!(job.error_ns(1), 0);
+    assert_eq!(error_ns(&job(offsets([0, 5_000_000, -123_456_789, 77]), all(4), 5)), 0);
 }
 
 #[test]
 fn offsets_come_out_within_a_microsecond_with_jitter() {
-    let clocks = (0..16).map(|rank| (rank * rank * 777_777 - 9_000_000, Drift(0))).collect();
-    let (period_ns, jitter_ns, lateness_ns) = (2_000_000, 30_000, 500_000);
-    let job = Job { clocks, groups: all(16), collectives: 2_000, period_ns, jitter_ns, lateness_ns };
-    let error_ns = job.error_ns(7);
-    assert!(error_ns <= 1_000 + jitter_ns / 1_000, "{error_ns}");
+    let clocks = offsets((0..16).map(|rank| rank * rank * 777_777 - 9_000_000));
+    let leave_jitter_ns = 30_000;
+    let error_ns = error_ns(&Job { leave_jitter_ns, seed: 7, ..job(clocks, all(16), 2_000) });
+    assert!(error_ns <= 1_000 + leave_jitter_ns / 1_000, "{error_ns}");
+}
+
+#[test]
+fn hosts_of_several_ranks_have_one_clock_in_every_schedule() {
+    let schedules = [
+        Schedule::Ddp { buckets: 4, overlaps: true },
+        Schedule::Fsdp { layers: 3, prefetches: true },
+        Schedule::Moe { layers: 3, experts: 4 },
+    ];
+    for schedule in schedules {
+        for has_devices in [true, false] {
+            let schedule = schedule.clone();
+            let clocks = offsets([40_000_000, -3_000_000]);
+            let job = Job { ranks: 8, steps: 60, schedule, has_devices, ..job(clocks, all(2), 60) };
+            assert_eq!(error_ns(&job), 0);
+            // What is left shrinks with the root of the number of collectives.
+            let error_ns = error_ns(&Job { leave_jitter_ns: 10_000, ..job });
+            assert!(error_ns <= 1_010, "{error_ns}");
+        }
+    }
 }
 
 #[test]
 fn drift_is_found_over_a_minute() {
     let clocks = vec![(0, Drift(0)), (3_000_000, Drift(20_000_000)), (-8_000_000, Drift(-7_000_000))];
-    let (period_ns, jitter_ns, lateness_ns) = (10_000_000, 2_000, 1_000_000);
-    let job = Job { clocks, groups: all(3), collectives: 6_000, period_ns, jitter_ns, lateness_ns };
-    let error_ns = job.error_ns(3);
+    let (compute_ns, leave_jitter_ns) = (10_000_000, 2_000);
+    let error_ns = error_ns(&Job { compute_ns, leave_jitter_ns, seed: 3, ..job(clocks, all(3), 6_000) });
     assert!(error_ns <= 1_500, "{error_ns}");
 }
 
 #[test]
 fn groups_that_touch_each_other_are_one_clock_and_others_are_not() {
-    let clocks = [0, 400_000, -900_000, 50_000_000].map(|offset_ns| (offset_ns, Drift(0))).to_vec();
-    let groups = vec![vec![2, 3], vec![0, 2], vec![1, 3]];
-    let job = Job { clocks, groups, collectives: 3, period_ns: 1_000_000, jitter_ns: 0, lateness_ns: 1_000 };
-    assert_eq!(job.error_ns(5), 0);
-    let apart = Job { groups: vec![vec![0, 1], vec![2, 3]], ..job };
-    let tree = Tree::of(4, &mut Pairs::of(&apart.domains(), &apart.run(5)));
+    let clocks = offsets([0, 400_000, -900_000, 50_000_000]);
+    let chain = job(clocks, vec![vec![2, 3], vec![0, 2], vec![1, 3]], 3);
+    assert_eq!(error_ns(&chain), 0);
+    let apart = Job { schedule: Schedule::Groups(vec![vec![0, 1], vec![2, 3]]), ..chain }.run().trace();
+    let tree = Tree::of(4, &mut Pairs::of(&domains(&apart), &matched_in(&apart)));
     assert!(!tree.is_whole());
     let offsets = tree.clocks.iter().map(|clock| clock.unwrap().line.offset_ns);
     assert_eq!(offsets.collect::<Vec<_>>(), [0, -400_000, 0, -50_900_000]);
@@ -129,15 +95,14 @@ fn groups_that_touch_each_other_are_one_clock_and_others_are_not() {
 
 #[test]
 fn a_clock_that_jumps_once_does_not_mislead_the_others() {
-    let clocks = [0, 250_000].map(|offset_ns| (offset_ns, Drift(0))).to_vec();
-    let (period_ns, jitter_ns, lateness_ns) = (1_000_000, 0, 100_000);
-    let job = Job { clocks, groups: all(2), collectives: 100, period_ns, jitter_ns, lateness_ns };
-    let mut matched = job.run(2);
+    let trace = job(offsets([0, 250_000]), all(2), 100).run().trace();
+    let mut matched = matched_in(&trace);
+    matched.sort_by_key(|parts| parts[0].start_ns);
     for parts in &mut matched[95..] {
         let part = &mut parts[1];
         (part.start_ns, part.end_ns) = (part.start_ns + 3_600_000_000_000, part.end_ns + 3_600_000_000_000);
     }
-    let mut pairs = Pairs::of(&job.domains(), &matched);
+    let mut pairs = Pairs::of(&domains(&trace), &matched);
     let tree = Tree::of(2, &mut pairs);
     assert_eq!(tree.clocks[1].unwrap().line.offset_ns, -250_000);
     assert_eq!(pairs.contradictions(&tree.lines()), 5);
@@ -145,33 +110,27 @@ fn a_clock_that_jumps_once_does_not_mislead_the_others() {
 
 #[test]
 fn collectives_that_a_rank_may_leave_early_say_nothing() {
-    let job = Job {
-        clocks: vec![(0, Drift(0)), (9, Drift(0))],
-        groups: all(2),
-        collectives: 4,
-        period_ns: 10_000,
-        jitter_ns: 0,
-        lateness_ns: 10,
-    };
-    let mut matched = job.run(1);
+    let trace = job(offsets([0, 9]), all(2), 4).run().trace();
+    let mut matched = matched_in(&trace);
+    assert!(!Pairs::of(&domains(&trace), &matched).of_pair.is_empty());
     matched.iter_mut().flatten().for_each(|part| part.kind = Some(CollectiveKind::Broadcast));
-    assert!(Pairs::of(&job.domains(), &matched).of_pair.is_empty());
+    assert!(Pairs::of(&domains(&trace), &matched).of_pair.is_empty());
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_clocks_and_groups_come_out_without_jitter(
-        offsets in prop::collection::vec(-1_000_000_000_i64..1_000_000_000, 2..9),
+        clocks in prop::collection::vec(-1_000_000_000_i64..1_000_000_000, 2..9),
         chain in any::<bool>(), seed in any::<u64>(),
     ) {
-        let ranks = offsets.len();
+        let ranks = clocks.len() as u32;
         let groups = if chain { (1..ranks).map(|rank| vec![rank - 1, rank]).collect() } else { all(ranks) };
-        let clocks = offsets.into_iter().map(|offset_ns| (offset_ns, Drift(0))).collect();
-        let job = Job { clocks, groups, collectives: 4, period_ns: 1_000_000, jitter_ns: 0, lateness_ns: 500_000 };
-        prop_assert_eq!(job.error_ns(seed), 0);
+        let job = Job { seed, ..job(offsets(clocks), groups, 4) };
+        prop_assert_eq!(error_ns(&job), 0);
         // On one clock nobody leaves before the last has come.
-        let right = Job { clocks: vec![(0, Drift(0)); ranks], ..job };
-        let pairs = Pairs::of(&right.domains(), &right.run(seed));
-        prop_assert_eq!(pairs.contradictions(&vec![Line::default(); ranks]), 0);
+        let right = Job { hosts: vec![(0, Drift(0)); ranks as usize], ..job }.run().trace();
+        let pairs = Pairs::of(&domains(&right), &matched_in(&right));
+        prop_assert_eq!(pairs.contradictions(&vec![Line::default(); ranks as usize]), 0);
     }
 }

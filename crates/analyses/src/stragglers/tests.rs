@@ -1,7 +1,8 @@
 use super::*;
 use proptest::prelude::*;
-use stepscope_trace::SliceKind;
 use stepscope_trace::drawn::{SaidOfCollective as Said, drawn_with_collectives as trace_of};
+use stepscope_trace::simulated::{Job, Schedule, Straggler};
+use stepscope_trace::{Drift, SliceKind, merge};
 
 const MEAN: Said = ("allreduce", "Float", Some(1_000), Some(5));
 
@@ -122,5 +123,53 @@ proptest! {
         }
         let order: Vec<i64> = rows.iter().map(|row| -row.held_up_ns).collect();
         prop_assert!(order.is_sorted());
+    }
+}
+
+fn simulated() -> impl Iterator<Item = Job> {
+    let schedules = [
+        Schedule::Ddp { buckets: 3, overlaps: true },
+        Schedule::Fsdp { layers: 3, prefetches: true },
+        Schedule::Pipeline { stages: 2, micro_batches: 4 },
+        Schedule::Moe { layers: 2, experts: 2 },
+    ];
+    let jobs = schedules.into_iter().flat_map(|schedule| [true, false].map(|has| (schedule.clone(), has)));
+    jobs.map(|(schedule, has_devices)| {
+        let stragglers = vec![Straggler { rank: 1, op: Some("backward"), percent: 40 }];
+        Job { ranks: 8, steps: 3, schedule, has_devices, stragglers, jitter_ns: 70_000, seed: 5, ..Job::default() }
+    })
+}
+
+#[test]
+fn waiting_is_what_ranks_of_a_simulated_job_waited() {
+    for job in simulated() {
+        let run = job.run();
+        let rows = stragglers(&run.trace(), &Selection::default());
+        for (rank, expected) in run.waiting().into_iter().enumerate() {
+            let of_rank = || rows.iter().filter(|row| row.rank as usize == rank);
+            let found = (of_rank().map(|row| row.waiting_ns).sum(), of_rank().map(|row| row.held_up_ns).sum());
+            assert_eq!(found, (expected.waited_ns, expected.held_up_ns), "rank {rank} of {job:?}");
+            assert!(of_rank().all(|row| row.transfer_ns == row.calls * job.transfer_ns));
+        }
+        let worst = run.waiting().into_iter().enumerate().max_by_key(|(_, waiting)| waiting.held_up_ns).unwrap();
+        assert_eq!((worst.0, rows[0].rank), (1, 1), "the straggler comes first: {job:?}");
+    }
+}
+
+#[test]
+fn the_order_in_which_ranks_are_read_changes_nothing() {
+    for job in simulated() {
+        let job = Job { hosts: vec![(1_000_000, Drift(0)), (0, Drift(0))], leave_jitter_ns: 900, ..job };
+        let run = job.run();
+        let answers = [[0, 1, 2, 3, 4, 5, 6, 7], [5, 2, 7, 0, 1, 6, 4, 3]].map(|order| {
+            let traces = order.map(|rank| run.trace_of(rank)).map(|trace| {
+                let start_ns = trace.start_source_ns;
+                (trace, start_ns)
+            });
+            let trace = stepscope_align::aligned(merge("all".into(), traces.into(), None), Default::default());
+            let all = Selection::default();
+            (stragglers(&trace, &all), crate::clock_residuals::clock_residuals(&trace, &all))
+        });
+        assert_eq!(answers[0], answers[1], "{job:?}");
     }
 }
