@@ -14,5 +14,5 @@ mod residuals;
 pub use calls::{Call, Calls};
 pub use clocks::{Align, aligned};
 pub use domains::{Domain, domains};
-pub use matched::{Part, matched, parts};
+pub use matched::{Key, Part, matched, parts, together};
 pub use residuals::{Residual, residuals};

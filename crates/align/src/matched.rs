@@ -5,9 +5,11 @@ use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, ProcessId, SliceId, Trace};
 
-/// A collective on one rank.
+/// A collective on one rank, or what goes from one rank to another on one of the two.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
+    /// What it has in common with the parts of other ranks.
+    pub key: Key,
     /// The rank.
     pub rank: u32,
     /// The process that asks for it.
@@ -22,6 +24,10 @@ pub struct Part {
     pub kind: Option<CollectiveKind>,
     /// Where the rank asks for it: a slice of the host, or a kernel of which no call is known.
     pub asked_by: SliceId,
+    /// What carries it out first: a kernel, or a range of the backend's thread.
+    pub carried_by: SliceId,
+    /// The call that launched that kernel, where it is known.
+    pub launch: Option<SliceId>,
     /// When it begins to be carried out.
     pub start_ns: i64,
     /// When the last of it ends.
@@ -30,103 +36,188 @@ pub struct Part {
     pub dur_ns: i64,
 }
 
-/// What collectives of different ranks have in common when they may be the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+/// What collectives of different ranks have in common when they may be the same. Its names are of the table of strings of
+/// the trace.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key {
     group: StringId,
     group_ranks: StringId,
     kind: Kind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Number(i64),
-    Like { name: StringId, dtype: StringId, input_elements: Option<i64>, output_elements: Option<i64> },
+    Like {
+        name: StringId,
+        dtype: StringId,
+        input_elements: Option<i64>,
+        output_elements: Option<i64>,
+    },
+    /// From one rank to another. Numbers are no help: each rank counts what it sends and receives, from and to all others.
+    Message {
+        from: Option<i64>,
+        to: Option<i64>,
+    },
 }
 
 impl Key {
-    fn of(said: &Collective) -> Self {
+    fn of(said: &Collective, rank: u32) -> Self {
         let Collective { group, group_ranks, name, dtype, input_elements, output_elements, .. } = *said;
-        let kind = match said.sequence_number {
-            Some(number) => Kind::Number(number),
-            None => Kind::Like { name, dtype, input_elements, output_elements },
+        let own = Some(i64::from(rank));
+        let kind = match (said.kind, said.sequence_number) {
+            (Some(CollectiveKind::PointToPoint), _) => match (said.source_rank, said.destination_rank) {
+                (from, Some(to)) => Kind::Message { from: from.or(own), to: Some(to) },
+                (Some(from), None) => Kind::Message { from: Some(from), to: own },
+                (None, None) => Kind::Message { from: own, to: None },
+            },
+            (_, Some(number)) => Kind::Number(number),
+            (_, None) => Kind::Like { name, dtype, input_elements, output_elements },
         };
         Self { group, group_ranks, kind }
+    }
+
+    /// From which rank it goes to which, when it goes from one to another and both are known.
+    pub fn from_to(&self) -> Option<(i64, i64)> {
+        match self.kind {
+            Kind::Message { from, to } => from.zip(to),
+            _ => None,
+        }
     }
 }
 
 /// The collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
 /// is not among them.
 pub fn matched(trace: &Trace, calls: &Calls) -> Vec<Vec<Part>> {
-    let mut parts = keyed_parts(trace, calls);
-    parts.sort_by_key(|(key, part)| (*key, part.rank, part.start_ns, part.asked_by));
+    let mut parts = parts(trace, calls);
+    parts.retain(|part| part.kind != Some(CollectiveKind::PointToPoint));
+    let found = together(&parts).into_iter().filter(|same| same.len() > 1);
+    found.map(|same| same.into_iter().map(|at| parts[at]).collect()).collect()
+}
+
+/// Which of `parts` are the same communication: their places, by rank, those that no other rank has among them.
+pub fn together(parts: &[Part]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by_key(|at| {
+        let part = &parts[*at];
+        (part.key, part.rank, part.start_ns, part.asked_by)
+    });
     let mut found = Vec::new();
-    for same in parts.chunk_by(|a, b| a.0 == b.0) {
+    for same in order.chunk_by(|a, b| parts[*a].key == parts[*b].key) {
         // What each rank has of this key, in its own order.
-        let mut in_order: Vec<Vec<Part>> = Vec::new();
-        for of_rank in same.chunk_by(|a, b| a.1.rank == b.1.rank) {
+        let mut in_order: Vec<Vec<usize>> = Vec::new();
+        for of_rank in same.chunk_by(|a, b| parts[*a].rank == parts[*b].rank) {
             in_order.resize_with(in_order.len().max(of_rank.len()), Vec::new);
-            in_order.iter_mut().zip(of_rank).for_each(|(parts, (_, part))| parts.push(*part));
+            in_order.iter_mut().zip(of_rank).for_each(|(same, at)| same.push(*at));
         }
-        found.extend(in_order.into_iter().filter(|parts| parts.len() > 1));
+        found.extend(in_order);
     }
     found
 }
 
-/// Every collective of a group that took time on a rank, also those that no other rank is known to have taken part in:
-/// by process, group and start.
-pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
-    let mut parts: Vec<Part> = keyed_parts(trace, calls).into_iter().map(|(_, part)| part).collect();
-    parts.sort_by_key(|part| (part.process, part.group, part.group_description, part.start_ns, part.asked_by));
-    parts
-}
-
-/// From when to when something is carried out, and for how long in all.
+/// From when to when something is carried out, for how long in all, and by what first.
 #[derive(Clone, Copy)]
-struct Times {
+struct Carried {
+    slice: SliceId,
+    launch: Option<SliceId>,
     start_ns: i64,
     end_ns: i64,
     dur_ns: i64,
 }
 
-impl Times {
+impl Carried {
+    fn by(trace: &Trace, slice: SliceId, launch: Option<SliceId>) -> Self {
+        let span = trace.slices.span(slice);
+        Self { slice, launch, start_ns: span.start_ns, end_ns: span.end_ns, dur_ns: span.duration_ns() }
+    }
+
+    /// Device events come by start: `self` is first.
     fn add(&mut self, other: Self) {
-        self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         self.dur_ns = self.dur_ns.saturating_add(other.dur_ns);
     }
 }
 
-/// Every collective of a group that took time on a rank, with what it is matched by.
-fn keyed_parts(trace: &Trace, calls: &Calls) -> Vec<(Key, Part)> {
-    let mut on_device: FxHashMap<usize, Times> = FxHashMap::default();
+/// Every communication of a group that took time on a rank.
+pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
+    let mut on_device: FxHashMap<usize, Carried> = FxHashMap::default();
     let mut parts = Vec::new();
-    let mut add = |rank: u32, said: &Collective, asked_by: SliceId, times: Times| {
+    let mut add = |rank: u32, said: &Collective, asked_by: SliceId, carried: Carried| {
         let has_group = [said.group, said.group_ranks].iter().any(|text| *text != StringTable::EMPTY);
-        if times.dur_ns > 0 && has_group && said.kind != Some(CollectiveKind::PointToPoint) {
+        if carried.dur_ns > 0 && has_group {
             let Collective { group, group_description, group_size, kind, .. } = *said;
-            let Times { start_ns, end_ns, dur_ns } = times;
+            let Carried { slice, launch, start_ns, end_ns, dur_ns } = carried;
             let process = trace.tracks[trace.slices.track[asked_by.index()].index()].process;
-            let part =
-                Part { rank, process, group, group_description, group_size, kind, asked_by, start_ns, end_ns, dur_ns };
-            parts.push((Key::of(said), part));
+            parts.push(Part {
+                key: Key::of(said, rank),
+                rank,
+                process,
+                group,
+                group_description,
+                group_size,
+                kind,
+                asked_by,
+                carried_by: slice,
+                launch,
+                start_ns,
+                end_ns,
+                dur_ns,
+            });
         }
     };
-    let of_slice = |slice: SliceId| {
-        let span = trace.slices.span(slice);
-        Times { start_ns: span.start_ns, end_ns: span.end_ns, dur_ns: span.duration_ns() }
-    };
     for event in trace.device_events.iter().filter(|event| event.class == DeviceEventClass::Communication) {
-        let times = of_slice(event.slice);
+        let carried = Carried::by(trace, event.slice, event.launch);
         if let Some(call) = event.op.and_then(|op| calls.around(trace, op)) {
-            on_device.entry(call).and_modify(|known| known.add(times)).or_insert(times);
+            on_device.entry(call).and_modify(|known| known.add(carried)).or_insert(carried);
         } else if let Some(said) = calls.of_kernel(event.slice) {
-            add(trace.devices[event.device.index()].rank, said, event.slice, times);
+            add(trace.devices[event.device.index()].rank, said, event.slice, carried);
         }
     }
     for (at, call) in calls.calls.iter().enumerate() {
-        let Some(times) = on_device.get(&at).copied().or_else(|| call.work.map(of_slice)) else { continue };
-        add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, times);
+        let on_host = || call.work.map(|work| Carried::by(trace, work, None));
+        let Some(carried) = on_device.get(&at).copied().or_else(on_host) else { continue };
+        add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, carried);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::simulated::{Job, Schedule};
+
+    #[test]
+    fn what_is_sent_is_what_is_received() {
+        for has_devices in [true, false] {
+            let schedule = Schedule::Pipeline { stages: 4, micro_batches: 5 };
+            let trace =
+                Job { ranks: 8, steps: 2, schedule, has_devices, jitter_ns: 9_000, ..Job::default() }.run().trace();
+            let parts = parts(&trace, &Calls::of(&trace));
+            let messages: Vec<Vec<Part>> = together(&parts)
+                .into_iter()
+                .map(|same| same.into_iter().map(|at| parts[at]).collect::<Vec<_>>())
+                .filter(|same| same[0].kind == Some(CollectiveKind::PointToPoint))
+                .collect();
+            // Forward and backward of each micro-batch cross three borders, on two lines.
+            assert_eq!(messages.len(), 2 * 2 * 3 * 5 * 2);
+            for same in messages {
+                let (from, to) = same[0].key.from_to().expect("it was recorded");
+                let mut ranks: Vec<i64> = same.iter().map(|part| i64::from(part.rank)).collect();
+                ranks.sort_unstable_by_key(|rank| *rank != from);
+                assert_eq!(ranks, [from, to]);
+                assert_eq!(same[0].end_ns, same[1].end_ns, "both leave when it is done");
+            }
+        }
+    }
+
+    #[test]
+    fn of_unknown_peers_nothing_is_matched() {
+        let schedule = Schedule::Pipeline { stages: 2, micro_batches: 3 };
+        let mut trace = Job { ranks: 2, schedule, ..Job::default() }.run().trace();
+        for said in &mut trace.collectives {
+            (said.source_rank, said.destination_rank) = (None, None);
+        }
+        let parts = parts(&trace, &Calls::of(&trace));
+        assert!(!parts.is_empty() && together(&parts).iter().all(|same| same.len() == 1));
+    }
 }

@@ -147,6 +147,7 @@ pub fn catalogue() -> &'static [Analysis] {
         imbalance,
         layout,
         bubbles,
+        what_if,
         clock_residuals,
         synchronizations,
         idle_causes,

@@ -66,6 +66,7 @@ mod stretches;
 pub mod synchronizations;
 mod table;
 pub mod temporal_breakdown;
+pub mod what_if;
 mod windows;
 
 pub use allocations::AllocationState;

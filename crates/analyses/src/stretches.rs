@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use stepscope_align::{Calls, Part, parts};
 use stepscope_base::{IntervalSet, Span, StringId};
-use stepscope_trace::{ProcessId, SliceId, SliceKind, TrackId, TrackKind};
+use stepscope_trace::{CollectiveKind, ProcessId, SliceId, SliceKind, TrackId, TrackKind};
 
 /// What a rank does before a collective, and so may come late by. `lateness` defines each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -115,7 +115,7 @@ impl Shared for Stretches {
         if *context.selection != all {
             return Self::compute(&AnalysisContext::new(context.trace, &all));
         }
-        let parts = parts(context.trace, context.get::<Calls>());
+        let parts = collectives(context);
         let host = host(context, &parts);
         let mut stretches = FxHashMap::default();
         for of_process in parts.chunk_by(|a, b| a.process == b.process) {
@@ -131,6 +131,14 @@ impl Shared for Stretches {
         }
         Self(stretches)
     }
+}
+
+/// The collectives of all ranks, without messages from one rank to another: by process, group and start.
+fn collectives(context: &AnalysisContext<'_>) -> Vec<Part> {
+    let mut parts = parts(context.trace, context.get::<Calls>());
+    parts.retain(|part| part.kind != Some(CollectiveKind::PointToPoint));
+    parts.sort_by_key(|part| (part.process, part.group, part.group_description, part.start_ns, part.asked_by));
+    parts
 }
 
 /// When a process does what on the host, by cause. Operators are [`LateCause::Compute`].

@@ -30,6 +30,7 @@ const TABLES = [
   ["distributed", "Collectives", "collectives", []],
   ["distributed", "Computation and communication by step", "ranks_overview", []],
   ["distributed", "Which ranks the others wait for", "stragglers", []],
+  ["distributed", "What a change would save", "what_if", []],
   ["distributed", "Clocks", "clock_residuals", []],
   ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
   ["source", "All lines", "source_lines", []],

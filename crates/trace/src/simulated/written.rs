@@ -77,7 +77,8 @@ impl Writer<'_> {
                 let op = self.slice(self.main, SliceKind::Op, "c10d::collective", asked);
                 let track = self.track(FIRST_CHANNEL + carried.message.0 as i64);
                 let work = self.slice(track, SliceKind::Annotation, "gloo:collective", carried.span);
-                [op, work].into_iter().for_each(|slice| self.say(slice, carried));
+                self.say(op, carried, false);
+                self.say(work, carried, true);
             }
             Done::Step(_) => {}
         }
@@ -102,7 +103,7 @@ impl Writer<'_> {
         let key = LaunchKey { process: self.process, correlation: self.launches };
         [launch, kernel].into_iter().for_each(|slice| self.builder.set_correlation(slice, key));
         if let Done::Carried(carried) = done {
-            self.say(op, carried);
+            self.say(op, carried, true);
         }
     }
 
@@ -125,7 +126,8 @@ impl Writer<'_> {
         })
     }
 
-    fn say(&mut self, slice: SliceId, carried: &Carried) {
+    /// Operators of a rank without devices say which one they ask for, and not what it carries.
+    fn say(&mut self, slice: SliceId, carried: &Carried, says_message: bool) {
         let channel = &self.run.channels[carried.message.0];
         let is_message = channel.name == "send";
         let is_sender = is_message && channel.ranks[0] == self.rank;
@@ -138,9 +140,9 @@ impl Writer<'_> {
             slice,
             name: text(name),
             kind: Some(channel.kind()),
-            dtype: text("Float"),
-            input_elements: Some(ELEMENTS),
-            output_elements: Some(ELEMENTS),
+            dtype: text(if says_message { "Float" } else { "" }),
+            input_elements: says_message.then_some(ELEMENTS),
+            output_elements: says_message.then_some(ELEMENTS),
             input_split_sizes: StringTable::EMPTY,
             output_split_sizes: StringTable::EMPTY,
             group: text(&group),

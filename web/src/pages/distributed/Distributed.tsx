@@ -57,6 +57,7 @@ export default function Distributed() {
           hidden={["group_description"]}
         />
       )}
+      {has?.collectives && ranks > 1 && <Table analysis="what_if" title="What a change would save" prefix="f." />}
       {has?.collectives && ranks > 1 && <Table analysis="clock_residuals" title="Clocks" prefix="k." />}
       <DeviceTable />
     </>

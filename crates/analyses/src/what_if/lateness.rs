@@ -1,0 +1,125 @@
+//! How long each rank would take for its own work if it were as fast as the others.
+
+use super::of_rank::{Act, RankStep};
+use super::replay::JobStep;
+use std::collections::BTreeMap;
+use stepscope_base::StringId;
+use stepscope_base::percentiles::nearest_rank_of_unsorted;
+use stepscope_trace::CollectiveKind;
+
+/// What ranks have in common that do the same: what they communicate, in order; of messages how much higher the ranks are
+/// from which and to which they go.
+type Role = Vec<(Option<CollectiveKind>, StringId, Option<(i64, i64)>)>;
+
+/// What each rank of a step would do as fast as the middle one of those that do the same. A rank that has no other like
+/// it takes as long for its work, in all, as the middle one of all.
+pub(super) fn on_time(step: &JobStep) -> Vec<Vec<Act>> {
+    let mut alike: BTreeMap<Role, Vec<usize>> = BTreeMap::new();
+    step.ranks.iter().enumerate().for_each(|(at, rank)| alike.entry(role(rank)).or_default().push(at));
+    let middle_ns = middle(step.ranks.iter().map(|rank| work_ns(&rank.acts)));
+    let mut acts = vec![Vec::new(); step.ranks.len()];
+    for ranks in alike.values() {
+        if let [alone] = ranks[..] {
+            acts[alone] = with_work(&step.ranks[alone].acts, middle_ns);
+            continue;
+        }
+        let segments: Vec<Vec<i64>> = ranks.iter().map(|at| segments(&step.ranks[*at].acts)).collect();
+        let middles: Vec<i64> = (0..segments[0].len()).map(|at| middle(segments.iter().map(|own| own[at]))).collect();
+        for at in ranks {
+            acts[*at] = with_segments(&step.ranks[*at].acts, &middles);
+        }
+    }
+    acts
+}
+
+/// The same acts with as much work in all, each piece as much shorter or longer. Without any work they stay.
+pub(super) fn with_work(acts: &[Act], new_ns: i64) -> Vec<Act> {
+    let mut scale = Scale::new(work_ns(acts), new_ns);
+    let scaled = acts.iter().map(|act| match act {
+        Act::Work(ns) => Act::Work(scale.next(*ns)),
+        other => *other,
+    });
+    scaled.collect()
+}
+
+/// The sum of a rank's work.
+pub(super) fn work_ns(acts: &[Act]) -> i64 {
+    acts.iter().map(|act| if let Act::Work(ns) = act { *ns } else { 0 }).sum()
+}
+
+/// The sum of a rank's own time.
+pub(super) fn own_ns(acts: &[Act]) -> i64 {
+    segments(acts).iter().sum()
+}
+
+pub(super) fn middle(values: impl Iterator<Item = i64>) -> i64 {
+    nearest_rank_of_unsorted(&mut values.collect::<Vec<_>>(), 50).unwrap_or(0)
+}
+
+fn role(step: &RankStep) -> Role {
+    let of_part = |part: &stepscope_align::Part| {
+        let higher = |rank: i64| rank - i64::from(part.rank);
+        let from_to = part.key.from_to().map(|(from, to)| (higher(from), higher(to)));
+        (part.kind, part.group_description, from_to)
+    };
+    step.comms.iter().map(|comm| of_part(&comm.part)).collect()
+}
+
+/// A rank's own time before each communication that it begins, and after the last.
+fn segments(acts: &[Act]) -> Vec<i64> {
+    let mut segments = vec![0];
+    for act in acts {
+        match act {
+            Act::Work(ns) | Act::Idle(ns) => *segments.last_mut().expect("there is one") += ns,
+            Act::Begin(_) => segments.push(0),
+            Act::Wait(_) => {}
+        }
+    }
+    segments
+}
+
+fn with_segments(acts: &[Act], new_ns: &[i64]) -> Vec<Act> {
+    let mut scales = segments(acts).into_iter().zip(new_ns).map(|(own_ns, new_ns)| (own_ns, *new_ns));
+    let mut scaled = Vec::with_capacity(acts.len());
+    // Where nothing can be scaled, all of the new time comes first.
+    let mut enter = |scaled: &mut Vec<Act>| {
+        let (own_ns, new_ns) = scales.next().expect("one for each");
+        scaled.extend((own_ns == 0 && new_ns > 0).then_some(Act::Idle(new_ns)));
+        Scale::new(own_ns, new_ns)
+    };
+    let mut scale = enter(&mut scaled);
+    for act in acts {
+        match act {
+            Act::Work(ns) => scaled.push(Act::Work(scale.next(*ns))),
+            Act::Idle(ns) => scaled.push(Act::Idle(scale.next(*ns))),
+            other => scaled.push(*other),
+        }
+        if matches!(act, Act::Begin(_)) {
+            scale = enter(&mut scaled);
+        }
+    }
+    scaled
+}
+
+/// Scales pieces so that their sum is exact.
+struct Scale {
+    old_ns: i64,
+    new_ns: i64,
+    before_ns: i64,
+}
+
+impl Scale {
+    fn new(old_ns: i64, new_ns: i64) -> Self {
+        Self { old_ns, new_ns, before_ns: 0 }
+    }
+
+    fn next(&mut self, ns: i64) -> i64 {
+        let scaled = |ns: i64| match self.old_ns {
+            0 => ns,
+            old_ns => (i128::from(ns) * i128::from(self.new_ns) / i128::from(old_ns)) as i64,
+        };
+        let piece_ns = scaled(self.before_ns + ns) - scaled(self.before_ns);
+        self.before_ns += ns;
+        piece_ns
+    }
+}
