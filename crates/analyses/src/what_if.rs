@@ -19,8 +19,9 @@
 //! - `no_lateness`: from one communication that it begins to the next each rank takes as long as the middle one of the
 //!   ranks that communicate the same in the same order. The work of a rank that has no other like it takes as long, in all, as that
 //!   of the middle one of all ranks.
-//! - `rank_on_time`: the same for one rank. Up to five ranks have a row: those whose own time changes most.
-//! - `slowest_ranks_on_time`: the same for the 3 % of ranks whose own time changes most, at least one.
+//! - `rank_on_time`: the same for one rank. Up to five ranks have a row: those that gain most, of the 32 ranks, or 3 %,
+//!   whose own time becomes shorter by most.
+//! - `slowest_ranks_on_time`: the same for the 3 % of ranks that gain most so, at least one.
 //! - `last_stage_like_others`: the work of the ranks of the last pipeline stage takes as long as that of the middle one of
 //!   the ranks of other stages.
 //! - `half_communication`, `free_communication`: transfers take half the time, or none.
@@ -57,6 +58,8 @@ use std::collections::BTreeMap;
 use stepscope_align::{Calls, parts};
 use stepscope_trace::{StepSource, Trace};
 
+/// Ranks that are replayed on time, one after the other: not all of thousands.
+const RANKS_TRIED: usize = 32;
 /// Rows of single ranks, and the share of ranks of 100 that are the slowest.
 const RANK_ROWS: usize = 5;
 const SLOWEST_PERCENT: usize = 3;
@@ -131,9 +134,10 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
     if job.steps.is_empty() {
         return Vec::new();
     }
-    let late = job.by_lateness();
     let ranks = job.ranks();
-    let slowest: Vec<u32> = late.iter().take((ranks.len() * SLOWEST_PERCENT).div_ceil(100)).copied().collect();
+    let late = job.rank_rows();
+    let count = (ranks.len() * SLOWEST_PERCENT).div_ceil(100);
+    let slowest: Vec<u32> = late.iter().filter_map(|row| row.rank).take(count).collect();
     let mut rows = Vec::new();
     let mut add = |row: Option<WhatIf>| rows.extend(row);
     match context.selection.rank {
@@ -141,7 +145,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
         Some(_) => {}
         None => {
             add(job.on_time(Scenario::NoLateness, &ranks));
-            late.iter().take(RANK_ROWS).for_each(|rank| add(job.on_time(Scenario::RankOnTime, &[*rank])));
+            late.into_iter().take(RANK_ROWS).for_each(|row| add(Some(row)));
             add(Some(&slowest)
                 .filter(|ranks| !ranks.is_empty())
                 .and_then(|ranks| job.on_time(Scenario::SlowestRanksOnTime, ranks)));
@@ -213,6 +217,15 @@ impl Job {
         late.retain(|(Reverse(ns), _)| *ns > 0);
         late.sort_unstable();
         late.into_iter().map(|(_, rank)| rank).collect()
+    }
+
+    /// Each rank on time, the largest gain first: of the ranks that are late by most, or as many more as the slowest are.
+    fn rank_rows(&self) -> Vec<WhatIf> {
+        let count = RANKS_TRIED.max((self.ranks().len() * SLOWEST_PERCENT).div_ceil(100));
+        let late = self.by_lateness().into_iter().take(count);
+        let mut rows: Vec<WhatIf> = late.filter_map(|rank| self.on_time(Scenario::RankOnTime, &[rank])).collect();
+        rows.sort_by_key(|row| (Reverse(row.gain_ns), row.rank));
+        rows
     }
 
     fn on_time(&self, scenario: Scenario, ranks: &[u32]) -> Option<WhatIf> {

@@ -112,6 +112,17 @@ fn with_jitter_projections_are_within_a_hundredth() {
 }
 
 #[test]
+fn ranks_come_by_what_they_gain_and_the_slowest_is_the_first() {
+    for job in jobs() {
+        let stragglers = [(1, 10), (4, 60), (6, 25)].map(|(rank, percent)| Straggler { rank, op: None, percent });
+        let rows = what_if(&Simulated { stragglers: stragglers.into(), ..job }.run().trace(), &Selection::default());
+        let ranks: Vec<WhatIf> = rows.iter().filter(|row| row.scenario == Scenario::RankOnTime).copied().collect();
+        assert!(ranks.iter().map(|row| -row.gain_ns).is_sorted() && ranks[0].rank == Some(4), "{ranks:?}");
+        assert_eq!(find(&rows, Scenario::SlowestRanksOnTime).projected_ns, ranks[0].projected_ns);
+    }
+}
+
+#[test]
 fn clocks_of_hosts_and_the_order_of_ranks_change_nothing() {
     for job in jobs() {
         let right = slow(&job, 5, None, 40);
