@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, ProcessId, SliceId, SliceKind, Trace};
+use stepscope_trace::{Collective, CollectiveKind, ProcessId, SliceId, SliceKind, Trace};
 
 /// One collective of one process, as the host knows it.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +28,19 @@ impl Call {
 pub struct Calls {
     /// By slice.
     pub calls: Vec<Call>,
-    /// The outermost slices of calls and works with their call, by slice. In a track none lies in another.
-    places: Vec<(SliceId, usize)>,
+    /// The outermost slices of calls and works, by slice.
+    places: Vec<Place>,
     /// What kernels say of themselves.
     of_kernel: FxHashMap<SliceId, Collective>,
+}
+
+/// Where a call is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slice: SliceId,
+    call: usize,
+    /// The place of another one that this lies in, as works do that were begun one after the other and have not ended.
+    outer: Option<usize>,
 }
 
 /// A collective within a group of a process.
@@ -49,14 +58,21 @@ impl Calls {
         all
     }
 
-    /// The call that a slice belongs to: the one that it lies in.
+    /// The call that a slice belongs to: the one that it lies in, the innermost of several.
     pub fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
+        self.place_around(trace, slice).map(|at| self.places[at].call)
+    }
+
+    fn place_around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
         // Not by ancestors, of which there may be as many as slices: what lies in a slice comes next in its track.
-        let before = self.places.partition_point(|(of, _)| *of <= slice).checked_sub(1)?;
-        let (of, call) = self.places[before];
-        let is_same_track = trace.slices.track[of.index()] == trace.slices.track[slice.index()];
-        let is_inside = || trace.slices.span(of).contains(trace.slices.start_ns[slice.index()]);
-        (of == slice || is_same_track && is_inside()).then_some(call)
+        let before = self.places.partition_point(|place| place.slice <= slice).checked_sub(1);
+        let is_around = |at: &usize| {
+            let of = self.places[*at].slice;
+            let is_same_track = trace.slices.track[of.index()] == trace.slices.track[slice.index()];
+            let is_inside = || trace.slices.span(of).contains(trace.slices.start_ns[slice.index()]);
+            of == slice || is_same_track && is_inside()
+        };
+        std::iter::successors(before, |at| self.places[*at].outer).find(is_around)
     }
 
     /// What a kernel says of itself.
@@ -64,12 +80,16 @@ impl Calls {
         self.of_kernel.get(&kernel)
     }
 
-    /// What lies in a slice that is a collective is the same collective, told more exactly.
+    /// What lies in a slice that is a collective is the same collective, told more exactly, unless both are works and their
+    /// numbers say otherwise.
     fn add(&mut self, trace: &Trace, said: &Collective) {
         let is_work = trace.slices.kind(said.slice) == SliceKind::Annotation;
-        let at = self.around(trace, said.slice).unwrap_or_else(|| {
+        let outer = self.place_around(trace, said.slice);
+        let is_same = |at: &usize| !is_work || self.calls[*at].is_asked() || may_be_same(&self.calls[*at].said, said);
+        let known = outer.map(|place| self.places[place].call).filter(is_same);
+        let at = known.unwrap_or_else(|| {
             self.calls.push(Call { slice: said.slice, said: *said, work: None });
-            self.places.push((said.slice, self.calls.len() - 1));
+            self.places.push(Place { slice: said.slice, call: self.calls.len() - 1, outer });
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
@@ -116,13 +136,49 @@ impl Calls {
             new_places.push(kept);
             kept += usize::from(joined.is_none());
         }
-        self.places.iter_mut().for_each(|(_, at)| *at = new_places[joined_to[*at].unwrap_or(*at)]);
+        for place in &mut self.places {
+            place.call = new_places[joined_to[place.call].unwrap_or(place.call)];
+        }
         let mut joined = joined_to.iter();
         self.calls.retain(|_| joined.next().is_some_and(Option::is_none));
     }
 }
 
+/// False when two statements of one process are of different collectives for certain: both have a number, and it is
+/// another one, or of another group.
+fn may_be_same(a: &Collective, b: &Collective) -> bool {
+    let place = |said: &Collective| {
+        let is_between_two = said.kind == Some(CollectiveKind::PointToPoint);
+        said.sequence_number.map(|number| (said.group, is_between_two, number))
+    };
+    place(a).zip(place(b)).is_none_or(|(a, b)| a == b)
+}
+
 /// True when a statement says what is carried, not only that there is a collective.
 fn says_message(said: &Collective) -> bool {
     said.dtype != StringTable::EMPTY || said.input_elements.is_some() || said.output_elements.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_trace::drawn::drawn_with_collectives;
+
+    #[test]
+    fn collectives_with_numbers_of_their_own_are_apart_also_where_one_lies_in_the_other() {
+        // The second is begun before the first has ended; the third says more of what lies around it.
+        let drawing = "rank 0 label 1 wwwwwwwwww
+                       rank 0 label 1 ..xxxx....
+                       rank 0 cpu 1   ...a...b..";
+        let said = |name, number| (name, SliceKind::Annotation, ("allreduce", "Float", Some(10), Some(number)));
+        let numbers = |second: i64| {
+            let trace = drawn_with_collectives(drawing, &[said("w", 5), said("x", second)]);
+            let calls = Calls::of(&trace);
+            let slice = |name: &str| trace.slices.ids().find(|id| trace.slice_name(*id) == name).expect("it is drawn");
+            let number = |name: &str| calls.around(&trace, slice(name)).map(|at| calls.calls[at].said.sequence_number);
+            (calls.calls.len(), ["w", "x", "a", "b"].map(|name| number(name).flatten()))
+        };
+        assert_eq!(numbers(6), (2, [Some(5), Some(6), Some(6), Some(5)]));
+        assert_eq!(numbers(5), (1, [Some(5); 4]));
+    }
 }

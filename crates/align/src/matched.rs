@@ -87,7 +87,7 @@ impl Key {
 }
 
 /// The collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
-/// is not among them.
+/// is not among them, nor is a part whose end was not recorded.
 pub fn matched(trace: &Trace, calls: &Calls) -> Vec<Vec<Part>> {
     let mut parts = parts(trace, calls);
     parts.retain(|part| part.kind != Some(CollectiveKind::PointToPoint));
@@ -138,7 +138,7 @@ impl Carried {
     }
 }
 
-/// Every communication of a group that took time on a rank.
+/// Every communication of a group that took time on a rank, and has ended.
 pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
     let mut on_device: FxHashMap<usize, Carried> = FxHashMap::default();
     let mut parts = Vec::new();
@@ -174,7 +174,9 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
         }
     }
     for (at, call) in calls.calls.iter().enumerate() {
-        let on_host = || call.work.map(|work| Carried::by(trace, work, None));
+        // Of what has not ended nobody knows how long it takes.
+        let work = call.work.filter(|work| !trace.slices.is_unfinished[work.index()]);
+        let on_host = || work.map(|work| Carried::by(trace, work, None));
         let Some(carried) = on_device.get(&at).copied().or_else(on_host) else { continue };
         add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, carried);
     }
@@ -184,6 +186,8 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepscope_trace::SliceKind;
+    use stepscope_trace::drawn::drawn_with_collectives;
     use stepscope_trace::simulated::{Job, Schedule};
 
     #[test]
@@ -219,5 +223,14 @@ mod tests {
         }
         let parts = parts(&trace, &Calls::of(&trace));
         assert!(!parts.is_empty() && together(&parts).iter().all(|same| same.len() == 1));
+    }
+
+    #[test]
+    fn what_has_not_ended_is_compared_with_nothing() {
+        let said = |name| (name, SliceKind::Annotation, ("allreduce", "Float", Some(10), Some(5)));
+        let mut trace = drawn_with_collectives("rank 0 label 1 ww\nrank 1 label 1 xxxx", &[said("w"), said("x")]);
+        assert_eq!(matched(&trace, &Calls::of(&trace)).len(), 1);
+        trace.slices.is_unfinished[1] = true;
+        assert!(matched(&trace, &Calls::of(&trace)).is_empty());
     }
 }

@@ -21,9 +21,9 @@
 //!
 //! # Edge cases
 //! Only ranks of the run are compared: where ranks of a group are missing, the last of all may be among them. What has no
-//! rank to be compared with is left out: a collective that only one rank of the run has, that took no time or is of a group
-//! without a name, and what goes from one rank to another. Of an even number of ranks the middle one is the earlier of the
-//! two in the middle. Who comes last together with another holds nobody up. A rank that leaves before the others, as the
+//! rank to be compared with is left out: a collective that only one rank of the run has, that took no time, that did not
+//! end, or that is of a group without a name, and what goes from one rank to another. Of an even number of ranks the
+//! middle one is the earlier of the two in the middle. Who comes last together with another holds nobody up. A rank that leaves before the others, as the
 //! source of a broadcast may, is taken for late. Without numbers, ranks whose recordings begin at different collectives are
 //! matched wrongly. For one rank the others still count; for one step, what begins in it on the rank.
 
