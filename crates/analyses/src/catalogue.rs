@@ -148,6 +148,7 @@ pub fn catalogue() -> &'static [Analysis] {
         layout,
         bubbles,
         what_if,
+        hangs,
         clock_residuals,
         synchronizations,
         idle_causes,

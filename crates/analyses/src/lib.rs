@@ -27,6 +27,7 @@ pub mod gpu_utilization;
 pub mod gpu_utilization_curve;
 pub mod graphs;
 mod groups;
+pub mod hangs;
 mod host_threads;
 mod idle;
 pub mod idle_causes;
