@@ -14,7 +14,7 @@ mod texts;
 
 pub use captures::capture;
 pub use packed::packed;
-pub use pickles::memory_snapshot;
+pub use pickles::{flight_recorder, memory_snapshot};
 pub use round_trip::round_trip;
 pub use run_folders::{manifest, part};
 pub use seeds::seeds;
@@ -38,5 +38,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "part", check: part },
     Target { name: "manifest", check: manifest },
     Target { name: "memory_snapshot", check: memory_snapshot },
+    Target { name: "flight_recorder", check: flight_recorder },
     Target { name: "round_trip", check: round_trip },
 ];

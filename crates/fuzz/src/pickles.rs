@@ -1,4 +1,4 @@
-//! Pickles: memory snapshots of PyTorch.
+//! Pickles: memory snapshots and dumps of the Flight Recorder of PyTorch.
 
 use crate::sound;
 use stepscope_import::open_bytes;
@@ -18,6 +18,23 @@ pub fn memory_snapshot(bytes: &[u8]) {
             assert!(totals.flatten().all(|total| total >= 0), "no total is below 0");
             let stacks = once.memory.iter().filter_map(|event| event.stack);
             stacks.for_each(|stack| assert!(once.stacks.frames(stack).next().is_some(), "a stack has a frame"));
+        }
+        (Err(once), Err(again)) => assert_eq!(once.to_string(), again.to_string()),
+        (once, again) => panic!("once {:?}, again {:?}", once.err(), again.err()),
+    }
+}
+
+/// A dump of the Flight Recorder, as a pickle or as JSON, gives a sound trace or an error, the same one each time; each of
+/// its collectives has a slice of its own.
+///
+/// # Panics
+/// When that is not so.
+pub fn flight_recorder(bytes: &[u8]) {
+    match (open_bytes("trace_rank_1", bytes), open_bytes("trace_rank_1", bytes)) {
+        (Ok(once), Ok(again)) => {
+            sound::check(&once);
+            assert_eq!(format!("{once:?}"), format!("{again:?}"), "reading is deterministic");
+            assert!(once.collectives.is_sorted_by(|a, b| a.slice < b.slice), "a collective has a slice of its own");
         }
         (Err(once), Err(again)) => assert_eq!(once.to_string(), again.to_string()),
         (once, again) => panic!("once {:?}, again {:?}", once.err(), again.err()),

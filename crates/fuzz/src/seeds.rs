@@ -30,6 +30,7 @@ pub fn seeds(name: &str) -> Vec<Vec<u8>> {
         "packed" => packed_texts(),
         "capture" => vec![small_capture()],
         "memory_snapshot" => memory_snapshots(),
+        "flight_recorder" => ["missing", "other"].iter().flat_map(|set| flight_recorder_dumps(set)).collect(),
         "part" => vec![small_part().to_vec()],
         "manifest" => vec![read(&checkout().join("tests/fixtures/gpt-cpu/run.json"))],
         _ => Vec::new(),
@@ -88,6 +89,12 @@ fn memory_snapshots() -> Vec<Vec<u8>> {
                   \x8c\x07time_usK\x07\x8c\x06frames]}(\x8c\x04name\x8c\x01fuaueau.";
     let object = b"\x80\x04}(\x8c\x08segments]\x8c\x01xcos\nsystem\n\x8c\x04ruin\x85Ru.";
     vec![drawn[..6_000].to_vec(), drawn, label.to_vec(), object.to_vec()]
+}
+
+/// Dumps of two ranks of a job that hung.
+fn flight_recorder_dumps(set: &str) -> Vec<Vec<u8>> {
+    let files = files(&checkout().join("tests/fixtures/flight-recorder").join(set));
+    files.iter().skip(1).take(2).map(|path| read(path)).collect()
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

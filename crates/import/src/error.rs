@@ -59,12 +59,23 @@ pub enum ImportError {
         /// Where that was certain, counted in decompressed bytes from 0.
         at_byte: u64,
     },
-    /// A pickle that is no memory snapshot.
-    #[error("expected a memory snapshot of PyTorch (a pickled dict with segments), found {found}: {path}")]
+    /// A pickle that is neither a memory snapshot nor a dump of the Flight Recorder.
+    #[error(
+        "expected a memory snapshot or a dump of the Flight Recorder of PyTorch (a pickled dict with segments or \
+         entries), found {found}: {path}"
+    )]
     NotASnapshot {
         /// The file.
         path: PathBuf,
         /// What it holds instead, and where.
+        found: String,
+    },
+    /// JSON that begins as a dump of the Flight Recorder and cannot be read.
+    #[error("expected a dump of the Flight Recorder of PyTorch (JSON with entries), found {found}: {path}")]
+    NotADump {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
         found: String,
     },
     /// A run folder that cannot be read.
@@ -101,6 +112,7 @@ impl ImportError {
             Self::NotASnapshot { .. } => {
                 Some("PyTorch writes such a file with torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")")
             }
+            Self::NotADump { .. } => Some("copy the file again: it may be cut or damaged"),
             Self::Run { .. } => None,
         }
     }

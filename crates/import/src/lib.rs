@@ -4,10 +4,12 @@
 //! repaired, left out or could not be linked is a finding of the trace. Only what gives no trace at all is an
 //! [`ImportError`].
 
+mod call_stacks;
 mod capture;
 mod collectives;
 mod dftracer;
 mod error;
+mod flight_recorder;
 mod foreign;
 mod input;
 mod json;
@@ -36,8 +38,8 @@ use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
 /// Opens a run folder of our own recorder, a folder of DFTracer's files or of the traces of a job's ranks, or a trace file: JSON of PyTorch's profiler
-/// or another Chrome trace, rows of DFTracer, or a memory snapshot of PyTorch, plain or packed with gzip, zstd or zip.
-/// `-` is standard input.
+/// or another Chrome trace, rows of DFTracer, or a memory snapshot or a dump of the Flight Recorder of PyTorch, plain or
+/// packed with gzip, zstd or zip. `-` is standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
@@ -123,6 +125,9 @@ fn read_text(
     }
     if pickle::is_pickle(begun.head()) {
         return memory_snapshot::read(path, trace_name(path), begun);
+    }
+    if flight_recorder::is_json(begun.head()) {
+        return flight_recorder::read_json(path, trace_name(path), begun);
     }
     if dftracer::is_dftracer(begun.head()) {
         return Ok(dftracer::read(path, trace_name(path), &mut begun));

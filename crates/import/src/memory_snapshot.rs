@@ -1,8 +1,8 @@
 //! PyTorch's snapshots of its CUDA allocator, as `torch.cuda.memory._dump_snapshot` writes them: a pickle of what is
 //! allocated at one moment, and, where it was recorded, the history of allocations and frees before it.
 //!
-//! [`document`] finds segments, blocks and entries in the pickle, [`entries`] reads one each, [`stacks`] their call
-//! stacks, [`replay`] makes events of them with totals, [`annotations`] the labels of the program.
+//! [`document`] finds segments, blocks and entries in the pickle, [`entries`] reads one each, `call_stacks` their
+//! call stacks, [`replay`] makes events of them with totals, [`annotations`] the labels of the program.
 //!
 //! All events lie on one track: a snapshot does not tell threads apart. Sizes are those that were asked for; PyTorch's
 //! `memory_allocated()` counts blocks, which are rounded up.
@@ -11,21 +11,20 @@ mod annotations;
 mod document;
 mod entries;
 mod replay;
-mod stacks;
 #[cfg(test)]
 mod tests;
 
-use crate::ImportError;
 use crate::pickle::{self, PickleError, Plain};
 use crate::window::Blocks;
+use crate::{ImportError, flight_recorder};
 use document::{Document, Keys};
 use std::path::Path;
 use stepscope_trace::{FindingCode, Process, Trace, TraceBuilder, Track, TrackKind};
 
-/// Reads a pickle.
+/// Reads a pickle, also one that is a dump of the Flight Recorder.
 ///
 /// # Errors
-/// When it is none, or no snapshot.
+/// When it is none, or neither of both.
 pub(crate) fn read(path: &Path, name: String, blocks: impl Blocks) -> Result<Trace, ImportError> {
     let mut builder = TraceBuilder::new(name);
     builder.sources.push(path.display().to_string());
@@ -44,6 +43,9 @@ pub(crate) fn read(path: &Path, name: String, blocks: impl Blocks) -> Result<Tra
         }
     }
     report_oddities(&plain, &mut builder);
+    if flight_recorder::is_dump(&plain) {
+        return Ok(flight_recorder::of_plain(path, &plain, builder));
+    }
     let document = Document::of(&plain, &keys, &mut builder).map_err(|found| refused(found, None))?;
     let process = builder.add_process(Process { name: "PyTorch".into(), ..Process::default() });
     let track = builder.add_track(Track::new(TrackKind::Thread, process, "all threads"));

@@ -5,6 +5,7 @@
 //! once: memory is bounded by the length of the pickle, whatever it refers to, and nothing here recurses.
 
 mod bytes;
+mod json;
 mod machine;
 
 use crate::window::Blocks;

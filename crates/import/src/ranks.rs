@@ -3,9 +3,10 @@
 //! A rank is what a file says of itself; else what its name says. Files are on one clock when each says what its clock
 //! is. What is of another job, or cannot be read, is left out with a finding.
 
-use crate::{ImportError, Progress};
+use crate::{ImportError, Progress, flight_recorder};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use stepscope_base::units::format_ns;
 use stepscope_trace::{FindingCode, Findings, Trace, merge};
@@ -37,7 +38,19 @@ fn is_trace_file(path: &Path) -> bool {
         path.extension().and_then(OsStr::to_str).is_some_and(|ending| endings.contains(&ending))
     };
     let plain = if has(path, &COMPRESSED) { path.with_extension("") } else { path.to_path_buf() };
-    path.is_file() && has(&plain, &ENDINGS)
+    path.is_file() && (has(&plain, &ENDINGS) || is_flight_recorder_dump(path))
+}
+
+/// PyTorch puts the rank behind whatever name a dump is to have: there is no ending, and the content tells.
+fn is_flight_recorder_dump(path: &Path) -> bool {
+    let ends_with_rank =
+        path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(|c: char| c.is_ascii_digit()));
+    let head = || -> std::io::Result<Vec<u8>> {
+        let mut head = Vec::new();
+        std::fs::File::open(path)?.take(4_096).read_to_end(&mut head)?;
+        Ok(head)
+    };
+    ends_with_rank && head().is_ok_and(|head| flight_recorder::is_head_of_dump(&head))
 }
 
 /// A file that was read.
@@ -113,6 +126,13 @@ fn rank_in_name(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let folder = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
     after_rank(name).or_else(|| before_of(name)).or_else(|| after_rank(folder))
+}
+
+/// The rank of a dump of the Flight Recorder: what its name states, or else the number that it ends with.
+pub(crate) fn rank_at_end_of_name(path: &Path) -> Option<u32> {
+    let name = crate::trace_name(path);
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    rank_in_name(path).or_else(|| name[name.len() - digits..].parse().ok())
 }
 
 /// The number behind the word `rank`.

@@ -1,7 +1,7 @@
 //! Segments, blocks and entries of the history, one by one.
 
 use super::document::Keys;
-use super::stacks::Stacks;
+use crate::call_stacks::{FrameKeys, Stacks};
 use crate::pickle::{DictId, Plain, Value};
 use stepscope_base::StringId;
 use stepscope_trace::{FindingCode, StackId, TraceBuilder};
@@ -160,7 +160,8 @@ impl<'a> Reader<'a> {
 
     /// The call stack that `frames` are.
     pub(super) fn stack(&mut self, frames: Option<Value>, builder: &mut TraceBuilder) -> Option<StackId> {
-        self.stacks.of_frames(self.plain, self.keys, frames?, builder)
+        let keys = FrameKeys { name: self.keys.name, filename: self.keys.filename, line: self.keys.line };
+        self.stacks.of_frames(self.plain, keys, frames?, builder)
     }
 
     /// Whether there is a frame in a call stack.

@@ -243,7 +243,8 @@ fn what_cannot_be_read_is_counted_and_the_rest_is_read() {
 #[test]
 fn another_pickle_says_what_it_holds() {
     let message = |pickle: &[u8]| open_bytes("f", pickle).map(|_| ()).unwrap_err().to_string();
-    let expected = "expected a memory snapshot of PyTorch (a pickled dict with segments), found";
+    let expected = "expected a memory snapshot or a dump of the Flight Recorder of PyTorch (a pickled dict with \
+                    segments or entries), found";
     assert_eq!(message(&L(vec![I(1)]).pickled()), format!("{expected} a pickle of a list: f"));
     assert_eq!(message(&D(vec![("a", I(1))]).pickled()), format!("{expected} a pickle of a dict without segments: f"));
     assert_eq!(message(b"\x80\x04"), format!("{expected} an empty pickle: f"));

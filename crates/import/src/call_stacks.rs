@@ -1,6 +1,5 @@
-//! Call stacks: each list of frames and each frame is read once.
+//! Call stacks as pickles of PyTorch hold them: each list of frames and each frame is read once.
 
-use super::document::Keys;
 use crate::pickle::{DictId, ListId, Plain, Value};
 use stepscope_base::StringId;
 use stepscope_trace::{FindingCode, StackId, TraceBuilder};
@@ -13,23 +12,31 @@ const MAX_TEXT_BYTES: usize = 512 << 20;
 /// The name of a file that is not known.
 const NO_FILE: &str = "??";
 
+/// The texts that a frame is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameKeys {
+    pub(crate) name: StringId,
+    pub(crate) filename: StringId,
+    pub(crate) line: StringId,
+}
+
 /// What was read so far.
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     of_list: Vec<Option<Option<StackId>>>,
     of_dict: Vec<Option<StringId>>,
     text_bytes: usize,
 }
 
 impl Stacks {
-    pub(super) fn of(plain: &Plain) -> Self {
+    pub(crate) fn of(plain: &Plain) -> Self {
         Self { of_list: vec![None; plain.list_count()], of_dict: vec![None; plain.dict_count()], text_bytes: 0 }
     }
 
     /// The stack that a list of frames is; innermost first.
-    pub(super) fn of_frames(
+    pub(crate) fn of_frames(
         &mut self,
         plain: &Plain,
-        keys: &Keys,
+        keys: FrameKeys,
         frames: Value,
         builder: &mut TraceBuilder,
     ) -> Option<StackId> {
@@ -42,26 +49,37 @@ impl Stacks {
         stack
     }
 
-    fn read(&mut self, plain: &Plain, keys: &Keys, list: ListId, builder: &mut TraceBuilder) -> Option<StackId> {
+    fn read(&mut self, plain: &Plain, keys: FrameKeys, list: ListId, builder: &mut TraceBuilder) -> Option<StackId> {
+        let frames = self.frames(plain, keys, list, builder);
+        frames.into_iter().rev().fold(None, |caller, frame| Some(builder.intern_stack(frame, caller)))
+    }
+
+    /// The frames of a list, innermost first; none where there is too much text already.
+    pub(crate) fn frames(
+        &mut self,
+        plain: &Plain,
+        keys: FrameKeys,
+        list: ListId,
+        builder: &mut TraceBuilder,
+    ) -> Vec<StringId> {
         let frames = plain.list(list);
         if self.text_bytes > MAX_TEXT_BYTES || frames.len() > MAX_FRAMES {
             builder.findings.add(FindingCode::StackCut, || format!("{} frames", frames.len()));
         }
         if self.text_bytes > MAX_TEXT_BYTES {
-            return None;
+            return Vec::new();
         }
-        let mut stack = None;
-        for frame in frames[..frames.len().min(MAX_FRAMES)].iter().rev() {
-            let Value::Dict(dict) = *frame else { continue };
-            let Some(frame) = self.frame(plain, keys, dict, builder) else { continue };
-            self.text_bytes += builder.strings.get(frame).len() + 1;
-            stack = Some(builder.intern_stack(frame, stack));
-        }
-        stack
+        let dicts = frames.iter().take(MAX_FRAMES).filter_map(|frame| match frame {
+            Value::Dict(dict) => Some(*dict),
+            _ => None,
+        });
+        let frames: Vec<StringId> = dicts.filter_map(|dict| self.frame(plain, keys, dict, builder)).collect();
+        self.text_bytes += frames.iter().map(|frame| builder.strings.get(*frame).len() + 1).sum::<usize>();
+        frames
     }
 
     /// A frame, written as PyTorch's profiler does: `file.py(12): function`.
-    fn frame(&mut self, plain: &Plain, keys: &Keys, dict: DictId, builder: &mut TraceBuilder) -> Option<StringId> {
+    fn frame(&mut self, plain: &Plain, keys: FrameKeys, dict: DictId, builder: &mut TraceBuilder) -> Option<StringId> {
         if let Some(known) = self.of_dict[dict.index()] {
             return Some(known);
         }
