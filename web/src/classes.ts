@@ -31,6 +31,11 @@ export interface PartLook {
 export const PARTS: Readonly<Record<string, PartLook>> = {
   kernel: { colour: "compute", texture: "plain", words: "compute kernels" },
   compute: { colour: "compute", texture: "plain", words: "compute" },
+  overlap: { colour: "host-op", texture: "cross", words: "compute and communication at once" },
+  neither: { colour: "other", texture: "plain", words: "neither" },
+  transfer: { colour: "communication", texture: "rising", words: "transfer" },
+  waiting: { colour: "idle", texture: "dots", words: "waiting for later ranks" },
+  held_up: { colour: "synchronization", texture: "upright", words: "holds up the others" },
   comm: { colour: "communication", texture: "rising", words: "exposed communication" },
   exposed_comm: { colour: "communication", texture: "rising", words: "exposed communication" },
   memcpy: { colour: "copy", texture: "upright", words: "copies" },

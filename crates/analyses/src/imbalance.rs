@@ -99,7 +99,7 @@ fn times(context: &AnalysisContext<'_>) -> Amounts {
         let amount = amounts.entry(work).or_default().entry(step).or_default().entry(rank).or_default();
         *amount = amount.saturating_add(ns);
     };
-    for row in ranks_overview::rows(context).iter().filter(|row| row.is_complete) {
+    for row in ranks_overview::rows(context).iter().filter(|row| row.is_complete == Some(true)) {
         let step = row.step.unwrap_or_default();
         add(("step", None), step, row.rank, row.total_ns);
         add(("compute", None), step, row.rank, row.compute_ns.saturating_add(row.overlap_ns));

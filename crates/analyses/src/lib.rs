@@ -41,6 +41,7 @@ pub mod kernels;
 pub mod lateness;
 pub mod launch_statistics;
 pub mod layout;
+mod mean_parts;
 pub mod memory_curve;
 pub mod memory_events;
 pub mod memory_peak;

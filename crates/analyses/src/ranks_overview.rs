@@ -4,6 +4,9 @@
 //! The four sum to the step, to the nanosecond. What runs at the same time on several devices, streams or threads counts
 //! once.
 //!
+//! A row without a step number is the average over the complete steps of its rank, given when no single step was asked for:
+//! its `row` is `mean`, that of a step `one`.
+//!
 //! - Computation is the time in which a computing kernel runs on a device of the rank. On a rank without device events it
 //!   is the time in which a thread of the rank is in an operator that is no collective.
 //! - Communication is the time in which a communication kernel runs. On a rank without such kernels it is the time in
@@ -19,10 +22,13 @@
 //!
 //! # Edge cases
 //! Kernels count where they run, also when they were launched in the step before. Copies and memsets are neither. Without
-//! labelled steps the whole trace counts as one, which has no number. The time of a collective has waiting for other ranks
+//! labelled steps the whole trace counts as one, which has no number and no average. A step that recording cut is given,
+//! marked incomplete, and left out of averages; without a complete step there is no average. In an average every part is
+//! within 1 ns of its exact mean, so that the parts still sum to it. The time of a collective has waiting for other ranks
 //! in it, which `stragglers` tells apart. A part of a trace has the steps that begin in it, whole.
 
 use crate::device_busy::DeviceBusy;
+use crate::mean_parts::mean_parts;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
@@ -30,12 +36,12 @@ use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{SliceId, SliceKind, Step, StepSource, Trace, TrackKind};
 
 columns! {
-    /// One step of one rank.
+    /// One step of one rank, or the average over a rank's complete steps.
     #[derive(Clone, Copy, PartialEq, Debug)]
     pub struct RankOverview {
         /// The rank.
         rank: u32 => Count,
-        /// The number of the step. Absent where nothing marks steps.
+        /// The number of the step. Absent where nothing marks steps, and for the average.
         step: Option<i64> => Count,
         /// How long the step took.
         total_ns: i64 => Nanoseconds,
@@ -49,19 +55,30 @@ columns! {
         other_ns: i64 => Nanoseconds,
         /// `compute_ns` and `overlap_ns` as a share of `total_ns`. Absent for a step that took no time.
         busy_ratio: Option<f64> => Ratio,
-        /// Whether all of the step was recorded.
-        is_complete: bool => Flag,
+        /// Whether all of the step was recorded. Absent for the average.
+        is_complete: Option<bool> => Flag,
+        /// What the row is: `one` for one step, `mean` for the average over the steps of the rank.
+        row => Text = |row| if row.is_complete.is_some() { "one" } else { "mean" },
     }
 }
 
-/// Every step asked for, by rank and start.
+/// Every step asked for, by rank and start, each rank's average after its steps.
 pub fn ranks_overview(trace: &Trace, selection: &Selection) -> Vec<RankOverview> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
 pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
     let busy = RankBusy::of_ranks(context);
-    context.selection.steps(context.trace).map(|step| of_step(step, &busy[&step.rank])).collect()
+    let steps: Vec<Step> = context.selection.steps(context.trace).copied().collect();
+    let mut rows = Vec::new();
+    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+        let first = rows.len();
+        rows.extend(steps.iter().map(|step| of_step(step, &busy[&step.rank])));
+        if context.selection.step.is_none() {
+            rows.extend(average(&rows[first..]));
+        }
+    }
+    rows
 }
 
 fn of_step(step: &Step, busy: &RankBusy) -> RankOverview {
@@ -70,17 +87,32 @@ fn of_step(step: &Step, busy: &RankBusy) -> RankOverview {
     let overlap_ns = compute.intersect(&comm).total_ns();
     let (compute_ns, exposed_comm_ns) = (compute.total_ns() - overlap_ns, comm.total_ns() - overlap_ns);
     let other_ns = total_ns - compute.union(&comm).total_ns();
-    assert_eq!(compute_ns + overlap_ns + exposed_comm_ns + other_ns, total_ns, "the parts sum to the step");
+    let row = from_parts(step.rank, [compute_ns, overlap_ns, exposed_comm_ns, other_ns]);
+    assert_eq!(row.total_ns, total_ns, "the parts sum to the step");
+    let number = (step.source != StepSource::Whole).then_some(step.number);
+    RankOverview { step: number, is_complete: Some(step.is_complete), ..row }
+}
+
+/// The mean of the complete steps among `rows`, all of one rank. The whole trace as a step is its own.
+fn average(rows: &[RankOverview]) -> Option<RankOverview> {
+    let complete = rows.iter().filter(|row| row.is_complete == Some(true) && row.step.is_some());
+    let parts = complete.map(|row| [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns]);
+    Some(from_parts(rows.first()?.rank, mean_parts(parts)?))
+}
+
+fn from_parts(rank: u32, parts: [i64; 4]) -> RankOverview {
+    let [compute_ns, overlap_ns, exposed_comm_ns, other_ns] = parts;
+    let total_ns: i64 = parts.iter().sum();
     RankOverview {
-        rank: step.rank,
-        step: (step.source != StepSource::Whole).then_some(step.number),
+        rank,
+        step: None,
         total_ns,
         compute_ns,
         overlap_ns,
         exposed_comm_ns,
         other_ns,
         busy_ratio: (total_ns > 0).then(|| (compute_ns + overlap_ns) as f64 / total_ns as f64),
-        is_complete: step.is_complete,
+        is_complete: None,
     }
 }
 
@@ -145,7 +177,8 @@ mod tests {
 
     fn line(row: &RankOverview) -> String {
         let parts = [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns].map(|ns| ns / 1_000);
-        format!("rank {} step {:?}: {} us = {parts:?}", row.rank, row.step, row.total_ns / 1_000)
+        let step = if row.is_complete.is_some() { format!("step {:?}", row.step) } else { "mean".into() };
+        format!("rank {} {step}: {} us = {parts:?}", row.rank, row.total_ns / 1_000)
     }
 
     #[track_caller]
@@ -164,11 +197,13 @@ mod tests {
         let expected = [
             "rank 0 step Some(0): 8 us = [2, 2, 1, 3]",
             "rank 0 step Some(1): 8 us = [2, 2, 2, 2]",
+            "rank 0 mean: 8 us = [2, 2, 1, 2]",
             "rank 1 step Some(0): 8 us = [2, 0, 0, 6]",
             "rank 1 step Some(1): 8 us = [0, 0, 0, 8]",
+            "rank 1 mean: 8 us = [1, 0, 0, 7]",
         ];
         check(&drawn(TWO_RANKS), Selection::default(), &expected);
-        check(&drawn(TWO_RANKS), Selection { rank: Some(1), step: Some(0), ..Selection::default() }, &expected[2..3]);
+        check(&drawn(TWO_RANKS), Selection { rank: Some(1), step: Some(0), ..Selection::default() }, &expected[3..4]);
     }
 
     #[test]
@@ -178,7 +213,8 @@ mod tests {
                        rank 0 cpu 1 aa.c.bb.
                        rank 0 cpu 2 ....ww..";
         let trace = drawn_with_collectives(drawing, &[("c", SliceKind::Op, said)]);
-        check(&trace, Selection::default(), &["rank 0 step Some(0): 8 us = [5, 0, 0, 3]"]);
+        let step_0 = || Selection { step: Some(0), ..Selection::default() };
+        check(&trace, step_0(), &["rank 0 step Some(0): 8 us = [5, 0, 0, 3]"]);
         // As in a recording: the backend's range says which collective it carries out.
         let mut trace = trace;
         let work = trace.slices.ids().find(|id| trace.slice_name(*id) == "w").unwrap();
@@ -186,7 +222,19 @@ mod tests {
         let asked = trace.collectives[0];
         trace.collectives.push(stepscope_trace::Collective { slice: work, ..asked });
         trace.collectives.sort_by_key(|said| said.slice);
-        check(&trace, Selection::default(), &["rank 0 step Some(0): 8 us = [3, 1, 1, 3]"]);
+        check(&trace, step_0(), &["rank 0 step Some(0): 8 us = [3, 1, 1, 3]"]);
+    }
+
+    #[test]
+    fn an_average_is_of_complete_steps_that_are_marked() {
+        let row = |step, is_complete, parts| RankOverview { step, is_complete, ..from_parts(3, parts) };
+        let one = row(Some(1), Some(true), [1, 0, 0, 3]);
+        let cut = row(Some(2), Some(false), [100; 4]);
+        let mean = average(&[one, row(Some(3), Some(true), [2, 0, 1, 4]), cut]).expect("complete steps");
+        assert_eq!(mean, from_parts(3, [1, 0, 1, 3]));
+        assert_eq!((average(&[cut]), average(&[row(None, Some(true), [1; 4])])), (None, None));
+        let unmarked = drawn("rank 0 stream 7 C..N");
+        check(&unmarked, Selection::default(), &["rank 0 step None: 4 us = [1, 0, 1, 2]"]);
     }
 
     proptest! {

@@ -33,6 +33,7 @@
 mod busy;
 mod tensorboard;
 
+use crate::mean_parts::mean_parts;
 use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection};
 use busy::Busy;
 use stepscope_base::IntervalSet;
@@ -136,20 +137,10 @@ fn of_step(step: &Step, busy: &Busy) -> StepBreakdown {
     StepBreakdown { step: Some(step.number), start_ns, is_complete, source: Some(step.source), ..row }
 }
 
-/// The mean of the complete steps among `rows`, or of all, all of one rank. Running sums are divided, not the parts themselves:
-/// that way the rounded parts sum to the rounded total.
+/// The mean of the complete steps among `rows`, or of all, all of one rank.
 fn average(rows: &[StepBreakdown], is_over_all: bool) -> Option<StepBreakdown> {
     let is_in = |row: &&StepBreakdown| is_over_all || row.is_complete == Some(true);
-    let complete: Vec<&StepBreakdown> = rows.iter().filter(is_in).collect();
-    let count = i128::try_from(complete.len()).ok().filter(|count| *count > 0)?;
-    let (mut sum, mut part_end_ns) = (0_i128, 0_i128);
-    let mut parts = [0; CLASSES];
-    for (class, part) in parts.iter_mut().enumerate() {
-        sum += complete.iter().map(|row| i128::from(to_parts(row)[class])).sum::<i128>();
-        *part = (sum / count - part_end_ns) as i64;
-        part_end_ns = sum / count;
-    }
-    Some(from_parts(complete[0].rank, parts))
+    Some(from_parts(rows.first()?.rank, mean_parts(rows.iter().filter(is_in).map(to_parts))?))
 }
 
 fn to_parts(row: &StepBreakdown) -> [i64; CLASSES] {

@@ -141,3 +141,97 @@ test("of 1,024 ranks with 500 steps each a part is drawn, and every step can be 
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await context.close();
 });
+
+test("the page begins with the rank that the others wait for, and leads to it", async () => {
+  const [first] = analyze("stragglers", RANKS).results;
+  expect(Number(first?.held_up_ns)).toBeGreaterThan(0);
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  const said = page.locator(".waited-for");
+  expect(await said.textContent()).toContain(`rank ${first?.rank}: ${formatCell("ns", first?.held_up_ns ?? null)}`);
+  expect(await said.locator("strong .value").getAttribute("title")).toBe(`${first?.held_up_ns} ns`);
+  await said.getByRole("link", { name: `Rank ${first?.rank} on the timeline` }).click();
+  await page.waitForURL(new RegExp(`#timeline\\?rank=${first?.rank}$`));
+  await close();
+});
+
+test("a bar of a rank says what the command says, and is chosen with the keyboard", async () => {
+  const means = analyze("ranks_overview", RANKS).results.filter((row) => row.row === "mean");
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  const chart = page.getByRole("slider", { name: "Computation and communication of each rank in the average step" });
+  await chart.focus();
+  await page.keyboard.press("End");
+  const of = (name: string) => formatCell("ns", means[1]?.[name] ?? null);
+  const words = `rank 1: compute ${of("compute_ns")}, compute and communication at once ${of("overlap_ns")}, exposed communication ${of("exposed_comm_ns")}, neither ${of("other_ns")}`;
+  expect(await chart.getAttribute("aria-valuetext")).toBe(words);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/rank=1$/);
+  await settled(page);
+  expect(await violations(page)).toEqual([]);
+  await close();
+});
+
+test("of 4,096 ranks each is drawn or stands behind one that stands out more", async () => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  const RANKS = 4096;
+  const SLOW = 1234;
+  const all = Array.from({ length: RANKS }, (_, rank) => rank);
+  await page.route(/\/api\/runs\/0(\?|$)/, async (route) => {
+    const told = await (await route.fetch()).json();
+    told.run.ranks = all;
+    await route.fulfill({ json: told });
+  });
+  const answer = (pattern: RegExp, rowOf: (rank: number) => object) =>
+    page.route(pattern, async (route) => {
+      const told = await (await route.fetch()).json();
+      const limit = Number(new URL(route.request().url()).searchParams.get("limit"));
+      told.results = all.map(rowOf).slice(0, limit);
+      told.page = { ...told.page, matching: RANKS, total: RANKS, rows: told.results.length };
+      await route.fulfill({ json: told });
+    });
+  await answer(/\/ranks_overview\?/, (rank) => {
+    const compute_ns = rank === SLOW ? 9_000_000 : 5_000_000 + rank;
+    const parts = { compute_ns, overlap_ns: 0, exposed_comm_ns: 9_500_000 - compute_ns, other_ns: 500_000 };
+    return { rank, step: null, total_ns: 10_000_000, ...parts, busy_ratio: 0.5, is_complete: null, row: "mean" };
+  });
+  await answer(/\/stragglers\?/, (rank) => {
+    const held_up_ns = rank === SLOW ? 3_000_000 : 0;
+    const times = { transfer_ns: 500_000, waiting_ns: 4_000_000, total_ns: 4_500_000, held_up_ns, late_ns: 0 };
+    return { rank, group: "0", group_size: RANKS, ranks: RANKS, calls: 3, last_calls: 0, ...times };
+  });
+  await page.goto(at(server.url, "distributed"));
+  await settled(page);
+  for (const name of [/^Computation and communication of each rank/, /^Transfer and waiting of each rank/]) {
+    const chart = page.getByRole("slider", { name });
+    const places = Number(await chart.getAttribute("aria-valuemax")) + 1;
+    const each = Math.ceil(RANKS / places);
+    expect(each).toBeGreaterThan(1);
+    await chart.focus();
+    await page.keyboard.press("End");
+    expect(await chart.getAttribute("aria-valuenow")).toBe(String(places - 1));
+    const box = await chart.boundingBox();
+    const left = 64;
+    const width = (box?.width ?? 0) - left;
+    await chart.hover({ position: { x: left + ((Math.floor(SLOW / each) + 0.5) * width) / places, y: 100 } });
+    const words = await chart.getAttribute("aria-valuetext");
+    expect(words).toMatch(new RegExp(`^rank ${SLOW}[ :]`));
+    expect(words).toContain(`of the ${each} bars from rank ${SLOW - (SLOW % each)}`);
+    // Every column of pixels that has a bar is painted.
+    const empty = await chart.locator("canvas").evaluate((canvas: HTMLCanvasElement, left) => {
+      const context = canvas.getContext("2d");
+      const { data } = context?.getImageData(left, 100, canvas.width - left, 1) ?? { data: [] };
+      return data.filter((_, at) => at % 4 === 3).filter((alpha) => alpha < 250).length;
+    }, left);
+    expect(empty).toBe(0);
+  }
+  await page.getByLabel("In the order of").first().selectOption("compute");
+  await settled(page);
+  const chart = page.getByRole("slider", { name: /^Computation and communication of each rank/ });
+  await chart.focus();
+  await page.keyboard.press("Home");
+  expect(await chart.getAttribute("aria-valuetext")).toMatch(new RegExp(`^rank ${SLOW}:`));
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await context.close();
+});

@@ -1,6 +1,7 @@
 import { type ClassName, PARTS, type Texture } from "../../classes";
 
-const STROKES: Record<Texture, string> = {
+/** What is drawn on a tile of 8 × 8 pixels. */
+export const STROKES: Record<Texture, string> = {
   plain: "",
   rising: "M-2 2L2 -2M0 8L8 0M6 10L10 6",
   falling: "M-2 6L2 10M0 0L8 8M6 -2L10 2",

@@ -6,9 +6,9 @@ import { tickLabel } from "../../canvas/ruler";
 import type { ClassName } from "../../classes";
 import { formatCell } from "../../format/cell";
 import { formatNs } from "../../format/units";
-import { theme } from "../../state/theme";
 import { Value } from "../Value";
 import { sliderOf } from "./cursor";
+import { colourOf, useRepaint } from "./painted";
 import { BYTE_STEPS, columnsOf, dragged, indexAt, NS_STEPS, type Stretch } from "./series";
 import { useWidth } from "./width";
 
@@ -216,30 +216,4 @@ function showRange(drawn: uPlot, range: Stretch | null): void {
     : [0, 0];
   const height = range ? drawn.bbox.height / devicePixelRatio : 0;
   drawn.setSelect({ left: left ?? 0, top: 0, width: (right ?? 0) - (left ?? 0), height }, false);
-}
-
-/** A colour of the page's styles as a canvas understands it. */
-function colourOf(name: string): string {
-  const probe = document.createElement("span");
-  document.body.append(probe);
-  probe.style.color = `var(${name})`;
-  const colour = getComputedStyle(probe).color;
-  probe.remove();
-  return colour;
-}
-
-/** Calls `paint` when the page's colours change: by its own choice, or the system's. */
-function useRepaint(paint: () => void): void {
-  const latest = useRef(paint);
-  latest.current = paint;
-  useEffect(() => {
-    const repaint = () => requestAnimationFrame(() => latest.current());
-    const queries = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)"].map((text) => matchMedia(text));
-    for (const query of queries) query.addEventListener("change", repaint);
-    const unfollow = theme.subscribe(repaint);
-    return () => {
-      for (const query of queries) query.removeEventListener("change", repaint);
-      unfollow();
-    };
-  }, []);
 }

@@ -9,15 +9,20 @@ import { findPage } from "../registry";
 import { DeviceBars } from "./DeviceBars";
 import { DeviceTable } from "./DeviceTable";
 import { RankColumns } from "./RankColumns";
+import { RankOverview } from "./RankOverview";
 import { StepMap } from "./StepMap";
+import { WaitedFor } from "./WaitedFor";
+import { Waiting } from "./Waiting";
 
 /** What each rank does, beside the others: steps, computation and communication, collectives, devices. */
 export default function Distributed() {
   const has = detail.value?.has;
   const ranks = detail.value?.ranks.length ?? 0;
+  const isCompared = has?.collectives === true && ranks > 1;
   return (
     <>
       <h1>Distributed</h1>
+      {isCompared && <WaitedFor />}
       <p class="dim">
         Each rank as it recorded itself, side by side. The time of a collective has waiting for other ranks in it; which
         ranks the others wait for is told apart in a table of its own.
@@ -28,6 +33,8 @@ export default function Distributed() {
           <a href={hrefWith({ window: null })}>Show the whole run</a>
         </Empty>
       )}
+      {ranks > 1 && <RankOverview />}
+      {isCompared && <Waiting />}
       <StepMap />
       <RankColumns />
       <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
@@ -49,7 +56,7 @@ export default function Distributed() {
       ) : (
         <Empty>No collective was recorded: no rank communicated, or it did so without torch.distributed.</Empty>
       )}
-      {has?.collectives && ranks > 1 && (
+      {isCompared && (
         <Table
           analysis="stragglers"
           title="Which ranks the others wait for"
@@ -57,8 +64,8 @@ export default function Distributed() {
           hidden={["group_description"]}
         />
       )}
-      {has?.collectives && ranks > 1 && <Table analysis="what_if" title="What a change would save" prefix="f." />}
-      {has?.collectives && ranks > 1 && <Table analysis="clock_residuals" title="Clocks" prefix="k." />}
+      {isCompared && <Table analysis="what_if" title="What a change would save" prefix="f." />}
+      {isCompared && <Table analysis="clock_residuals" title="Clocks" prefix="k." />}
       <DeviceTable />
     </>
   );

@@ -1,0 +1,45 @@
+//! The mean of times that are divided into parts.
+
+/// The mean of each part over `rows`; `None` without a row. Running sums are divided, not the parts themselves: that way
+/// every part is within 1 ns of its exact mean, and the rounded parts sum to the rounded mean of the whole.
+pub(crate) fn mean_parts<const PARTS: usize>(rows: impl Iterator<Item = [i64; PARTS]>) -> Option<[i64; PARTS]> {
+    let (mut sums, mut count) = ([0_i128; PARTS], 0_i128);
+    for row in rows {
+        count += 1;
+        for (sum, part) in sums.iter_mut().zip(row) {
+            *sum += i128::from(part);
+        }
+    }
+    let (mut sum, mut end_ns) = (0, 0);
+    (count > 0).then(|| {
+        sums.map(|part| {
+            sum += part;
+            let begin_ns = std::mem::replace(&mut end_ns, sum / count);
+            (end_ns - begin_ns) as i64
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_part_is_near_its_mean_and_all_sum_to_that_of_the_whole(
+            rows in prop::collection::vec(prop::array::uniform4(0_i64..1 << 40), 0..20),
+        ) {
+            let Some(means) = mean_parts(rows.iter().copied()) else {
+                return Ok(prop_assert!(rows.is_empty()));
+            };
+            let count = rows.len() as i64;
+            for (part, mean) in means.into_iter().enumerate() {
+                let sum: i64 = rows.iter().map(|row| row[part]).sum();
+                prop_assert!((mean * count - sum).abs() < count);
+            }
+            let whole: i64 = rows.iter().flatten().sum();
+            prop_assert_eq!(means.iter().sum::<i64>(), whole / count);
+        }
+    }
+}
