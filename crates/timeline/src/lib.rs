@@ -19,6 +19,7 @@ mod projections;
 mod row;
 mod search;
 mod slice_summary;
+mod strips;
 mod sum_blocks;
 mod sums;
 mod tiles;

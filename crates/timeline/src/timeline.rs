@@ -4,6 +4,7 @@ use crate::groups::{Group, GroupKind, RowInfo, RowKind};
 use crate::items::{Item, Items, Source};
 use crate::projections::{Projection, projections};
 use crate::row::{Content, Row};
+use crate::strips::strips;
 use crate::sum_blocks::SumBlocks;
 use crate::{Class, counters};
 use rustc_hash::FxHashMap;
@@ -15,6 +16,8 @@ pub type RowId = u32;
 
 /// Threads with at least this number of slices are shown open at first, beside the one that runs steps.
 const SHOWN_SLICES: usize = 64;
+/// Of more ranks than this each is shown as one row at first.
+const OPEN_RANKS: usize = 8;
 
 /// What a timeline shows of a trace.
 #[derive(Clone, Debug)]
@@ -46,8 +49,12 @@ impl Timeline {
         };
         let projected = projections(trace);
         let ranks = trace.ranks();
+        // A single rank is never beside others.
+        let mut strips = if ranks.len() > 1 { strips(trace, &timeline.classes) } else { FxHashMap::default() };
         for rank in &ranks {
-            let group = timeline.rank(trace, *rank, &projected);
+            let mut group = timeline.rank(trace, *rank, &projected);
+            group.is_open = ranks.len() <= OPEN_RANKS;
+            timeline.summarize_rank(trace, &mut group, strips.remove(rank));
             timeline.groups.push(group);
         }
         timeline
@@ -237,6 +244,19 @@ impl Timeline {
         group.summary = group.rows.first().map(|row| row.id);
     }
 
+    /// While a rank is closed, its strip stands for it; where it has no device, how busy its threads are.
+    fn summarize_rank(&mut self, trace: &Trace, group: &mut Group, strip: Option<Vec<Item>>) {
+        let Some(items) = strip else {
+            group.summary =
+                group.groups.iter().find(|inner| inner.kind == GroupKind::Threads).and_then(|it| it.summary);
+            return;
+        };
+        let items = Items::of(trace, Source::Own(items.into()));
+        let info = self.info("Devices", RowKind::Projected, group.rank, 0, items.len());
+        group.summary = Some(info.id);
+        group.rows.push(self.add(info, Content::Items(items)));
+    }
+
     fn density_row(&mut self, rank: u32, of: Vec<RowId>) -> RowId {
         let info = self.info("busy", RowKind::Density, rank, 0, 0);
         self.add(info, Content::Density(of)).id
@@ -308,7 +328,7 @@ mod tests {
         let mut lines = Vec::new();
         told(timeline.groups(), 0, &mut lines);
         let expected = [
-            "Rank 0 (0)",
+            "Rank 0 (1)",
             " GPU 0 (0)",
             "  Steps (1)",
             "  Modules (1)",
@@ -322,6 +342,24 @@ mod tests {
         assert_eq!(lines[..expected.len()], expected, "{lines:#?}");
         assert!(lines.contains(&"Rank 1 (0)".to_string()), "{lines:#?}");
         assert_eq!(timeline.focus(), Span::new(0, 10_000));
+    }
+
+    #[test]
+    fn of_many_ranks_each_is_one_row_at_first() {
+        let timeline = |ranks: u32| {
+            let draw = |rank| format!("rank {rank} cpu 1 aa..\nrank {rank} stream 7 CC..\nrank {rank} stream 9 .NN.\n");
+            let trace = drawn(&((0..ranks).map(draw).collect::<String>() + "rank 99 cpu 1 a"));
+            (Timeline::of(&trace), trace)
+        };
+        assert!(timeline(7).0.groups().iter().all(|group| group.is_open));
+        let (many, trace) = timeline(8);
+        assert!(many.groups().iter().all(|group| !group.is_open && group.summary.is_some()));
+        let [strip] = &many.groups()[3].rows[..] else { panic!("one row") };
+        assert_eq!((Some(strip.id), strip.kind, strip.slices), (many.groups()[3].summary, RowKind::Projected, 2));
+        let tiles = many.tiles(&trace, &[strip.id], 0, 0, 1).expect("tiles");
+        assert_eq!(tiles.class[..1], [Class::Compute as u8]);
+        assert_eq!(many.groups()[8].rows, []);
+        assert_eq!(Timeline::of(&drawn("rank 0 stream 7 CN")).groups()[0].summary, None);
     }
 
     #[test]

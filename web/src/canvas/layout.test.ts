@@ -115,3 +115,22 @@ test("what must be open for a row is known", () => {
   expect(groupsAround(GROUPS, 5)?.map(({ group }) => group.name)).toEqual(["Rank 0", "CPU threads", "main"]);
   expect(groupsAround(GROUPS, 77)).toBe(null);
 });
+
+test("a rank among many is one row that shows its devices, and open when it is the only one that is shown", () => {
+  const strip = row(7, "Devices", 0, "projected");
+  const streams = [group("Stream 7", "track", [row(1, "Stream 7")])];
+  const rank: TimelineGroup = { ...group("Rank 3", "rank", [strip], streams, false), rank: 3, summary: strip.id };
+  const [keyedRank] = keyed([{ ...rank, groups: rank.groups.map((inner) => ({ ...inner, rank: 3 })) }]);
+  if (!keyedRank) throw new Error("one group");
+  const lines = (shown: Shown) => layoutOf([keyedRank], shown).lines.map((line) => [line.label, line.kind, line.row]);
+  expect(lines(SHOWN)).toEqual([["Rank 3", "projected", 7]]);
+  const open = [
+    ["Rank 3", "density", null],
+    ["Stream 7", "slices", 1],
+  ];
+  expect(lines(withGroup(SHOWN, keyedRank, true))).toEqual(open);
+  const alone = { ...SHOWN, rank: 3 };
+  expect(lines(alone)).toEqual(open);
+  expect(lines(withGroup(alone, keyedRank, false))).toEqual([["Rank 3", "projected", 7]]);
+  expect(lines(withGroup(withGroup(alone, keyedRank, false), keyedRank, true))).toEqual(open);
+});

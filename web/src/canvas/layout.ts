@@ -85,20 +85,18 @@ export function layoutOf(groups: readonly KeyedGroup[], shown: Shown): Layout {
     pinned.push({ ...line, key: `pin ${line.key}`, indent: 0, y: pinnedHeight, isPinned: true });
     pinnedHeight += line.height;
   };
-  const isOpen = ({ key, group }: KeyedGroup) => shown.open.has(key) || (group.is_open && !shown.shut.has(key));
-
   const walk = (each: KeyedGroup, indent: number, isShown: boolean) => {
     if (shown.rank !== null && each.group.rank !== shown.rank) return;
-    const own = linesOf(each, indent, isOpen(each));
+    const own = linesOf(each, indent, isOpenIn(shown, each));
     if (isShown) for (const line of own) put(line);
     if (shown.pins.has(each.key)) for (const line of own) pin({ ...line, label: line.label && pinnedName(each) });
     const rows = each.group.rows.filter((row) => row.kind === "counter");
     for (const row of rows) {
       const line = counterLine(each, row, indent + 1);
-      if (isShown && isOpen(each)) put(line);
+      if (isShown && isOpenIn(shown, each)) put(line);
       if (shown.pins.has(line.group)) pin({ ...line, label: `${row.name} · ${pinnedName(each)}` });
     }
-    for (const inner of each.groups) walk(inner, indent + 1, isShown && isOpen(each));
+    for (const inner of each.groups) walk(inner, indent + 1, isShown && isOpenIn(shown, each));
   };
   for (const group of groups) walk(group, 0, true);
   return { pinned, pinnedHeight, lines, height };
@@ -112,7 +110,9 @@ function linesOf(each: KeyedGroup, indent: number, isOpen: boolean): Unplaced[] 
   const base = { group: key, indent, within: path, rank: group.rank, unit: null };
   if (group.kind !== "track") {
     const row = isOpen ? null : group.summary;
-    const line = { ...base, key, label: group.name, isHeader: true, isOpen, row, kind: "density" as const };
+    // A rank has a strip of its own; what other groups are closed to is an average of their tracks.
+    const kind = group.rows.find(({ id }) => id === row)?.kind ?? "density";
+    const line = { ...base, key, label: group.name, isHeader: true, isOpen, row, kind };
     return [{ ...line, height: HEIGHTS.header }];
   }
   const rows = group.rows.filter((row) => row.kind === "slices" || row.kind === "projected");
@@ -190,13 +190,21 @@ export function groupsAround(groups: readonly KeyedGroup[], row: number): KeyedG
   return null;
 }
 
+/** Whether a group is open before anyone opens or closes it: as the server has it, and the only rank that is shown. */
+const opensAtFirst = (shown: Shown, group: TimelineGroup): boolean =>
+  group.is_open || (group.kind === "rank" && group.rank === shown.rank);
+
+/** Whether a group is open. */
+export const isOpenIn = (shown: Shown, { key, group }: KeyedGroup): boolean =>
+  shown.open.has(key) || (opensAtFirst(shown, group) && !shown.shut.has(key));
+
 /** What is shown with a group opened or closed. */
 export function withGroup(shown: Shown, { key, group }: KeyedGroup, isOpen: boolean): Shown {
   const open = new Set(shown.open);
   const shut = new Set(shown.shut);
   open.delete(key);
   shut.delete(key);
-  if (isOpen !== group.is_open) (isOpen ? open : shut).add(key);
+  if (isOpen !== opensAtFirst(shown, group)) (isOpen ? open : shut).add(key);
   return { ...shown, open, shut };
 }
 

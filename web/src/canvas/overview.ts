@@ -11,7 +11,8 @@ const TILES = 2;
 
 /** What to ask for: the averages of groups, in at most two tiles each. Null where there are none. */
 export function overviewRequest(groups: readonly KeyedGroup[], end_ns: number): TileRequest | null {
-  const rows = allGroups(groups).flatMap(({ group }) => group.summary ?? []);
+  // A rank's row is no average; its devices and threads have one each.
+  const rows = allGroups(groups).flatMap(({ group }) => (group.kind === "rank" ? [] : (group.summary ?? [])));
   if (rows.length === 0) return null;
   let level = 0;
   while (level < LEVEL_MAX && tileSpan(level) * TILES < end_ns) level++;

@@ -1,7 +1,7 @@
 // Which rows of a timeline are shown: groups that are open, tracks that are pinned, and where lines are on the screen.
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { allGroups, groupsAround, type KeyedGroup, keyed, type Shown, withGroup } from "../../canvas/layout";
+import { allGroups, groupsAround, isOpenIn, type KeyedGroup, keyed, type Shown, withGroup } from "../../canvas/layout";
 import type { Slice, TimelineGroup } from "../../canvas/model";
 import type { Placed } from "../../canvas/scene";
 
@@ -79,8 +79,9 @@ export class Rows {
   /** Opens whatever hides a slice's row. */
   openFor(slice: Slice): void {
     const path = slice.row === null ? null : groupsAround(this.groups, slice.row);
-    const { open, shut } = this.shown.peek();
-    const closed = path?.filter(({ key, group }) => !(open.has(key) || (group.is_open && !shut.has(key)))) ?? [];
+    const closed = path?.filter((each) => !isOpenIn(this.shown.peek(), each)) ?? [];
+    // Where ranks are a row each, a collective is seen there, beside those of the other ranks.
+    if (closed[0]?.group.kind === "rank" && closed[0].group.rows.length > 0 && isCollective(slice)) return;
     // A track of one row is drawn whether it is open or not.
     const hidden = closed.filter(({ group }) => group.kind !== "track" || group.rows.length > 1);
     if (hidden.length === 0) return;
@@ -91,3 +92,5 @@ export class Rows {
     this.onChange({ open: [...open], shut: [...shut], pins: [...pins] });
   }
 }
+
+const isCollective = (slice: Slice): boolean => slice.kind === "kernel" && slice.class === "communication";

@@ -150,7 +150,7 @@ export class TimelineController {
   /** Shows a track, wherever it is. */
   visitTrack(each: KeyedGroup): void {
     this.rows.openAround(each);
-    const [row] = allGroups([each]).flatMap(({ group }) => group.rows);
+    const [row] = allGroups([each]).flatMap(({ group }) => (group.kind === "rank" ? [] : group.rows));
     if (row) this.timeline?.reveal(row.id);
   }
 
