@@ -10,7 +10,7 @@ import os
 import sys
 import types
 
-from stepscope import _recorder
+from stepscope import _facts, _recorder
 from stepscope._say import say
 
 # Of groups with more ranks than this the list of ranks is left out of the facts.
@@ -24,11 +24,9 @@ class _State:
     """What is known of process groups, and what of their collectives can be recorded."""
 
     torch: types.ModuleType | None = None
-    """The torch module; None until collectives are described for the first time."""
+    """The torch module; None until a capture has been opened."""
     is_on: bool = False
     """Collectives are described now."""
-    is_watching: bool = False
-    """The functions of PyTorch that make and destroy groups have been wrapped, if this release has them."""
     is_watching_ends: bool = False
     """This release has functions that destroy groups, and they are wrapped."""
     is_probed: bool = False
@@ -46,15 +44,19 @@ class _State:
 _state = _State()
 
 
-def start(torch, options):
-    """Describe collectives from now on."""
-    _state.is_on, _state.torch = True, torch
-    if not torch.distributed.is_available():
-        return
-    if not _state.is_watching:
-        _state.is_watching = True
+def watch(torch):
+    """Learn the rank of this process as soon as torch.distributed knows it, whatever is recorded; once a process."""
+    _state.torch = torch
+    if torch.distributed.is_available():
         _watch_groups(torch.distributed.distributed_c10d)
         _watch_ends(torch.distributed.distributed_c10d)
+
+
+def start(torch, options):
+    """Describe collectives from now on."""
+    _state.is_on = True
+    if not torch.distributed.is_available():
+        return
     # Also what changed while nothing was recorded: how many collectives a group has had.
     _learn_groups()
 
@@ -62,8 +64,7 @@ def start(torch, options):
 def stop():
     """Describe them no longer."""
     _state.is_on = False
-    if _state.torch is not None:
-        _count([])
+    _count([])
 
 
 def _watch_groups(distributed):
@@ -75,13 +76,14 @@ def _watch_groups(distributed):
     @functools.wraps(make_group)
     def make_and_learn_group(*args, **kwargs):
         made = make_group(*args, **kwargs)
-        if _state.is_on:
-            try:
+        try:
+            _learn_rank(distributed)
+            if _state.is_on:
                 asked = inspect.signature(make_group).bind(*args, **kwargs).arguments
                 _state.ranks_of_new_group = list(asked.get("global_ranks_in_group") or ())
                 _learn_groups()
-            except Exception as error:  # The program's groups matter more.
-                say(f"not describing the collectives of process {os.getpid()}: {error}")
+        except Exception as error:  # The program's groups matter more.
+            say(f"not describing the collectives of process {os.getpid()}: {error}")
         return made
 
     _recorder.hide(make_and_learn_group.__code__)
@@ -111,22 +113,30 @@ def _watch_ends(distributed):
         _state.is_watching_ends = True
 
 
+def _learn_rank(distributed):
+    """A group has just been made. The first is that of all: a spawned process may know its rank only now."""
+    groups = _groups(distributed)
+    if len(groups) == 1 and groups[0][0].group_desc == "default_pg":
+        ((group, _),) = groups
+        for key, value in _facts.rank_facts_of_group(group.rank(), group.size()).items():
+            _recorder.set_fact(key, value)
+
+
+def _groups(distributed):
+    """The groups that this process is a member of, each with its backend: of others the world has a stand-in."""
+    groups = [(group, str(made_of[0])) for group, made_of in distributed._world.pg_map.items()]
+    return [(group, backend) for group, backend in groups if hasattr(group, "group_name")]
+
+
 def _learn_groups():
     distributed = sys.modules["torch.distributed"].distributed_c10d
-    # Members only: of other groups the world has a stand-in.
-    groups = [(group, str(made_of[0])) for group, made_of in distributed._world.pg_map.items()]
-    groups = [(group, backend) for group, backend in groups if hasattr(group, "group_name")]
+    groups = _groups(distributed)
     if not groups:
         return False
     _prove_records(_state.torch)
     _tell_refusals()
     facts = [_facts_of(distributed, group, backend) for group, backend in groups]
     _recorder.set_fact("process_groups", _as_fact(facts))
-    # A process that `multiprocessing` starts may know its rank only now, and forgets it with its groups.
-    for group, _ in groups:
-        if group.group_desc == "default_pg":
-            _recorder.set_fact("rank", str(group.rank()))
-            _recorder.set_fact("world_size", str(group.size()))
     labelled = [group for group, backend in groups if _labels_its_ranges(backend)]
     described = [(_cpu_backend(group), _description_of(distributed, group)) for group in labelled]
     if _count(described):

@@ -5,8 +5,10 @@ import os
 import platform
 import sys
 
-_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-_WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+from stepscope import _recorder
+
+# Where a process is in its job, by the launcher's variables.
+_KEYS_OF_LAUNCHER = ("rank", "world_size", "local_rank", "local_world_size", "node_rank", "restart_count")
 
 
 def facts_of_process(torch):
@@ -23,7 +25,6 @@ def facts_of_process(torch):
         "torch_threads": str(torch.get_num_threads()),
         "cuda_version": torch.version.cuda or "",
         "gpus": "; ".join(_gpu_models()),
-        "local_rank": os.environ.get("LOCAL_RANK", ""),
         **(rank_facts_of_torch() or rank_facts_of_launcher()),
     }
     # Names of files may hold bytes that are no text.
@@ -31,21 +32,27 @@ def facts_of_process(torch):
 
 
 def rank_facts_of_torch():
-    """Rank and world size as torch.distributed has them; empty while it is not initialised."""
+    """The rank facts of an initialised torch.distributed; empty while it is not."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return {}
-    return {"rank": str(distributed.get_rank()), "world_size": str(distributed.get_world_size())}
+    return rank_facts_of_group(distributed.get_rank(), distributed.get_world_size())
+
+
+def rank_facts_of_group(rank, world_size):
+    """What torch.distributed says, and the rest of the launcher unless that means other processes; unknown ones empty.
+
+    Processes that a rank of a launcher starts, such as those of ``spawn``, have its variables and ranks of their own.
+    """
+    facts = {"rank": str(rank), "world_size": str(world_size)}
+    of_launcher = rank_facts_of_launcher()
+    is_of_others = any(of_launcher.get(key, value) != value for key, value in facts.items())
+    return {**dict.fromkeys(_KEYS_OF_LAUNCHER, ""), **({} if is_of_others else of_launcher), **facts}
 
 
 def rank_facts_of_launcher():
-    """Rank and world size from the launcher's variables; empty texts when it set none."""
-    return {"rank": _first(_RANK_VARIABLES), "world_size": _first(_WORLD_SIZE_VARIABLES)}
-
-
-def _first(variables):
-    values = (os.environ.get(variable, "") for variable in variables)
-    return next((value for value in values if value.isdigit()), "")
+    """The rank facts that the launcher's variables say; which ones is in ``launchers.rs`` of the recorder."""
+    return {key: str(value) for key, value in _recorder.launcher_facts(os.environ.get).items()}
 
 
 def _process_name():

@@ -282,6 +282,7 @@ def _prepare_process(torch):
     _watch_children()
     _name_threads()
     _mark_steps()
+    _collectives.watch(torch)
     _watch_other_steps()
     _name_workers()
 

@@ -1,9 +1,12 @@
 """Ways to start the processes of a job: each is in the one run, with its name, its rank and its tracks."""
 
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import runs
+from stepscope import _facts
 
 STARTS = ("fork", "spawn", "forkserver")
 
@@ -67,19 +70,71 @@ def check_family(run, children):
     assert len(strangers) <= 1
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"OMPI_COMM_WORLD_RANK": 2, "OMPI_COMM_WORLD_SIZE": 4},
-        {"PMI_RANK": 2, "PMI_SIZE": 4},
-        {"SLURM_PROCID": 2, "SLURM_NTASKS": 4},
-        {"RANK": 2, "WORLD_SIZE": 4, "SLURM_PROCID": 7, "SLURM_NTASKS": 9},
-    ],
-    ids=["openmpi", "mpich", "slurm", "torchrun-under-slurm"],
-)
-def test_variables_of_launchers_say_the_rank(variables, tmp_path):
-    run = tmp_path / "run"
-    runs.record(run, runs.script("import torch; torch.ones(1)"), env=runs.environment(**variables))
+def environments():
+    """Environments of launchers, each with the facts that it means: the table that the recorder's own test reads."""
+    lines = (Path(__file__).parents[2] / "crates/recorder/tests/launchers.txt").read_text().splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            variables, facts = line.split(" ->")
+            yield tuple(dict(word.split("=") for word in words.split()) for words in (variables, facts))
+
+
+@pytest.mark.parametrize(("variables", "expected"), list(environments()))
+def test_variables_of_launchers_mean_these_facts(variables, expected, monkeypatch):
+    monkeypatch.setattr(os, "environ", variables)
+    assert _facts.rank_facts_of_launcher() == expected
+
+
+RANK_KEYS = ("rank", "world_size", "local_rank", "local_world_size", "node_rank", "restart_count")
+SLURM = {"SLURM_PROCID": 2, "SLURM_NTASKS": 4, "SLURM_LOCALID": 1, "SLURM_NTASKS_PER_NODE": 2, "SLURM_NODEID": 1}
+# Nobody else is needed for a group of PyTorch's stand-in for a backend.
+INIT = """
+import sys, torch, torch.distributed as distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
+def init(rank, world_size):
+    distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world_size)
+    distributed.destroy_process_group()
+"""
+WAITING = """
+from stepscope.profiler import profile, schedule
+with profile(schedule=schedule(wait=1, warmup=0, active=1), run=sys.argv[1]) as prof:
+    init(3, 8)
+    prof.step()
+    torch.ones(1)
+"""
+
+
+def rank_facts(run):
     (part,) = runs.parts(run)
     process = runs.metadata(part)
-    assert (process["rank"], process["facts"]["world_size"]) == (2, "4")
+    assert process["rank"] == int(process["facts"]["rank"])
+    return {key: value for key, value in process["facts"].items() if key in RANK_KEYS}
+
+
+def test_a_recorded_process_has_the_facts_of_its_launcher(tmp_path):
+    run = tmp_path / "run"
+    runs.record(run, runs.script("import torch; torch.ones(1)"), env=runs.environment(**SLURM))
+    expected = {"rank": "2", "world_size": "4", "local_rank": "1", "local_world_size": "2", "node_rank": "1"}
+    assert rank_facts(run) == expected
+
+
+def test_a_group_of_all_that_is_made_later_beats_the_launcher(tmp_path):
+    run = tmp_path / "run"
+    # No step is made, and the group is gone at the end.
+    text = INIT + "torch.ones(1)\ninit(3, 8)\n"
+    runs.record(run, runs.script(text), env=runs.environment(**SLURM))
+    assert rank_facts(run) == {"rank": "3", "world_size": "8"}
+
+
+def test_the_launcher_says_where_the_rank_of_a_group_is(tmp_path):
+    run = tmp_path / "run"
+    text = INIT + "torch.ones(1)\ninit(2, 4)\n"
+    runs.record(run, runs.script(text), env=runs.environment(**SLURM))
+    expected = {"rank": "2", "world_size": "4", "local_rank": "1", "local_world_size": "2", "node_rank": "1"}
+    assert rank_facts(run) == expected
+
+
+def test_a_group_is_noticed_while_nothing_is_recorded(tmp_path):
+    run = tmp_path / "run"
+    runs.execute(*runs.script(INIT + WAITING, run), env=runs.environment(**SLURM))
+    assert rank_facts(run) == {"rank": "3", "world_size": "8"}

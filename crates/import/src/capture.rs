@@ -38,10 +38,13 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 16] = [
+const PROCESS_METADATA_KEYS: [&str; 19] = [
     "process_name",
     "rank",
     "local_rank",
+    "local_world_size",
+    "node_rank",
+    "restart_count",
     "hook_refused",
     "inputs_refused",
     "stacks_refused",

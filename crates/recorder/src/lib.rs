@@ -19,6 +19,7 @@ mod fork_state;
 mod helper;
 mod inputs;
 mod labels;
+mod launchers;
 mod lock;
 mod memory;
 mod names;
@@ -40,6 +41,7 @@ pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
     mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
 };
+pub use launchers::launcher_facts;
 pub use lock::{ForkGuard, ForkLock};
 pub use memory::{memory, out_of_memory};
 pub use names::Name;

@@ -102,6 +102,14 @@ mod _recorder {
         recorder::set_own_metadata(&text(key), &text(value));
     }
 
+    /// Rank, sizes and node as the launcher's variables have them; `value_of` gives a variable's value.
+    #[pyfunction]
+    fn launcher_facts(value_of: &Bound<'_, PyAny>) -> HashMap<&'static str, u32> {
+        // A value that is no text is no number.
+        let value_of = |variable: &str| value_of.call1((variable,)).ok()?.extract::<Option<String>>().ok()?;
+        recorder::launcher_facts(value_of).into_iter().collect()
+    }
+
     /// Names the calling thread.
     #[pyfunction]
     fn name_thread(name: &Bound<'_, PyAny>) {

@@ -14,6 +14,9 @@ pub(crate) fn open(_: &Path, _: &[(String, String)]) -> Result<Opened, String> {
 pub(crate) fn close() {}
 pub(crate) fn close_at_exit() {}
 pub(crate) fn set_metadata(_: &str, _: &str) {}
+pub(crate) fn launcher_facts(_: impl Fn(&str) -> Option<String>) -> Vec<(&'static str, u32)> {
+    Vec::new()
+}
 pub(crate) fn set_window(_: bool, _: u64) {}
 pub(crate) fn step_begin(_: i64) {}
 pub(crate) fn step_end(_: i64) {}

@@ -3,9 +3,6 @@
 
 use std::fs::read_to_string;
 
-const RANK_VARIABLES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
-const WORLD_SIZE_VARIABLES: [&str; 4] = ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
-
 /// Metadata about this process; one that is not known is not there.
 pub(crate) fn of_process() -> Vec<(String, String)> {
     let cpu_info = read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -22,11 +19,11 @@ pub(crate) fn of_process() -> Vec<(String, String)> {
                 .map_or_else(String::new, |n| n.to_string()),
         ),
         ("gpus", gpus()),
-        ("local_rank", std::env::var("LOCAL_RANK").unwrap_or_default()),
-        ("rank", first_number(&RANK_VARIABLES)),
-        ("world_size", first_number(&WORLD_SIZE_VARIABLES)),
     ];
-    metadata.into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, value)| (key.into(), value)).collect()
+    let of_launcher = crate::recorder::launcher_facts(|variable| std::env::var(variable).ok());
+    let of_launcher = of_launcher.into_iter().map(|(key, value)| (key, value.to_string()));
+    let known = metadata.into_iter().chain(of_launcher).filter(|(_, value)| !value.is_empty());
+    known.map(|(key, value)| (key.into(), value)).collect()
 }
 
 fn process_name() -> String {
@@ -67,26 +64,17 @@ fn values_in<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     pairs.filter(move |(found, _)| found.trim() == key).map(|(_, value)| value.trim())
 }
 
-fn first_number(variables: &[&str]) -> String {
-    let values = variables.iter().filter_map(|variable| std::env::var(variable).ok());
-    let is_number = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    values.into_iter().find(is_number).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn python_processes_have_the_same_keys_and_look_at_the_same_variables() {
+    fn python_processes_have_the_same_keys() {
         let python = include_str!("../../../python/stepscope/_facts.py");
         let recorded = of_process();
         assert!(recorded.len() >= 5, "{recorded:?}");
         for (key, _) in recorded {
             assert!(python.contains(&format!("\"{key}\"")), "{key}");
-        }
-        for variable in RANK_VARIABLES.iter().chain(&WORLD_SIZE_VARIABLES) {
-            assert!(python.contains(&format!("\"{variable}\"")), "{variable}");
         }
     }
 

@@ -57,7 +57,7 @@ impl Recording {
     }
 
     /// The process's rank among `world_size`. Without it the launcher's variables say so: `RANK` and `WORLD_SIZE`, or
-    /// those of MPI and Slurm.
+    /// those of Lightning, MPI, jsrun, Flux or Slurm.
     pub fn rank(self, rank: u32, world_size: u32) -> Self {
         self.fact("rank", &rank.to_string()).fact("world_size", &world_size.to_string())
     }

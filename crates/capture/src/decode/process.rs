@@ -64,9 +64,10 @@ impl ProcessRecords {
         }
     }
 
-    /// Metadata about the process, sorted by key.
+    /// Metadata about the process, sorted by key; an empty value took its key back.
     pub(crate) fn metadata(&self) -> Vec<(String, String)> {
-        self.metadata.iter().map(|(key, (_, value))| (key.clone(), value.clone())).collect()
+        let known = self.metadata.iter().filter(|(_, (_, value))| !value.is_empty());
+        known.map(|(key, (_, value))| (key.clone(), value.clone())).collect()
     }
 }
 

@@ -100,6 +100,7 @@ pub(super) fn decode(bytes: &[u8], segment_bytes: usize, opened: ClockPoint) -> 
             _ => {}
         }
     }
+    metadata.retain(|_, (_, value)| !value.is_empty());
     slow.metadata = metadata.into_iter().map(|(key, (_, value))| (key, value)).collect();
     parts.sort_by_key(|(part, _)| *part);
     let named = slow.names.len() as u32;
