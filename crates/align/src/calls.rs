@@ -85,7 +85,12 @@ impl Calls {
     fn add(&mut self, trace: &Trace, said: &Collective) {
         let is_work = trace.slices.kind(said.slice) == SliceKind::Annotation;
         let outer = self.place_around(trace, said.slice);
-        let is_same = |at: &usize| !is_work || self.calls[*at].is_asked() || may_be_same(&self.calls[*at].said, said);
+        let is_same = |at: &usize| {
+            let call = &self.calls[*at];
+            // What one rank sends to another is under way on the thread that asks for more.
+            let is_other = if call.is_asked() { have_other_numbers } else { are_of_two };
+            !is_work || !is_other(&call.said, said)
+        };
         let known = outer.map(|place| self.places[place].call).filter(is_same);
         let at = known.unwrap_or_else(|| {
             self.calls.push(Call { slice: said.slice, said: *said, work: None });
@@ -97,7 +102,8 @@ impl Calls {
             call.work = call.work.or(Some(said.slice));
         }
         if says_message(said) && !says_message(&call.said) {
-            call.said = Collective { sequence_number: call.said.sequence_number.or(said.sequence_number), ..*said };
+            let told = if is_work { carried_out(&call.said, said) } else { *said };
+            call.said = Collective { sequence_number: call.said.sequence_number.or(said.sequence_number), ..told };
         }
     }
 
@@ -122,8 +128,8 @@ impl Calls {
             }
             let Some(work) = number(call).and_then(|number| work_of.get_mut(&number)?.take()) else { continue };
             joined_to[work] = Some(at);
-            self.calls[at] =
-                Call { slice: call.slice, said: self.calls[work].said, work: Some(self.calls[work].slice) };
+            let said = carried_out(&call.said, &self.calls[work].said);
+            self.calls[at] = Call { slice: call.slice, said, work: Some(self.calls[work].slice) };
         }
         self.forget(&joined_to);
     }
@@ -144,14 +150,29 @@ impl Calls {
     }
 }
 
-/// False when two statements of one process are of different collectives for certain: both have a number, and it is
-/// another one, or of another group.
-fn may_be_same(a: &Collective, b: &Collective) -> bool {
+/// True when two works of one process are of different collectives for certain: both have a number, and it is another
+/// one, or of another group.
+fn are_of_two(a: &Collective, b: &Collective) -> bool {
     let place = |said: &Collective| {
         let is_between_two = said.kind == Some(CollectiveKind::PointToPoint);
         said.sequence_number.map(|number| (said.group, is_between_two, number))
     };
-    place(a).zip(place(b)).is_none_or(|(a, b)| a == b)
+    place(a).zip(place(b)).is_some_and(|(a, b)| a != b)
+}
+
+/// What a work says of the collective that it carries out, which may be another one: Gloo does a reduce-scatter by an
+/// all-reduce. What goes in is then the same, and what comes out is not known.
+fn carried_out(asked: &Collective, work: &Collective) -> Collective {
+    if asked.kind.is_none() || work.kind.is_none() || asked.kind == work.kind {
+        return *work;
+    }
+    Collective { name: asked.name, kind: asked.kind, output_elements: None, ..*work }
+}
+
+/// True when both say which collective of a group they are, and these differ.
+fn have_other_numbers(call: &Collective, work: &Collective) -> bool {
+    let number = |said: &Collective| Some((said.group, said.sequence_number?));
+    number(call).zip(number(work)).is_some_and(|(call, work)| call != work)
 }
 
 /// True when a statement says what is carried, not only that there is a collective.

@@ -27,7 +27,9 @@
 //! # Edge cases
 //! Kernels of communication of which nothing is said make a row without a name, so that the device's time of a device's
 //! rows is the time of all its communication kernels. A call whose work has no number, as where several are under way at
-//! once, has a row of its own, without a size. What is not known is absent: calls where none was recorded on the host,
+//! once, has a row of its own, without a size. A work may be another collective than the call, as Gloo does a
+//! reduce-scatter by an all-reduce: the row is the call's, with what goes in. Of an all-gather that does not say what
+//! comes out, the size is what goes in times the ranks of the group. What is not known is absent: calls where none was recorded on the host,
 //! kernels where none is linked. Where only kernels or works are known, each counts as a call's bytes. Elements of an
 //! unknown type have no bytes. What took no time has no part in the bandwidth. For one step, calls that begin in it and
 //! kernels launched in it.
@@ -254,7 +256,10 @@ fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
     let each = element_bytes(trace.strings.get(key.dtype));
     let bytes = |elements: Option<i64>| elements.filter(|count| *count >= 0)?.checked_mul(each?);
     let (input, output) = (bytes(key.input_elements), bytes(key.output_elements));
-    let size_bytes = input.max(output);
+    // Gloo's work says only what goes in.
+    let is_all_gather = key.kind == Some(CollectiveKind::AllGather);
+    let gathered = is_all_gather.then(|| input?.checked_mul(key.group_size.filter(|size| *size > 0)?)).flatten();
+    let size_bytes = if is_all_gather && output.is_none() { gathered } else { input.max(output) };
     let some = |count: i64, value: i64| (count > 0).then_some(value);
     let messages = if sum.messages > 0 { sum.messages } else { sum.kernels };
     Collectives {

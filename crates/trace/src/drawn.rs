@@ -203,7 +203,8 @@ pub fn drawn_with_collectives(drawing: &str, said: &[(&str, SliceKind, SaidOfCol
         let kind = match *name {
             "allreduce" => Some(CollectiveKind::AllReduce),
             "all_gather" => Some(CollectiveKind::AllGather),
-            "send" => Some(CollectiveKind::PointToPoint),
+            "reduce_scatter" => Some(CollectiveKind::ReduceScatter),
+            "send" | "recv" => Some(CollectiveKind::PointToPoint),
             _ => None,
         };
         for (at, slice) in slices.into_iter().enumerate() {

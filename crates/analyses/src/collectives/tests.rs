@@ -84,6 +84,61 @@ fn a_work_on_another_thread_is_that_of_the_call_with_its_number() {
 }
 
 #[test]
+fn a_work_that_is_under_way_during_others_on_the_same_thread_is_that_of_its_own_call() {
+    let drawing = "rank 0 cpu 1   aa.bb.dd..
+                   rank 0 label 1 .sssssssss
+                   rank 0 label 1 ....rrr...
+                   rank 0 label 1 .......tt.";
+    let said = [
+        ("a", SliceKind::Op, ("send", "", None, Some(7))),
+        ("s", SliceKind::Annotation, ("send", "Float", Some(10), Some(7))),
+        ("b", SliceKind::Op, ("recv", "", None, Some(8))),
+        ("r", SliceKind::Annotation, ("recv", "Float", Some(20), Some(8))),
+        ("d", SliceKind::Op, ("recv", "", None, Some(9))),
+        ("t", SliceKind::Annotation, ("recv", "Float", Some(30), Some(9))),
+    ];
+    let expected = [
+        "0 send Float 40 B: 1 calls 2 us, 1 works 9 us, - kernels - us, - exposed, in 40 B, 4444444 B/s",
+        "0 recv Float 80 B: 1 calls 2 us, 1 works 3 us, - kernels - us, - exposed, in 80 B, 26666667 B/s",
+        "0 recv Float 120 B: 1 calls 2 us, 1 works 2 us, - kernels - us, - exposed, in 120 B, 60000000 B/s",
+    ];
+    check(&trace_of(drawing, &said), Selection::default(), &expected);
+}
+
+#[test]
+fn a_collective_that_is_done_by_another_one_keeps_its_name_and_what_goes_in() {
+    let drawing = "rank 0 cpu 1   aa..
+                   rank 0 label 2 .www";
+    let work = |name, number| ("w", SliceKind::Annotation, (name, "Float", Some(10), Some(number)));
+    let asked = |name| ("a", SliceKind::Op, (name, "", None, Some(7)));
+    let trace = trace_of(drawing, &[asked("reduce_scatter"), work("allreduce", 7)]);
+    let expected =
+        "0 reduce_scatter Float 40 B: 1 calls 2 us, 1 works 3 us, - kernels - us, - exposed, in 40 B, 13333333 B/s";
+    check(&trace, Selection::default(), &[expected]);
+    let row = &collectives(&trace, &Selection::default())[0];
+    assert_eq!((row.output_elements, row.output_bytes), (None, None));
+    // Half of what goes in stays where it is.
+    assert_eq!(row.bus_bandwidth_bytes_per_s, Some(6_666_667));
+}
+
+#[test]
+fn the_size_of_an_all_gather_is_what_comes_out_of_it() {
+    let drawing = "rank 0 cpu 1   aa..
+                   rank 0 label 2 .www";
+    let said = [
+        ("a", SliceKind::Op, ("all_gather", "", None, Some(7))),
+        ("w", SliceKind::Annotation, ("all_gather", "Float", Some(10), Some(7))),
+    ];
+    let mut trace = trace_of(drawing, &said);
+    let size = |trace: &Trace| collectives(trace, &Selection::default())[0].size_bytes;
+    assert_eq!(size(&trace), Some(40));
+    trace.collectives.iter_mut().for_each(|said| said.output_elements = None);
+    assert_eq!(size(&trace), Some(80));
+    trace.collectives.iter_mut().for_each(|said| said.group_size = None);
+    assert_eq!(size(&trace), None);
+}
+
+#[test]
 fn works_without_a_number_or_with_that_of_another_are_not_joined() {
     let drawing = "rank 0 cpu 1   aa......
                    rank 0 label 2 .www....
