@@ -8,7 +8,8 @@
 //! its `row` is `mean`, that of a step `one`.
 //!
 //! - Computation is the time in which a computing kernel runs on a device of the rank. On a rank without device events it
-//!   is the time in which a thread of the rank is in an operator that is no collective.
+//!   is the time in which a thread of the rank is in an operator, but neither asks for a collective nor waits for one in
+//!   `wait_tensor`.
 //! - Communication is the time in which a communication kernel runs. On a rank without such kernels it is the time in
 //!   which a thread of the backend carries out a collective.
 //!
@@ -25,7 +26,8 @@
 //! labelled steps the whole trace counts as one, which has no number and no average. A step that recording cut is given,
 //! marked incomplete, and left out of averages; without a complete step there is no average. In an average every part is
 //! within 1 ns of its exact mean, so that the parts still sum to it. The time of a collective has waiting for other ranks
-//! in it, which `stragglers` tells apart. A part of a trace has the steps that begin in it, whole.
+//! in it, which `stragglers` tells apart. Waiting that no operator stands for, as in autograd's functions of FSDP, counts
+//! as computation on a rank without device events. A part of a trace has the steps that begin in it, whole.
 
 use crate::device_busy::DeviceBusy;
 use crate::mean_parts::mean_parts;
@@ -144,8 +146,13 @@ impl RankBusy {
                 continue;
             }
             let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
-            let computing = ops.filter(|id| calls.around(trace, *id).is_none());
-            operators.entry(rank).or_default().extend(computing.map(span_of));
+            // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
+            let is_waiting = |id: &SliceId| trace.collective_waits.binary_search(id).is_ok();
+            let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
+                ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
+            let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
+            let computing = spans(computing).subtract(&spans(communicating));
+            operators.entry(rank).or_default().extend(computing.spans());
         }
         for work in calls.calls.iter().filter_map(|call| call.work) {
             let rank = trace.rank_of_track(trace.slices.track[work.index()]);
@@ -206,6 +213,10 @@ mod tests {
         check(&drawn(TWO_RANKS), Selection { rank: Some(1), step: Some(0), ..Selection::default() }, &expected[3..4]);
     }
 
+    fn step_0() -> Selection {
+        Selection { step: Some(0), ..Selection::default() }
+    }
+
     #[test]
     fn without_a_device_operators_compute_and_works_communicate() {
         let said = ("allreduce", "Float", Some(10), Some(3));
@@ -213,7 +224,6 @@ mod tests {
                        rank 0 cpu 1 aa.c.bb.
                        rank 0 cpu 2 ....ww..";
         let trace = drawn_with_collectives(drawing, &[("c", SliceKind::Op, said)]);
-        let step_0 = || Selection { step: Some(0), ..Selection::default() };
         check(&trace, step_0(), &["rank 0 step Some(0): 8 us = [5, 0, 0, 3]"]);
         // As in a recording: the backend's range says which collective it carries out.
         let mut trace = trace;
@@ -235,6 +245,21 @@ mod tests {
         assert_eq!((average(&[cut]), average(&[row(None, Some(true), [1; 4])])), (None, None));
         let unmarked = drawn("rank 0 stream 7 C..N");
         check(&unmarked, Selection::default(), &["rank 0 step None: 4 us = [1, 0, 1, 2]"]);
+    }
+
+    #[test]
+    fn who_waits_for_a_collective_inside_an_operator_does_not_compute() {
+        let said = |name| (name, "Float", Some(10), Some(3));
+        let drawing = "rank 0 step    0000000000
+                       rank 0 cpu 1   aaaaaaa.bb
+                       rank 0 cpu 1   .cc.ddd...
+                       rank 0 label 2 ..wwwwww..";
+        let works = [("c", SliceKind::Op, said("allreduce")), ("w", SliceKind::Annotation, said("allreduce"))];
+        let mut trace = drawn_with_collectives(drawing, &works);
+        // While it waits, nothing is known of the wait: it could be any operator.
+        check(&trace, step_0(), &["rank 0 step Some(0): 10 us = [3, 4, 2, 1]"]);
+        trace.collective_waits = trace.slices.ids().filter(|id| trace.slice_name(*id) == "d").collect();
+        check(&trace, step_0(), &["rank 0 step Some(0): 10 us = [3, 1, 5, 1]"]);
     }
 
     proptest! {

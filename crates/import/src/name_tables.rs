@@ -53,6 +53,11 @@ pub(crate) fn is_communication_call(name: &str) -> bool {
     name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
 }
 
+/// True for an operator in which the host waits for a collective that it has asked for.
+pub(crate) fn is_collective_wait(name: &str) -> bool {
+    matches!(name, "_c10d_functional::wait_tensor" | "c10d_functional::wait_tensor")
+}
+
 /// A table of patterns. It is parsed when it is first asked.
 struct NameTable {
     text: &'static str,
@@ -206,5 +211,7 @@ mod tests {
         assert!(is_communication_call("nccl:all_reduce"));
         assert!(is_communication_call("c10d::allreduce_"));
         assert!(!is_communication_call("aten::all"));
+        assert!(is_collective_wait("_c10d_functional::wait_tensor"));
+        assert!(!is_collective_wait("_c10d_functional::all_reduce"));
     }
 }

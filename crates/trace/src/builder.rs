@@ -82,6 +82,7 @@ pub struct TraceBuilder {
     inputs: InputsTable,
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
+    collective_waits: Vec<SliceId>,
     range_numbers: Vec<(SliceId, i64)>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
@@ -216,6 +217,11 @@ impl TraceBuilder {
     /// Adds what a slice says of a collective.
     pub fn add_collective(&mut self, collective: Collective) {
         self.collectives.push(collective);
+    }
+
+    /// Says that an op does nothing but wait for a collective.
+    pub fn add_collective_wait(&mut self, slice: SliceId) {
+        self.collective_waits.push(slice);
     }
 
     /// Adds the number that PyTorch gave to a range.

@@ -83,6 +83,8 @@ pub struct Trace {
     pub synchronizations: Vec<Synchronization>,
     /// What ops and kernels say of collectives, ordered by slice.
     pub collectives: Vec<Collective>,
+    /// Ops in which the host waits for a collective, ordered.
+    pub collective_waits: Vec<SliceId>,
     /// The numbers that PyTorch gave to ranges while an execution trace was recorded, ordered by slice.
     pub range_numbers: Vec<(SliceId, i64)>,
     /// Allocations and frees, ordered by time.

@@ -148,6 +148,7 @@ impl Merged {
             group_ranks: ids.string(row.group_ranks),
             ..*row
         }));
+        trace.collective_waits.extend(part.collective_waits.iter().map(|slice| ids.slice(*slice)));
         trace.range_numbers.extend(part.range_numbers.iter().map(|(slice, number)| (ids.slice(*slice), *number)));
         trace.memory.extend(part.memory.iter().map(|event| ids.memory(event)));
         trace.out_of_memory.extend(part.out_of_memory.iter().map(|event| ids.memory(event)));

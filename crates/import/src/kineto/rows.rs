@@ -227,6 +227,9 @@ impl Rows {
             if info.is_communication_call {
                 self.builder.add_communication_call(id);
             }
+            if info.is_collective_wait && kind == SliceKind::Op {
+                self.builder.add_collective_wait(id);
+            }
             if let Some(parallelism) = info.data_parallelism {
                 self.builder.set_data_parallelism(track, parallelism);
             }
