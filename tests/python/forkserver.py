@@ -17,7 +17,7 @@ import sys
 # The rest of the imports is the server's: a client begins at once.
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGQUIT)
 # Variables that are read when they are needed, not when a process begins or imports PyTorch.
-READ_LATER = ("STEPSCOPE_", "PYTEST_", "TRAIN_", "OMPI_", "PMI_", "SLURM_")
+READ_LATER = ("STEPSCOPE_", "PYTEST_", "TRAIN_", "OMPI_", "PMI_", "SLURM_", "TORCHELASTIC_")
 READ_LATER_NAMES = {
     "GROUP_RANK", "HOME", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OLDPWD", "PATH", "PWD",
     "PYTHONPATH", "RANK", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "WORLD_SIZE", "XDG_CACHE_HOME", "_",
