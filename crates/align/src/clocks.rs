@@ -24,11 +24,16 @@ pub enum Align {
     Base,
     /// As collectives say.
     Collectives,
+    /// Not at all: all clocks begin at the start.
+    None,
 }
 
 /// `trace` on one clock. A finding says what was corrected, and what contradicts.
 pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     let domains = domains(&trace);
+    if align == Align::None {
+        return begun_together(trace, &domains);
+    }
     if domains.len() < 2 || trace.collectives.is_empty() {
         return trace;
     }
@@ -37,7 +42,7 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     let contradictions = pairs.contradictions(&stated);
     let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;
     let is_corrected = match align {
-        Align::Base => false,
+        Align::Base | Align::None => false,
         Align::Collectives => true,
         Align::Auto => is_unknown || contradictions > 0,
     };
@@ -62,6 +67,41 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
             (correction.offset_ns, correction.drift) = (clock.line.offset_ns, clock.line.drift);
             correction.collectives = clock.collectives;
         }
+    }
+    trace.with_corrected_clocks(corrections)
+}
+
+/// `trace` with `offset_ns` added to the clock of each of these ranks. Offsets of one rank add up.
+pub fn with_offsets(trace: Trace, offsets: &[(u32, i64)]) -> Trace {
+    if offsets.is_empty() {
+        return trace;
+    }
+    let offset_of = |rank: u32| {
+        let of_rank = offsets.iter().filter(|(of, _)| *of == rank).map(|(_, offset_ns)| *offset_ns);
+        of_rank.fold(0_i64, i64::saturating_add)
+    };
+    let corrections = trace.processes.iter().enumerate().map(|(at, process)| ClockCorrection {
+        offset_ns: offset_of(process.rank),
+        ..ClockCorrection::none(ProcessId::from_index(at))
+    });
+    let corrections = corrections.collect();
+    trace.with_corrected_clocks(corrections)
+}
+
+/// `trace` as if what each clock measures had begun at one moment.
+fn begun_together(trace: Trace, domains: &[Domain]) -> Trace {
+    let mut first_ns: Vec<Option<i64>> = vec![None; trace.processes.len()];
+    for track in &trace.tracks {
+        if let Some(first) = track.slice_ids().next() {
+            let (known, start_ns) = (&mut first_ns[track.process.index()], trace.slices.start_ns[first.index()]);
+            *known = Some(known.map_or(start_ns, |known_ns: i64| known_ns.min(start_ns)));
+        }
+    }
+    let mut corrections: Vec<ClockCorrection> =
+        (0..trace.processes.len()).map(|at| ClockCorrection::none(ProcessId::from_index(at))).collect();
+    for domain in domains {
+        let start_ns = domain.processes.iter().filter_map(|process| first_ns[process.index()]).min().unwrap_or(0);
+        domain.processes.iter().for_each(|process| corrections[process.index()].offset_ns = -start_ns);
     }
     trace.with_corrected_clocks(corrections)
 }

@@ -12,7 +12,7 @@ mod matched;
 mod residuals;
 
 pub use calls::{Call, Calls};
-pub use clocks::{Align, aligned};
+pub use clocks::{Align, aligned, with_offsets};
 pub use domains::{Domain, domains};
 pub use matched::{Key, Part, matched, parts, together};
 pub use residuals::{Residual, residuals};

@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::color::{DIM, HEADING};
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
-use crate::opening::{self, ClockArguments};
+use crate::opening::{self, JoinArguments};
 use crate::output::{deliver, line_width};
 use crate::report::{PartArguments, advice_with_evidence, examples_text, findings_text};
 use clap::Args;
@@ -30,13 +30,14 @@ pub(crate) struct AnalyzeArguments {
     /// The analysis
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
+    /// A run folder, a trace file, or a folder of the traces of ranks; several, a pattern such as 'rank*.json', or @FILE
+    /// with a path on each line are the ranks of one job
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
     #[command(flatten)]
-    clocks: ClockArguments,
+    joined: JoinArguments,
     /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
     /// accepts it
     #[arg(long, value_name = "WHAT")]
@@ -90,7 +91,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
         return Ok(0);
     }
-    let trace = opening::open(&arguments.runs, arguments.clocks.align())?;
+    let trace = opening::open(&arguments.runs, &arguments.joined.options())?;
     engine::check_selection(&trace, &selection)?;
     let context = AnalysisContext::new(&trace, &selection);
     let mut envelope = engine::analyze_in(&context, analysis);

@@ -11,7 +11,7 @@ use crate::output::{deliver, line_width};
 use clap::Args;
 use fail_if::Condition;
 use std::path::PathBuf;
-use stepscope_engine::{self as engine, Align, Compared, EngineError, Envelope, Selection, Trace};
+use stepscope_engine::{self as engine, Compared, EngineError, Envelope, OpenOptions, Selection, Trace};
 use stepscope_export as export;
 use summary::{SECTIONS, sentence, summary_text};
 
@@ -99,10 +99,10 @@ struct Runs {
 
 impl Runs {
     fn open(arguments: &CompareArguments) -> Result<Self, EngineError> {
-        let a = opening::open(std::slice::from_ref(&arguments.a), Align::Auto)?;
+        let a = opening::open(std::slice::from_ref(&arguments.a), &OpenOptions::default())?;
         let b = match arguments.a == arguments.b {
             true => None,
-            false => Some(opening::open(std::slice::from_ref(&arguments.b), Align::Auto)?),
+            false => Some(opening::open(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
         };
         let of_rank = |rank| Selection { rank, ..Selection::default() };
         Ok(Self { a, b, of_a: of_rank(arguments.rank_a), of_b: of_rank(arguments.rank_b) })

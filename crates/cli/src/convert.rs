@@ -1,8 +1,9 @@
-//! `stepscope convert`: a run or a trace as a file that other programs read.
+//! `stepscope convert`: a run or a trace as a file that other programs read. `stepscope merge` is the same, and accepts
+//! the flags of other tools that merge traces.
 
 use crate::Ending;
 use crate::failure::Failure;
-use crate::opening::{self, ClockArguments};
+use crate::opening::{self, JoinArguments};
 use crate::output::{print, shown};
 use crate::plural::plural;
 use clap::Args;
@@ -22,27 +23,48 @@ Examples:
   stepscope convert stepscope-runs/20260101-120000-train -o train.json.gz
   stepscope convert stepscope-runs/20260101-120000-train -o 'ranks/{rank}.json.gz'
   stepscope convert trace.json.gz -o trace.pftrace
-  stepscope convert rank0.json.gz rank1.json.gz -o job.json.gz
+  stepscope merge rank0.json.gz rank1.json.gz -o job.json.gz
+  stepscope merge torch-trace-*-of-24.json trace-*-of-24.pfw -o job.pftrace
   stepscope convert trace.json.gz -o tables/")]
 pub(crate) struct ConvertArguments {
-    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
-    #[arg(value_name = "IN", required = true)]
+    /// A run folder, a trace file, or a folder of the traces of ranks; several, a pattern such as 'rank*.json', or @FILE
+    /// with a path on each line are merged: ranks of one job, or profilers of one rank
+    #[arg(value_name = "IN", required_unless_present_any = ["named_inputs", "file_list"])]
     inputs: Vec<PathBuf>,
+    /// More of IN, as other tools that merge traces take it
+    #[arg(long = "inputs", value_name = "IN", num_args = 1..)]
+    named_inputs: Vec<PathBuf>,
+    /// As @FILE
+    #[arg(long, value_name = "FILE")]
+    file_list: Option<PathBuf>,
     /// What to write; the ending says in which format
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
-    clocks: ClockArguments,
+    joined: JoinArguments,
     /// Replace what is there
     #[arg(long)]
     force: bool,
 }
 
+impl ConvertArguments {
+    /// Everything that is to be read.
+    fn inputs(&self) -> Vec<PathBuf> {
+        let list = self.file_list.iter().map(|file| {
+            let mut named = std::ffi::OsString::from("@");
+            named.push(file);
+            named.into()
+        });
+        self.inputs.iter().chain(&self.named_inputs).cloned().chain(list).collect()
+    }
+}
+
 /// Carries `stepscope convert` out.
 pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
-    let (inputs, output) = (&arguments.inputs, arguments.output.as_path());
+    let (inputs, output) = (&arguments.inputs(), arguments.output.as_path());
+    let options = arguments.joined.options();
     if output == Path::new("-") {
-        let trace = opening::open(inputs, arguments.clocks.align())?;
+        let trace = opening::open(inputs, &options)?;
         print_trace(&trace)?;
         return Ok(0);
     }
@@ -55,7 +77,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
-    let trace = opening::open(inputs, arguments.clocks.align())?;
+    let trace = opening::open(inputs, &options)?;
     if output.to_string_lossy().contains(RANK_PLACE) {
         let files = save_ranks(&trace, output, arguments.force)?;
         print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;

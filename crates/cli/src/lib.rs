@@ -50,6 +50,7 @@ enum Command {
     View(view::ViewArguments),
     Analyze(analyze::AnalyzeArguments),
     Compare(compare::CompareArguments),
+    #[command(visible_alias = "merge")]
     Convert(convert::ConvertArguments),
     Recover(recover::RecoverArguments),
     Doctor(doctor::DoctorArguments),

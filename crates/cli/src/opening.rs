@@ -6,15 +6,35 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use stepscope_engine::{self as engine, Align, EngineError, Progress, Trace};
+use stepscope_engine::{self as engine, Align, EngineError, Joining, OpenOptions, Progress, Regex, Trace};
 
-/// How the clocks of a run are put together.
-#[derive(Args, Clone, Copy)]
-pub(crate) struct ClockArguments {
-    /// How the clocks of ranks are put together: as the files state them, or by the collectives that ranks leave together;
-    /// auto takes those where no clock is stated, or where they contradict it
+/// How several inputs become one run.
+#[derive(Args)]
+pub(crate) struct JoinArguments {
+    /// How the clocks of ranks are put together: base, as the files state them; collectives, as the collectives show it
+    /// that ranks leave together; none, all begin together. auto takes collectives where no clock is stated, or where they
+    /// contradict it
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     align: How,
+    /// Add NS to the clock of a rank before clocks are put together, as in 3=-1500000; once for each rank
+    #[arg(long = "offset", value_name = "RANK=NS", value_parser = offset, allow_hyphen_values = true)]
+    offsets: Vec<(u32, i64)>,
+    /// Where a file does not say its rank, the rank is what this regular expression finds in its path: its group called
+    /// rank, else its first group
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    rank_from: Option<Regex>,
+    /// Take all files for ranks of one job, also those of another time or of another number of ranks
+    #[arg(long)]
+    join: bool,
+}
+
+fn offset(text: &str) -> Result<(u32, i64), String> {
+    let parts = text.split_once('=').and_then(|(rank, ns)| Some((rank.parse().ok()?, ns.parse().ok()?)));
+    parts.ok_or_else(|| "expected a rank and whole nanoseconds, as in 3=-1500000".to_string())
+}
+
+fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| error.to_string())
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -22,16 +42,20 @@ enum How {
     Auto,
     Base,
     Collectives,
+    None,
 }
 
-impl ClockArguments {
-    /// What it spells.
-    pub(crate) fn align(self) -> Align {
-        match self.align {
+impl JoinArguments {
+    /// What they spell.
+    pub(crate) fn options(&self) -> OpenOptions {
+        let align = match self.align {
             How::Auto => Align::Auto,
             How::Base => Align::Base,
             How::Collectives => Align::Collectives,
-        }
+            How::None => Align::None,
+        };
+        let joining = Joining { rank_from: self.rank_from.clone(), is_one_job: self.join };
+        OpenOptions { align, offsets: self.offsets.clone(), joining }
     }
 }
 
@@ -39,14 +63,14 @@ impl ClockArguments {
 const PATIENCE: Duration = Duration::from_millis(500);
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Opens what `inputs` name, on clocks as `align` says.
+/// Opens what `inputs` name, as `options` say.
 ///
 /// # Errors
 /// As [`engine::open_run`].
-pub(crate) fn open(inputs: &[PathBuf], align: Align) -> Result<Trace, EngineError> {
+pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, EngineError> {
     let progress = Progress::default();
     if !std::io::stderr().is_terminal() {
-        return engine::open_run_with_progress(inputs, align, &progress);
+        return engine::open_run_with_progress(inputs, options, &progress);
     }
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
@@ -67,7 +91,7 @@ pub(crate) fn open(inputs: &[PathBuf], align: Align) -> Result<Trace, EngineErro
                 bar.finish_and_clear();
             }
         });
-        let trace = engine::open_run_with_progress(inputs, align, &progress);
+        let trace = engine::open_run_with_progress(inputs, options, &progress);
         drop(done);
         trace
     })

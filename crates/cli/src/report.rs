@@ -27,13 +27,14 @@ Examples:
   stepscope report trace.json.gz --step 7
   stepscope report trace.json.gz --html report.html")]
 pub(crate) struct ReportArguments {
-    /// A run folder, a trace file, or a folder of the traces of ranks; several are the ranks of one job
+    /// A run folder, a trace file, or a folder of the traces of ranks; several, a pattern such as 'rank*.json', or @FILE
+    /// with a path on each line are the ranks of one job
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     #[command(flatten)]
     part: PartArguments,
     #[command(flatten)]
-    clocks: crate::opening::ClockArguments,
+    joined: crate::opening::JoinArguments,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["html", "markdown"])]
     json: bool,
@@ -73,7 +74,7 @@ impl PartArguments {
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection()?;
-    let trace = crate::opening::open(&arguments.runs, arguments.clocks.align())?;
+    let trace = crate::opening::open(&arguments.runs, &arguments.joined.options())?;
     let input = to_type_all(&arguments.runs);
     let report = engine::report::report(&trace, &selection, &input)?;
     if let Some(file) = &arguments.html {

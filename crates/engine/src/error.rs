@@ -15,6 +15,12 @@ pub enum EngineError {
         /// The input.
         path: PathBuf,
     },
+    /// A pattern such as `rank*.json` matches nothing.
+    #[error("no file or folder matches the pattern")]
+    NothingMatches {
+        /// The pattern.
+        pattern: PathBuf,
+    },
     /// The reader could not make a trace of the input.
     #[error("{what}")]
     Import {
@@ -92,7 +98,9 @@ impl EngineError {
             Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } | Self::WindowEndsFirst { .. } => {
                 None
             }
-            Self::NotFound { path } | Self::Import { path, .. } => Some(path.display().to_string()),
+            Self::NotFound { path } | Self::NothingMatches { pattern: path } | Self::Import { path, .. } => {
+                Some(path.display().to_string())
+            }
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
             Self::UnknownRank { run, .. } | Self::UnknownStep { run, .. } => Some(run.clone()),
         }
@@ -105,6 +113,7 @@ impl EngineError {
             Self::NotFound { .. } => {
                 Some("check the path; a run is a folder, other profilers' traces are files".into())
             }
+            Self::NothingMatches { .. } => Some("* stands for any text, ? for a character, ** for any folders".into()),
             Self::Import { hint, .. } => hint.clone(),
             Self::UnknownAnalysis { nearest: Some(name), .. } => Some(format!("did you mean {name:?}?")),
             Self::UnknownAnalysis { nearest: None, .. } => Some("`stepscope analyze` lists them".into()),

@@ -9,6 +9,7 @@ mod csv;
 mod envelope;
 mod error;
 mod findings;
+mod inputs;
 mod open;
 mod options;
 mod order;
@@ -26,7 +27,9 @@ pub use envelope::{
 };
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
-pub use open::{check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place};
+pub use open::{
+    OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place,
+};
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
@@ -40,7 +43,8 @@ pub use stepscope_analyses::{
     Analysis, AnalysisContext, Column, Coverage, Selection, SharedResults, Table, Unit, Values, catalogue,
 };
 pub use stepscope_import::{
-    Exclude, ExcludeDevice, Progress, RecordFilter, RecordingRows, SliceRow, SliceSink, recover, source_text,
+    Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, recover,
+    source_text,
 };
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

@@ -1,40 +1,68 @@
 //! From what a person typed to a trace.
 
+use crate::inputs::expanded;
 use crate::{Align, EngineError, Selection, Trace};
 use std::path::{Path, PathBuf};
-use stepscope_align::aligned;
+use stepscope_align::{aligned, with_offsets};
 use stepscope_base::Span;
-use stepscope_import::{ImportError, Progress, RecordFilter};
+use stepscope_import::{ImportError, Joining, Progress, RecordFilter};
 use stepscope_trace::StepSource;
 
+/// How several inputs become one run on one clock.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// How clocks are put together.
+    pub align: Align,
+    /// What is added to the clock of a rank, in ns, before clocks are put together.
+    pub offsets: Vec<(u32, i64)>,
+    /// What is joined, and which rank a file is of.
+    pub joining: Joining,
+}
+
 /// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job. Its ranks are on one clock.
+/// A pattern such as `rank*.json` is what it matches, `@FILE` what the lines of FILE name.
 ///
 /// # Errors
 /// [`EngineError::NoInput`], [`EngineError::NotFound`], or what the reader says of the input.
 pub fn open_run<P: AsRef<Path>>(inputs: &[P]) -> Result<Trace, EngineError> {
-    open_run_with_progress(inputs, Align::Auto, &Progress::default())
+    open_run_with_progress(inputs, &OpenOptions::default(), &Progress::default())
 }
 
-/// As [`open_run`], on clocks as `align` says; `progress` tells another thread how far it is. `-` is standard input.
+/// As [`open_run`]; `progress` tells another thread how far it is. `-` is standard input.
 ///
 /// # Errors
 /// As [`open_run`].
 pub fn open_run_with_progress<P: AsRef<Path>>(
     inputs: &[P],
-    align: Align,
+    options: &OpenOptions,
     progress: &Progress,
 ) -> Result<Trace, EngineError> {
-    let paths: Vec<PathBuf> = inputs.iter().map(|path| path.as_ref().to_path_buf()).collect();
+    let OpenOptions { align, offsets, joining } = options;
+    let paths: Vec<PathBuf> = expanded(inputs)?;
     let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
     if let Some(path) = paths.iter().find(is_missing) {
         return Err(EngineError::NotFound { path: path.clone() });
     }
     let opened = match paths.as_slice() {
         [] => return Err(EngineError::NoInput),
-        [only] => stepscope_import::open_with_progress(only, progress),
-        _ => stepscope_import::open_several(&paths, progress),
+        [only] => stepscope_import::open_joining(only, joining, progress),
+        _ => stepscope_import::open_several(&paths, joining, progress),
     };
-    opened.map(|trace| aligned(trace, align)).map_err(|error| told(&error, &paths[0]))
+    let trace = opened.map_err(|error| told(&error, &paths[0]))?;
+    check_offsets(&trace, offsets)?;
+    // What begins together does so before anybody shifts it.
+    Ok(match align {
+        Align::None => with_offsets(aligned(trace, *align), offsets),
+        _ => aligned(with_offsets(trace, offsets), *align),
+    })
+}
+
+fn check_offsets(trace: &Trace, offsets: &[(u32, i64)]) -> Result<(), EngineError> {
+    let ranks = trace.ranks();
+    match offsets.iter().find(|(rank, _)| !ranks.contains(rank)) {
+        Some((rank, _)) => Err(EngineError::UnknownRank { rank: *rank, run: trace.name.clone(), ranks }),
+        None => Ok(()),
+    }
 }
 
 /// Reads a part of what one process records, or has recorded, into the capture at `raw`.
@@ -113,6 +141,27 @@ mod tests {
         for inputs in [vec!["not/there"], vec![".", "not/there"]] {
             assert_eq!(open_run(&inputs).unwrap_err(), EngineError::NotFound { path: "not/there".into() });
         }
+    }
+
+    #[test]
+    fn clocks_are_shifted_before_they_are_put_together_and_after_they_begin_together() {
+        let folder = tempfile::tempdir().unwrap();
+        for (rank, ts) in [(0, 1_000_000), (1, 1_000_007)] {
+            let event = format!(r#"{{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":{ts},"dur":5}}"#);
+            let info = format!(r#""distributedInfo": {{"rank": {rank}, "world_size": 2}}"#);
+            let text = format!(r#"{{{info}, "baseTimeNanoseconds": 0, "traceEvents": [{event}]}}"#);
+            std::fs::write(folder.path().join(format!("{rank}.json")), text).unwrap();
+        }
+        let inputs = [folder.path().join("*.json")];
+        let starts = |align, offsets: &[(u32, i64)]| {
+            let options = OpenOptions { align, offsets: offsets.to_vec(), ..OpenOptions::default() };
+            open_run_with_progress(&inputs, &options, &Progress::default()).map(|trace| trace.slices.start_ns)
+        };
+        assert_eq!(starts(Align::Auto, &[]), Ok(vec![0, 7_000]));
+        assert_eq!(starts(Align::Auto, &[(0, 1_000), (0, 1_500)]), Ok(vec![2_500, 7_000]));
+        assert_eq!(starts(Align::None, &[]), Ok(vec![0, 0]));
+        assert_eq!(starts(Align::None, &[(1, -500)]), Ok(vec![500, 0]));
+        assert!(matches!(starts(Align::Auto, &[(2, 1)]), Err(EngineError::UnknownRank { rank: 2, .. })));
     }
 
     #[test]

@@ -29,6 +29,8 @@ mod window;
 pub use capture::{DEVICE_SESSION, RecordingRows, SliceRow, SliceSink, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
+pub use ranks::Joining;
+pub use regex_lite::Regex;
 pub use source_text::source_text;
 pub use stepscope_run::{Exclude, ExcludeDevice, RecordFilter};
 
@@ -37,9 +39,9 @@ use stepscope_base::Span;
 use stepscope_trace::Trace;
 use window::{Begun, Blocks};
 
-/// Opens a run folder of our own recorder, a folder of DFTracer's files or of the traces of a job's ranks, or a trace file: JSON of PyTorch's profiler
-/// or another Chrome trace, rows of DFTracer, or a memory snapshot or a dump of the Flight Recorder of PyTorch, plain or
-/// packed with gzip, zstd or zip. `-` is standard input.
+/// Opens a run folder of our own recorder, a folder of DFTracer's files or of the traces of a job's ranks, or a trace
+/// file: JSON of PyTorch's profiler or another Chrome trace, rows of DFTracer, or a memory snapshot or a dump of the
+/// Flight Recorder of PyTorch, plain or packed with gzip, zstd or zip. `-` is standard input.
 ///
 /// # Errors
 /// When the file cannot be read at all, or is no trace.
@@ -52,7 +54,14 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, ImportError> {
 /// # Errors
 /// As [`open`].
 pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result<Trace, ImportError> {
-    let path = path.as_ref();
+    open_joining(path.as_ref(), &Joining::default(), progress)
+}
+
+/// As [`open_with_progress`]; the files of a folder are joined as `joining` says.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
         if !path.join("run.json").exists()
@@ -63,7 +72,7 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
         let files = if is_run_folder(path) { Vec::new() } else { ranks::files_in(path).map_err(failed)? };
         return match files.as_slice() {
             [] => capture::open_run(path),
-            files => ranks::open(trace_name(path), files, progress),
+            files => ranks::open(trace_name(path), files, joining, progress),
         };
     }
     let input = input::open(path, progress)?;
@@ -74,9 +83,9 @@ pub fn open_with_progress(path: impl AsRef<Path>, progress: &Progress) -> Result
 ///
 /// # Errors
 /// When none of them can be read: what is wrong with the first.
-pub fn open_several(paths: &[PathBuf], progress: &Progress) -> Result<Trace, ImportError> {
+pub fn open_several(paths: &[PathBuf], joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
     let name = paths.first().map_or_else(String::new, |path| trace_name(path));
-    ranks::open(format!("{name} and {} more", paths.len().saturating_sub(1)), paths, progress)
+    ranks::open(format!("{name} and {} more", paths.len().saturating_sub(1)), paths, joining, progress)
 }
 
 /// Whether a folder has what our own recorder writes.

@@ -1,9 +1,10 @@
 //! Several files as one run: a trace for each rank, or for each window of a rank.
 //!
-//! A rank is what a file says of itself; else what its name says. Files are on one clock when each says what its clock
-//! is. What is of another job, or cannot be read, is left out with a finding.
+//! A rank is what a file says of itself; else what its name says; else that of the file about the same process. Files are
+//! on one clock when each says what its clock is. What is of another job, or cannot be read, is left out with a finding.
 
 use crate::{ImportError, Progress, flight_recorder};
+use regex_lite::Regex;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -16,6 +17,26 @@ const ENDINGS: [&str; 3] = ["json", "pfw", "trace"];
 const COMPRESSED: [&str; 3] = ["gz", "zst", "zip"];
 /// A job that is recorded in windows may run as long as this between two of them.
 const LONGEST_PAUSE_NS: i64 = 3_600_000_000_000;
+
+/// How files become one run.
+#[derive(Clone, Debug, Default)]
+pub struct Joining {
+    /// Finds the rank in the path of a file that does not say it: the group called `rank`, else the first group, else the
+    /// whole match.
+    pub rank_from: Option<Regex>,
+    /// Files are of one job, whatever their times and numbers of ranks say.
+    pub is_one_job: bool,
+}
+
+impl Joining {
+    fn rank_in(&self, path: &Path) -> Option<u32> {
+        let Some(pattern) = &self.rank_from else { return rank_in_name(path) };
+        let path = path.to_string_lossy();
+        let found = pattern.captures(&path)?;
+        let text = found.name("rank").or_else(|| found.get(1)).or_else(|| found.get(0))?;
+        text.as_str().parse().ok()
+    }
+}
 
 /// The trace files in a folder and in the folders directly inside, by name.
 pub(crate) fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -61,16 +82,21 @@ struct Source {
     has_rank: bool,
 }
 
-/// Opens `files` as one run called `name`.
+/// Opens `files` as one run called `name`, as far as they are to be joined.
 ///
 /// # Errors
 /// When none of them can be read: what is wrong with the first.
-pub(crate) fn open(name: String, files: &[PathBuf], progress: &Progress) -> Result<Trace, ImportError> {
+pub(crate) fn open(
+    name: String,
+    files: &[PathBuf],
+    joining: &Joining,
+    progress: &Progress,
+) -> Result<Trace, ImportError> {
     let mut findings = Findings::default();
     let (mut sources, mut first_error) = (Vec::new(), None);
     for path in files {
-        match crate::open_with_progress(path, progress) {
-            Ok(trace) => sources.push(Source::of(path.clone(), trace, &mut findings)),
+        match crate::open_joining(path, joining, progress) {
+            Ok(trace) => sources.push(Source::of(path.clone(), trace, joining, &mut findings)),
             Err(error) => {
                 findings.add(FindingCode::FileLeftOut, || error.to_string());
                 first_error.get_or_insert(error);
@@ -80,7 +106,8 @@ pub(crate) fn open(name: String, files: &[PathBuf], progress: &Progress) -> Resu
     if sources.is_empty() {
         return Err(first_error.unwrap_or_else(|| ImportError::Empty { path: name.into() }));
     }
-    let sources = of_one_job(sources, &mut findings);
+    let mut sources = if joining.is_one_job { sources } else { of_one_job(sources, &mut findings) };
+    take_ranks_of_processes(&mut sources);
     report_ranks(&sources, &mut findings);
     // Where one clock is arbitrary, all begin together: nothing says more.
     let starts: Option<Vec<i64>> = sources.iter().map(|source| source.trace.start_unix_ns).collect();
@@ -97,16 +124,35 @@ pub(crate) fn open(name: String, files: &[PathBuf], progress: &Progress) -> Resu
 }
 
 impl Source {
-    fn of(path: PathBuf, mut trace: Trace, findings: &mut Findings) -> Self {
+    fn of(path: PathBuf, trace: Trace, joining: &Joining, findings: &mut Findings) -> Self {
         let says_rank = trace.facts.iter().any(|(key, _)| key == "distributedInfo.rank") || trace.ranks().len() > 1;
-        let named = if says_rank { None } else { rank_in_name(&path) };
+        let named = if says_rank { None } else { joining.rank_in(&path) };
+        let mut source = Self { path, trace, has_rank: says_rank };
         if let Some(rank) = named {
-            findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", path.display()));
-            trace.processes.iter_mut().for_each(|process| process.rank = rank);
-            trace.devices.iter_mut().for_each(|device| device.rank = rank);
-            trace.steps.iter_mut().for_each(|step| step.rank = rank);
+            findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", source.path.display()));
+            source.set_rank(rank);
         }
-        Self { path, trace, has_rank: says_rank || named.is_some() }
+        source
+    }
+
+    fn set_rank(&mut self, rank: u32) {
+        self.trace.processes.iter_mut().for_each(|process| process.rank = rank);
+        self.trace.devices.iter_mut().for_each(|device| device.rank = rank);
+        self.trace.steps.iter_mut().for_each(|step| step.rank = rank);
+        self.has_rank = true;
+    }
+
+    /// The processes that it is about, where their numbers are known.
+    fn pids(&self) -> impl Iterator<Item = i64> {
+        self.trace.processes.iter().filter_map(|process| process.pid)
+    }
+
+    fn has_io(&self) -> bool {
+        !self.trace.io.is_empty()
+    }
+
+    fn ranks_by_pid(&self) -> impl Iterator<Item = (i64, u32)> {
+        self.trace.processes.iter().filter_map(|process| Some((process.pid?, process.rank)))
     }
 
     fn world_size(&self) -> Option<u32> {
@@ -151,6 +197,20 @@ fn before_of(name: &str) -> Option<u32> {
     let (before, after) = name.split_once("-of-")?;
     let (_, number) = before.rsplit_once('-')?;
     number.parse().ok().filter(|_| after.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A file that does not say its rank, of another profiler, has the rank of the file about the same process. A number that
+/// processes of two ranks have, as on two hosts, says nothing.
+fn take_ranks_of_processes(sources: &mut [Source]) {
+    let known: Vec<(i64, u32)> =
+        sources.iter().filter(|source| source.has_rank).flat_map(Source::ranks_by_pid).collect();
+    for source in sources.iter_mut().filter(|source| !source.has_rank) {
+        let own: BTreeSet<i64> = source.pids().collect();
+        let ranks: BTreeSet<u32> = known.iter().filter(|(pid, _)| own.contains(pid)).map(|(_, rank)| *rank).collect();
+        if let (Some(rank), 1) = (ranks.first(), ranks.len()) {
+            source.set_rank(*rank);
+        }
+    }
 }
 
 /// The files of one job: those of the world size that most files have, which follow one another within the longest
@@ -201,12 +261,16 @@ fn report_ranks(sources: &[Source], findings: &mut Findings) {
             findings.add(FindingCode::RankUnknown, || source.path.display().to_string());
         }
         let own = source.trace.ranks();
+        let pids: BTreeSet<i64> = source.pids().collect();
         let is_same = |other: &&Source| {
             let overlap = match (other.times(), source.times()) {
                 (Some(a), Some(b)) => a.0 < b.1 && b.0 < a.1,
                 _ => true,
             };
-            overlap && other.trace.ranks().iter().any(|rank| own.contains(rank))
+            // What another profiler has of a process, such as its calls of files, does not claim the rank twice.
+            let is_other_profiler = other.has_io() != source.has_io();
+            let is_beside = is_other_profiler && other.pids().any(|pid| pids.contains(&pid));
+            overlap && !is_beside && other.trace.ranks().iter().any(|rank| own.contains(rank))
         };
         if let Some(other) = sources[..at].iter().find(is_same) {
             findings.add(FindingCode::RankTwice, || {
@@ -251,7 +315,11 @@ mod tests {
     }
 
     fn opened(folder: &Path) -> (Vec<u32>, usize, Vec<(&'static str, u64)>) {
-        let trace = open("run".into(), &files_in(folder).unwrap(), &Progress::default()).unwrap();
+        opened_with(folder, &Joining::default())
+    }
+
+    fn opened_with(folder: &Path, joining: &Joining) -> (Vec<u32>, usize, Vec<(&'static str, u64)>) {
+        let trace = open("run".into(), &files_in(folder).unwrap(), joining, &Progress::default()).unwrap();
         let findings = trace.findings.iter().map(|finding| (finding.code.code(), finding.count));
         let findings = findings.filter(|(code, _)| *code != "import.no_device_events" && *code != "trace.no_steps");
         (trace.ranks(), trace.slices.len(), findings.collect())
@@ -280,5 +348,40 @@ mod tests {
         let mut expected = expected;
         expected.sort_unstable();
         assert_eq!((ranks, slices, findings), (vec![0, 1], 3, expected));
+    }
+
+    #[test]
+    fn a_pattern_says_where_in_the_path_the_rank_is() {
+        let rank = |pattern: &str, path: &str| {
+            let joining = Joining { rank_from: Some(Regex::new(pattern).unwrap()), ..Joining::default() };
+            joining.rank_in(Path::new(path))
+        };
+        assert_eq!(rank(r"worker(\d+)", "a/worker12_rank3.json"), Some(12));
+        assert_eq!(rank(r"(node\d+)/gpu(?P<rank>\d+)", "node1/gpu3.json"), Some(3));
+        assert_eq!(rank(r"\d+", "a7.json"), Some(7));
+        assert_eq!(rank(r"worker(\d+)", "rank3.json"), None);
+    }
+
+    #[test]
+    fn files_of_two_days_are_one_job_when_somebody_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), "a.json", Some((0, 2)), 1_000_000);
+        written(folder.path(), "b.json", Some((1, 2)), 86_400_000_000);
+        assert_eq!(opened(folder.path()).0, [0]);
+        let joined = opened_with(folder.path(), &Joining { is_one_job: true, ..Joining::default() });
+        assert_eq!(joined, (vec![0, 1], 2, vec![]));
+    }
+
+    #[test]
+    fn another_profiler_s_file_has_the_rank_of_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path(), "torch.json", Some((1, 2)), 1_000_000);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace(r#""pid":1"#, r#""pid":4711"#)).unwrap();
+        let row = r#"{"id":0,"name":"read","cat":"POSIX","pid":4711,"tid":4711,"ts":1000001,"dur":3,"ph":"X","args":{"hhash":"1"}}"#;
+        std::fs::write(folder.path().join("io.pfw"), format!("[\n{row}\n")).unwrap();
+        let (ranks, slices, findings) = opened(folder.path());
+        assert_eq!((ranks, slices), (vec![1], 2), "{findings:?}");
+        assert!(!findings.iter().any(|(code, _)| ["import.rank_twice", "import.rank_unknown"].contains(code)));
     }
 }

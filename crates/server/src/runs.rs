@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stepscope_engine::{Align, EngineError, Progress, open_run_with_progress};
+use stepscope_engine::{EngineError, OpenOptions, Progress, open_run_with_progress};
 use tokio::sync::watch;
 
 /// How often the list of runs is compared with the last one that was published.
@@ -158,7 +158,9 @@ impl Runs {
         let trace = thread::scope(|scope| {
             // A defect in a reader must not end the server.
             let reading = scope.spawn(|| {
-                catch_unwind(AssertUnwindSafe(|| open_run_with_progress(&[&run.path], Align::Auto, &progress)))
+                catch_unwind(AssertUnwindSafe(|| {
+                    open_run_with_progress(&[&run.path], &OpenOptions::default(), &progress)
+                }))
             });
             while !reading.is_finished() {
                 thread::sleep(TICK.min(begun.elapsed() / 4 + Duration::from_millis(1)));

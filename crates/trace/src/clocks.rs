@@ -33,6 +33,16 @@ impl ClockCorrection {
         Self { process, offset_ns: 0, drift: Drift(0), collectives: 0 }
     }
 
+    /// Both corrections, this one first.
+    pub(crate) fn then(&self, next: &Self) -> Self {
+        Self {
+            process: self.process,
+            offset_ns: next.corrected(self.offset_ns),
+            drift: Drift(self.drift.0.saturating_add(next.drift.0)),
+            collectives: self.collectives.max(next.collectives),
+        }
+    }
+
     /// The corrected time.
     pub fn corrected(&self, time_ns: i64) -> i64 {
         time_ns.saturating_add(self.offset_ns).saturating_add(self.drift.over(time_ns))

@@ -53,7 +53,10 @@ impl Trace {
         self.device_events = device_events.into_iter().collect();
         self.start_unix_ns = self.start_unix_ns.map(|start_ns| start_ns + before_ns);
         self.start_source_ns += before_ns;
-        self.clocks = corrections;
+        self.clocks = match self.clocks.is_empty() {
+            true => corrections,
+            false => self.clocks.iter().zip(&corrections).map(|(before, next)| before.then(next)).collect(),
+        };
         self
     }
 }

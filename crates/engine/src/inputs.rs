@@ -1,0 +1,77 @@
+//! What a person types for inputs, as paths.
+
+use crate::EngineError;
+use std::path::{Path, PathBuf};
+
+/// The paths that `inputs` name: `@FILE` names those on the lines of FILE, without empty lines and those that begin with
+/// `#`; a pattern with `*`, `?` or `[` the files and folders that it matches, by name. What exists under its own name is
+/// no pattern.
+pub(crate) fn expanded<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
+    let mut paths = Vec::new();
+    for input in inputs.iter().map(AsRef::as_ref) {
+        match list_of(input) {
+            Some(list) => {
+                for line in lines_of(list)? {
+                    add_matching(&line, &mut paths)?;
+                }
+            }
+            None => add_matching(input, &mut paths)?,
+        }
+    }
+    Ok(paths)
+}
+
+/// The file that `@FILE` names.
+fn list_of(input: &Path) -> Option<&Path> {
+    input.to_str()?.strip_prefix('@').map(Path::new).filter(|_| !input.exists())
+}
+
+fn lines_of(list: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    let text = std::fs::read_to_string(list).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => EngineError::NotFound { path: list.into() },
+        kind => {
+            let hint = Some("a list of inputs has a path on each line".to_string());
+            EngineError::Import { what: format!("cannot read the list: {kind}"), path: list.into(), hint }
+        }
+    })?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(PathBuf::from).collect())
+}
+
+fn add_matching(input: &Path, paths: &mut Vec<PathBuf>) -> Result<(), EngineError> {
+    let pattern = input.to_str().filter(|text| text.contains(['*', '?', '[']) && !input.exists());
+    let Some(Ok(found)) = pattern.map(glob::glob) else {
+        paths.push(input.into());
+        return Ok(());
+    };
+    let before = paths.len();
+    paths.extend(found.flatten());
+    if paths.len() == before { Err(EngineError::NothingMatches { pattern: input.into() }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_lists_become_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["rank2.json", "rank10.json", "a[1].json", "notes.txt"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let list = format!("# ranks\n{}\n\n  {}\n", path("rank10.json").display(), path("r*2.json").display());
+        std::fs::write(path("list"), list).unwrap();
+        let names = |input: PathBuf| {
+            let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+            expanded(&[input]).map(|paths| paths.iter().map(name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(path("rank*.json")).unwrap(), ["rank10.json", "rank2.json"]);
+        assert_eq!(names(path("a[1].json")).unwrap(), ["a[1].json"]);
+        assert_eq!(names(format!("@{}", path("list").display()).into()).unwrap(), ["rank10.json", "rank2.json"]);
+        assert_eq!(names(path("x*")), Err(EngineError::NothingMatches { pattern: path("x*") }));
+        let gone = path("gone");
+        assert_eq!(names(format!("@{}", gone.display()).into()), Err(EngineError::NotFound { path: gone }));
+        assert_eq!(names("-".into()).unwrap(), ["-"]);
+    }
+}
