@@ -192,5 +192,7 @@ def test_another_pickle_is_refused_with_what_it_is(tmp_path):
     other.write_bytes(pickle.dumps([1, 2, 3]))
     error = runs.stepscope("analyze", "memory_curve", other, code=1).stderr
     assert (
-        "expected a memory snapshot of PyTorch" in error and "a pickle of a list" in error and "_dump_snapshot" in error
+        "expected a memory snapshot or a dump of the Flight Recorder of PyTorch" in error
+        and "a pickle of a list" in error
+        and "_dump_snapshot" in error
     )

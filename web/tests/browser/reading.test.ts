@@ -247,7 +247,8 @@ test("cells of the step map, parts of devices and boxes of modules say their val
   const { page, close } = await open(browser, at(server.url, `distributed?run=${OF_RANKS}`));
   await settled(page);
   await page.locator(".heat-map [data-cell]").first().focus();
-  expect(await pointed(page).textContent()).toContain(`step ${step?.step} of rank ${step?.rank}: `);
+  const ofCell = `step ${step?.step} of rank ${step?.rank}: `;
+  await page.locator(".pointed").filter({ hasText: ofCell }).waitFor();
   await goTo(page, `modules?run=${OF_RANKS}`);
   const box = page.locator("svg.flame [role=button]").first();
   await box.focus();
