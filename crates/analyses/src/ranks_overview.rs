@@ -35,7 +35,7 @@ use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{SliceId, SliceKind, Step, StepSource, Trace, TrackKind};
+use stepscope_trace::{SliceId, SliceKind, SliceRole, Step, StepSource, Trace, TrackKind};
 
 columns! {
     /// One step of one rank, or the average over a rank's complete steps.
@@ -147,7 +147,7 @@ impl RankBusy {
             }
             let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
             // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
-            let is_waiting = |id: &SliceId| trace.collective_waits.binary_search(id).is_ok();
+            let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
             let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
                 ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
             let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
@@ -258,7 +258,8 @@ mod tests {
         let mut trace = drawn_with_collectives(drawing, &works);
         // While it waits, nothing is known of the wait: it could be any operator.
         check(&trace, step_0(), &["rank 0 step Some(0): 10 us = [3, 4, 2, 1]"]);
-        trace.collective_waits = trace.slices.ids().filter(|id| trace.slice_name(*id) == "d").collect();
+        let wait = trace.strings.intern("d");
+        trace.roles = vec![(wait, SliceRole::CollectiveWait)];
         check(&trace, step_0(), &["rank 0 step Some(0): 10 us = [3, 1, 5, 1]"]);
     }
 

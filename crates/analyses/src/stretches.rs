@@ -15,8 +15,8 @@ use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use stepscope_align::{Calls, Part, parts};
-use stepscope_base::{IntervalSet, Span, StringId};
-use stepscope_trace::{CollectiveKind, ProcessId, SliceId, SliceKind, TrackId, TrackKind};
+use stepscope_base::{IntervalSet, Span};
+use stepscope_trace::{CollectiveKind, ProcessId, SliceId, SliceKind, SliceRole, TrackId, TrackKind};
 
 /// What a rank does before a collective, and so may come late by. `lateness` defines each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -153,15 +153,13 @@ fn host(context: &AnalysisContext<'_>, parts: &[Part]) -> Host {
         spans.entry((process, cause)).or_default().extend(of);
     };
     overhead(trace).iter().for_each(|(process, set)| add(*process, LateCause::ProfilerOverhead, set.spans()));
-    let says = (0..trace.strings.len()).map(|at| trace.strings.get(StringId::from_index(at)));
-    let says: Vec<(bool, bool)> = says.map(|name| (name == COLLECTION, is_allocation(name))).collect();
     for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
         for id in track.slice_ids() {
-            let kind = trace.slices.kind(id);
-            let cause = match says[trace.slices.name[id.index()].index()] {
-                (true, _) => LateCause::GarbageCollection,
-                (_, true) if kind.is_api_call() => LateCause::Allocation,
-                _ if kind == SliceKind::Op && calls.around(trace, id).is_none() => LateCause::Compute,
+            let is_computing = || trace.slices.kind(id) == SliceKind::Op && calls.around(trace, id).is_none();
+            let cause = match trace.role(id) {
+                Some(SliceRole::GarbageCollection) => LateCause::GarbageCollection,
+                Some(SliceRole::DeviceAllocation) => LateCause::Allocation,
+                _ if is_computing() => LateCause::Compute,
                 _ => continue,
             };
             add(track.process, cause, &[trace.slices.span(id)]);
@@ -198,28 +196,6 @@ fn asked_threads(context: &AnalysisContext<'_>, parts: &[Part]) -> BTreeSet<(Pro
     };
     let main = |part: &Part| main.0.get(&part.process).map(|track| (part.process, *track));
     parts.iter().filter_map(asking).chain(parts.iter().filter_map(main)).collect()
-}
-
-/// What `torch.profiler` and the recorder call a collection of Python's garbage.
-const COLLECTION: &str = "Python GC";
-
-/// Whether a call of a device's API takes memory from the device or gives it back, which may wait for all its work. Calls
-/// that only enqueue this, as `cudaMallocAsync` does, are not among them.
-fn is_allocation(name: &str) -> bool {
-    const BEGINNINGS: [&str; 11] = [
-        "cudaMalloc",
-        "cudaFree",
-        "hipMalloc",
-        "hipFree",
-        "cuMemAlloc",
-        "cuMemFree",
-        "cuMemCreate",
-        "cuMemMap",
-        "cuMemUnmap",
-        "cuMemRelease",
-        "cuMemSetAccess",
-    ];
-    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !name.contains("Async")
 }
 
 /// What the devices of a rank do, and why they idle.

@@ -55,7 +55,7 @@ fn check_references(trace: &Trace) {
     trace.ops.slice.iter().copied().for_each(is_slice);
     trace.io.iter().for_each(|row| is_slice(row.slice));
     trace.collectives.iter().for_each(|row| is_slice(row.slice));
-    trace.collective_waits.iter().copied().for_each(is_slice);
+    assert!(trace.roles.iter().all(|(name, _)| name.index() < trace.strings.len()));
     for wait in &trace.synchronizations {
         [Some(wait.slice), wait.call, wait.event_record].into_iter().flatten().for_each(is_slice);
     }
@@ -68,7 +68,7 @@ fn check_references(trace: &Trace) {
 fn check_order(trace: &Trace) {
     assert!(trace.instants.time_ns.is_sorted() && trace.memory.is_sorted_by_key(|event| event.time_ns));
     assert!(trace.io.is_sorted_by_key(|row| row.slice) && trace.collectives.is_sorted_by_key(|row| row.slice));
-    assert!(trace.collective_waits.is_sorted());
+    assert!(trace.roles.is_sorted_by(|a, b| a.0 < b.0), "a name has one role");
     assert!(trace.device_events.iter().is_sorted_by_key(|event| trace.slices.start_ns[event.slice.index()]));
     assert!(trace.steps.is_sorted_by_key(|step| (step.rank, step.process, step.span)));
     for counter in &trace.counters {

@@ -19,7 +19,7 @@ mod window;
 use crate::ImportError;
 use crate::collectives;
 use crate::labels::{Label, label_kind};
-use crate::name_tables::{is_collective_wait, is_communication_call};
+use crate::name_tables::{is_communication_call, roles};
 use calls::{ModuleNames, kind_of_call};
 use ops::OpInfos;
 use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
@@ -178,6 +178,7 @@ fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
         let offset_ns = offsets[&capture.process.boot_id];
         AlignedCapture { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
     }
+    builder.roles = roles(&builder.strings);
 }
 
 /// False for processes that only started others: they imported PyTorch, ran no op, and left in good order.
@@ -322,9 +323,6 @@ impl AlignedCapture<'_> {
         }
         if is_communication_call(builder.strings.get(name)) {
             builder.add_communication_call(slice);
-        }
-        if kind == SliceKind::Op && is_collective_wait(builder.strings.get(name)) {
-            builder.add_collective_wait(slice);
         }
         match event.collective {
             Some(recorded) => collectives::add(recorded, self.capture, slice, builder),

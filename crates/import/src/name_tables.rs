@@ -4,6 +4,8 @@
 
 use memchr::memmem::Finder;
 use std::sync::OnceLock;
+use stepscope_base::{StringId, StringTable};
+use stepscope_trace::SliceRole;
 
 static COMMUNICATION_KERNELS: NameTable = NameTable::new(include_str!("../data/communication_kernels.txt"));
 static TENSOR_CORE_KERNELS: NameTable = NameTable::new(include_str!("../data/tensor_core_kernels.txt"));
@@ -53,9 +55,37 @@ pub(crate) fn is_communication_call(name: &str) -> bool {
     name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
 }
 
-/// True for an operator in which the host waits for a collective that it has asked for.
-pub(crate) fn is_collective_wait(name: &str) -> bool {
-    matches!(name, "_c10d_functional::wait_tensor" | "c10d_functional::wait_tensor")
+/// The names of `strings` whose slices do something beyond their kind, ordered by name.
+pub(crate) fn roles(strings: &StringTable) -> Vec<(StringId, SliceRole)> {
+    let names = (0..strings.len()).map(StringId::from_index);
+    names.filter_map(|name| Some((name, role_of(strings.get(name))?))).collect()
+}
+
+fn role_of(name: &str) -> Option<SliceRole> {
+    match name {
+        "_c10d_functional::wait_tensor" | "c10d_functional::wait_tensor" => Some(SliceRole::CollectiveWait),
+        // As the recorder and `torch.profiler` call it.
+        "Python GC" => Some(SliceRole::GarbageCollection),
+        _ => is_device_allocation(name).then_some(SliceRole::DeviceAllocation),
+    }
+}
+
+/// Calls that only enqueue this, as `cudaMallocAsync` does, are not among them.
+fn is_device_allocation(name: &str) -> bool {
+    const BEGINNINGS: [&str; 11] = [
+        "cudaMalloc",
+        "cudaFree",
+        "hipMalloc",
+        "hipFree",
+        "cuMemAlloc",
+        "cuMemFree",
+        "cuMemCreate",
+        "cuMemMap",
+        "cuMemUnmap",
+        "cuMemRelease",
+        "cuMemSetAccess",
+    ];
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !name.contains("Async")
 }
 
 /// A table of patterns. It is parsed when it is first asked.
@@ -211,7 +241,19 @@ mod tests {
         assert!(is_communication_call("nccl:all_reduce"));
         assert!(is_communication_call("c10d::allreduce_"));
         assert!(!is_communication_call("aten::all"));
-        assert!(is_collective_wait("_c10d_functional::wait_tensor"));
-        assert!(!is_collective_wait("_c10d_functional::all_reduce"));
+    }
+
+    #[test]
+    fn names_say_what_slices_do_beyond_their_kind() {
+        assert_eq!(role_of("_c10d_functional::wait_tensor"), Some(SliceRole::CollectiveWait));
+        assert_eq!(role_of("_c10d_functional::all_reduce"), None);
+        assert_eq!(role_of("Python GC"), Some(SliceRole::GarbageCollection));
+        let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];
+        let is_allocation = names.map(|name| role_of(name) == Some(SliceRole::DeviceAllocation));
+        assert_eq!(is_allocation, [true, true, true, false, true, false]);
+        let mut strings = StringTable::default();
+        let of = ["aten::mm", "cudaFree", "Python GC"].map(|name| strings.intern(name));
+        let expected = [(of[1], SliceRole::DeviceAllocation), (of[2], SliceRole::GarbageCollection)];
+        assert_eq!(roles(&strings), expected);
     }
 }

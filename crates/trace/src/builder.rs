@@ -17,8 +17,8 @@ use crate::ops::InputsTable;
 use crate::stacks::StackTable;
 use crate::{
     Collective, Counter, DataParallelism, Device, DeviceEvent, DeviceId, Findings, Flow, FlowKind, IoEvent,
-    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, StackId, Synchronization, Track,
-    TrackId,
+    MemoryEvent, OpInfo, OpInputs, OpInputsId, Process, ProcessId, SliceId, SliceKind, SliceRole, StackId,
+    Synchronization, Track, TrackId,
 };
 use stepscope_base::{Span, StringId, StringTable};
 
@@ -67,6 +67,8 @@ pub struct TraceBuilder {
     pub clock_zero_unix_ns: Option<i64>,
     /// Names; readers intern here.
     pub strings: StringTable,
+    /// The names whose slices do something beyond their kind, ordered by name.
+    pub roles: Vec<(StringId, SliceRole)>,
     /// Findings so far.
     pub findings: Findings,
     /// Facts about the environment.
@@ -82,7 +84,6 @@ pub struct TraceBuilder {
     inputs: InputsTable,
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
-    collective_waits: Vec<SliceId>,
     range_numbers: Vec<(SliceId, i64)>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
@@ -217,11 +218,6 @@ impl TraceBuilder {
     /// Adds what a slice says of a collective.
     pub fn add_collective(&mut self, collective: Collective) {
         self.collectives.push(collective);
-    }
-
-    /// Says that an op does nothing but wait for a collective.
-    pub fn add_collective_wait(&mut self, slice: SliceId) {
-        self.collective_waits.push(slice);
     }
 
     /// Adds the number that PyTorch gave to a range.

@@ -20,6 +20,7 @@ mod merge;
 mod ops;
 mod process_groups;
 mod retime;
+mod roles;
 pub mod simulated;
 mod slices;
 mod stacks;
@@ -44,13 +45,14 @@ pub use memory::MemoryEvent;
 pub use merge::merge;
 pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use process_groups::ProcessGroup;
+pub use roles::SliceRole;
 pub use slices::{SliceId, SliceKind, Slices};
 pub use stacks::{StackId, Stacks};
 pub use steps::{Step, StepSource};
 pub use synchronizations::{SyncKind, Synchronization};
 pub use tracks::{CommBackend, DataParallelism, Device, DeviceId, Process, ProcessId, Track, TrackId, TrackKind};
 
-use stepscope_base::{Span, StringTable};
+use stepscope_base::{Span, StringId, StringTable};
 
 /// A run, merged onto one clock and immutable.
 #[derive(Clone, Debug, Default)]
@@ -83,8 +85,8 @@ pub struct Trace {
     pub synchronizations: Vec<Synchronization>,
     /// What ops and kernels say of collectives, ordered by slice.
     pub collectives: Vec<Collective>,
-    /// Ops in which the host waits for a collective, ordered.
-    pub collective_waits: Vec<SliceId>,
+    /// The names whose slices do something beyond their kind, ordered by name.
+    pub roles: Vec<(StringId, SliceRole)>,
     /// The numbers that PyTorch gave to ranges while an execution trace was recorded, ordered by slice.
     pub range_numbers: Vec<(SliceId, i64)>,
     /// Allocations and frees, ordered by time.

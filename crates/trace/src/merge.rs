@@ -148,7 +148,7 @@ impl Merged {
             group_ranks: ids.string(row.group_ranks),
             ..*row
         }));
-        trace.collective_waits.extend(part.collective_waits.iter().map(|slice| ids.slice(*slice)));
+        trace.roles.extend(part.roles.iter().map(|(name, role)| (ids.string(*name), *role)));
         trace.range_numbers.extend(part.range_numbers.iter().map(|(slice, number)| (ids.slice(*slice), *number)));
         trace.memory.extend(part.memory.iter().map(|event| ids.memory(event)));
         trace.out_of_memory.extend(part.out_of_memory.iter().map(|event| ids.memory(event)));
@@ -237,6 +237,8 @@ impl Merged {
             track: instants.iter().map(|row| row.1).collect(),
             name: instants.iter().map(|row| row.2).collect(),
         };
+        trace.roles.sort_unstable();
+        trace.roles.dedup();
         trace.memory.sort_by_key(|event| event.time_ns);
         trace.out_of_memory.sort_by_key(|event| event.time_ns);
         trace.steps.sort_by_key(|step| (step.rank, step.span.start_ns));

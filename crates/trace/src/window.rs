@@ -51,7 +51,7 @@ impl Trace {
             collectives: only(&self.collectives, |row| {
                 of_slice(row.slice).map(|slice| crate::Collective { slice, ..*row })
             }),
-            collective_waits: only(&self.collective_waits, |slice| of_slice(*slice)),
+            roles: self.roles.clone(),
             range_numbers: only(&self.range_numbers, |(slice, number)| Some((of_slice(*slice)?, *number))),
             memory: memory(&self.memory),
             out_of_memory: memory(&self.out_of_memory),

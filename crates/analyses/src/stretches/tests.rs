@@ -9,15 +9,9 @@ fn trace_of(drawing: &str) -> Trace {
     let work = ("allreduce", "Float", Some(10), Some(0));
     let said = [("w", SliceKind::Annotation, work), ("x", SliceKind::Annotation, work)];
     let mut trace = drawn_with_collectives(drawing, &said);
-    let (collection, free) = (trace.strings.intern(COLLECTION), trace.strings.intern("cudaFree"));
-    for id in trace.slices.ids() {
-        let name = match trace.slice_name(id) {
-            "g" => collection,
-            "m" => free,
-            _ => continue,
-        };
-        trace.slices.name[id.index()] = name;
-    }
+    let roles = [SliceRole::GarbageCollection, SliceRole::DeviceAllocation];
+    trace.roles = ["g", "m"].map(|name| trace.strings.intern(name)).into_iter().zip(roles).collect();
+    trace.roles.sort_unstable();
     let other = trace.strings.intern("1");
     let is_other: Vec<bool> = trace.collectives.iter().map(|said| trace.slice_name(said.slice) == "x").collect();
     trace.collectives.iter_mut().zip(is_other).filter(|(_, other)| *other).for_each(|(said, _)| said.group = other);
@@ -79,12 +73,6 @@ fn what_a_device_does_comes_before_what_the_host_does_meanwhile() {
         (LateCause::Unknown, 2),
     ];
     assert_eq!(parts_of(&trace), expected);
-}
-
-#[test]
-fn memory_is_taken_by_calls_that_may_wait_for_the_device() {
-    let names = ["cudaMalloc", "cudaFreeHost", "hipFree", "cudaMallocAsync", "cuMemMap", "cudaMemcpyAsync"];
-    assert_eq!(names.map(is_allocation), [true, true, true, false, true, false]);
 }
 
 /// The cause of one microsecond, found by looking at everything that is drawn there.

@@ -3,9 +3,7 @@
 use super::conversion::{copy_direction, is_pageable};
 use crate::json::text;
 use crate::labels::{Label, data_parallelism, label_kind};
-use crate::name_tables::{
-    is_collective_wait, is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores,
-};
+use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{CopyDirection, DataParallelism};
 
@@ -21,7 +19,6 @@ pub(super) struct NameInfo {
     pub(super) label: Label,
     pub(super) data_parallelism: Option<DataParallelism>,
     pub(super) is_communication_call: bool,
-    pub(super) is_collective_wait: bool,
     /// PyTorch's record of a collective.
     pub(super) is_collective_record: bool,
     /// A node of the backward pass, as autograd's engine runs it.
@@ -58,7 +55,6 @@ impl NameInfo {
             label: label_kind(name),
             data_parallelism: data_parallelism(name),
             is_communication_call: is_communication_call(name),
-            is_collective_wait: is_collective_wait(name),
             is_collective_record: name == "record_param_comms",
             is_backward_node: name.starts_with("autograd::engine::evaluate_function:"),
             is_repaired: decoded.is_repaired,

@@ -15,6 +15,7 @@ use super::tracks::{Row, RowKey, Tracks};
 use crate::json::text;
 use crate::json::texts::TextId;
 use crate::labels::Label;
+use crate::name_tables::roles;
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
@@ -147,6 +148,7 @@ impl Rows {
         if !self.has_device_events && !has_unknown_work {
             self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
         }
+        self.builder.roles = roles(&self.builder.strings);
         self.builder.finish()
     }
 
@@ -226,9 +228,6 @@ impl Rows {
             }
             if info.is_communication_call {
                 self.builder.add_communication_call(id);
-            }
-            if info.is_collective_wait && kind == SliceKind::Op {
-                self.builder.add_collective_wait(id);
             }
             if let Some(parallelism) = info.data_parallelism {
                 self.builder.set_data_parallelism(track, parallelism);

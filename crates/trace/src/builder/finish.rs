@@ -32,8 +32,6 @@ impl TraceBuilder {
         let mut collectives = self.collectives;
         collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
         collectives.sort_unstable_by_key(|row| row.slice);
-        let mut collective_waits: Vec<_> = self.collective_waits.iter().map(|slice| new_slice(*slice)).collect();
-        collective_waits.sort_unstable();
         let mut range_numbers = self.range_numbers;
         range_numbers.iter_mut().for_each(|(slice, _)| *slice = new_slice(*slice));
         range_numbers.sort_unstable();
@@ -62,7 +60,7 @@ impl TraceBuilder {
             device_events: DeviceEvents::default(),
             synchronizations: Vec::new(),
             collectives,
-            collective_waits,
+            roles: self.roles,
             range_numbers,
             memory: Vec::new(),
             out_of_memory: Vec::new(),
