@@ -5,7 +5,7 @@
 
 use crate::{ImportError, Progress, flight_recorder};
 use regex_lite::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -78,6 +78,8 @@ fn is_flight_recorder_dump(path: &Path) -> bool {
 struct Source {
     path: PathBuf,
     trace: Trace,
+    /// Its first and last moment on the clock of its job, where that is known.
+    times: Option<(i64, i64)>,
     /// Whether its rank is known, from what it says or from its name.
     has_rank: bool,
 }
@@ -127,7 +129,8 @@ impl Source {
     fn of(path: PathBuf, trace: Trace, joining: &Joining, findings: &mut Findings) -> Self {
         let says_rank = trace.facts.iter().any(|(key, _)| key == "distributedInfo.rank") || trace.ranks().len() > 1;
         let named = if says_rank { None } else { joining.rank_in(&path) };
-        let mut source = Self { path, trace, has_rank: says_rank };
+        let times = trace.start_unix_ns.zip(trace.span()).map(|(start_ns, span)| (start_ns, start_ns + span.end_ns));
+        let mut source = Self { path, trace, times, has_rank: says_rank };
         if let Some(rank) = named {
             findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", source.path.display()));
             source.set_rank(rank);
@@ -159,10 +162,12 @@ impl Source {
         self.trace.processes.iter().find_map(|process| process.world_size)
     }
 
-    /// Its first and last moment on the clock of its job, where that is known.
-    fn times(&self) -> Option<(i64, i64)> {
-        let start_ns = self.trace.start_unix_ns?;
-        Some((start_ns, start_ns + self.trace.span()?.end_ns))
+    /// Whether two files of one rank are of the same time. What another profiler has of a process, such as its calls of
+    /// files, is beside it.
+    fn claims_the_same(&self, other: &Self) -> bool {
+        let is_other_time = self.times.zip(other.times).is_some_and(|(a, b)| a.1 <= b.0 || b.1 <= a.0);
+        let is_same_process = || self.pids().any(|pid| other.pids().any(|same| same == pid));
+        !(is_other_time || self.has_io() != other.has_io() && is_same_process())
     }
 }
 
@@ -228,7 +233,7 @@ fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
         (Some(own), Some(size)) if own != size => leave_out(source, format!("{own} ranks, most files have {size}")),
         _ => true,
     });
-    let mut times: Vec<(i64, i64)> = kept.iter().filter_map(Source::times).collect();
+    let mut times: Vec<(i64, i64)> = kept.iter().filter_map(|source| source.times).collect();
     times.sort_unstable();
     // From when to when a job ran, and how many files are of that time.
     let mut jobs: Vec<(i64, i64, usize)> = Vec::new();
@@ -241,7 +246,7 @@ fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
         }
     }
     let Some(&(first_ns, last_ns, _)) = jobs.iter().rev().max_by_key(|(_, _, count)| *count) else { return kept };
-    kept.retain(|source| match source.times() {
+    kept.retain(|source| match source.times {
         Some((start_ns, _)) if start_ns < first_ns => {
             leave_out(source, format!("{} earlier than the others", format_ns(first_ns - start_ns)))
         }
@@ -255,33 +260,22 @@ fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
 
 /// Says which ranks are missing, unknown, or claimed by several files at one time.
 fn report_ranks(sources: &[Source], findings: &mut Findings) {
-    let mut ranks: BTreeSet<u32> = BTreeSet::new();
-    for (at, source) in sources.iter().enumerate() {
+    let mut claims: BTreeMap<u32, Vec<&Source>> = BTreeMap::new();
+    for source in sources {
         if !source.has_rank && sources.len() > 1 {
             findings.add(FindingCode::RankUnknown, || source.path.display().to_string());
         }
         let own = source.trace.ranks();
-        let pids: BTreeSet<i64> = source.pids().collect();
-        let is_same = |other: &&Source| {
-            let overlap = match (other.times(), source.times()) {
-                (Some(a), Some(b)) => a.0 < b.1 && b.0 < a.1,
-                _ => true,
-            };
-            // What another profiler has of a process, such as its calls of files, does not claim the rank twice.
-            let is_other_profiler = other.has_io() != source.has_io();
-            let is_beside = is_other_profiler && other.pids().any(|pid| pids.contains(&pid));
-            overlap && !is_beside && other.trace.ranks().iter().any(|rank| own.contains(rank))
-        };
-        if let Some(other) = sources[..at].iter().find(is_same) {
+        let of_same_rank = own.iter().filter_map(|rank| claims.get(rank)).flatten();
+        if let Some(other) = of_same_rank.into_iter().find(|other| other.claims_the_same(source)) {
             findings.add(FindingCode::RankTwice, || {
                 format!("rank {}: {} and {}", own[0], other.path.display(), source.path.display())
             });
         }
-        ranks.extend(own);
+        own.into_iter().for_each(|rank| claims.entry(rank).or_default().push(source));
     }
     let world_size = sources.iter().find_map(Source::world_size).unwrap_or(0);
-    let missing: Vec<u32> = (0..world_size).filter(|rank| !ranks.contains(rank)).collect();
-    for rank in &missing {
+    for rank in (0..world_size).filter(|rank| !claims.contains_key(rank)) {
         findings.add(FindingCode::RankMissing, || format!("rank {rank} of {world_size}"));
     }
 }
