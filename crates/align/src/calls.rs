@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, CollectiveKind, ProcessId, SliceId, SliceKind, Trace};
+use stepscope_trace::{Collective, ProcessId, SliceId, SliceKind, Trace};
 
 /// One collective of one process, as the host knows it.
 #[derive(Clone, Copy, Debug)]
@@ -153,10 +153,7 @@ impl Calls {
 /// True when two works of one process are of different collectives for certain: both have a number, and it is another
 /// one, or of another group.
 fn are_of_two(a: &Collective, b: &Collective) -> bool {
-    let place = |said: &Collective| {
-        let is_between_two = said.kind == Some(CollectiveKind::PointToPoint);
-        said.sequence_number.map(|number| (said.group, is_between_two, number))
-    };
+    let place = |said: &Collective| said.sequence_number.map(|number| (said.group, said.is_between_two(), number));
     place(a).zip(place(b)).is_some_and(|(a, b)| a != b)
 }
 

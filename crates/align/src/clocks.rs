@@ -8,7 +8,7 @@
 //! ```
 
 use crate::line::{Line, Reading};
-use crate::{Calls, Domain, Part, domains, matched};
+use crate::{Calls, Domain, Part, domains, matched, parts};
 use std::collections::BTreeMap;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::units::format_ns;
@@ -37,7 +37,7 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     if domains.len() < 2 || trace.collectives.is_empty() {
         return trace;
     }
-    let mut pairs = Pairs::of(&domains, &matched(&trace, &Calls::of(&trace)));
+    let mut pairs = Pairs::of(&domains, &matched(&parts(&trace, &Calls::of(&trace))));
     let stated = vec![Line::default(); domains.len()];
     let contradictions = pairs.contradictions(&stated);
     let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;

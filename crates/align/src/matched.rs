@@ -36,6 +36,13 @@ pub struct Part {
     pub dur_ns: i64,
 }
 
+impl Part {
+    /// True for what goes from one rank to another.
+    pub fn is_between_two(&self) -> bool {
+        self.kind.is_some_and(CollectiveKind::is_between_two)
+    }
+}
+
 /// What collectives of different ranks have in common when they may be the same. Its names are of the table of strings of
 /// the trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -66,7 +73,7 @@ impl Key {
         let Collective { group, group_ranks, name, dtype, input_elements, output_elements, .. } = *said;
         let own = Some(i64::from(rank));
         let kind = match (said.kind, said.sequence_number) {
-            (Some(CollectiveKind::PointToPoint), _) => match (said.source_rank, said.destination_rank) {
+            (Some(kind), _) if kind.is_between_two() => match (said.source_rank, said.destination_rank) {
                 (from, Some(to)) => Kind::Message { from: from.or(own), to: Some(to) },
                 (Some(from), None) => Kind::Message { from: Some(from), to: own },
                 (None, None) => Kind::Message { from: own, to: None },
@@ -86,11 +93,10 @@ impl Key {
     }
 }
 
-/// The collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
+/// Of `parts` the collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
 /// is not among them, nor is a part whose end was not recorded.
-pub fn matched(trace: &Trace, calls: &Calls) -> Vec<Vec<Part>> {
-    let mut parts = parts(trace, calls);
-    parts.retain(|part| part.kind != Some(CollectiveKind::PointToPoint));
+pub fn matched(parts: &[Part]) -> Vec<Vec<Part>> {
+    let parts: Vec<Part> = parts.iter().filter(|part| !part.is_between_two()).copied().collect();
     let found = together(&parts).into_iter().filter(|same| same.len() > 1);
     found.map(|same| same.into_iter().map(|at| parts[at]).collect()).collect()
 }
@@ -200,7 +206,7 @@ mod tests {
             let messages: Vec<Vec<Part>> = together(&parts)
                 .into_iter()
                 .map(|same| same.into_iter().map(|at| parts[at]).collect::<Vec<_>>())
-                .filter(|same| same[0].kind == Some(CollectiveKind::PointToPoint))
+                .filter(|same| same[0].is_between_two())
                 .collect();
             // Forward and backward of each micro-batch cross three borders, on two lines.
             assert_eq!(messages.len(), 2 * 2 * 3 * 5 * 2);
@@ -229,8 +235,8 @@ mod tests {
     fn what_has_not_ended_is_compared_with_nothing() {
         let said = |name| (name, SliceKind::Annotation, ("allreduce", "Float", Some(10), Some(5)));
         let mut trace = drawn_with_collectives("rank 0 label 1 ww\nrank 1 label 1 xxxx", &[said("w"), said("x")]);
-        assert_eq!(matched(&trace, &Calls::of(&trace)).len(), 1);
+        assert_eq!(matched(&parts(&trace, &Calls::of(&trace))).len(), 1);
         trace.slices.is_unfinished[1] = true;
-        assert!(matched(&trace, &Calls::of(&trace)).is_empty());
+        assert!(matched(&parts(&trace, &Calls::of(&trace))).is_empty());
     }
 }

@@ -78,7 +78,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Bubbles> {
     let trace = context.trace;
     let messages = messages(context);
     let chains = chains(&messages);
-    let busy = RankBusy::of_ranks(context);
+    let busy = context.get::<BTreeMap<u32, RankBusy>>();
     let of_step = |step: &Step| {
         let own = counts(&messages, step);
         let compute = &busy.get(&step.rank)?.compute;
@@ -105,9 +105,8 @@ fn messages(context: &AnalysisContext<'_>) -> BTreeMap<u32, Vec<Message>> {
     let (trace, calls) = (context.trace, context.get::<Calls>());
     let mut messages: BTreeMap<u32, Vec<Message>> = BTreeMap::new();
     let mut add = |rank: u32, slice: SliceId, said: &Collective| {
-        let name = trace.strings.get(said.name);
-        let is_send = name.contains("send");
-        if said.kind == Some(CollectiveKind::PointToPoint) && (is_send || name.contains("recv")) {
+        let is_send = said.kind == Some(CollectiveKind::Send);
+        if is_send || said.kind == Some(CollectiveKind::Receive) {
             let peer = if is_send { said.destination_rank } else { said.source_rank };
             let peer = peer.and_then(|peer| u32::try_from(peer).ok()).filter(|peer| *peer != rank);
             let message = Message { at_ns: trace.slices.start_ns[slice.index()], is_send, peer };

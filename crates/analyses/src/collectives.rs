@@ -34,9 +34,8 @@
 //! unknown type have no bytes. What took no time has no part in the bandwidth. For one step, calls that begin in it and
 //! kernels launched in it.
 
-use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
-use crate::windows::{TrackWindows, Windows};
+use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -104,9 +103,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
     let mut sums = Sums { trace, of_key: FxHashMap::default(), rows: Vec::new() };
     let windows = Windows::of(trace, context.selection);
     for call in &calls.calls {
-        let track = &trace.tracks[trace.slices.track[call.slice.index()].index()];
-        let is_asked = |windows: TrackWindows<'_>| windows.contains(trace.slices.start_ns[call.slice.index()]);
-        if windows.track(trace, track).is_some_and(is_asked) {
+        if windows.has_slice(trace, call.slice) {
             sums.add_call(call);
         }
     }
@@ -130,12 +127,6 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
         sums.rows[row].1.kernels_timed.add(ns);
     }
     sums.finish()
-}
-
-impl Shared for Calls {
-    fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self::of(context.trace)
-    }
 }
 
 /// What the rows are told apart by.
@@ -252,7 +243,7 @@ impl Sum {
 }
 
 fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
-    let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
+    let text = |id: StringId| trace.text(id);
     let each = element_bytes(trace.strings.get(key.dtype));
     let bytes = |elements: Option<i64>| elements.filter(|count| *count >= 0)?.checked_mul(each?);
     let (input, output) = (bytes(key.input_elements), bytes(key.output_elements));
@@ -308,7 +299,11 @@ fn on_links(kind: CollectiveKind, group_size: Option<i64>) -> Option<(i64, i64)>
         CollectiveKind::AllGather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => {
             size.map(|size| (size - 1, size))
         }
-        CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::PointToPoint => Some((1, 1)),
+        CollectiveKind::Broadcast
+        | CollectiveKind::Reduce
+        | CollectiveKind::Send
+        | CollectiveKind::Receive
+        | CollectiveKind::PointToPoint => Some((1, 1)),
         CollectiveKind::Gather | CollectiveKind::Scatter => size.map(|size| (size - 1, size)),
         CollectiveKind::Barrier => None,
     }

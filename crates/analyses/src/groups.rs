@@ -95,7 +95,7 @@ pub(crate) fn operator_group_by(selection: &Selection) -> GroupBy {
 fn groups_by(trace: &Trace, tree: &OpTree, by: GroupBy) -> Groups {
     let mut classes = OpClasses::new(&trace.strings);
     let name_of = |row: usize| trace.slices.name[tree.slice[row].index()];
-    let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
+    let text = |id: StringId| trace.text(id);
     let mut named = |name: StringId| GroupLabel {
         name: trace.strings.get(name).to_string(),
         category: classes.get(name).category.to_string(),

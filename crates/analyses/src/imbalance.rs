@@ -28,14 +28,15 @@
 //! left out. The gain of one kind is no gain of the step where other work hides it, and gains of several kinds do not add
 //! up: all wait for the same rank as a rule. Asking for one rank leaves nothing to compare it with.
 
+use crate::communication::Matched;
 use crate::op_classes::OpClasses;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Outcome, Selection, ranks_overview};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use stepscope_align::{Calls, matched};
-use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, SliceId, Step, Trace};
+use stepscope_align::Calls;
+use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, SliceId, Step, Trace, listed};
 
 columns! {
     /// How ranks share one kind of work.
@@ -144,14 +145,9 @@ fn add_received(context: &AnalysisContext<'_>, amounts: &mut Amounts) {
     let (trace, calls) = (context.trace, context.get::<Calls>());
     let of_call: FxHashMap<SliceId, &Collective> = calls.calls.iter().map(|call| (call.slice, &call.said)).collect();
     let windows = Windows::of(trace, context.selection);
-    let is_asked = |slice: SliceId| {
-        let track = &trace.tracks[trace.slices.track[slice.index()].index()];
-        windows.track(trace, track).is_some_and(|windows| windows.contains(trace.slices.start_ns[slice.index()]))
-    };
-    let matched = matched(trace, calls);
-    let all_to_alls = matched.iter().filter(|parts| parts[0].kind == Some(CollectiveKind::AllToAll));
+    let all_to_alls = context.get::<Matched>().0.iter().filter(|parts| parts[0].kind == Some(CollectiveKind::AllToAll));
     for (at, parts) in all_to_alls.enumerate() {
-        let said = |slice: &SliceId| of_call.get(slice).copied().filter(|_| is_asked(*slice));
+        let said = |slice: &SliceId| of_call.get(slice).copied().filter(|_| windows.has_slice(trace, *slice));
         let said: Option<Vec<(u32, &Collective)>> =
             parts.iter().map(|part| Some((part.rank, said(&part.asked_by)?))).collect();
         let Some(said) = said else { continue };
@@ -169,12 +165,9 @@ fn add_received(context: &AnalysisContext<'_>, amounts: &mut Amounts) {
     }
 }
 
-/// The sum of sizes as a source writes them: `[1, 2]`. `None` when there are none, or not all of them are there.
+/// The sum of sizes as a source writes them. `None` when there are none, or not all of them are there.
 fn rows_in(sizes: &str) -> Option<i64> {
-    let sizes = sizes.strip_prefix('[')?.strip_suffix(']')?.split(',');
-    sizes
-        .map(|size| size.trim().parse().ok().filter(|size| *size >= 0))
-        .try_fold(0_i64, |sum, size| sum.checked_add(size?))
+    listed::<i64>(sizes)?.into_iter().try_fold(0_i64, |sum, size| if size < 0 { None } else { sum.checked_add(size) })
 }
 
 /// The row of a kind of work; `None` where no two ranks are to be compared.

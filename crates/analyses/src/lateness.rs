@@ -47,14 +47,15 @@
 //! Collectives of one group that overlap have a stretch of no length, so that lateness to the later one is `unexplained`.
 //! A cause without lateness has no row. For one step, collectives that begin in it, with stretches that may begin before.
 
+use crate::communication::Matched;
 use crate::stretches::{LateCause, Stretch, Stretches};
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use stepscope_align::{Calls, Part, matched};
-use stepscope_base::{StringId, StringTable};
+use stepscope_align::Part;
+use stepscope_base::StringId;
 use stepscope_trace::{SliceId, Trace};
 
 columns! {
@@ -87,18 +88,14 @@ pub fn lateness(trace: &Trace, selection: &Selection) -> Vec<Lateness> {
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<Lateness> {
     let trace = context.trace;
-    let matched = matched(trace, context.get::<Calls>());
+    let matched = &context.get::<Matched>().0;
     let stretches = &context.get::<Stretches>().0;
     let of_part: FxHashMap<SliceId, usize> =
         matched.iter().enumerate().flat_map(|(at, parts)| parts.iter().map(move |part| (part.asked_by, at))).collect();
     let windows = Windows::of(trace, context.selection);
-    let is_asked = |part: &Part| {
-        let track = &trace.tracks[trace.slices.track[part.asked_by.index()].index()];
-        let at_ns = trace.slices.start_ns[part.asked_by.index()];
-        windows.track(trace, track).is_some_and(|windows| windows.contains(at_ns))
-    };
+    let is_asked = |part: &Part| windows.has_slice(trace, part.asked_by);
     let mut sums: BTreeMap<(u32, StringId, StringId), [Sum; LateCause::COUNT]> = BTreeMap::new();
-    for parts in &matched {
+    for parts in matched {
         let middle = middle(parts);
         for part in parts.iter().filter(|part| part.dur_ns < middle.dur_ns && is_asked(part)) {
             let sums = sums.entry((part.rank, part.group, part.group_description)).or_default();
@@ -171,7 +168,7 @@ fn of_key(
     (rank, group, group_description): (u32, StringId, StringId),
     sums: &[Sum; LateCause::COUNT],
 ) -> Vec<Lateness> {
-    let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
+    let text = |id: StringId| trace.text(id);
     let total_ns: i128 = sums.iter().map(|sum| i128::from(sum.late_ns)).sum();
     let row = |(cause, sum): (&LateCause, &Sum)| Lateness {
         rank,

@@ -33,7 +33,7 @@ use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, CollectiveKind, SliceId, Trace};
+use stepscope_trace::{Collective, CollectiveKind, SliceId, Trace, listed};
 
 columns! {
     /// A process group and what it is for.
@@ -89,14 +89,14 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
     let trace = context.trace;
     let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
     // What a process lists tells the ranks of a group that its collectives only name.
-    let mut listed: BTreeMap<(u32, &str), &[u32]> = BTreeMap::new();
+    let mut ranks_of: BTreeMap<(u32, &str), &[u32]> = BTreeMap::new();
     for process in &trace.processes {
         for of_process in &process.process_groups {
             let group = groups.entry((of_process.ranks.clone(), of_process.name.clone())).or_default();
             group.members.insert(process.rank);
             group.size = group.size.or(of_process.size.map(i64::from));
             group.description.clone_from(&of_process.description);
-            listed.insert((process.rank, &of_process.name), &of_process.ranks);
+            ranks_of.insert((process.rank, &of_process.name), &of_process.ranks);
         }
     }
     let windows = Windows::of(trace, &Selection { rank: None, ..*context.selection });
@@ -105,10 +105,9 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
         if said.group == StringTable::EMPTY && said.group_ranks == StringTable::EMPTY {
             return;
         }
-        let track = &trace.tracks[trace.slices.track[slice.index()].index()];
         let rank = trace.rank_of_track(trace.slices.track[slice.index()]);
-        let ranks = ranks_in(text(said.group_ranks));
-        let ranks = ranks.or_else(|| listed.get(&(rank, text(said.group))).map(|ranks| ranks.to_vec()));
+        let ranks = listed(text(said.group_ranks));
+        let ranks = ranks.or_else(|| ranks_of.get(&(rank, text(said.group))).map(|ranks| ranks.to_vec()));
         let group = groups.entry((ranks.unwrap_or_default(), text(said.group).to_string())).or_default();
         group.members.insert(rank);
         group.size = group.size.or(said.group_size);
@@ -116,9 +115,7 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
             group.description = text(said.group_description).to_string();
         }
         group.kinds.extend(said.kind);
-        let at_ns = trace.slices.start_ns[slice.index()];
-        let is_asked = windows.track(trace, track).is_some_and(|windows| windows.contains(at_ns));
-        group.calls += i64::from(is_asked && context.selection.has_rank(rank));
+        group.calls += i64::from(windows.has_slice(trace, slice) && context.selection.has_rank(rank));
     };
     let calls = context.get::<Calls>();
     calls.calls.iter().for_each(|call| add(call.slice, &call.said));
@@ -129,12 +126,6 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
         }
     }
     groups
-}
-
-/// Ranks as a source writes them: `[0, 1]`. `None` when there are none, or not all of them are there.
-fn ranks_in(text: &str) -> Option<Vec<u32>> {
-    let ranks = text.strip_prefix('[')?.strip_suffix(']')?.split(',');
-    ranks.map(|rank| rank.trim().parse().ok()).collect()
 }
 
 /// What is to be known of all groups to judge one.
@@ -210,15 +201,16 @@ fn by_description(description: &str) -> Option<(&'static str, String)> {
 fn by_use(ranks: &[u32], group: &Group, job: &Job) -> (&'static str, String) {
     use CollectiveKind::*;
     let has = |kind: CollectiveKind| group.kinds.contains(&kind);
+    let has_messages = group.kinds.iter().any(|kind| kind.is_between_two());
     let (stride, size) = (stride(ranks), size_of(ranks, group));
     let shares = [AllReduce, AllGather, ReduceScatter].into_iter().any(has);
     let is_whole = size.is_some_and(|size| size > 1 && size == job.size);
     let (dimension, reason) = match stride {
         _ if group.kinds.is_empty() => ("unknown", "no collective of a known kind"),
-        _ if has(PointToPoint) && group.kinds.iter().all(|kind| matches!(kind, PointToPoint | Barrier)) => {
+        _ if has_messages && group.kinds.iter().all(|kind| kind.is_between_two() || *kind == Barrier) => {
             ("pipeline", "only sends and receives")
         }
-        _ if has(PointToPoint) => ("other", "sends and receives beside collectives"),
+        _ if has_messages => ("other", "sends and receives beside collectives"),
         _ if has(AllToAll) => ("expert", "all-to-all"),
         _ if shares && is_whole && job.communicating == 1 => ("data", "all ranks, and no other group communicates"),
         Some(2..) if shares => ("data", "ranks equally far apart share or reduce"),
@@ -370,8 +362,8 @@ mod tests {
 
     #[test]
     fn ranks_that_were_cut_short_are_not_known() {
-        assert_eq!(ranks_in("[0, 2]"), Some(vec![0, 2]));
-        assert_eq!(["[0, ..., 9]", "[]", "", "0, 1"].map(ranks_in), [None, None, None, None]);
+        assert_eq!(listed("[0, 2]"), Some(vec![0, 2]));
+        assert_eq!(["[0, ..., 9]", "[]", "", "0, 1"].map(listed::<u32>), [None, None, None, None]);
         assert_eq!(
             [&[0, 2, 4][..], &[0, 1], &[0, 1, 3], &[3], &[2, 0]].map(stride),
             [Some(2), Some(1), None, None, None]

@@ -12,6 +12,7 @@ pub mod bubbles;
 mod catalogue;
 pub mod clock_residuals;
 pub mod collectives;
+mod communication;
 pub mod compare;
 mod context;
 pub mod copies;

@@ -29,6 +29,7 @@
 //! in it, which `stragglers` tells apart. Waiting that no operator stands for, as in autograd's functions of FSDP, counts
 //! as computation on a rank without device events. A part of a trace has the steps that begin in it, whole.
 
+use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::mean_parts::mean_parts;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
@@ -70,7 +71,7 @@ pub fn ranks_overview(trace: &Trace, selection: &Selection) -> Vec<RankOverview>
 }
 
 pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
-    let busy = RankBusy::of_ranks(context);
+    let busy = context.get::<BTreeMap<u32, RankBusy>>();
     let steps: Vec<Step> = context.selection.steps(context.trace).copied().collect();
     let mut rows = Vec::new();
     for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
@@ -126,11 +127,11 @@ pub(crate) struct RankBusy {
     has_device_events: bool,
 }
 
-impl RankBusy {
-    /// Every rank of the trace.
-    pub(crate) fn of_ranks(context: &AnalysisContext<'_>) -> BTreeMap<u32, Self> {
+/// Every rank of the trace.
+impl Shared for BTreeMap<u32, RankBusy> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
         let trace = context.trace;
-        let mut ranks: BTreeMap<u32, Self> = trace.ranks().into_iter().map(|rank| (rank, Self::default())).collect();
+        let mut ranks: Self = trace.ranks().into_iter().map(|rank| (rank, RankBusy::default())).collect();
         for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
             let rank = ranks.entry(device.rank).or_default();
             rank.compute = rank.compute.union(&busy.compute);

@@ -27,12 +27,13 @@
 //! source of a broadcast may, is taken for late. Without numbers, ranks whose recordings begin at different collectives are
 //! matched wrongly. For one rank the others still count; for one step, what begins in it on the rank.
 
+use crate::communication::Matched;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use stepscope_align::{Calls, Part, matched};
-use stepscope_base::{StringId, StringTable};
+use stepscope_align::Part;
+use stepscope_base::StringId;
 use stepscope_trace::Trace;
 
 columns! {
@@ -75,13 +76,9 @@ pub fn stragglers(trace: &Trace, selection: &Selection) -> Vec<Stragglers> {
 fn rows(context: &AnalysisContext<'_>) -> Vec<Stragglers> {
     let trace = context.trace;
     let windows = Windows::of(trace, context.selection);
-    let is_asked = |part: &Part| {
-        let track = &trace.tracks[trace.slices.track[part.asked_by.index()].index()];
-        let at_ns = trace.slices.start_ns[part.asked_by.index()];
-        windows.track(trace, track).is_some_and(|windows| windows.contains(at_ns))
-    };
+    let is_asked = |part: &Part| windows.has_slice(trace, part.asked_by);
     let mut of_key: BTreeMap<(u32, StringId, StringId), Stragglers> = BTreeMap::new();
-    for parts in matched(trace, context.get::<Calls>()) {
+    for parts in &context.get::<Matched>().0 {
         let mut times: Vec<i64> = parts.iter().map(|part| part.dur_ns).collect();
         times.sort_unstable();
         let (shortest_ns, second_ns, middle_ns) = (times[0], times[1], times[times.len() / 2]);
@@ -107,7 +104,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Stragglers> {
 }
 
 fn empty(trace: &Trace, part: &Part) -> Stragglers {
-    let text = |id: StringId| (id != StringTable::EMPTY).then(|| trace.strings.get(id).to_string());
+    let text = |id: StringId| trace.text(id);
     Stragglers {
         rank: part.rank,
         group: text(part.group),

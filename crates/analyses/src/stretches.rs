@@ -7,6 +7,7 @@
 //! host            gc  op           why it idles
 //! ```
 
+use crate::communication::Parts;
 use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::host_threads::{Doing, MainThreads, Threads, first_lane, overhead};
@@ -14,9 +15,9 @@ use crate::idle::{DeviceIdle, IdleCause};
 use crate::{AnalysisContext, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use stepscope_align::{Calls, Part, parts};
+use stepscope_align::{Calls, Part};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{CollectiveKind, ProcessId, SliceId, SliceKind, SliceRole, TrackId, TrackKind};
+use stepscope_trace::{ProcessId, SliceId, SliceKind, SliceRole, TrackId, TrackKind};
 
 /// What a rank does before a collective, and so may come late by. `lateness` defines each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -135,8 +136,8 @@ impl Shared for Stretches {
 
 /// The collectives of all ranks, without messages from one rank to another: by process, group and start.
 fn collectives(context: &AnalysisContext<'_>) -> Vec<Part> {
-    let mut parts = parts(context.trace, context.get::<Calls>());
-    parts.retain(|part| part.kind != Some(CollectiveKind::PointToPoint));
+    let parts = &context.get::<Parts>().0;
+    let mut parts: Vec<Part> = parts.iter().filter(|part| !part.is_between_two()).copied().collect();
     parts.sort_by_key(|part| (part.process, part.group, part.group_description, part.start_ns, part.asked_by));
     parts
 }

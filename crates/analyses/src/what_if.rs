@@ -38,24 +38,24 @@
 //! `replay_error_ratio` shows what the replay without a change gets wrong: a gain that is not clearly larger says nothing.
 //! A dependency that no pause shows is not known: a communication that work hid may be waited for once the work is
 //! shorter. Of communications that end at the same moment all are waited for. Communication that runs beside work slows
-//! it down, which is not known either. So gains are
-//! estimates, and mostly upper bounds. At the beginning of a step ranks stay as far apart as they were. Of an even
-//! number of ranks the middle one is the earlier of the two in the middle. Communication of which the group is not known
-//! is idle time of its rank; what only one rank of the run has is over when it was. Stages that go round in a circle, as in
-//! interleaved pipelines, have no last one. Steps that were cut, that one rank alone has or in which no communication joins
-//! ranks are left out, and so are those that cannot be replayed since what was matched contradicts itself. For one rank there is
-//! its own row.
+//! it down, which is not known either. So gains are estimates, and mostly upper bounds. At the beginning of a step ranks
+//! stay as far apart as they were. Of an even number of ranks the middle one is the earlier of the two in the middle.
+//! Communication of which the group is not known is idle time of its rank; what only one rank of the run has is over when
+//! it was. Stages that go round in a circle, as in interleaved pipelines, have no last one. Steps that were cut, that one
+//! rank alone has or in which no communication joins ranks are left out, and so are those that cannot be replayed since
+//! what was matched contradicts itself. For one rank there is its own row.
 
 mod lateness;
 mod of_rank;
 mod replay;
 
+use crate::communication::Parts;
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use of_rank::{Act, Rank, RankStep};
 use replay::JobStep;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use stepscope_align::{Calls, parts};
+use stepscope_align::Calls;
 use stepscope_trace::{StepSource, Trace};
 
 /// Ranks that are replayed on time, one after the other: not all of thousands.
@@ -160,9 +160,9 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
 
 /// The steps asked for, with all ranks that have them.
 fn job_steps(context: &AnalysisContext<'_>) -> Vec<JobStep> {
-    let (trace, calls) = (context.trace, context.get::<Calls>());
+    let trace = context.trace;
     let all_ranks = Selection { rank: None, ..*context.selection };
-    let ranks = Rank::of_trace(trace, calls, &parts(trace, calls));
+    let ranks = Rank::of_trace(trace, context.get::<Calls>(), &context.get::<Parts>().0);
     let mut steps: BTreeMap<i64, BTreeMap<u32, RankStep>> = BTreeMap::new();
     for step in all_ranks.steps(trace).filter(|step| step.is_complete || step.source == StepSource::Whole) {
         let Some(rank) = ranks.get(&step.rank) else { continue };

@@ -4,7 +4,7 @@ use crate::Selection;
 use crate::op_tree::OpTree;
 use std::collections::BTreeMap;
 use stepscope_base::Span;
-use stepscope_trace::{Trace, Track};
+use stepscope_trace::{SliceId, Trace, Track};
 
 /// What is asked for, by rank.
 pub(crate) struct Windows {
@@ -23,6 +23,12 @@ impl Windows {
     pub(crate) fn track(&self, trace: &Trace, track: &Track) -> Option<TrackWindows<'_>> {
         let windows = self.by_rank.get(&trace.processes[track.process.index()].rank)?;
         Some(TrackWindows(windows.as_deref()))
+    }
+
+    /// Whether a slice is asked for: whether it begins in a window of its track.
+    pub(crate) fn has_slice(&self, trace: &Trace, slice: SliceId) -> bool {
+        let track = &trace.tracks[trace.slices.track[slice.index()].index()];
+        self.track(trace, track).is_some_and(|windows| windows.contains(trace.slices.start_ns[slice.index()]))
     }
 
     /// For each operator whether it is asked for.

@@ -49,8 +49,8 @@ const KINDS: [(&str, CollectiveKind); 11] = [
     ("gather", CollectiveKind::Gather),
     ("scatter", CollectiveKind::Scatter),
     ("reduce", CollectiveKind::Reduce),
-    ("send", CollectiveKind::PointToPoint),
-    ("recv", CollectiveKind::PointToPoint),
+    ("send", CollectiveKind::Send),
+    ("recv", CollectiveKind::Receive),
 ];
 
 /// What a collective of this name does: `_allgather_base`, `all_reduce_coalesced`, `ReduceScatter`.
@@ -78,7 +78,7 @@ mod tests {
             ("_reduce_oop", Some(CollectiveKind::Reduce)),
             ("gather", Some(CollectiveKind::Gather)),
             ("scatter", Some(CollectiveKind::Scatter)),
-            ("recv_any_source", Some(CollectiveKind::PointToPoint)),
+            ("recv_any_source", Some(CollectiveKind::Receive)),
             ("wait", None),
             ("", None),
         ];

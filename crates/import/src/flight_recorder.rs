@@ -314,7 +314,11 @@ impl<'a> Dump<'a> {
     fn collective(&self, entry: &Entry<'_>, slice: SliceId, strings: &mut StringTable) -> Collective {
         let dict = entry.dict;
         let is_between_two = self.is_true(dict, "is_p2p");
-        let kind = if is_between_two { Some(CollectiveKind::PointToPoint) } else { kind_of(entry.called()) };
+        let named = kind_of(entry.called());
+        let kind = match named.is_some_and(CollectiveKind::is_between_two) {
+            false if is_between_two => Some(CollectiveKind::PointToPoint),
+            _ => named,
+        };
         let number = if is_between_two { "p2p_seq_id" } else { "collective_seq_id" };
         let (group, description) = self.group(dict);
         let known = self.groups.get(&group);

@@ -24,11 +24,20 @@ pub enum CollectiveKind {
     Gather,
     /// Each rank gets its part of the data of one.
     Scatter,
-    /// From one rank to another.
+    /// To another rank.
+    Send,
+    /// From another rank.
+    Receive,
+    /// To or from another rank, or several of these at once: the source does not say which.
     PointToPoint,
 }
 
 impl CollectiveKind {
+    /// True for what goes from one rank to another.
+    pub fn is_between_two(self) -> bool {
+        matches!(self, Self::Send | Self::Receive | Self::PointToPoint)
+    }
+
     /// True when no rank can be done before every rank has come: they all end at about the same moment.
     pub fn ends_together(self) -> bool {
         matches!(self, Self::AllReduce | Self::AllGather | Self::ReduceScatter | Self::AllToAll | Self::Barrier)
@@ -72,4 +81,30 @@ pub struct Collective {
     pub is_async: Option<bool>,
     /// Number of the collective within its group.
     pub sequence_number: Option<i64>,
+}
+
+impl Collective {
+    /// True for what goes from one rank to another.
+    pub fn is_between_two(&self) -> bool {
+        self.kind.is_some_and(CollectiveKind::is_between_two)
+    }
+}
+
+/// A list of numbers as sources write it: `[0, 1]`. `None` when there are none, or not all of them are there.
+pub fn listed<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
+    let numbers = text.strip_prefix('[')?.strip_suffix(']')?.split(',');
+    numbers.map(|number| number.trim().parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_known_when_all_of_it_is() {
+        assert_eq!(listed("[0, 1,12]"), Some(vec![0_u32, 1, 12]));
+        for text in ["", "[]", "[0, 1, ..., 127]", "[0, 1", "0, 1"] {
+            assert_eq!(listed::<u32>(text), None, "{text}");
+        }
+    }
 }

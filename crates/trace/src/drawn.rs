@@ -204,7 +204,8 @@ pub fn drawn_with_collectives(drawing: &str, said: &[(&str, SliceKind, SaidOfCol
             "allreduce" => Some(CollectiveKind::AllReduce),
             "all_gather" => Some(CollectiveKind::AllGather),
             "reduce_scatter" => Some(CollectiveKind::ReduceScatter),
-            "send" | "recv" => Some(CollectiveKind::PointToPoint),
+            "send" => Some(CollectiveKind::Send),
+            "recv" => Some(CollectiveKind::Receive),
             _ => None,
         };
         for (at, slice) in slices.into_iter().enumerate() {

@@ -31,7 +31,7 @@ mod window;
 
 pub use builder::{LaunchKey, Room, TraceBuilder};
 pub use clocks::{ClockCorrection, Drift};
-pub use collectives::{Collective, CollectiveKind};
+pub use collectives::{Collective, CollectiveKind, listed};
 pub use counters::Counter;
 pub use device_events::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents, DeviceFact, FactValue,
@@ -112,6 +112,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// A text that the source gave; `None` when it gave none.
+    pub fn text(&self, text: StringId) -> Option<String> {
+        (text != StringTable::EMPTY).then(|| self.strings.get(text).to_string())
+    }
+
     /// The name of a slice.
     pub fn slice_name(&self, slice: SliceId) -> &str {
         self.strings.get(self.slices.name[slice.index()])

@@ -24,7 +24,7 @@ fn offsets(offsets_ns: impl IntoIterator<Item = i64>) -> Vec<(i64, Drift)> {
 }
 
 fn matched_in(trace: &Trace) -> Vec<Vec<Part>> {
-    matched(trace, &Calls::of(trace))
+    matched(&parts(trace, &Calls::of(trace)))
 }
 
 /// By how much slices of a corrected trace are elsewhere than on the clock of rank 0, at most.

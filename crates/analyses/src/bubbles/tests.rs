@@ -17,7 +17,6 @@ fn trace_of(drawing: &str) -> Trace {
         let name = trace.slice_name(slice).to_string();
         let peer = Some(if matches!(name.as_str(), "n" | "m") { rank + 1 } else { rank - 1 });
         let said = &mut trace.collectives[at];
-        said.kind = Some(CollectiveKind::PointToPoint);
         match name.as_str() {
             "n" | "p" => said.destination_rank = peer,
             _ => said.source_rank = peer,

@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
+use stepscope_base::StringId;
 use stepscope_trace::drawn::{SaidOfCollective as Said, drawn_with_collectives};
+use stepscope_trace::{Collective, SliceKind};
 
 fn line(row: &Hang) -> String {
     let (state, since) = (row.state.as_str(), row.since_ns.map_or("-".into(), |ns| (ns / 1_000).to_string()));
@@ -202,4 +204,14 @@ proptest! {
             prop_assert_eq!(row.last_number, last);
         }
     }
+}
+
+#[test]
+fn a_list_of_ranks_that_the_source_cut_does_not_say_who_is_missing() {
+    let mut trace = works("rank 0 label 1 BBB\nrank 1 cpu 1 x..\nrank 2 label 1 BBB", mean);
+    let cut = trace.strings.intern("[0, ..., 2]");
+    trace.collectives.iter_mut().for_each(|said| said.group_ranks = cut);
+    trace.processes.iter_mut().for_each(|process| process.world_size = Some(3));
+    let verdicts: Vec<String> = hangs(&trace, &Selection::default()).into_iter().map(|row| row.verdict).collect();
+    assert_eq!(verdicts, ["ranks 0, 2 wait for it", "waits for rank 1", "waits for rank 1"]);
 }

@@ -96,7 +96,7 @@ fn what_goes_from_one_rank_to_another_has_a_number_of_its_own() {
     let send = entry(1, 10, "").replace(r#""is_p2p":false"#, r#""is_p2p":true"#).replace("all_reduce", "send 0->1");
     let trace = opened(&[send]);
     let said = &trace.collectives[0];
-    assert_eq!((said.sequence_number, said.kind), (Some(9), Some(CollectiveKind::PointToPoint)));
+    assert_eq!((said.sequence_number, said.kind), (Some(9), Some(CollectiveKind::Send)));
     assert_eq!(trace.strings.get(said.name), "send 0->1");
 }
 

@@ -19,13 +19,15 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) fn kind(&self) -> CollectiveKind {
+    /// What it is to one of its ranks.
+    pub(super) fn kind(&self, rank: u32) -> CollectiveKind {
         match self.name {
             "allreduce" => CollectiveKind::AllReduce,
             "allgather" => CollectiveKind::AllGather,
             "reduce_scatter" => CollectiveKind::ReduceScatter,
             "all_to_all" => CollectiveKind::AllToAll,
-            "send" => CollectiveKind::PointToPoint,
+            "send" if self.ranks[0] == rank => CollectiveKind::Send,
+            "send" => CollectiveKind::Receive,
             other => panic!("{other} is not simulated"),
         }
     }

@@ -3,8 +3,8 @@
 use super::Run;
 use super::run::{ASK_NS, Carried, Done, LAUNCH_NS};
 use crate::{
-    Collective, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, Process, ProcessId, SliceId, SliceKind,
-    Trace, TraceBuilder, Track, TrackId, TrackKind,
+    Collective, CollectiveKind, Device, DeviceEvent, DeviceEventClass, DeviceId, LaunchKey, Process, ProcessId,
+    SliceId, SliceKind, Trace, TraceBuilder, Track, TrackId, TrackKind,
 };
 use std::collections::BTreeMap;
 use stepscope_base::{Span, StringTable};
@@ -129,17 +129,17 @@ impl Writer<'_> {
     /// Operators of a rank without devices say which one they ask for, and not what it carries.
     fn say(&mut self, slice: SliceId, carried: &Carried, says_message: bool) {
         let channel = &self.run.channels[carried.message.0];
-        let is_message = channel.name == "send";
-        let is_sender = is_message && channel.ranks[0] == self.rank;
-        let name = if is_message && !is_sender { "recv" } else { channel.name };
-        let peer = |at: usize| Some(i64::from(channel.ranks[at]));
+        let kind = channel.kind(self.rank);
+        let (is_sender, is_receiver) = (kind == CollectiveKind::Send, kind == CollectiveKind::Receive);
+        let name = if is_receiver { "recv" } else { channel.name };
+        let peer = |at: usize| i64::from(channel.ranks[at]);
         let group = format!("{} {}", channel.group, channel.group_ranks[0]);
         let group_ranks = format!("{:?}", channel.group_ranks);
         let mut text = |text: &str| self.builder.strings.intern(text);
         let collective = Collective {
             slice,
             name: text(name),
-            kind: Some(channel.kind()),
+            kind: Some(kind),
             dtype: text(if says_message { "Float" } else { "" }),
             input_elements: says_message.then_some(ELEMENTS),
             output_elements: says_message.then_some(ELEMENTS),
@@ -150,8 +150,8 @@ impl Writer<'_> {
             group_size: Some(channel.group_ranks.len() as i64),
             group_ranks: text(&group_ranks),
             group_rank: None,
-            source_rank: if is_message && !is_sender { peer(0) } else { None },
-            destination_rank: if is_sender { peer(1) } else { None },
+            source_rank: is_receiver.then(|| peer(0)),
+            destination_rank: is_sender.then(|| peer(1)),
             is_async: Some(true),
             sequence_number: Some(carried.number),
         };

@@ -1,0 +1,116 @@
+//! What each rank says of each collective of a group, by number.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use stepscope_align::Calls;
+use stepscope_base::{StringId, StringTable};
+use stepscope_trace::{Collective, ProcessId, SliceId, Trace};
+
+/// Whether a rank has left a collective.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Left {
+    Yes,
+    /// Its call returned; nothing is known of what carries it out.
+    Unknown,
+    No,
+}
+
+/// One collective of one rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) said: Collective,
+    pub(super) slice: SliceId,
+    pub(super) left: Left,
+}
+
+/// Which collectives are numbered together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Key {
+    pub(super) group: StringId,
+    pub(super) group_ranks: StringId,
+    pub(super) is_between_two: bool,
+}
+
+/// Entries of one rank in one group, by number.
+pub(super) type OfRank = BTreeMap<i64, Entry>;
+pub(super) type Groups = BTreeMap<Key, BTreeMap<u32, OfRank>>;
+
+/// What all ranks say of all collectives.
+pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
+    let process = |slice: SliceId| trace.tracks[trace.slices.track[slice.index()].index()].process;
+    let is_open = |slice: &SliceId| trace.slices.is_unfinished[slice.index()];
+    let cut: FxHashSet<ProcessId> = trace.slices.ids().filter(is_open).map(process).collect();
+    let mut of_call: FxHashMap<usize, bool> = FxHashMap::default();
+    let mut entries: Vec<(Key, u32, Entry)> = Vec::new();
+    let mut add = |rank: u32, said: &Collective, slice: SliceId, left: Left| {
+        if [said.group, said.group_ranks].iter().any(|text| *text != StringTable::EMPTY) {
+            let key = Key { group: said.group, group_ranks: said.group_ranks, is_between_two: said.is_between_two() };
+            entries.push((key, rank, Entry { said: *said, slice, left }));
+        }
+    };
+    let of = |is_open: bool| if is_open { Left::No } else { Left::Yes };
+    for event in trace.device_events.iter() {
+        if let Some(call) = event.op.and_then(|op| calls.around(trace, op)) {
+            *of_call.entry(call).or_default() |= is_open(&event.slice);
+        } else if let Some(said) = calls.of_kernel(event.slice) {
+            add(trace.devices[event.device.index()].rank, said, event.slice, of(is_open(&event.slice)));
+        }
+    }
+    for (at, call) in calls.calls.iter().enumerate() {
+        let left = match (of_call.get(&at), call.work) {
+            (Some(is_open), _) => of(*is_open),
+            (None, Some(work)) => of(is_open(&work)),
+            (None, None) if is_open(&call.slice) => Left::No,
+            (None, None) if cut.contains(&process(call.slice)) => Left::Unknown,
+            (None, None) => Left::Yes,
+        };
+        add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, left);
+    }
+    numbered(trace, entries)
+}
+
+/// Entries by group, rank and number, or order.
+fn numbered(trace: &Trace, mut entries: Vec<(Key, u32, Entry)>) -> Groups {
+    entries.sort_by_key(|(key, rank, entry)| (*key, *rank, trace.slices.start_ns[entry.slice.index()], entry.slice));
+    let mut groups = Groups::new();
+    for group in entries.chunk_by(|a, b| a.0 == b.0) {
+        let has_numbers = group.iter().all(|(_, _, entry)| entry.said.sequence_number.is_some());
+        let of_group = groups.entry(group[0].0).or_default();
+        for of_rank in group.chunk_by(|a, b| a.1 == b.1) {
+            let by_number = of_group.entry(of_rank[0].1).or_default();
+            for (order, (_, _, entry)) in of_rank.iter().enumerate() {
+                let number = entry.said.sequence_number.filter(|_| has_numbers).unwrap_or(order as i64);
+                // Several calls of one number are one collective: it is left when all are.
+                by_number.entry(number).and_modify(|known| known.left = known.left.max(entry.left)).or_insert(*entry);
+            }
+        }
+    }
+    for of_rank in groups.values_mut().flat_map(BTreeMap::values_mut) {
+        // A rank of which no work is known at all says of its calls alone whether it has left them.
+        if of_rank.values().all(|entry| entry.left != Left::Yes) {
+            of_rank.values_mut().filter(|entry| entry.left == Left::Unknown).for_each(|entry| entry.left = Left::Yes);
+        }
+    }
+    groups
+}
+
+/// The number of the first collective that a rank has entered and not left.
+pub(super) fn first_not_left(of_rank: &OfRank) -> Option<i64> {
+    // Within a group they are carried out in order.
+    let last_left = of_rank.iter().rev().find(|(_, entry)| entry.left == Left::Yes).map(|(number, _)| *number);
+    let is_in = |(number, entry): &(&i64, &Entry)| match entry.left {
+        Left::Yes => false,
+        Left::Unknown => last_left.is_none_or(|last| **number > last),
+        Left::No => true,
+    };
+    of_rank.iter().find(is_in).map(|(number, _)| *number)
+}
+
+/// Whether a rank has left a collective that it entered: also when it has left a later one, unless it certainly has not.
+pub(super) fn is_left(of_rank: &OfRank, number: i64) -> bool {
+    match of_rank.get(&number).map(|entry| entry.left) {
+        Some(Left::Yes) => true,
+        None | Some(Left::No) => false,
+        Some(Left::Unknown) => of_rank.range(number..).any(|(_, later)| later.left == Left::Yes),
+    }
+}
