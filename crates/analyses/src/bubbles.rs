@@ -27,11 +27,10 @@
 //! computation is computation too: what is idle before it counts as between. Without labelled steps the whole trace counts
 //! as one, which has no number. For one rank the others still count.
 
-use crate::ranks_overview::RankBusy;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::ranks_overview::{StepBusy, StepsBusy};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
-use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Collective, CollectiveKind, SliceId, Step, StepSource, Trace};
 
 columns! {
@@ -78,17 +77,17 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Bubbles> {
     let trace = context.trace;
     let messages = messages(context);
     let chains = chains(&messages);
-    let busy = context.get::<BTreeMap<u32, RankBusy>>();
-    let of_step = |step: &Step| {
+    let busy = &context.get::<StepsBusy>().0;
+    let of_step = |at: usize| {
+        let step = &trace.steps[at];
         let own = counts(&messages, step);
-        let compute = &busy.get(&step.rank)?.compute;
         (!own.is_empty()).then(|| {
             let chain = chains.get(&step.rank);
             let micro_batches = chain.and_then(|chain| micro_batches(trace, &messages, chain, step));
-            row(step, compute, &own, chain.map(|chain| chain.len() as i64), micro_batches)
+            row(step, &busy[at], &own, chain.map(|chain| chain.len() as i64), micro_batches)
         })
     };
-    context.selection.steps(trace).filter_map(of_step).collect()
+    context.selection.step_places(trace).filter_map(of_step).collect()
 }
 
 /// A send or a receive of a rank.
@@ -193,14 +192,11 @@ fn micro_batches(
     numbers.first().copied().filter(|_| numbers.len() == 1)
 }
 
-fn row(step: &Step, compute: &IntervalSet, own: &Counts, stages: Option<i64>, micro_batches: Option<i64>) -> Bubbles {
-    let (span, compute) = (step.span, compute.clip(step.span));
-    let hull = compute.hull().unwrap_or(Span::new(span.end_ns, span.end_ns));
-    let total_ns = span.duration_ns();
-    let idle_ns = total_ns - compute.total_ns();
-    let (warm_up_ns, drain_ns) = (hull.start_ns - span.start_ns, span.end_ns - hull.end_ns);
-    let steady_ns = hull.duration_ns() - compute.total_ns();
-    assert_eq!(warm_up_ns + steady_ns + drain_ns, idle_ns, "the parts sum to the idle time");
+fn row(step: &Step, busy: &StepBusy, own: &Counts, stages: Option<i64>, micro_batches: Option<i64>) -> Bubbles {
+    let (total_ns, idle_ns) = (busy.total_ns(), busy.idle_ns());
+    let (warm_up_ns, drain_ns) = (busy.before_ns, busy.after_ns);
+    let steady_ns = idle_ns - warm_up_ns - drain_ns;
+    assert!(steady_ns >= 0, "the parts sum to the idle time");
     let of = |sent: bool| own.iter().filter(|((is_send, _), _)| *is_send == sent).map(|(_, count)| count).sum();
     let ideal = stages.zip(micro_batches).map(|(stages, count)| (stages - 1) as f64 / (count + stages - 1) as f64);
     Bubbles {
@@ -221,7 +217,7 @@ fn row(step: &Step, compute: &IntervalSet, own: &Counts, stages: Option<i64>, mi
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

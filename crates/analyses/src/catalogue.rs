@@ -70,12 +70,31 @@ pub struct Analysis {
     pub run: fn(&AnalysisContext<'_>) -> Outcome,
     /// The options that it accepts.
     pub options: Options,
+    /// What it needs of a run of several ranks.
+    pub needs: Needs,
+}
+
+/// What an analysis needs of a run of several ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Needs {
+    /// The events of all ranks at once.
+    #[default]
+    Events,
+    /// The events of one rank after the other: its rows come by rank, and those of a rank depend on no other.
+    EachRank,
+    /// No events: what was [condensed](crate::condensed) of each rank, and [given](crate::given).
+    Condensed,
 }
 
 impl Analysis {
     /// The entry of an analysis without options; the catalogue adds its name and its source.
     pub(crate) const fn of(run: fn(&AnalysisContext<'_>) -> Outcome) -> Self {
-        Self { name: "", source: "", run, options: Options::NONE }
+        Self { name: "", source: "", run, options: Options::NONE, needs: Needs::Events }
+    }
+
+    /// The same, which needs only this of a run of several ranks.
+    pub(crate) const fn needing(self, needs: Needs) -> Self {
+        Self { needs, ..self }
     }
 
     /// The columns that its result has for `selection`, without values.

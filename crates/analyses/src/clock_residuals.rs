@@ -22,7 +22,7 @@
 //! ranks leaves out the rows of other clocks and changes nothing else; steps are not selected.
 
 use crate::communication::Matched;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_align::{Domain, residuals};
 use stepscope_trace::{ClockCorrection, Trace};
 
@@ -82,7 +82,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<ClockResidual> {
     asked.map(row).collect()
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -36,7 +36,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_align::{Call, Calls};
@@ -322,7 +322,7 @@ fn element_bytes(dtype: &str) -> Option<i64> {
     })
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -27,6 +27,19 @@ pub struct AnalysisContext<'a> {
 #[derive(Clone, Default)]
 pub struct SharedResults(Arc<Link>);
 
+impl SharedResults {
+    /// Adds a result that need not be computed; of its type there is none yet.
+    pub(crate) fn give<T: Shared>(&self, result: T) {
+        let mut link = &*self.0;
+        while let Some(entry) = link.get() {
+            link = &entry.next;
+        }
+        let value: OnceLock<Box<dyn Any + Send + Sync>> = OnceLock::new();
+        value.get_or_init(|| Box::new(result));
+        link.get_or_init(|| Box::new(Entry { of: TypeId::of::<T>(), value, next: Link::new() }));
+    }
+}
+
 /// A list that only grows, so that what it holds can be borrowed while other threads add to it.
 type Link = OnceLock<Box<Entry>>;
 

@@ -16,7 +16,7 @@
 //! has both bytes and a duration there is no bandwidth. Bandwidth and mean size are rounded to whole bytes. For one
 //! step, the copies launched on the host inside it.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_trace::{CopyDirection, DeviceEventClass, DeviceId, Trace};
 
@@ -111,7 +111,7 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &copies(context.trace, context.selection))

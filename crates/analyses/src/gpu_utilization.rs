@@ -32,7 +32,7 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of, units};
 use crate::occupancy::{blocks_per_sm, occupancy_ratio};
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, Trace};
 
 columns! {
@@ -132,7 +132,7 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -33,7 +33,7 @@ mod places;
 mod stuck;
 mod usual;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use entries::{OfRank, first_not_left, groups};
 use places::Places;
 use stepscope_align::Calls;
@@ -140,7 +140,12 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Hang> {
     rows
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+/// What the threads that are looked at did last, on every rank.
+pub(crate) fn last_slices(context: &AnalysisContext<'_>) -> Vec<SliceId> {
+    Places::of(context).of_rank.into_values().collect()
+}
+
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

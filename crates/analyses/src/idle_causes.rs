@@ -51,7 +51,7 @@
 mod hta;
 
 use crate::idle::{DeviceIdle, IdleCause};
-use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::Trace;
@@ -135,7 +135,8 @@ pub(crate) fn longest_host(trace: &Trace, idle: &DeviceIdle, cause: IdleCause) -
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { compat: &[Compat::Hta], ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { compat: &[Compat::Hta], ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {

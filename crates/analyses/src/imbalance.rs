@@ -29,10 +29,12 @@
 //! up: all wait for the same rank as a rule. Asking for one rank leaves nothing to compare it with.
 
 use crate::communication::Matched;
+use crate::context::Shared;
 use crate::op_classes::OpClasses;
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Outcome, Selection, ranks_overview};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection, ranks_overview};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
@@ -106,38 +108,84 @@ fn times(context: &AnalysisContext<'_>) -> Amounts {
         add(("compute", None), step, row.rank, row.compute_ns.saturating_add(row.overlap_ns));
     }
     for ((category, step, rank), ns) in kernels(context) {
-        add(("kernels", Some(category.into())), step, rank, ns);
+        add(("kernels", Some(category)), step, rank, ns);
     }
     amounts
 }
 
 /// The durations of computing kernels by category, step and rank: 0 for a category that other ranks have.
-fn kernels(context: &AnalysisContext<'_>) -> BTreeMap<(&'static str, i64, u32), i64> {
-    let trace = context.trace;
-    let steps: Vec<&Step> = context.selection.steps(trace).filter(|step| step.is_complete).collect();
-    let step_of = |rank: u32, at_ns: i64| {
-        let of_rank = &steps[steps.partition_point(|step| step.rank < rank)..];
-        of_rank.iter().take_while(|step| step.rank == rank).find(|step| step.span.contains(at_ns))
-    };
-    let mut classes = OpClasses::new(&trace.strings);
-    let mut sums: BTreeMap<(&'static str, i64, u32), i64> = BTreeMap::new();
-    for event in trace.device_events.iter().filter(|event| event.class == DeviceEventClass::Compute) {
-        let rank = trace.devices[event.device.index()].rank;
-        let at_ns = trace.slices.start_ns[event.launch.unwrap_or(event.slice).index()];
-        let Some(step) = step_of(rank, at_ns) else { continue };
-        let category = event.op.map_or("not linked", |op| classes.get(trace.slices.name[op.index()]).category);
-        let sum = sums.entry((category, step.number, rank)).or_default();
-        *sum = sum.saturating_add(trace.slices.dur_ns[event.slice.index()]);
-    }
-    let categories: BTreeSet<&'static str> = sums.keys().map(|(category, _, _)| *category).collect();
-    let with_devices: BTreeSet<u32> =
-        trace.device_events.iter().map(|event| trace.devices[event.device.index()].rank).collect();
-    for step in steps.iter().filter(|step| with_devices.contains(&step.rank)) {
+fn kernels(context: &AnalysisContext<'_>) -> BTreeMap<(String, i64, u32), i64> {
+    let (trace, kernels) = (context.trace, &context.get::<StepsKernels>().0);
+    let complete = context.selection.step_places(trace).filter(|at| trace.steps[*at].is_complete);
+    let steps: Vec<(&Step, &StepKernels)> = complete.map(|at| (&trace.steps[at], &kernels[at])).collect();
+    let with_devices = || steps.iter().filter(|(_, kernels)| kernels.has_device_events);
+    let categories: BTreeSet<&str> = with_devices().flat_map(|(_, kernels)| kernels.categories()).collect();
+    let mut sums: BTreeMap<(String, i64, u32), i64> = BTreeMap::new();
+    for (step, kernels) in with_devices() {
         for category in &categories {
-            sums.entry((category, step.number, step.rank)).or_default();
+            let sum = sums.entry(((*category).into(), step.number, step.rank)).or_default();
+            *sum = sum.saturating_add(kernels.ns_of(category));
         }
     }
     sums
+}
+
+/// How long kernels computed that were launched in a step.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StepKernels {
+    /// Whether anything was recorded of a device of the rank, in whatever step.
+    has_device_events: bool,
+    /// By category, ascending; none of a step that is not complete.
+    times: Vec<CategoryTime>,
+}
+
+/// The kernels of one category of operators.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct CategoryTime {
+    category: String,
+    ns: i64,
+}
+
+impl StepKernels {
+    fn categories(&self) -> impl Iterator<Item = &str> {
+        self.times.iter().map(|time| time.category.as_str())
+    }
+
+    fn ns_of(&self, category: &str) -> i64 {
+        self.times.iter().find(|time| time.category == category).map_or(0, |time| time.ns)
+    }
+}
+
+/// Those of each step of the trace, in their order.
+pub(crate) struct StepsKernels(pub(crate) Vec<StepKernels>);
+
+impl Shared for StepsKernels {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let step_of = |rank: u32, at_ns: i64| {
+            let before = trace.steps.partition_point(|step| (step.rank, step.span.start_ns) <= (rank, at_ns));
+            let at = before.checked_sub(1)?;
+            let step = &trace.steps[at];
+            (step.rank == rank && step.is_complete && step.span.contains(at_ns)).then_some(at)
+        };
+        let mut classes = OpClasses::new(&trace.strings);
+        let mut sums: Vec<BTreeMap<&'static str, i64>> = vec![BTreeMap::new(); trace.steps.len()];
+        for event in trace.device_events.iter().filter(|event| event.class == DeviceEventClass::Compute) {
+            let rank = trace.devices[event.device.index()].rank;
+            let at_ns = trace.slices.start_ns[event.launch.unwrap_or(event.slice).index()];
+            let Some(step) = step_of(rank, at_ns) else { continue };
+            let category = event.op.map_or("not linked", |op| classes.get(trace.slices.name[op.index()]).category);
+            let sum = sums[step].entry(category).or_default();
+            *sum = sum.saturating_add(trace.slices.dur_ns[event.slice.index()]);
+        }
+        let with_devices: BTreeSet<u32> =
+            trace.device_events.iter().map(|event| trace.devices[event.device.index()].rank).collect();
+        let of_step = |(step, sums): (&Step, BTreeMap<&'static str, i64>)| StepKernels {
+            has_device_events: with_devices.contains(&step.rank),
+            times: sums.into_iter().map(|(category, ns)| CategoryTime { category: category.into(), ns }).collect(),
+        };
+        Self(trace.steps.iter().zip(sums).map(of_step).collect())
+    }
 }
 
 /// What comes out of each all-to-all on each rank.
@@ -208,7 +256,7 @@ fn row(work: &Work, at_places: &BTreeMap<i64, BTreeMap<u32, i64>>) -> Option<Imb
     })
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

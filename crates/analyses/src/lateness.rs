@@ -50,7 +50,7 @@
 use crate::communication::Matched;
 use crate::stretches::{LateCause, Stretch, Stretches};
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -183,7 +183,7 @@ fn of_key(
     LateCause::ALL.iter().zip(sums).filter(|(_, sum)| sum.late_ns > 0).map(row).collect()
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -21,7 +21,7 @@
 //! of several device events includes, for the later ones, the time of the earlier ones. For one step, the launches on
 //! the host inside it. Means are rounded to whole nanoseconds.
 
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::{StringId, percentiles::nearest_rank_of_unsorted};
@@ -240,7 +240,8 @@ impl Groups {
 pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::Call, GroupBy::Name], ..Options::NONE },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &launch_statistics(context.trace, context.selection))

@@ -29,7 +29,7 @@
 //! it is in, judged by all that the run says; for one step, all groups, with the collectives that begin in it.
 
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
 use stepscope_base::{StringId, StringTable};
@@ -222,7 +222,7 @@ fn by_use(ranks: &[u32], group: &Group, job: &Job) -> (&'static str, String) {
     (dimension, reason.into())
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -20,7 +20,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_trace::Trace;
 
 columns! {
@@ -82,7 +82,7 @@ fn of_device(context: &AnalysisContext<'_>, window: &DeviceWindow, busy: &Device
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

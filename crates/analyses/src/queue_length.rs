@@ -16,7 +16,7 @@
 //! seems to start before its launch never waits. A graph launch puts all its device events into the queue at once. For
 //! one step, the device events launched on the host inside it.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceId, Trace};
@@ -118,7 +118,7 @@ fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLe
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &queue_length(context.trace, context.selection))

@@ -32,7 +32,8 @@
 use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::mean_parts::mean_parts;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
 use stepscope_base::{IntervalSet, Span};
@@ -71,12 +72,12 @@ pub fn ranks_overview(trace: &Trace, selection: &Selection) -> Vec<RankOverview>
 }
 
 pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
-    let busy = context.get::<BTreeMap<u32, RankBusy>>();
-    let steps: Vec<Step> = context.selection.steps(context.trace).copied().collect();
+    let (trace, busy) = (context.trace, &context.get::<StepsBusy>().0);
+    let places: Vec<usize> = context.selection.step_places(trace).collect();
     let mut rows = Vec::new();
-    for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
+    for places in places.chunk_by(|a, b| trace.steps[*a].rank == trace.steps[*b].rank) {
         let first = rows.len();
-        rows.extend(steps.iter().map(|step| of_step(step, &busy[&step.rank])));
+        rows.extend(places.iter().map(|at| of_step(&trace.steps[*at], &busy[*at])));
         if context.selection.step.is_none() {
             rows.extend(average(&rows[first..]));
         }
@@ -84,14 +85,9 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
     rows
 }
 
-fn of_step(step: &Step, busy: &RankBusy) -> RankOverview {
-    let (compute, comm) = (busy.compute.clip(step.span), busy.comm.clip(step.span));
-    let total_ns = step.span.duration_ns();
-    let overlap_ns = compute.intersect(&comm).total_ns();
-    let (compute_ns, exposed_comm_ns) = (compute.total_ns() - overlap_ns, comm.total_ns() - overlap_ns);
-    let other_ns = total_ns - compute.union(&comm).total_ns();
+fn of_step(step: &Step, busy: &StepBusy) -> RankOverview {
+    let StepBusy { compute_ns, overlap_ns, exposed_comm_ns, other_ns, .. } = *busy;
     let row = from_parts(step.rank, [compute_ns, overlap_ns, exposed_comm_ns, other_ns]);
-    assert_eq!(row.total_ns, total_ns, "the parts sum to the step");
     let number = (step.source != StepSource::Whole).then_some(step.number);
     RankOverview { step: number, is_complete: Some(step.is_complete), ..row }
 }
@@ -119,59 +115,109 @@ fn from_parts(rank: u32, parts: [i64; 4]) -> RankOverview {
     }
 }
 
+/// When a rank computes and communicates in a step: all that is needed of it. The first four sum to the step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct StepBusy {
+    compute_ns: i64,
+    overlap_ns: i64,
+    exposed_comm_ns: i64,
+    other_ns: i64,
+    /// Time before the first computation; all of the step without any.
+    pub(crate) before_ns: i64,
+    /// Time after the last computation; none without any.
+    pub(crate) after_ns: i64,
+}
+
+impl StepBusy {
+    fn of(step: &Step, busy: &RankBusy) -> Self {
+        let (span, compute, comm) = (step.span, busy.compute.clip(step.span), busy.comm.clip(step.span));
+        let overlap_ns = compute.intersect(&comm).total_ns();
+        let hull = compute.hull().unwrap_or(Span::new(span.end_ns, span.end_ns));
+        let this = Self {
+            compute_ns: compute.total_ns() - overlap_ns,
+            overlap_ns,
+            exposed_comm_ns: comm.total_ns() - overlap_ns,
+            other_ns: span.duration_ns() - compute.union(&comm).total_ns(),
+            before_ns: hull.start_ns - span.start_ns,
+            after_ns: span.end_ns - hull.end_ns,
+        };
+        assert_eq!(this.total_ns(), span.duration_ns(), "the parts sum to the step");
+        this
+    }
+
+    /// How long the step took.
+    pub(crate) fn total_ns(&self) -> i64 {
+        self.compute_ns + self.overlap_ns + self.exposed_comm_ns + self.other_ns
+    }
+
+    /// Time in which the rank does not compute.
+    pub(crate) fn idle_ns(&self) -> i64 {
+        self.exposed_comm_ns + self.other_ns
+    }
+}
+
+/// That of each step of the trace, in their order.
+pub(crate) struct StepsBusy(pub(crate) Vec<StepBusy>);
+
+impl Shared for StepsBusy {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let ranks = ranks_busy(context);
+        Self(context.trace.steps.iter().map(|step| StepBusy::of(step, &ranks[&step.rank])).collect())
+    }
+}
+
 /// When a rank computes, and when it communicates.
 #[derive(Default)]
-pub(crate) struct RankBusy {
-    pub(crate) compute: IntervalSet,
+struct RankBusy {
+    compute: IntervalSet,
     comm: IntervalSet,
     has_device_events: bool,
 }
 
 /// Every rank of the trace.
-impl Shared for BTreeMap<u32, RankBusy> {
-    fn compute(context: &AnalysisContext<'_>) -> Self {
-        let trace = context.trace;
-        let mut ranks: Self = trace.ranks().into_iter().map(|rank| (rank, RankBusy::default())).collect();
-        for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
-            let rank = ranks.entry(device.rank).or_default();
-            rank.compute = rank.compute.union(&busy.compute);
-            rank.comm = rank.comm.union(&busy.comm);
-            rank.has_device_events |= busy.has_events;
-        }
-        let calls = context.get::<Calls>();
-        let (mut operators, mut works) = (BTreeMap::<u32, Vec<Span>>::new(), BTreeMap::<u32, Vec<Span>>::new());
-        let span_of = |slice: SliceId| trace.slices.span(slice);
-        for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
-            let rank = trace.processes[track.process.index()].rank;
-            if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
-                continue;
-            }
-            let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
-            // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
-            let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
-            let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
-                ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
-            let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
-            let computing = spans(computing).subtract(&spans(communicating));
-            operators.entry(rank).or_default().extend(computing.spans());
-        }
-        for work in calls.calls.iter().filter_map(|call| call.work) {
-            let rank = trace.rank_of_track(trace.slices.track[work.index()]);
-            works.entry(rank).or_default().push(span_of(work));
-        }
-        for (rank, busy) in &mut ranks {
-            if let Some(spans) = operators.remove(rank) {
-                busy.compute = IntervalSet::from_unsorted(spans);
-            }
-            if let Some(spans) = works.remove(rank).filter(|_| busy.comm.is_empty()) {
-                busy.comm = IntervalSet::from_unsorted(spans);
-            }
-        }
-        ranks
+fn ranks_busy(context: &AnalysisContext<'_>) -> BTreeMap<u32, RankBusy> {
+    let trace = context.trace;
+    let mut ranks: BTreeMap<u32, RankBusy> =
+        trace.ranks().into_iter().map(|rank| (rank, RankBusy::default())).collect();
+    for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
+        let rank = ranks.entry(device.rank).or_default();
+        rank.compute = rank.compute.union(&busy.compute);
+        rank.comm = rank.comm.union(&busy.comm);
+        rank.has_device_events |= busy.has_events;
     }
+    let calls = context.get::<Calls>();
+    let (mut operators, mut works) = (BTreeMap::<u32, Vec<Span>>::new(), BTreeMap::<u32, Vec<Span>>::new());
+    let span_of = |slice: SliceId| trace.slices.span(slice);
+    for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
+        let rank = trace.processes[track.process.index()].rank;
+        if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
+            continue;
+        }
+        let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+        // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
+        let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
+        let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
+            ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
+        let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
+        let computing = spans(computing).subtract(&spans(communicating));
+        operators.entry(rank).or_default().extend(computing.spans());
+    }
+    for work in calls.calls.iter().filter_map(|call| call.work) {
+        let rank = trace.rank_of_track(trace.slices.track[work.index()]);
+        works.entry(rank).or_default().push(span_of(work));
+    }
+    for (rank, busy) in &mut ranks {
+        if let Some(spans) = operators.remove(rank) {
+            busy.compute = IntervalSet::from_unsorted(spans);
+        }
+        if let Some(spans) = works.remove(rank).filter(|_| busy.comm.is_empty()) {
+            busy.comm = IntervalSet::from_unsorted(spans);
+        }
+    }
+    ranks
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -1,6 +1,7 @@
 //! What part of a trace an analysis is asked about, and how it is to answer.
 
 use crate::{Compat, GroupBy};
+use std::ops::Range;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEvent, SliceId, Step, StepSource, Trace};
 
@@ -52,8 +53,13 @@ impl Selection {
 
     /// The steps asked for, of the ranks asked for, in order.
     pub fn steps<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a Step> {
-        let of_rank = self.rank.map_or(trace.steps.as_slice(), |rank| steps_of_rank(trace, rank));
-        of_rank.iter().filter(|step| self.has_step(step))
+        self.step_places(trace).map(|at| &trace.steps[at])
+    }
+
+    /// Where they are in the steps of the trace.
+    pub(crate) fn step_places<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = usize> {
+        let of_rank = self.rank.map_or(0..trace.steps.len(), |rank| steps_of_rank(trace, rank));
+        of_rank.filter(|at| self.has_step(&trace.steps[*at]))
     }
 
     /// Those of them that numbers per step are over: complete, in a window to their end, and known to be steps.
@@ -73,7 +79,7 @@ impl Selection {
             return Some(of_steps(&mut self.of_rank(rank).complete_steps(trace)));
         }
         let Some(number) = self.step else { return Some(vec![self.window?]) };
-        let steps = steps_of_rank(trace, rank).iter().filter(|step| step.number == number);
+        let steps = trace.steps[steps_of_rank(trace, rank)].iter().filter(|step| step.number == number);
         Some(of_steps(&mut steps.into_iter()))
     }
 
@@ -113,10 +119,9 @@ impl Selection {
 }
 
 /// The steps of a rank, found without looking at those of other ranks: callers ask for each of a thousand ranks.
-fn steps_of_rank(trace: &Trace, rank: u32) -> &[Step] {
+fn steps_of_rank(trace: &Trace, rank: u32) -> Range<usize> {
     let first = trace.steps.partition_point(|step| step.rank < rank);
-    let count = trace.steps[first..].partition_point(|step| step.rank == rank);
-    &trace.steps[first..first + count]
+    first..first + trace.steps[first..].partition_point(|step| step.rank == rank)
 }
 
 /// Whether one of the windows of `rank` has a moment; they come by rank and start, and none lies over another.
@@ -180,7 +185,7 @@ mod tests {
         let trace = drawn("rank 0 step 0011\nrank 2 step 000111\nrank 3 step 12");
         for rank in 0..5 {
             let slow: Vec<&Step> = trace.steps.iter().filter(|step| step.rank == rank).collect();
-            let found: Vec<&Step> = steps_of_rank(&trace, rank).iter().collect();
+            let found: Vec<&Step> = trace.steps[steps_of_rank(&trace, rank)].iter().collect();
             assert_eq!(found, slow, "rank {rank}");
         }
         assert_eq!([0, 2, 3].map(|rank| steps_of_rank(&trace, rank).len()), [2, 2, 2]);

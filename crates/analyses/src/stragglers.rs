@@ -29,7 +29,7 @@
 
 use crate::communication::Matched;
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use stepscope_align::Part;
@@ -121,7 +121,7 @@ fn empty(trace: &Trace, part: &Part) -> Stragglers {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

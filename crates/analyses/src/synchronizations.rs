@@ -21,7 +21,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::selection::is_inside;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::{IntervalSet, Span, StringId};
 use stepscope_trace::{DeviceId, SliceId, SliceKind, SyncKind, Synchronization, Trace};
@@ -242,7 +242,7 @@ impl Busy {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

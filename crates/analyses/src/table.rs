@@ -68,6 +68,16 @@ impl Values {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Int(values), Self::Int(more)) => values.extend(more),
+            (Self::Float(values), Self::Float(more)) => values.extend(more),
+            (Self::Text(values), Self::Text(more)) => values.extend(more),
+            (Self::Bool(values), Self::Bool(more)) => values.extend(more),
+            _ => panic!("a column of one name has values of one type"),
+        }
+    }
 }
 
 /// One column.
@@ -111,6 +121,18 @@ impl Table {
     /// The column called `name`.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Adds the rows of `other`, which has the same columns.
+    ///
+    /// # Panics
+    /// When it has others.
+    pub fn append(&mut self, other: Table) {
+        assert_eq!(self.columns.len(), other.columns.len(), "tables of one kind have the same columns");
+        for (column, more) in self.columns.iter_mut().zip(other.columns) {
+            assert_eq!(column.name, more.name, "tables of one kind have the same columns");
+            column.values.append(more.values);
+        }
     }
 
     /// Adds a column, which is as long as the others.

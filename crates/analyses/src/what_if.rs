@@ -46,17 +46,15 @@
 //! what was matched contradicts itself. For one rank there is its own row.
 
 mod lateness;
-mod of_rank;
+pub(crate) mod of_rank;
 mod replay;
 
-use crate::communication::Parts;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
-use of_rank::{Act, Rank, RankStep};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use of_rank::{Act, RankStep, RankSteps};
 use replay::JobStep;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use stepscope_align::Calls;
-use stepscope_trace::{StepSource, Trace};
+use stepscope_trace::Trace;
 
 /// Ranks that are replayed on time, one after the other: not all of thousands.
 const RANKS_TRIED: usize = 32;
@@ -160,15 +158,15 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
 
 /// The steps asked for, with all ranks that have them.
 fn job_steps(context: &AnalysisContext<'_>) -> Vec<JobStep> {
-    let trace = context.trace;
+    let (trace, all) = (context.trace, &context.get::<RankSteps>().0);
     let all_ranks = Selection { rank: None, ..*context.selection };
-    let ranks = Rank::of_trace(trace, context.get::<Calls>(), &context.get::<Parts>().0);
-    let mut steps: BTreeMap<i64, BTreeMap<u32, RankStep>> = BTreeMap::new();
-    for step in all_ranks.steps(trace).filter(|step| step.is_complete || step.source == StepSource::Whole) {
-        let Some(rank) = ranks.get(&step.rank) else { continue };
-        steps.entry(step.number).or_default().entry(step.rank).or_insert_with(|| rank.step(trace, step));
+    let mut steps: BTreeMap<i64, BTreeMap<u32, &RankStep>> = BTreeMap::new();
+    for at in all_ranks.step_places(trace) {
+        if let Some(of_rank) = &all[at] {
+            steps.entry(trace.steps[at].number).or_default().entry(trace.steps[at].rank).or_insert(of_rank);
+        }
     }
-    let of_job = steps.into_values().map(|ranks| JobStep::of(ranks.into_values().collect()));
+    let of_job = steps.into_values().map(|ranks| JobStep::of(ranks.into_values().cloned().collect()));
     of_job.filter(JobStep::is_joined).collect()
 }
 
@@ -284,7 +282,7 @@ impl Job {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

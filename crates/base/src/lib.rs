@@ -8,6 +8,9 @@ pub mod span;
 pub mod strings;
 pub mod units;
 
+#[doc(hidden)]
+pub use serde;
+
 pub use interval_set::IntervalSet;
 pub use span::Span;
 pub use strings::{StringId, StringTable};

@@ -1,7 +1,9 @@
 //! A bare half-open time range.
 
+use serde::{Deserialize, Serialize};
+
 /// The half-open range `[start_ns, end_ns)`. Empty when `end_ns <= start_ns`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Span {
     /// First nanosecond inside.
     pub start_ns: i64,

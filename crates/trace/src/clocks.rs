@@ -1,9 +1,10 @@
 //! How clocks of processes were corrected, so that times of different processes can be compared.
 
 use crate::ProcessId;
+use serde::{Deserialize, Serialize};
 
 /// A clock that runs too slow or too fast, in parts of 10^12: 1,000,000 is a microsecond a second.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Drift(pub i64);
 
 impl Drift {
@@ -15,7 +16,7 @@ impl Drift {
 }
 
 /// The correction of one process's clock: to each time t of the source, `offset_ns` and the drift over t is added.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ClockCorrection {
     /// The process.
     pub process: ProcessId,

@@ -1,10 +1,11 @@
 //! What a source says of collective communication: on the op that asks for it, or on the kernel that carries it out.
 
 use crate::SliceId;
+use serde::{Deserialize, Serialize};
 use stepscope_base::StringId;
 
 /// What a collective does with the data of its ranks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum CollectiveKind {
     /// All ranks get the reduction of all data.
     AllReduce,
@@ -45,7 +46,7 @@ impl CollectiveKind {
 }
 
 /// One statement about a collective, by one slice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Collective {
     /// The op or kernel that says it.
     pub slice: SliceId,

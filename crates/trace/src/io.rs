@@ -1,10 +1,11 @@
 //! Calls that read, write or manage files.
 
 use crate::SliceId;
+use serde::{Deserialize, Serialize};
 use stepscope_base::StringId;
 
 /// The interface through which a file is used.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum IoLayer {
     /// System calls: `open`, `read`, `write`.
     Posix,
@@ -26,7 +27,7 @@ impl IoLayer {
 }
 
 /// What a call does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum IoAction {
     /// Moves bytes from a file.
     Read,
@@ -56,7 +57,7 @@ impl IoAction {
 }
 
 /// One call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct IoEvent {
     /// Its slice, of kind `Io`.
     pub slice: SliceId,

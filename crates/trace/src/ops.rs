@@ -2,6 +2,7 @@
 
 use crate::SliceId;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use stepscope_base::{StringId, StringTable};
 
 stepscope_base::id_type! {
@@ -36,7 +37,7 @@ impl OpInputs {
 }
 
 /// Facts about one op.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OpInfo {
     /// Autograd's sequence number; joins a forward op with its backward node.
     pub sequence_number: Option<i64>,

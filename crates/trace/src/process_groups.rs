@@ -1,7 +1,9 @@
 //! Between whom a process communicates.
 
+use serde::{Deserialize, Serialize};
+
 /// A group of ranks that has collectives of its own, as one of its members knows it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessGroup {
     /// Its name, which is a number as a rule.
     pub name: String,

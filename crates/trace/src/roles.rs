@@ -1,10 +1,11 @@
 //! What slices of some names do beyond their kind.
 
 use crate::{SliceId, SliceKind, Trace};
+use serde::{Deserialize, Serialize};
 use stepscope_base::StringId;
 
 /// What a slice does beyond its kind. Decided once, by the reader; analyses ask [`Trace::role`], never names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum SliceRole {
     /// An op in which the host waits for a collective that it has asked for.
     CollectiveWait,

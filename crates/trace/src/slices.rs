@@ -1,6 +1,7 @@
 //! The table of slices.
 
 use crate::TrackId;
+use serde::{Deserialize, Serialize};
 use stepscope_base::{Span, StringId};
 
 stepscope_base::id_type! {
@@ -9,7 +10,7 @@ stepscope_base::id_type! {
 }
 
 /// What a slice is. Decided once, by the reader; analyses compare kinds, never names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SliceKind {
     /// A framework operator or autograd node on a CPU thread.
@@ -88,7 +89,7 @@ impl SliceKind {
 
 /// Every event with a duration. A row is one slice; rows of one track are adjacent and ordered by
 /// (start, longest first), so that a parent stands before its children. Filled by the builder. 32 bytes a row.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Slices {
     /// The track it lies on.
     pub track: Vec<TrackId>,
@@ -108,6 +109,7 @@ pub struct Slices {
     pub is_unfinished: Vec<bool>,
     /// Where in its source it stands, in bytes of decompressed text, `u64::MAX` when it does not; empty when the source
     /// is no text.
+    #[serde(skip)]
     pub source_place: Vec<u64>,
 }
 

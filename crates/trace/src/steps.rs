@@ -1,10 +1,11 @@
 //! Iterations of the training loop.
 
 use crate::ProcessId;
+use serde::{Deserialize, Serialize};
 use stepscope_base::Span;
 
 /// How a step's limits are known.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum StepSource {
     /// The job labelled it (`prof.step()`, `ProfilerStep#N`).
     Label,
@@ -29,7 +30,7 @@ impl StepSource {
 }
 
 /// One iteration on one rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// The process whose host thread runs the loop.
     pub process: ProcessId,

@@ -1,6 +1,7 @@
 //! Who owns events: processes, devices, tracks.
 
 use crate::{ProcessGroup, SliceId};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 stepscope_base::id_type! {
@@ -17,7 +18,7 @@ stepscope_base::id_type! {
 }
 
 /// One operating-system process of a run.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Process {
     /// Position in the job, `0..world_size`. Helpers (DataLoader workers) carry the rank of the process they serve.
     pub rank: u32,
@@ -40,7 +41,7 @@ pub struct Process {
 }
 
 /// How copies of a model share a batch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum DataParallelism {
     /// One process copies the model to all of its devices in every step (`torch.nn.DataParallel`).
     OneProcess,
@@ -49,7 +50,7 @@ pub enum DataParallelism {
 }
 
 /// What carries the collectives of a process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum CommBackend {
     /// NCCL, or RCCL, which goes by the same name.
     Nccl,
@@ -60,7 +61,7 @@ pub enum CommBackend {
 }
 
 /// One accelerator as seen by one rank.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Device {
     /// The rank that uses it.
     pub rank: u32,
@@ -85,7 +86,7 @@ pub struct Device {
 }
 
 /// What a track's slices are.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum TrackKind {
     /// A CPU thread.
     Thread,
@@ -100,7 +101,7 @@ pub enum TrackKind {
 }
 
 /// One lane with one owner. Slices of a track nest or are disjoint.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Track {
     /// What its slices are.
     pub kind: TrackKind,

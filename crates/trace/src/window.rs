@@ -9,15 +9,35 @@ use stepscope_base::Span;
 impl Trace {
     /// What lies in `window` at least in part, whole: for a file that another program shows.
     pub fn part(&self, window: Span) -> Trace {
-        let kept = Kept::of(&self.slices, window);
-        let of_slice = |id: SliceId| kept.new_id(id);
-        let linked = |id: Option<SliceId>| id.and_then(of_slice);
-        let slices = self.kept_slices(&kept);
+        let kept = Kept::of_window(&self.slices, window);
         let instants = (0..self.instants.len()).filter(|at| window.contains(self.instants.time_ns[*at]));
         let memory = |events: &[MemoryEvent]| -> Vec<MemoryEvent> {
             let inside = events.iter().filter(|event| window.contains(event.time_ns));
-            inside.map(|event| MemoryEvent { op: linked(event.op), ..*event }).collect()
+            let linked = |event: &MemoryEvent| event.op.and_then(|op| kept.new_id(op));
+            inside.map(|event| MemoryEvent { op: linked(event), ..*event }).collect()
         };
+        let mut findings = self.findings.clone();
+        findings.add(FindingCode::PartOfTrace, || format!("from {} to {} ns", window.start_ns, window.end_ns));
+        Trace {
+            instants: Instants {
+                track: instants.clone().map(|at| self.instants.track[at]).collect(),
+                time_ns: instants.clone().map(|at| self.instants.time_ns[at]).collect(),
+                name: instants.map(|at| self.instants.name[at]).collect(),
+            },
+            memory: memory(&self.memory),
+            out_of_memory: memory(&self.out_of_memory),
+            stacks: self.stacks.clone(),
+            counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
+            steps: only(&self.steps, |step| step_in(step, window)),
+            findings,
+            ..self.with_slices(&kept)
+        }
+    }
+
+    /// The trace with these slices, what is said of them, and all names; without what is no slice but steps.
+    pub(crate) fn with_slices(&self, kept: &Kept) -> Trace {
+        let of_slice = |id: SliceId| kept.new_id(id);
+        let linked = |id: Option<SliceId>| id.and_then(of_slice);
         let ops = self.ops.slice.iter().zip(&self.ops.info).filter_map(|(id, info)| Some((of_slice(*id)?, *info)));
         let (op_slices, op_infos) = ops.unzip();
         let device_events = self.device_events.iter().filter_map(|event| {
@@ -29,8 +49,6 @@ impl Trace {
             Some(Synchronization { slice, call: linked(row.call), event_record: linked(row.event_record), ..*row })
         });
         let flow = |flow: &Flow| Some(Flow { from: of_slice(flow.from)?, to: of_slice(flow.to)?, ..*flow });
-        let mut findings = self.findings.clone();
-        findings.add(FindingCode::PartOfTrace, || format!("from {} to {} ns", window.start_ns, window.end_ns));
         Trace {
             name: self.name.clone(),
             sources: self.sources.clone(),
@@ -40,11 +58,7 @@ impl Trace {
             processes: self.processes.clone(),
             devices: self.devices.clone(),
             tracks: self.tracks.iter().map(|track| Track { slices: kept.new_rows(track), ..track.clone() }).collect(),
-            instants: Instants {
-                track: instants.clone().map(|at| self.instants.track[at]).collect(),
-                time_ns: instants.clone().map(|at| self.instants.time_ns[at]).collect(),
-                name: instants.map(|at| self.instants.name[at]).collect(),
-            },
+            slices: self.kept_slices(kept),
             ops: Ops { slice: op_slices, info: op_infos, inputs: self.ops.inputs.clone() },
             device_events: device_events.collect(),
             synchronizations: synchronizations.collect(),
@@ -53,17 +67,13 @@ impl Trace {
             }),
             roles: self.roles.clone(),
             range_numbers: only(&self.range_numbers, |(slice, number)| Some((of_slice(*slice)?, *number))),
-            memory: memory(&self.memory),
-            out_of_memory: memory(&self.out_of_memory),
-            stacks: self.stacks.clone(),
             io: only(&self.io, |row| of_slice(row.slice).map(|slice| crate::IoEvent { slice, ..*row })),
-            counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             flows: only(&self.flows, flow),
-            steps: only(&self.steps, |step| step_in(step, window)),
+            steps: self.steps.clone(),
             clocks: self.clocks.clone(),
-            slices,
-            findings,
+            findings: self.findings.clone(),
             facts: self.facts.clone(),
+            ..Trace::default()
         }
     }
 
@@ -90,12 +100,19 @@ impl Trace {
 }
 
 /// Which slices are in the new trace, in their order.
-struct Kept {
+pub(crate) struct Kept {
     rows: Vec<SliceId>,
 }
 
 impl Kept {
-    fn of(slices: &Slices, window: Span) -> Self {
+    /// These, in any order.
+    pub(crate) fn of(mut rows: Vec<SliceId>) -> Self {
+        rows.sort_unstable();
+        rows.dedup();
+        Self { rows }
+    }
+
+    fn of_window(slices: &Slices, window: Span) -> Self {
         let lies_inside = |id: &SliceId| {
             let span = slices.span(*id);
             if span.is_empty() { window.contains(span.start_ns) } else { !span.intersect(window).is_empty() }
@@ -103,7 +120,8 @@ impl Kept {
         Self { rows: slices.ids().filter(lies_inside).collect() }
     }
 
-    fn new_id(&self, old: SliceId) -> Option<SliceId> {
+    /// What a slice is in the new trace.
+    pub(crate) fn new_id(&self, old: SliceId) -> Option<SliceId> {
         self.rows.binary_search(&old).ok().map(SliceId::from_index)
     }
 

@@ -2,22 +2,25 @@
 //! of another rank, so that it can be kept beside the rank.
 //!
 //! ```text
-//! work  WWWWWWWW....WWWW..        work 3, begin a, work 5, begin b, wait for a, idle 1, begin c, …
+//! work  WWWWWWWW....WWWW..        work 3, begin a, work 5, begin b, wait for a, work 4, idle 1, begin c, …
 //! comm     aaaaaaa..ccccccc       a ends where the work pauses: what follows waited for it
 //!                bbbb             b is behind a in its queue
 //! ```
 
+use crate::AnalysisContext;
+use crate::communication::Parts;
+use crate::context::Shared;
 use crate::host_threads::first_lane;
 use crate::windows::contains;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_align::{Calls, Part};
 use stepscope_base::{IntervalSet, Span};
-use stepscope_trace::{DeviceEventClass, SliceKind, Step, Trace, TrackId, TrackKind};
+use stepscope_trace::{DeviceEventClass, SliceKind, Step, StepSource, Trace, TrackId, TrackKind};
 
 /// What a rank does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// It computes or copies, for as long, ns.
     Work(i64),
     /// It does neither and waits for no communication, for as long, ns: on a rank with devices mostly for its host.
@@ -30,23 +33,36 @@ pub(super) enum Act {
 
 /// A communication of the rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Comm {
-    pub(super) part: Part,
+pub(crate) struct Comm {
+    pub(crate) part: Part,
     /// The one before it in its queue, which is its stream or its thread.
-    pub(super) after: Option<usize>,
+    pub(crate) after: Option<usize>,
     /// How long it takes to begin once the rank is ready for it and the one before is over, ns.
-    pub(super) lag_ns: i64,
+    pub(crate) lag_ns: i64,
 }
 
 /// One step of a rank.
 #[derive(Clone, Debug)]
-pub(super) struct RankStep {
-    pub(super) rank: u32,
+pub(crate) struct RankStep {
+    pub(crate) rank: u32,
     /// From when all that was begun before the step is over, to when all that was begun before its end is.
-    pub(super) span: Span,
-    pub(super) acts: Vec<Act>,
+    pub(crate) span: Span,
+    pub(crate) acts: Vec<Act>,
     /// In the order in which the rank begins them.
-    pub(super) comms: Vec<Comm>,
+    pub(crate) comms: Vec<Comm>,
+}
+
+/// What happened in each step of the trace, in their order: of a step that recording cut nothing is known.
+pub(crate) struct RankSteps(pub(crate) Vec<Option<RankStep>>);
+
+impl Shared for RankSteps {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let ranks = Rank::of_trace(trace, context.get::<Calls>(), &context.get::<Parts>().0);
+        let is_known = |step: &Step| step.is_complete || step.source == StepSource::Whole;
+        let of_step = |step: &Step| ranks.get(&step.rank).filter(|_| is_known(step)).map(|rank| rank.step(trace, step));
+        Self(trace.steps.iter().map(of_step).collect())
+    }
 }
 
 /// A piece of work, and from when the host has launched it; on a rank without devices when it starts.
@@ -58,7 +74,7 @@ struct Piece {
 
 /// What happens on a rank.
 #[derive(Default)]
-pub(super) struct Rank {
+struct Rank {
     has_devices: bool,
     /// By launch.
     work: Vec<Piece>,
@@ -76,7 +92,7 @@ pub(super) struct Rank {
 
 impl Rank {
     /// Every rank, with the communication that `parts` are.
-    pub(super) fn of_trace(trace: &Trace, calls: &Calls, parts: &[Part]) -> BTreeMap<u32, Self> {
+    fn of_trace(trace: &Trace, calls: &Calls, parts: &[Part]) -> BTreeMap<u32, Self> {
         let mut ranks: BTreeMap<u32, Self> = BTreeMap::new();
         let start_ns = |slice: stepscope_trace::SliceId| trace.slices.start_ns[slice.index()];
         for event in trace.device_events.iter() {
@@ -133,7 +149,7 @@ impl Rank {
         before.checked_sub(1).map_or(at_ns, |last| self.done[last].1.max(at_ns))
     }
 
-    pub(super) fn step(&self, trace: &Trace, step: &Step) -> RankStep {
+    fn step(&self, trace: &Trace, step: &Step) -> RankStep {
         let span = Span::new(self.over_ns(step.span.start_ns), self.over_ns(step.span.end_ns));
         let first = self.parts.partition_point(|part| asked_ns(trace, part) < step.span.start_ns);
         let count = self.parts[first..].partition_point(|part| asked_ns(trace, part) < step.span.end_ns);
@@ -203,20 +219,20 @@ impl Rank {
                 note_launch(&mut begun_launched_ns, *ready_ns, trace.slices.start_ns[launch.index()]);
             }
         }
-        let (mut acts, mut next) = (Vec::new(), 0);
+        let (mut acts, mut next) = (Acts::default(), 0);
         for cut in 0..cuts.len() {
             let (from_ns, to_ns) = (cuts[cut], cuts.get(cut + 1).copied());
             while begun.get(next).is_some_and(|(ready_ns, _)| *ready_ns == from_ns) {
-                acts.push(Act::Begin(next));
+                acts.meet(Act::Begin(next));
                 next += 1;
             }
             let Some(to_ns) = to_ns else { break };
             if contains(busy.spans(), from_ns) {
-                acts.push(Act::Work(to_ns - from_ns));
+                acts.work_ns += to_ns - from_ns;
                 continue;
             }
             if contains(asking.spans(), from_ns) {
-                acts.push(Act::Idle(to_ns - from_ns));
+                acts.idle_ns += to_ns - from_ns;
                 continue;
             }
             let first = ends.partition_point(|(end_ns, _)| *end_ns <= from_ns);
@@ -228,14 +244,13 @@ impl Rank {
             match last_ns.filter(is_awaited) {
                 Some(last_ns) => {
                     let last = ended.iter().filter(|(end_ns, _)| *end_ns == last_ns);
-                    acts.extend(last.map(|(_, at)| Act::Wait(*at)));
-                    acts.push(Act::Idle(to_ns - last_ns));
+                    last.for_each(|(_, at)| acts.meet(Act::Wait(*at)));
+                    acts.idle_ns += to_ns - last_ns;
                 }
-                None => acts.push(Act::Idle(to_ns - from_ns)),
+                None => acts.idle_ns += to_ns - from_ns,
             }
         }
-        acts.retain(|act| *act != Act::Idle(0));
-        acts
+        acts.finish()
     }
 
     /// When a rank without devices asks for communication, up to where it is ready: then it waits for none.
@@ -253,6 +268,32 @@ impl Rank {
         let before = self.syncs.partition_point(|span| span.start_ns < end_ns).checked_sub(1);
         let sync = before.map(|at| self.syncs[at]);
         next_launch_ns.is_none_or(|launch_ns| launch_ns <= end_ns) || sync.is_some_and(|span| span.end_ns >= end_ns)
+    }
+}
+
+/// Acts as they are put together. Between two meetings with others only sums count: they are one act each.
+#[derive(Default)]
+struct Acts {
+    acts: Vec<Act>,
+    work_ns: i64,
+    idle_ns: i64,
+}
+
+impl Acts {
+    /// Adds a beginning or a wait.
+    fn meet(&mut self, act: Act) {
+        self.flush();
+        self.acts.push(act);
+    }
+
+    fn flush(&mut self) {
+        let own = [Act::Work(std::mem::take(&mut self.work_ns)), Act::Idle(std::mem::take(&mut self.idle_ns))];
+        self.acts.extend(own.into_iter().filter(|act| !matches!(act, Act::Work(0) | Act::Idle(0))));
+    }
+
+    fn finish(mut self) -> Vec<Act> {
+        self.flush();
+        self.acts
     }
 }
 

@@ -1,0 +1,86 @@
+//! A summary as a Parquet file: one row, a column for each part of the trace, and one for the rows of each analysis.
+
+use crate::Summary;
+use crate::stored::{self, Stored};
+use crate::tables;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, FieldRef, Schema};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Why a summary is none.
+#[derive(Debug)]
+pub struct SummaryError(pub(crate) String);
+
+impl fmt::Display for SummaryError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SummaryError {}
+
+macro_rules! errors_from {
+    ($($error:ty),*) => {
+        $(impl From<$error> for SummaryError {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        })*
+    };
+}
+
+errors_from!(ParquetError, ArrowError, serde_arrow::Error);
+
+/// The columns of [`Stored`], found from its type once.
+fn stored_fields() -> Result<Vec<FieldRef>, SummaryError> {
+    static FIELDS: OnceLock<Result<Vec<FieldRef>, String>> = OnceLock::new();
+    FIELDS.get_or_init(|| stored::fields().map_err(|error| error.to_string())).clone().map_err(SummaryError)
+}
+
+/// The file's content.
+///
+/// # Errors
+/// When the summary holds what Parquet cannot say; then nothing is written.
+pub fn to_bytes(summary: &Summary) -> Result<Vec<u8>, SummaryError> {
+    let mut fields = stored_fields()?;
+    let mut columns = serde_arrow::to_arrow(&fields, &[Stored::of(summary)])?;
+    for (name, table) in &summary.tables {
+        let (field, column) = tables::to_column(name, table);
+        fields.push(field);
+        columns.push(column);
+    }
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+/// The summary that a file of these bytes is.
+///
+/// # Errors
+/// When they are none, or one that another version wrote.
+pub fn from_bytes(bytes: Vec<u8>) -> Result<Summary, SummaryError> {
+    let mut batches = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?.build()?;
+    let batch = batches.next().ok_or_else(|| SummaryError("it has no row".into()))??;
+    let fields = stored_fields()?;
+    let columns: Option<Vec<_>> = fields.iter().map(|field| batch.column_by_name(field.name()).cloned()).collect();
+    let columns = columns.ok_or_else(|| SummaryError("a column is missing".into()))?;
+    let stored: Vec<Stored> = serde_arrow::from_arrow(&fields, &columns)?;
+    let stored = stored.into_iter().next().ok_or_else(|| SummaryError("it has no row".into()))?;
+    let mut summary = stored.into_summary()?;
+    summary.tables = tables::of_batch(&batch);
+    Ok(summary)
+}

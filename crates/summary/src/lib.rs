@@ -1,0 +1,45 @@
+//! The summary of one rank: what other ranks are compared by, and the results that depend on no other rank. It is a
+//! Parquet file of one row, small enough that those of thousands of ranks are read at once, and is kept beside the trace
+//! that it was made of, or in the user's cache.
+//!
+//! ```text
+//! traces/rank3.json.gz                                    read once
+//! traces/.stepscope/rank3.json.gz.0123456789abcdef.parquet   its summary, found by what the trace and the program are
+//! ```
+
+mod file;
+mod place;
+mod stored;
+mod tables;
+
+pub use file::{SummaryError, from_bytes, to_bytes};
+pub use place::Place;
+
+use stepscope_analyses::{RankResults, Table, Values};
+use stepscope_trace::Trace;
+
+/// The summary of one trace, of one rank as a rule.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The trace with few slices.
+    pub trace: Trace,
+    /// What was computed of the others.
+    pub results: RankResults,
+    /// The results of analyses whose rows depend on no other rank, by name.
+    pub tables: Vec<(&'static str, Table)>,
+}
+
+impl Summary {
+    /// States that all of it is of this rank.
+    pub fn set_rank(&mut self, rank: u32) {
+        self.results.set_rank(rank);
+        for column in self.tables.iter_mut().flat_map(|(_, table)| &mut table.columns) {
+            if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {
+                ranks.fill(Some(rank.into()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Where the summary of a trace is kept, and whether it is still of it.
+
+use crate::{Summary, from_bytes, to_bytes};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use stepscope_analyses::catalogue;
+
+/// Raised when what a summary holds changes its meaning.
+const FORMAT: u32 = 1;
+/// The folder beside the traces.
+const FOLDER: &str = ".stepscope";
+/// How much of the beginning and of the end of a trace is compared.
+const COMPARED_BYTES: u64 = 65_536;
+
+/// Where the summary of one trace is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Beside the trace, then in the user's cache.
+    paths: Vec<PathBuf>,
+    /// What the names of all summaries of the trace begin with, whatever the trace was then.
+    prefix: String,
+}
+
+impl Place {
+    /// That of the trace file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be looked at.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!("{name}.");
+        let file = format!("{prefix}{:016x}.parquet", key(path)?);
+        let beside = path.parent().map(|folder| folder.join(FOLDER));
+        let folders = beside.into_iter().chain(cache_folder());
+        Ok(Self { paths: folders.map(|folder| folder.join(&file)).collect(), prefix })
+    }
+
+    /// The summary kept there; `None` without one that can be used.
+    pub fn read(&self) -> Option<Summary> {
+        self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?).ok())
+    }
+
+    /// Keeps a summary, where earlier ones of the trace are taken away: beside it if possible, else in the user's cache.
+    /// True when one of them could be written.
+    pub fn write(&self, summary: &Summary) -> bool {
+        let Ok(bytes) = to_bytes(summary) else { return false };
+        self.paths.iter().any(|path| self.write_to(path, &bytes).is_ok())
+    }
+
+    fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().prefix(".writing").tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path)?;
+        for entry in fs::read_dir(folder)?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let key = name.strip_prefix(&self.prefix).and_then(|rest| rest.strip_suffix(".parquet"));
+            let is_summary = key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            if is_summary && entry.path() != path {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a trace and this program are: the trace's length, its time, its first and last bytes; the program's version, and
+/// what its analyses are.
+fn key(path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut sum = Sum::default();
+    sum.add(env!("CARGO_PKG_VERSION").as_bytes());
+    sum.add(&FORMAT.to_le_bytes());
+    catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+    sum.add(&metadata.len().to_le_bytes());
+    sum.add(&modified.as_nanos().to_le_bytes());
+    let mut bytes = Vec::new();
+    (&file).take(COMPARED_BYTES).read_to_end(&mut bytes)?;
+    file.seek(SeekFrom::Start(metadata.len().saturating_sub(COMPARED_BYTES)))?;
+    file.take(COMPARED_BYTES).read_to_end(&mut bytes)?;
+    sum.add(&bytes);
+    Ok(sum.0)
+}
+
+/// FNV-1a: the same in every version of the program.
+struct Sum(u64);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, bytes: &[u8]) {
+        let add = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = bytes.iter().fold(self.0, add);
+    }
+}
+
+/// Where programs keep what they can make again; `None` when the system does not say.
+fn cache_folder() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = of("XDG_CACHE_HOME").or_else(|| of("LOCALAPPDATA")).or_else(|| Some(of("HOME")?.join(".cache")))?;
+    Some(cache.join("stepscope").join("summaries"))
+}

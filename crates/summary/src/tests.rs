@@ -1,0 +1,98 @@
+use super::*;
+use stepscope_analyses::{AnalysisContext, Needs, Selection, catalogue, condensed};
+use stepscope_trace::simulated::{Job, Schedule};
+
+fn summary_of(trace: &Trace) -> Summary {
+    let all = Selection::default();
+    let context = AnalysisContext::new(trace, &all);
+    let (condensed, results) = condensed(&context);
+    let of_each_rank = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank);
+    let tables = of_each_rank.map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
+    Summary { trace: condensed, results, tables }
+}
+
+fn simulated(has_devices: bool) -> Trace {
+    let schedule = Schedule::Pipeline { stages: 2, micro_batches: 3 };
+    Job { ranks: 4, steps: 3, schedule, has_devices, jitter_ns: 5_000, ..Job::default() }.run().trace_of(1)
+}
+
+/// All that a summary holds.
+fn text(summary: &Summary) -> String {
+    let Summary { trace, results, tables } = summary;
+    let Trace { strings, .. } = trace;
+    let texts = (0..strings.len()).map(|at| strings.get(stepscope_base::StringId::from_index(at)).to_string());
+    let events: Vec<_> = trace.device_events.iter().map(|event| (event.slice, event.launch, event.op)).collect();
+    format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {events:?} {:?} {results:?} {tables:?}",
+        texts.collect::<Vec<_>>(),
+        trace.processes,
+        trace.devices,
+        trace.tracks,
+        trace.slices,
+        trace.ops,
+        trace.collectives,
+        trace.steps,
+        trace.findings,
+        trace.facts
+    )
+}
+
+#[test]
+fn what_is_written_comes_back() {
+    for has_devices in [true, false] {
+        let mut trace = simulated(has_devices);
+        trace.facts.push(("torch_version".into(), "2.13.0".into()));
+        trace.findings.add(stepscope_trace::FindingCode::RankFromName, || "rank 1: a.json".into());
+        trace.findings.add_count(stepscope_trace::FindingCode::RankFromName, 9);
+        let summary = summary_of(&trace);
+        assert!(summary.trace.is_sound() && summary.tables.iter().any(|(_, table)| !table.is_empty()));
+        let back = from_bytes(to_bytes(&summary).unwrap()).unwrap();
+        assert_eq!(text(&back), text(&summary));
+    }
+}
+
+#[test]
+fn the_rank_can_be_stated_later() {
+    let mut summary = summary_of(&simulated(true));
+    summary.set_rank(7);
+    let ranks = summary.tables.iter().filter_map(|(_, table)| table.column("rank"));
+    let ranks: Vec<_> = ranks.map(|column| column.values.clone()).collect();
+    assert!(
+        ranks.iter().all(|values| matches!(values, Values::Int(ranks) if ranks.iter().all(|rank| *rank == Some(7))))
+    );
+    assert!(ranks.iter().any(|values| !values.is_empty()));
+}
+
+#[test]
+fn damaged_bytes_are_an_error() {
+    let bytes = to_bytes(&summary_of(&simulated(true))).unwrap();
+    for end in (0..bytes.len()).step_by(997) {
+        assert!(from_bytes(bytes[..end].to_vec()).is_err(), "{end}");
+    }
+    for at in (0..bytes.len()).step_by(101) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        // Some bits say nothing; what comes back fits together all the same.
+        if let Ok(summary) = from_bytes(damaged) {
+            assert!(summary.trace.is_sound() && summary.results.fits(&summary.trace), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_summary_is_kept_beside_its_trace_until_that_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rank1.json");
+    std::fs::write(&path, "{}").unwrap();
+    let place = Place::of(&path).unwrap();
+    assert!(place.read().is_none());
+    let summary = summary_of(&simulated(true));
+    assert!(place.write(&summary));
+    assert_eq!(text(&Place::of(&path).unwrap().read().unwrap()), text(&summary));
+    let kept = || std::fs::read_dir(folder.path().join(".stepscope")).unwrap().count();
+    std::fs::write(&path, "{ }").unwrap();
+    let changed = Place::of(&path).unwrap();
+    assert!(changed != place && changed.read().is_none());
+    assert!(changed.write(&summary));
+    assert_eq!(kept(), 1, "the earlier one is of no trace any more");
+}
