@@ -124,7 +124,7 @@ class Trace:
     def analyze(
         self,
         name: str,
-        rank: int | None = None,
+        rank: str | None = None,
         step: int | None = None,
         start_ns: int | None = None,
         end_ns: int | None = None,
@@ -132,7 +132,8 @@ class Trace:
         compat: str | None = None,
         bucket_ms: str | None = None,
     ) -> Envelope:
-        """Run one analysis. ValueError when there is no such analysis, rank or step."""
+        """Run one analysis. ValueError when there is no such analysis, rank or step. Ranks are as on the command
+        line, as in 0-7."""
 
 @final
 class Envelope:

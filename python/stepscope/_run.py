@@ -31,8 +31,9 @@ class Run:
         ----------
         name : str
             Its name, as ``stepscope analyze`` lists it.
-        rank : int, optional
-            Only this rank; all by default.
+        rank : int, iterable of int, or str, optional
+            Only these ranks: ``3``, ``range(8)``, ``[0, 4]``, or as on the command line, ``"0-7"`` or ``"0,4,8-11"``. All
+            by default. A number must be a rank of the run; of a range one rank must be.
         step : int, optional
             Only the steps with this number; all by default.
         start_ns, end_ns : int, optional
@@ -62,12 +63,12 @@ class Run:
             There is no such analysis, rank or step, it does not accept an option, or the window ends before it
             begins.
         TypeError
-            A limit of the window is no whole number.
+            A rank or a limit of the window is no whole number.
         """
         window = _window(start_ns, end_ns)
         bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
-        return Result(self._trace.analyze(name, rank=rank, step=step, **window, **options))
+        return Result(self._trace.analyze(name, rank=_ranks(rank), step=step, **window, **options))
 
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
@@ -85,6 +86,23 @@ class Run:
 
     def __repr__(self):
         return f"stepscope.open({self._path!r})"
+
+
+def _ranks(rank):
+    """Ranks as the command line takes them."""
+    if rank is None or isinstance(rank, str):
+        return rank
+    if isinstance(rank, range) and rank.step == 1 and len(rank) > 1:
+        return f"{rank.start}-{rank[-1]}"
+    try:
+        return str(operator.index(rank))
+    except TypeError:
+        pass
+    try:
+        return ",".join(str(operator.index(each)) for each in rank)
+    except TypeError:
+        said = f"rank is {rank!r}: give a number, several as in range(8) or [0, 4], or a text such as '0-7'"
+        raise TypeError(said) from None
 
 
 def _window(start_ns, end_ns):

@@ -9,7 +9,7 @@ class _Analysis(Protocol):
     def __call__(
         self,
         *,
-        rank: int | None = None,
+        rank: int | str | Iterable[int] | None = None,
         step: int | None = None,
         start_ns: int | None = None,
         end_ns: int | None = None,
@@ -24,7 +24,7 @@ class Run:
         self,
         name: str,
         *,
-        rank: int | None = None,
+        rank: int | str | Iterable[int] | None = None,
         step: int | None = None,
         start_ns: int | None = None,
         end_ns: int | None = None,

@@ -38,6 +38,33 @@ def test_rank_that_is_not_there(trace):
         package.open(trace).operators(rank=7)
 
 
+def test_several_ranks(tmp_path):
+    for rank in range(4):
+        _file_of_rank(tmp_path / f"rank{rank}.json", rank)
+    run = package.open(tmp_path)
+
+    def ranks(asked):
+        return [row["rank"] for row in run.ranks_overview(rank=asked)["results"]]
+
+    assert ranks(None) == [0, 1, 2, 3]
+    assert ranks(2) == ranks("2") == ranks([2]) == ranks(range(2, 3)) == [2]
+    assert ranks(range(1, 3)) == ranks("1-2") == ranks((2, 1)) == ranks({1, 2}) == [1, 2]
+    assert ranks(range(0, 4, 2)) == ranks("0,2") == [0, 2]
+    assert ranks("2-9") == [2, 3]
+    for wrong, said in [("3-1", "0-7 or 0,4,8-11"), ([], "0-7 or"), (-1, "0-7 or"), ([0, 4], "rank 4"), ("4-9", "4-9")]:
+        with pytest.raises(ValueError, match=said):
+            ranks(wrong)
+    for wrong in [1.5, [0, "1"]]:
+        with pytest.raises(TypeError, match="rank is"):
+            ranks(wrong)
+
+
+def _file_of_rank(path, rank):
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1_000_000, "dur": 5}
+    info = {"rank": rank, "world_size": 4}
+    path.write_text(json.dumps({"distributedInfo": info, "baseTimeNanoseconds": 0, "traceEvents": [event]}))
+
+
 def test_unknown_analysis(trace):
     run = package.open(trace)
     with pytest.raises(ValueError, match="operatorz"):

@@ -260,7 +260,8 @@ struct AllAdvice {
 impl Shared for AllAdvice {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         // Rules judge by each analysis' own definition.
-        let plain = Selection { rank: context.selection.rank, step: context.selection.step, ..Selection::default() };
+        let plain =
+            Selection { ranks: context.selection.ranks.clone(), step: context.selection.step, ..Selection::default() };
         match *context.selection == plain {
             true => judged_by(&Facts::new(context)),
             false => judged_by(&Facts::new(&AnalysisContext::new(context.trace, &plain))),

@@ -177,7 +177,7 @@ fn micro_batches(
 ) -> Option<i64> {
     let mut numbers: BTreeSet<i64> = BTreeSet::new();
     for rank in chain {
-        let same = Selection { rank: Some(*rank), step: Some(step.number), ..Selection::default() };
+        let same = Selection { ranks: (*rank).into(), step: Some(step.number), ..Selection::default() };
         let mut same = same.steps(trace);
         // A number that a rank has twice says nothing.
         let (Some(own), None) = (same.next(), same.next()) else { return None };

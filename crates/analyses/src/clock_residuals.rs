@@ -111,7 +111,7 @@ mod tests {
         };
         let rows = clock_residuals(&trace, &Selection::default());
         assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), expected);
-        let of_one = clock_residuals(&trace, &Selection { rank: Some(1), ..Selection::default() });
+        let of_one = clock_residuals(&trace, &Selection { ranks: 1.into(), ..Selection::default() });
         assert_eq!(of_one, rows[1..]);
     }
 

@@ -317,7 +317,7 @@ mod tests {
             "step -: 6 6 7 on rank 2 1 of 1, 3 ranks",
         ];
         check(&drawn(THREE_RANKS), Selection { step: Some(1), ..Selection::default() }, &second);
-        check(&drawn(THREE_RANKS), Selection { rank: Some(0), ..Selection::default() }, &[]);
+        check(&drawn(THREE_RANKS), Selection { ranks: 0.into(), ..Selection::default() }, &[]);
     }
 
     #[test]

@@ -113,9 +113,9 @@ pub(crate) mod tests {
     #[test]
     fn calls_are_of_the_part_in_which_they_begin() {
         let trace = with_calls("rank 0 step 000111\nrank 0 io 1 r.wwc.\nrank 1 io 1 o.....");
-        let of_step = |step| Selection { rank: Some(0), step: Some(step), ..Selection::default() };
+        let of_step = |step| Selection { ranks: 0.into(), step: Some(step), ..Selection::default() };
         assert_eq!((names(&trace, of_step(0)), names(&trace, of_step(1))), ("rw".into(), "c".into()));
-        assert_eq!(names(&trace, Selection { rank: Some(1), ..Selection::default() }), "o");
+        assert_eq!(names(&trace, Selection { ranks: 1.into(), ..Selection::default() }), "o");
     }
 
     proptest! {

@@ -304,9 +304,9 @@ mod tests {
         let trace = with_calls(JOB);
         let expected =
             ["0/a 5=1+2+1+1 300/200B 7=3/2us", "0/b 1=0+1+0+0 -/0B 1=1/0us", "0/file 1=0+0+1+0 0/100B 1=0/1us"];
-        assert_eq!(lines(&trace, Selection { rank: Some(0), ..Selection::default() }), expected);
+        assert_eq!(lines(&trace, Selection { ranks: 0.into(), ..Selection::default() }), expected);
         assert_eq!(lines(&trace, Selection::default())[3..], ["1/file 2=0+1+0+1 300/0B 4=3/0us"]);
-        let second = Selection { rank: Some(0), step: Some(1), ..Selection::default() };
+        let second = Selection { ranks: 0.into(), step: Some(1), ..Selection::default() };
         assert_eq!(lines(&trace, second), [expected[1], expected[2]]);
     }
 

@@ -29,7 +29,7 @@
 //! it is in, judged by all that the run says; for one step, all groups, with the collectives that begin in it.
 
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
 use stepscope_base::{StringId, StringTable};
@@ -99,7 +99,7 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
             ranks_of.insert((process.rank, &of_process.name), &of_process.ranks);
         }
     }
-    let windows = Windows::of(trace, &Selection { rank: None, ..*context.selection });
+    let windows = Windows::of(trace, &Selection { ranks: Ranks::default(), ..context.selection.clone() });
     let mut add = |slice: SliceId, said: &Collective| {
         let text = |id: StringId| trace.strings.get(id);
         if said.group == StringTable::EMPTY && said.group_ranks == StringTable::EMPTY {
@@ -317,7 +317,7 @@ mod tests {
         let trace = trace_of(2, &[("0", vec![0, 1], "default_pg", Some(CollectiveKind::AllReduce))]);
         let expected = ["0 [0, 1] of 2: data, 2 ranks, 2 calls: all ranks, and no other group communicates"];
         assert_eq!(lines(&trace, Selection::default()), expected);
-        let of_rank = lines(&trace, Selection { rank: Some(1), ..Selection::default() });
+        let of_rank = lines(&trace, Selection { ranks: 1.into(), ..Selection::default() });
         assert_eq!(of_rank, [expected[0].replace("2 calls", "1 calls")]);
     }
 

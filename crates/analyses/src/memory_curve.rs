@@ -146,15 +146,15 @@ mod tests {
 
     #[test]
     fn a_bucket_shows_its_peak_and_the_last_row_what_remains() {
-        let selection = Selection { rank: Some(0), bucket_ns: Some(3_000), ..Selection::default() };
-        check(STEPS, selection, &["0/host: 0=100", "0/0: 0=300 3=200 6=300 9=0"]);
+        let selection = Selection { ranks: 0.into(), bucket_ns: Some(3_000), ..Selection::default() };
+        check(STEPS, selection.clone(), &["0/host: 0=100", "0/0: 0=300 3=200 6=300 9=0"]);
         let selection = Selection { bucket_ns: Some(2_000), ..selection };
         check(STEPS, selection, &["0/host: 2=100", "0/0: 0=300 4=0 6=300 10=0"]);
     }
 
     #[test]
     fn a_step_begins_with_what_it_finds() {
-        let selection = Selection { rank: Some(0), step: Some(1), ..Selection::default() };
+        let selection = Selection { ranks: 0.into(), step: Some(1), ..Selection::default() };
         check(STEPS, selection, &["0/host: 5=100", "0/0: 5=0 7=300 9=0"]);
     }
 

@@ -123,7 +123,7 @@ pub(crate) fn growth_of_steps(trace: &Trace, pool: &Pool) -> Vec<Grown> {
 }
 
 fn grown(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<Grown> {
-    let of_rank = Selection { rank: Some(rank), ..Selection::default() };
+    let of_rank = Selection { ranks: rank.into(), ..Selection::default() };
     let steps: Vec<&Step> = of_rank.complete_steps(trace).collect();
     // Of several processes, that of the first step.
     let steps = steps.iter().filter(|step| step.process == steps[0].process);

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_rank_that_is_not_there_and_a_trace_without_modules_have_no_rows() {
         let trace = two_layers().builder.finish();
-        assert_eq!(modules(&trace, &Selection { rank: Some(3), ..Selection::default() }), []);
+        assert_eq!(modules(&trace, &Selection { ranks: 3.into(), ..Selection::default() }), []);
         let drawn = stepscope_trace::drawn::drawn("rank 0 cpu 1 aabb\nrank 0 stream 7 KK");
         assert_eq!(modules(&drawn, &Selection::default()), []);
     }

@@ -199,7 +199,7 @@ mod tests {
             Selection { step: Some(0), ..Selection::default() },
             &["b x1: host 2/2, device 1/1/1", "a x1: host 1/1, device 0/0/0"],
         );
-        check(drawing, Selection { rank: Some(1), ..Selection::default() }, &[]);
+        check(drawing, Selection { ranks: 1.into(), ..Selection::default() }, &[]);
     }
 
     /// Two devices, kernels with and without tensor cores, shapes: everything that a drawing has not.

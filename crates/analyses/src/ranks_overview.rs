@@ -257,7 +257,7 @@ mod tests {
             "rank 1 mean: 8 us = [1, 0, 0, 7]",
         ];
         check(&drawn(TWO_RANKS), Selection::default(), &expected);
-        check(&drawn(TWO_RANKS), Selection { rank: Some(1), step: Some(0), ..Selection::default() }, &expected[3..4]);
+        check(&drawn(TWO_RANKS), Selection { ranks: 1.into(), step: Some(0), ..Selection::default() }, &expected[3..4]);
     }
 
     fn step_0() -> Selection {

@@ -1,15 +1,15 @@
 //! What part of a trace an analysis is asked about, and how it is to answer.
 
-use crate::{Compat, GroupBy};
+use crate::{Compat, GroupBy, Ranks};
 use std::ops::Range;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{DeviceEvent, SliceId, Step, StepSource, Trace};
 
 /// What a person asked for; the default is all of the trace, by each analysis's own definition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
-    /// Only this rank.
-    pub rank: Option<u32>,
+    /// Only these ranks.
+    pub ranks: Ranks,
     /// Only the steps with this number.
     pub step: Option<i64>,
     /// Only what begins on the host in this stretch of time, and what is launched in it.
@@ -27,7 +27,7 @@ pub struct Selection {
 impl Selection {
     /// True when `rank` was asked for.
     pub fn has_rank(&self, rank: u32) -> bool {
-        self.rank.is_none_or(|wanted| wanted == rank)
+        self.ranks.has(rank)
     }
 
     /// The window between two moments of which one or both may be left out; `None` without either.
@@ -58,7 +58,7 @@ impl Selection {
 
     /// Where they are in the steps of the trace.
     pub(crate) fn step_places<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = usize> {
-        let of_rank = self.rank.map_or(0..trace.steps.len(), |rank| steps_of_rank(trace, rank));
+        let of_rank = self.ranks.only().map_or(0..trace.steps.len(), |rank| steps_of_rank(trace, rank));
         of_rank.filter(|at| self.has_step(&trace.steps[*at]))
     }
 
@@ -83,9 +83,9 @@ impl Selection {
         Some(of_steps(&mut steps.into_iter()))
     }
 
-    /// This selection, of one rank.
-    fn of_rank(&self, rank: u32) -> Self {
-        Self { rank: Some(rank), ..*self }
+    /// This selection, of one rank, whatever ranks it has.
+    pub(crate) fn of_rank(&self, rank: u32) -> Self {
+        Self { ranks: rank.into(), ..self.clone() }
     }
 
     /// The device events asked for: those of the ranks asked for and, when a part of the time is, launched on the host
@@ -152,7 +152,7 @@ mod tests {
             let trace = drawn(&drawing);
             let step = Selection { step: Some(1), ..Selection::default() };
             let span = step.steps(&trace).next().expect("it was drawn").span;
-            let both = Selection { window: Some(span), ..step };
+            let both = Selection { window: Some(span), ..step.clone() };
             let window = Selection { window: Some(span), ..Selection::default() };
             for analysis in catalogue() {
                 let answer = |selection: &Selection| (analysis.run)(&AnalysisContext::new(&trace, selection)).table;

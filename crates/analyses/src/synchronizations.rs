@@ -299,7 +299,7 @@ mod tests {
         );
         check(
             &trace,
-            Selection { rank: Some(1), ..Selection::default() },
+            Selection { ranks: 1.into(), ..Selection::default() },
             &["unknown S in - x1: 2 = - busy + - idle, max 2"],
         );
     }

@@ -156,7 +156,7 @@ mod tests {
                        rank 0 stream 7 ..AAA.BBBB
                        rank 0 stream 8 .......CC.
                        rank 1 stream 7 ..N.......";
-        let step = |step| Selection { rank: Some(0), step: Some(step), ..Selection::default() };
+        let step = |step| Selection { ranks: 0.into(), step: Some(step), ..Selection::default() };
         check(drawing, step(0), &["rank 0: 3 = 3 compute + 0 comm + 0 copy + 0 idle, overlap -"]);
         check(drawing, step(1), &["rank 0: 4 = 4 compute + 0 comm + 0 copy + 0 idle, overlap -"]);
         check(drawing, step(2), &[]);

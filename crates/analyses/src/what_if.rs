@@ -43,13 +43,14 @@
 //! Communication of which the group is not known is idle time of its rank; what only one rank of the run has is over when
 //! it was. Stages that go round in a circle, as in interleaved pipelines, have no last one. Steps that were cut, that one
 //! rank alone has or in which no communication joins ranks are left out, and so are those that cannot be replayed since
-//! what was matched contradicts itself. For one rank there is its own row.
+//! what was matched contradicts itself. Where ranks are asked for, each has its own row, and
+//! there are no others.
 
 mod lateness;
 pub(crate) mod of_rank;
 mod replay;
 
-use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
 use of_rank::{Act, RankStep, RankSteps};
 use replay::JobStep;
 use std::cmp::Reverse;
@@ -138,10 +139,12 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
     let slowest: Vec<u32> = late.iter().filter_map(|row| row.rank).take(count).collect();
     let mut rows = Vec::new();
     let mut add = |row: Option<WhatIf>| rows.extend(row);
-    match context.selection.rank {
-        Some(rank) if ranks.contains(&rank) => add(job.on_time(Scenario::RankOnTime, &[rank])),
-        Some(_) => {}
-        None => {
+    match &context.selection.ranks {
+        asked if !asked.are_all() => {
+            let asked = ranks.into_iter().filter(|rank| asked.has(*rank));
+            asked.for_each(|rank| add(job.on_time(Scenario::RankOnTime, &[rank])));
+        }
+        _ => {
             add(job.on_time(Scenario::NoLateness, &ranks));
             late.into_iter().take(RANK_ROWS).for_each(|row| add(Some(row)));
             add(Some(&slowest)
@@ -159,7 +162,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<WhatIf> {
 /// The steps asked for, with all ranks that have them.
 fn job_steps(context: &AnalysisContext<'_>) -> Vec<JobStep> {
     let (trace, all) = (context.trace, &context.get::<RankSteps>().0);
-    let all_ranks = Selection { rank: None, ..*context.selection };
+    let all_ranks = Selection { ranks: Ranks::default(), ..context.selection.clone() };
     let mut steps: BTreeMap<i64, BTreeMap<u32, &RankStep>> = BTreeMap::new();
     for at in all_ranks.step_places(trace) {
         if let Some(of_rank) = &all[at] {

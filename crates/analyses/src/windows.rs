@@ -73,7 +73,7 @@ mod tests {
         let trace = drawn("rank 0 step 000111\nrank 0 cpu 1 a.bb.c\nrank 1 step 001122\nrank 1 cpu 1 aabb.c");
         let tree = OpTree::of(&trace);
         for (rank, step) in [(None, None), (Some(1), None), (None, Some(1)), (Some(0), Some(0)), (Some(0), Some(2))] {
-            let selection = Selection { rank, step, ..Selection::default() };
+            let selection = Selection { ranks: rank.into(), step, ..Selection::default() };
             let is_asked = Windows::of(&trace, &selection).ops(&trace, &tree);
             let found = tree.slice.iter().zip(is_asked).filter(|(_, is_asked)| *is_asked).map(|(slice, _)| *slice);
             let slices = selection.slices(&trace).filter(|id| tree.row(Some(*id)).is_some());

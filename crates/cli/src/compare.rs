@@ -104,7 +104,7 @@ impl Runs {
             true => None,
             false => Some(opening::open(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
         };
-        let of_rank = |rank| Selection { rank, ..Selection::default() };
+        let of_rank = |rank: Option<u32>| Selection { ranks: rank.into(), ..Selection::default() };
         Ok(Self { a, b, of_a: of_rank(arguments.rank_a), of_b: of_rank(arguments.rank_b) })
     }
 

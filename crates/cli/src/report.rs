@@ -16,7 +16,7 @@ use crate::Ending;
 use crate::output::{deliver, line_width, print};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use stepscope_engine::{self as engine, EngineError, Selection, width_of};
+use stepscope_engine::{self as engine, EngineError, Ranks, Selection, width_of};
 use stepscope_export as export;
 
 /// Sum a run up: verdict, advice, where the time goes, top operators and kernels, what is doubtful, what to look at next
@@ -49,9 +49,9 @@ pub(crate) struct ReportArguments {
 /// What part of a run a command is about.
 #[derive(Args)]
 pub(crate) struct PartArguments {
-    /// Only this rank
-    #[arg(long, value_name = "R")]
-    rank: Option<u32>,
+    /// Only these ranks: 3, 0-7 or 0,4,8-11
+    #[arg(long, value_name = "RANKS")]
+    rank: Option<Ranks>,
     /// Only the step with this number
     #[arg(long, value_name = "N")]
     step: Option<i64>,
@@ -66,8 +66,9 @@ pub(crate) struct PartArguments {
 impl PartArguments {
     /// The selection that it spells.
     pub(crate) fn selection(&self) -> Result<Selection, EngineError> {
+        let ranks = self.rank.clone().unwrap_or_default();
         let window = engine::window(self.start_ns, self.end_ns)?;
-        Ok(Selection { rank: self.rank, step: self.step, window, ..Selection::default() })
+        Ok(Selection { ranks, step: self.step, window, ..Selection::default() })
     }
 }
 

@@ -116,6 +116,10 @@ fn a_column_rank_or_step_that_is_not_there() {
     assert_eq!(lines, ["error: step 9 is not in this run", "   at: two_steps", " hint: its steps reach from 1 to 2"]);
     let (lines, _) = error_of(Path::new("."), &["report", &trace, "--rank", "4"]);
     assert_eq!(lines, ["error: rank 4 is not in this run", "   at: two_steps", " hint: its ranks are 0"]);
+    let (lines, _) = error_of(Path::new("."), &["report", &trace, "--rank", "0,2-4"]);
+    assert_eq!(lines[0], "error: none of the ranks 2-4 is in this run");
+    let (lines, code) = error_of(Path::new("."), &["report", &trace, "--rank", "4-2"]);
+    assert!(lines[0].contains("expected a number, a range, or several with commas") && code == 2, "{lines:?}");
 }
 
 #[test]

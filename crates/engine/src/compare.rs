@@ -28,11 +28,12 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
     Ok(Envelope { analysis: side_by_side::NAME, definition, run, results, coverage, findings })
 }
 
-/// A run's name, with the rank when only one was asked for.
+/// A run's name, with the ranks when not all were asked for.
 fn called(run: &RunIdentity, selection: &Selection) -> String {
-    match selection.rank {
-        Some(rank) => format!("{} (rank {rank})", run.name),
-        None => run.name.clone(),
+    match (selection.ranks.only(), selection.ranks.text()) {
+        (Some(rank), _) => format!("{} (rank {rank})", run.name),
+        (None, Some(ranks)) => format!("{} (ranks {ranks})", run.name),
+        (None, None) => run.name.clone(),
     }
 }
 
@@ -49,9 +50,9 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&value["analysis"], &value["run"]["name"]), (&"compare".into(), &"drawn → drawn".into()));
         assert_eq!(value["results"][0]["change_host_self_ns"], 1_000);
-        let rank = Selection { rank: Some(0), ..all };
+        let rank = Selection { ranks: 0.into(), ..all.clone() };
         assert_eq!(compare((&a, &rank), (&b, &all), Compared::Steps).unwrap().run.name, "drawn (rank 0) → drawn");
-        let gone = Selection { rank: Some(7), ..all };
+        let gone = Selection { ranks: 7.into(), ..all.clone() };
         assert!(compare((&a, &all), (&b, &gone), Compared::Steps).is_err());
     }
 }

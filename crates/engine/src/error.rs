@@ -1,6 +1,7 @@
 //! What can go wrong between a person's request and a result.
 
 use std::path::PathBuf;
+use stepscope_analyses::RanksError;
 
 /// A request that cannot be answered. `Display` is one line of what happened, in lower case; [`EngineError::place`]
 /// says where, [`EngineError::hint`] what to do.
@@ -71,6 +72,21 @@ pub enum EngineError {
         /// The ranks there are.
         ranks: Vec<u32>,
     },
+    /// The run has none of a range of ranks.
+    #[error("none of the ranks {first}-{last} is in this run")]
+    UnknownRanks {
+        /// The first rank asked for.
+        first: u32,
+        /// The last.
+        last: u32,
+        /// The run.
+        run: String,
+        /// The ranks there are.
+        ranks: Vec<u32>,
+    },
+    /// A text names no ranks.
+    #[error(transparent)]
+    NotRanks(#[from] RanksError),
     /// The run has no such step, on the ranks asked for.
     #[error("step {step} is not in this run")]
     UnknownStep {
@@ -95,14 +111,18 @@ impl EngineError {
     /// Where it happened: an input or the name of a run, as a person typed or knows it.
     pub fn place(&self) -> Option<String> {
         match self {
-            Self::NoInput | Self::UnknownAnalysis { .. } | Self::NotAccepted { .. } | Self::WindowEndsFirst { .. } => {
-                None
-            }
+            Self::NoInput
+            | Self::UnknownAnalysis { .. }
+            | Self::NotAccepted { .. }
+            | Self::NotRanks(_)
+            | Self::WindowEndsFirst { .. } => None,
             Self::NotFound { path } | Self::NothingMatches { pattern: path } | Self::Import { path, .. } => {
                 Some(path.display().to_string())
             }
             Self::UnknownColumn { analysis, .. } => Some(format!("analysis {analysis}")),
-            Self::UnknownRank { run, .. } | Self::UnknownStep { run, .. } => Some(run.clone()),
+            Self::UnknownRank { run, .. } | Self::UnknownRanks { run, .. } | Self::UnknownStep { run, .. } => {
+                Some(run.clone())
+            }
         }
     }
 
@@ -122,7 +142,10 @@ impl EngineError {
                 accepted => format!("it accepts {}", accepted.join(", ")),
             }),
             Self::UnknownColumn { columns, .. } => Some(format!("its columns are {}", columns.join(", "))),
-            Self::UnknownRank { ranks, .. } => Some(format!("its ranks are {}", few(ranks))),
+            Self::NotRanks(_) => None,
+            Self::UnknownRank { ranks, .. } | Self::UnknownRanks { ranks, .. } => {
+                Some(format!("its ranks are {}", few(ranks)))
+            }
             Self::UnknownStep { limits: Some((first, last)), .. } if first == last => {
                 Some(format!("its only step is {first}"))
             }

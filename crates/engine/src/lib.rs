@@ -40,7 +40,8 @@ pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;
 pub use stepscope_analyses::{
-    Analysis, AnalysisContext, Column, Coverage, Selection, SharedResults, Table, Unit, Values, catalogue,
+    Analysis, AnalysisContext, Column, Coverage, Ranks, RanksError, Selection, SharedResults, Table, Unit, Values,
+    catalogue,
 };
 pub use stepscope_import::{
     Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, recover,

@@ -86,18 +86,20 @@ fn told(error: &ImportError, path: &Path) -> EngineError {
     EngineError::Import { what, path: place, hint: error.hint() }
 }
 
-/// Checks that the rank and the step asked for exist.
+/// Checks that the ranks and the step asked for exist: every rank that was named alone, and of each range one.
 ///
 /// # Errors
-/// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
+/// [`EngineError::UnknownRank`], [`EngineError::UnknownRanks`], [`EngineError::UnknownStep`].
 pub fn check_selection(trace: &Trace, selection: &Selection) -> Result<(), EngineError> {
     let run = trace.name.clone();
     let ranks = trace.ranks();
-    if let Some(rank) = selection.rank.filter(|rank| !ranks.contains(rank)) {
-        return Err(EngineError::UnknownRank { rank, run, ranks });
+    match selection.ranks.part_without(&ranks) {
+        Some((first, last)) if first == last => return Err(EngineError::UnknownRank { rank: first, run, ranks }),
+        Some((first, last)) => return Err(EngineError::UnknownRanks { first, last, run, ranks }),
+        None => {}
     }
     let Some(step) = selection.step else { return Ok(()) };
-    let anywhere = Selection { window: None, ..*selection };
+    let anywhere = Selection { window: None, ..selection.clone() };
     if anywhere.steps(trace).next().is_some() {
         return Ok(());
     }
@@ -167,9 +169,16 @@ mod tests {
     #[test]
     fn a_rank_or_step_that_is_not_there_is_an_error_that_names_those_that_are() {
         let trace = drawn("rank 2 step 333444");
-        let ask = |rank, step| check_selection(&trace, &Selection { rank, step, ..Selection::default() });
+        let ask = |rank: Option<u32>, step| {
+            check_selection(&trace, &Selection { ranks: rank.into(), step, ..Selection::default() })
+        };
         assert_eq!(ask(Some(2), Some(4)), Ok(()));
         assert_eq!(ask(Some(0), None).unwrap_err().hint().unwrap(), "its ranks are 2");
+        let set =
+            |text: &str| check_selection(&trace, &Selection { ranks: text.parse().unwrap(), ..Selection::default() });
+        assert_eq!((set("0-3"), set("2,2-9")), (Ok(()), Ok(())));
+        assert_eq!(set("2,3-9").unwrap_err().to_string(), "none of the ranks 3-9 is in this run");
+        assert_eq!(set("0,2").unwrap_err().to_string(), "rank 0 is not in this run");
         assert_eq!(ask(None, Some(9)).unwrap_err().hint().unwrap(), "its steps reach from 3 to 4");
     }
 

@@ -42,8 +42,10 @@ pub struct Report {
     pub schema: &'static str,
     /// The run.
     pub run: RunIdentity,
-    /// The rank that was asked for; none is all.
+    /// The rank that was asked for, when it is a single one.
     pub rank: Option<u32>,
+    /// The ranks that were asked for, as in `0-7`, when they are several; none is all, or `rank`.
+    pub ranks: Option<String>,
     /// The step that was asked for; none is all.
     pub step: Option<i64>,
     /// What stands out, in one to three sentences with their numbers.
@@ -73,6 +75,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The ranks that were asked for, as a person types them; none is all.
+    pub fn asked_ranks(&self) -> Option<String> {
+        self.rank.map(|rank| rank.to_string()).or_else(|| self.ranks.clone())
+    }
+
     /// The report as JSON, on one line.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a report holds only what JSON can say")
@@ -97,7 +104,8 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
     let mut report = Report {
         schema: SCHEMA,
         run: RunIdentity::of(trace),
-        rank: selection.rank,
+        rank: selection.ranks.only(),
+        ranks: selection.ranks.text().filter(|_| selection.ranks.only().is_none()),
         step: selection.step,
         verdict: Vec::new(),
         // Which rules cannot be judged is told with the whole advice, not here.

@@ -61,8 +61,10 @@ fn section(page: &mut String, title: &str, content: &str) {
 fn summary_items(report: &Report) -> String {
     let mut summary_items: Vec<(&str, String)> = Vec::new();
     summary_items.extend(report.rank.map(|rank| ("rank", rank.to_string())));
+    summary_items.extend(report.ranks.as_ref().map(|ranks| ("ranks", ranks.clone())));
     summary_items.extend(
-        (report.rank.is_none() && report.run.ranks.len() > 1).then(|| ("ranks", report.run.ranks.len().to_string())),
+        (report.asked_ranks().is_none() && report.run.ranks.len() > 1)
+            .then(|| ("ranks", report.run.ranks.len().to_string())),
     );
     summary_items.extend(report.step.map(|step| ("step", step.to_string())));
     summary_items.extend(report.span_ns.map(|ns| ("recorded", format_ns(ns))));

@@ -21,7 +21,9 @@ mod _engine {
     use std::ffi::OsString;
     use std::io::Write;
     use std::path::PathBuf;
-    use stepscope_engine::{OptionTexts, Selection, find_analysis, list_analyses, open_run, with_options};
+    use stepscope_engine::{
+        EngineError, OptionTexts, Ranks, Selection, find_analysis, list_analyses, open_run, with_options,
+    };
     use stepscope_export::record_batch;
 
     /// Runs the command line with `arguments`, the first of which is the program's name, and returns its exit code.
@@ -70,7 +72,7 @@ mod _engine {
             &self,
             py: Python<'_>,
             name: &str,
-            rank: Option<u32>,
+            rank: Option<String>,
             step: Option<i64>,
             start_ns: Option<i64>,
             end_ns: Option<i64>,
@@ -79,9 +81,10 @@ mod _engine {
             bucket_ms: Option<String>,
         ) -> PyResult<Envelope> {
             let texts = OptionTexts { group_by, compat, bucket_ms };
-            let analyze = || {
+            let analyze = || -> Result<stepscope_engine::Envelope, EngineError> {
                 let window = stepscope_engine::window(start_ns, end_ns)?;
-                let selection = Selection { rank, step, window, ..Selection::default() };
+                let ranks = rank.map(|ranks| ranks.parse::<Ranks>()).transpose()?.unwrap_or_default();
+                let selection = Selection { ranks, step, window, ..Selection::default() };
                 let selection = with_options(find_analysis(name)?, selection, &texts)?;
                 stepscope_engine::analyze(&self.0, name, &selection)
             };

@@ -62,9 +62,9 @@ impl LoadedRun {
         selection: Selection,
     ) -> Result<Arc<Envelope>, Failure> {
         engine::check_selection(&self.trace, &selection)?;
-        let loaded = self.clone();
+        let (loaded, part) = (self.clone(), selection.clone());
         let compute = move || {
-            let context = AnalysisContext::with_results(&loaded.trace, &selection, loaded.shared(selection));
+            let context = AnalysisContext::with_results(&loaded.trace, &part, loaded.shared(&part));
             engine::analyze_in(&context, analysis)
         };
         let computed = async { pool.long(compute).await };
@@ -72,10 +72,10 @@ impl LoadedRun {
     }
 
     /// What analyses of a part share.
-    fn shared(&self, selection: Selection) -> SharedResults {
+    fn shared(&self, selection: &Selection) -> SharedResults {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = parts.iter().position(|(known, _)| *known == selection);
-        let part = known.map_or_else(|| (selection, SharedResults::default()), |at| parts.remove(at));
+        let known = parts.iter().position(|(known, _)| known == selection);
+        let part = known.map_or_else(|| (selection.clone(), SharedResults::default()), |at| parts.remove(at));
         parts.push(part.clone());
         if parts.len() > MAX_PARTS {
             parts.remove(0);

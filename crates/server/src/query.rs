@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use axum::http::StatusCode;
 use std::str::FromStr;
 use stepscope_base::Span;
-use stepscope_engine::{self as engine, Selection};
+use stepscope_engine::{self as engine, EngineError, Ranks, Selection};
 
 /// Bytes of a query that are looked at.
 const MAX_BYTES: usize = 16 << 10;
@@ -86,10 +86,11 @@ impl Query {
         self.window()?.ok_or_else(|| Failure::bad_request("the parameters \"start_ns\" and \"end_ns\" are missing"))
     }
 
-    /// What part of a run is asked for: rank, step, window.
+    /// What part of a run is asked for: ranks, step, window.
     pub(crate) fn selection(&self) -> Result<Selection, Failure> {
-        let (rank, step) = (self.number("rank")?, self.number("step")?);
-        Ok(Selection { rank, step, window: self.window()?, ..Selection::default() })
+        let ranks = self.text("rank").map(str::parse::<Ranks>).transpose().map_err(EngineError::from)?;
+        let (ranks, step) = (ranks.unwrap_or_default(), self.number("step")?);
+        Ok(Selection { ranks, step, window: self.window()?, ..Selection::default() })
     }
 }
 

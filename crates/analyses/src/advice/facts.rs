@@ -47,7 +47,7 @@ impl<'a> Facts<'a> {
         Self {
             context,
             trace: context.trace,
-            selection: *context.selection,
+            selection: context.selection.clone(),
             devices: temporal_breakdown::rows(context).into_iter().filter(is_judged).collect(),
             pauses: OnceCell::new(),
             launches: OnceCell::new(),
@@ -166,7 +166,7 @@ impl<'a> Facts<'a> {
         if !self.selection.has_rank(rank) {
             return IntervalSet::default();
         }
-        let of_rank = Selection { rank: Some(rank), ..self.selection };
+        let of_rank = self.selection.of_rank(rank);
         let steps = of_rank.steps(self.trace);
         steps.map(|step| step.span).collect::<Vec<Span>>().into_iter().collect()
     }
@@ -194,7 +194,7 @@ impl<'a> Facts<'a> {
 
     /// The longest slice of a kind on a rank, of those asked for; of several the first.
     pub(super) fn longest(&self, rank: u32, kind: SliceKind) -> Option<SliceId> {
-        let of_rank = Selection { rank: Some(rank), ..self.selection };
+        let of_rank = self.selection.of_rank(rank);
         let ids = of_rank.slices(self.trace).filter(|id| self.trace.slices.kind(*id) == kind);
         ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], std::cmp::Reverse(*id)))
     }

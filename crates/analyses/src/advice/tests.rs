@@ -138,8 +138,8 @@ fn rules_that_cannot_be_judged_are_counted_and_named() {
 #[test]
 fn one_of_several_ranks_is_named_and_can_be_asked_for() {
     let trace = drawn_ms("rank 0 stream 7 CCCC\nrank 1 stream 7 CCNN");
-    let says = |rank| {
-        let rows = advice(&trace, &Selection { rank, ..Selection::default() });
+    let says = |rank: Option<u32>| {
+        let rows = advice(&trace, &Selection { ranks: rank.into(), ..Selection::default() });
         rows.iter().map(|row| row.says.split(" communicates").next().unwrap().to_string()).next()
     };
     assert_eq!(says(None).as_deref(), Some("GPU 0 of rank 1"));

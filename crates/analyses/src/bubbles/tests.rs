@@ -61,7 +61,7 @@ fn idle_time_is_before_between_and_after_computing() {
         "rank 1 step 0: idle 4 of 12 = 2 + 0 + 2, 2 stages, 2 micro-batches, ideal Some(0.3333333333333333)",
     ];
     check(&trace, Selection::default(), &expected);
-    check(&trace, Selection { rank: Some(1), ..Selection::default() }, &expected[1..]);
+    check(&trace, Selection { ranks: 1.into(), ..Selection::default() }, &expected[1..]);
     check(&trace, Selection { step: Some(1), ..Selection::default() }, &[]);
 }
 

@@ -166,7 +166,7 @@ fn a_step_has_the_calls_that_begin_in_it_and_the_kernels_launched_in_it() {
     let expected =
         "0 allreduce Float 4000 B: 1 calls 3 us, - works - us, 1 kernels 2 us, 2 exposed, in 4000 B, 2000000000 B/s";
     check(&trace, Selection { step: Some(1), ..Selection::default() }, &[expected]);
-    check(&trace, Selection { rank: Some(1), ..Selection::default() }, &[]);
+    check(&trace, Selection { ranks: 1.into(), ..Selection::default() }, &[]);
 }
 
 #[test]

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn only_the_rank_that_was_asked_for_counts() {
         let trace = drawn("rank 0 cpu 1 mm\nrank 1 cpu 1 nn");
-        let of = |rank| Selection { rank: Some(rank), ..Selection::default() };
+        let of = |rank: u32| Selection { ranks: rank.into(), ..Selection::default() };
         let table = outcome(&Side::of((&trace, &of(0))), &Side::of((&trace, &of(1)))).table;
         assert_eq!(ints(&table, "a_host_total_ns"), [Some(2_000), None]);
         assert_eq!(ints(&table, "b_host_total_ns"), [None, Some(2_000)]);

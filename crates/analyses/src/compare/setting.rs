@@ -76,7 +76,7 @@ pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outco
 
 /// What differs. Of two ranks of one run, and of ranks that were both asked for, the rank is meant to.
 pub(super) fn findings(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Findings {
-    let is_rank_meant = std::ptr::eq(a.0, b.0) || (a.1.rank.is_some() && b.1.rank.is_some());
+    let is_rank_meant = std::ptr::eq(a.0, b.0) || (!a.1.ranks.are_all() && !b.1.ranks.are_all());
     let [a, b] = [a, b].map(settings);
     let mut findings = Findings::default();
     for (key, before) in &a {
@@ -117,7 +117,7 @@ mod tests {
         let table = outcome((&a, &all), (&b, &all)).table;
         let names = ["GPU", "rank", "world size", "nccl_version", "python_version", "torch_version"];
         assert_eq!(table.column("name").unwrap().values, <&str>::values(names.map(Some).to_vec()));
-        let of_rank = |rank| Selection { rank: Some(rank), ..all };
+        let of_rank = |rank: u32| Selection { ranks: rank.into(), ..all.clone() };
         assert_eq!(findings((&a, &of_rank(3)), (&b, &of_rank(1))).count(FindingCode::SettingDiffers), 2);
         assert!(findings((&a, &all), (&a, &all)).is_empty());
     }

@@ -20,9 +20,10 @@ pub(super) struct Side<'a> {
 impl<'a> Side<'a> {
     pub(super) fn of((trace, selection): (&'a Trace, &Selection)) -> Self {
         // Rows of several names of one operator cannot be joined: by name, whatever is asked for otherwise.
-        let whole = Selection { group_by: None, compat: None, ..*selection };
+        let whole = Selection { group_by: None, compat: None, ..selection.clone() };
         let steps = whole.complete_steps(trace).count() as i64;
-        Self { trace, whole, in_steps: Selection { complete_steps: steps > 0, ..whole }, steps: steps.max(1) }
+        let in_steps = Selection { complete_steps: steps > 0, ..whole.clone() };
+        Self { trace, whole, in_steps, steps: steps.max(1) }
     }
 
     /// True when its rows are of complete steps.

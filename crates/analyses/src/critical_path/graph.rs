@@ -43,7 +43,7 @@ impl<'a> Graph<'a> {
     pub(super) fn of(context: &'a AnalysisContext<'_>, rank: u32) -> Self {
         let trace = context.trace;
         let is_own = |process: ProcessId| trace.processes[process.index()].rank == rank;
-        let selection = Selection { rank: Some(rank), ..Selection::default() };
+        let selection = Selection { ranks: rank.into(), ..Selection::default() };
         let mut graph = Self {
             trace,
             threads: Vec::new(),

@@ -65,7 +65,7 @@ fn the_rank_that_never_entered_stands_before_those_that_wait_for_it() {
         "rank 2 at 2: entered, not left since 5, last 2: waits for rank 1",
     ];
     assert_eq!(lines(&trace), expected);
-    let of_one = hangs(&trace, &Selection { rank: Some(2), ..Selection::default() });
+    let of_one = hangs(&trace, &Selection { ranks: 2.into(), ..Selection::default() });
     assert_eq!(of_one.iter().map(line).collect::<Vec<_>>(), expected[2..]);
 }
 

@@ -30,7 +30,7 @@ fn a_rank_that_computes_for_longer_is_late_because_of_it() {
     check(&trace, Selection::default(), &["rank 1: compute 1 us in 1"]);
     check(&trace, Selection { step: Some(1), ..Selection::default() }, &["rank 1: compute 1 us in 1"]);
     check(&trace, Selection { step: Some(0), ..Selection::default() }, &[]);
-    check(&trace, Selection { rank: Some(0), ..Selection::default() }, &[]);
+    check(&trace, Selection { ranks: 0.into(), ..Selection::default() }, &[]);
 }
 
 #[test]

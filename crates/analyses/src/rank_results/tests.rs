@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Needs, Outcome, catalogue};
+use crate::{Needs, Outcome, Ranks, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
@@ -35,7 +35,7 @@ fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, O
 fn check(ranks: &[Trace]) {
     let steps = [None, Some(1)].map(|step| Selection { step, ..Selection::default() });
     let complete = Selection { complete_steps: true, ..Selection::default() };
-    let one = Selection { rank: Some(1), ..Selection::default() };
+    let one = Selection { ranks: 1.into(), ..Selection::default() };
     for selection in steps.into_iter().chain([complete, one]) {
         for (name, from_events, from_condensed) in both(ranks, &selection) {
             assert_eq!(from_condensed, from_events, "{name} of {selection:?}");
@@ -87,14 +87,14 @@ fn rows_of_a_rank_depend_on_no_other() {
     let ranks = simulated(Job::default().schedule, 3, true, 4);
     let whole = merge("all".into(), ranks.into_iter().map(|trace| (trace, 0)).collect(), None);
     for analysis in catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank) {
-        let of = |rank: Option<u32>| {
-            let selection = Selection { rank, ..Selection::default() };
+        let of = |ranks: Ranks| {
+            let selection = Selection { ranks, ..Selection::default() };
             (analysis.run)(&AnalysisContext::new(&whole, &selection)).table
         };
-        let each = (0..3).map(|rank| of(Some(rank))).reduce(|mut all, next| {
+        let each = (0..3).map(|rank| of(rank.into())).reduce(|mut all, next| {
             all.append(next);
             all
         });
-        assert_eq!(each, Some(of(None)), "{}", analysis.name);
+        assert_eq!(each, Some(of(Ranks::default())), "{}", analysis.name);
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Account<'a> {
             outside.device_ns = outside.device_ns.saturating_add(trace.slices.dur_ns[event.slice.index()]);
         }
         // A call has its work and all of its device time where it begins: a window through it cuts neither.
-        let whole = Selection { step: None, window: None, complete_steps: false, ..*selection };
+        let whole = Selection { step: None, window: None, complete_steps: false, ..selection.clone() };
         let mut calls: Vec<Call> = vec![Call::default(); tree.len()];
         for event in events(trace, &whole) {
             let dur_ns = trace.slices.dur_ns[event.slice.index()];

@@ -35,7 +35,7 @@ fn who_takes_the_shortest_came_last_and_the_others_waited() {
     ];
     check(&trace, Selection::default(), &expected);
     // The other rank still counts.
-    check(&trace, Selection { rank: Some(0), ..Selection::default() }, &expected[1..]);
+    check(&trace, Selection { ranks: 0.into(), ..Selection::default() }, &expected[1..]);
 }
 
 #[test]

@@ -151,11 +151,11 @@ fn a_selection_has_its_steps_and_a_rank_its_row() {
     let of_step = what_if(&trace, &Selection { step: Some(1), ..Selection::default() });
     assert_eq!((of_step[0].steps, of_step[0].measured_ns), (1, run.step_ns()[1]));
     for rank in [5, 3] {
-        let rows = what_if(&trace, &Selection { rank: Some(rank), ..Selection::default() });
+        let rows = what_if(&trace, &Selection { ranks: rank.into(), ..Selection::default() });
         assert_eq!((rows.len(), rows[0].rank, rows[0].ranks), (1, Some(rank), 1));
         assert_eq!(rows[0].gain_ns > 0, rank == 5);
     }
-    assert_eq!(what_if(&trace, &Selection { rank: Some(8), ..Selection::default() }), []);
+    assert_eq!(what_if(&trace, &Selection { ranks: 8.into(), ..Selection::default() }), []);
     assert_eq!(what_if(&run.trace_of(5), &Selection::default()), [], "a rank alone joins nobody");
 }
 

@@ -41,8 +41,9 @@ pub(super) fn report_text(report: &Report, input: &str, width: usize) -> String 
 }
 
 fn advice_command(report: &Report, input: &str) -> String {
-    let part = |name: &str, number: Option<i64>| number.map_or(String::new(), |number| format!(" --{name} {number}"));
-    format!("stepscope analyze advice {input}{}{}", part("rank", report.rank.map(i64::from)), part("step", report.step))
+    let ranks = report.asked_ranks().map(|ranks| format!(" --rank {ranks}")).unwrap_or_default();
+    let step = report.step.map(|step| format!(" --step {step}")).unwrap_or_default();
+    format!("stepscope analyze advice {input}{ranks}{step}")
 }
 
 /// `items` in lines of at most `width` columns; no item is broken.
@@ -61,8 +62,9 @@ fn joined(items: Vec<String>, width: usize) -> Vec<String> {
 /// What the report is about: the part asked for, the processes, what they ran on.
 fn items(report: &Report) -> Vec<String> {
     let mut items = Vec::new();
-    match (&report.rank, report.run.ranks.as_slice()) {
-        (Some(rank), _) => items.push(format!("rank {rank}")),
+    match (report.asked_ranks(), report.run.ranks.as_slice()) {
+        (Some(rank), _) if report.rank.is_some() => items.push(format!("rank {rank}")),
+        (Some(ranks), _) => items.push(format!("ranks {ranks}")),
         (None, [0] | []) => {}
         (None, [rank]) => items.push(format!("rank {rank}")),
         (None, ranks) => items.push(format!("{} ranks", ranks.len())),

@@ -17,7 +17,7 @@ const SLOW_STEP: (i64, i64) = (5, 4);
 
 /// `has_stacks` where allocations have call stacks.
 pub(super) fn next_commands(report: &Report, input: &str, has_stacks: bool) -> Vec<NextCommand> {
-    let rank = report.rank.map(|rank| format!(" --rank {rank}")).unwrap_or_default();
+    let rank = report.asked_ranks().map(|ranks| format!(" --rank {ranks}")).unwrap_or_default();
     let mut next = Vec::new();
     let mut add = |command: String, shows: String| next.push(NextCommand { command, shows });
     if let Some(steps) = report.steps.as_ref().filter(|steps| steps.count > 1) {

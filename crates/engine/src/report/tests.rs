@@ -83,8 +83,23 @@ fn a_slow_step_is_worth_a_look() {
 }
 
 #[test]
+fn several_ranks_are_said_as_they_were_asked_for() {
+    let trace = drawn("rank 0 step 011112\nrank 1 step 011112\nrank 2 step 011112");
+    let asked = |text: &str| {
+        let selection = Selection { ranks: text.parse().unwrap(), ..Selection::default() };
+        let report = report(&trace, &selection, "RUN").unwrap();
+        let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+        let command = report.next.iter().find(|next| next.command.contains("step_breakdown")).unwrap().command.clone();
+        (json["rank"].clone(), json["ranks"].clone(), report.processes.len(), command)
+    };
+    let command = |ranks: &str| format!("stepscope analyze step_breakdown RUN --rank {ranks}");
+    assert_eq!(asked("1"), (1.into(), serde_json::Value::Null, 1, command("1")));
+    assert_eq!(asked("1-2"), (serde_json::Value::Null, "1-2".into(), 2, command("1-2")));
+}
+
+#[test]
 fn a_part_that_is_not_there_is_an_error() {
-    let asked = Selection { rank: Some(3), ..Selection::default() };
+    let asked = Selection { ranks: 3.into(), ..Selection::default() };
     let error = report(&drawn("rank 0 step 0011"), &asked, "RUN").unwrap_err();
     assert_eq!(error.to_string(), "rank 3 is not in this run");
 }

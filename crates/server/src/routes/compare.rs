@@ -23,13 +23,14 @@ pub(super) async fn compare(State(state): State<Arc<AppState>>, RawQuery(raw): R
         let words = Compared::ALL.map(Compared::as_str).join(", ");
         Failure::bad_request("unknown `what`").hint(format!("use {words}"))
     })?;
-    let of_rank = |name| Ok::<_, Failure>(Selection { rank: query.number(name)?, ..Selection::default() });
+    let of_rank = |name| Ok::<_, Failure>(Selection { ranks: query.number(name)?.into(), ..Selection::default() });
     let (of_a, of_b) = (of_rank("a_rank")?, of_rank("b_rank")?);
     let (a_run, a) = state.runs.loaded(query.needed_text("a")?)?;
     let (b_run, b) = state.runs.loaded(query.needed_text("b")?)?;
     let part_of =
         |path: &Path, run: &LoadedRun, of| ReadPart { path: path.into(), version: run.version, selection: of };
-    let comparison = Comparison { a: part_of(&a_run.path, &a, of_a), b: part_of(&b_run.path, &b, of_b), what };
+    let comparison =
+        Comparison { a: part_of(&a_run.path, &a, of_a.clone()), b: part_of(&b_run.path, &b, of_b.clone()), what };
     let compare = move || engine::compare((&a.trace, &of_a), (&b.trace, &of_b), what);
     let computed = async { Ok::<_, Failure>(state.pool.long(compare).await??) };
     let result = state.comparisons.get(comparison, bytes_of, computed).await?;

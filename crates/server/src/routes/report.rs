@@ -19,9 +19,9 @@ pub(super) async fn report(
 ) -> Answer {
     let selection = Query::parse(raw.as_deref(), &OF_PART)?.selection()?;
     let (run, loaded) = state.runs.loaded(&run)?;
-    let read = loaded.clone();
+    let (read, part) = (loaded.clone(), selection.clone());
     let computed = async {
-        let sum_up = move || sum_up(&read.trace, &selection, &run.path.display().to_string());
+        let sum_up = move || sum_up(&read.trace, &part, &run.path.display().to_string());
         // All steps of many ranks are not for one answer: `steps` has those of a rank.
         let brief = move || {
             sum_up().map(|mut report| {

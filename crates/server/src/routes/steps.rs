@@ -18,7 +18,7 @@ pub(super) async fn steps(
 ) -> Answer {
     let query = Query::parse(raw.as_deref(), &["rank", "step"])?;
     let selection = query.selection()?;
-    if selection.rank.is_none() && selection.step.is_none() {
+    if selection.ranks.are_all() && selection.step.is_none() {
         let failure = Failure::bad_request("the parameters \"rank\" and \"step\" are missing");
         return Err(failure.hint("name one of them: the steps of all ranks do not fit into one answer"));
     }

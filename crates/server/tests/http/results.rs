@@ -19,8 +19,11 @@ fn every_analysis_gives_what_the_command_prints() {
         let window = Selection::window_of(Some(start_ns), Some(end_ns));
         let parts = [
             (String::new(), Selection::default()),
-            (format!("&rank=0&step={step}"), Selection { rank: Some(0), step: Some(step), ..Selection::default() }),
-            (format!("&start_ns={start_ns}&end_ns={end_ns}"), Selection { window, ..Selection::default() }),
+            (format!("&rank=0&step={step}"), Selection { ranks: 0.into(), step: Some(step), ..Selection::default() }),
+            (
+                format!("&rank=0,0-3&start_ns={start_ns}&end_ns={end_ns}"),
+                Selection { ranks: "0-3".parse().unwrap(), window, ..Selection::default() },
+            ),
         ];
         for (name, _) in engine::list_analyses() {
             for (query, selection) in &parts {
@@ -159,7 +162,7 @@ fn two_runs_stand_side_by_side() {
     let traces: Vec<Trace> =
         inputs().iter().map(|input| engine::open_run(std::slice::from_ref(&input)).unwrap()).collect();
     let all = Selection::default();
-    let rank = Selection { rank: Some(0), ..all };
+    let rank = Selection { ranks: 0.into(), ..all };
     for what in engine::Compared::ALL {
         for (query, b_selection) in [("", &all), ("&b_rank=0", &rank)] {
             let expected = engine::compare((&traces[1], &all), (&traces[2], b_selection), what).unwrap().to_json();
