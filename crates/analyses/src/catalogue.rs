@@ -163,6 +163,7 @@ pub fn catalogue() -> &'static [Analysis] {
         collectives,
         stragglers,
         lateness,
+        slow_groups,
         imbalance,
         layout,
         bubbles,

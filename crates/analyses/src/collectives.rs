@@ -244,13 +244,9 @@ impl Sum {
 
 fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
     let text = |id: StringId| trace.text(id);
-    let each = element_bytes(trace.strings.get(key.dtype));
-    let bytes = |elements: Option<i64>| elements.filter(|count| *count >= 0)?.checked_mul(each?);
+    let bytes = |elements| bytes_of(trace, key.dtype, elements);
     let (input, output) = (bytes(key.input_elements), bytes(key.output_elements));
-    // Gloo's work says only what goes in.
-    let is_all_gather = key.kind == Some(CollectiveKind::AllGather);
-    let gathered = is_all_gather.then(|| input?.checked_mul(key.group_size.filter(|size| *size > 0)?)).flatten();
-    let size_bytes = if is_all_gather && output.is_none() { gathered } else { input.max(output) };
+    let size_bytes = size(key.kind, key.group_size, input, output);
     let some = |count: i64, value: i64| (count > 0).then_some(value);
     let messages = if sum.messages > 0 { sum.messages } else { sum.kernels };
     Collectives {
@@ -277,6 +273,24 @@ fn row(trace: &Trace, key: &Key, sum: &Sum) -> Collectives {
             .zip(key.kind.and_then(|kind| on_links(kind, key.group_size)))
             .and_then(|(size, share)| bandwidth(size, sum, share)),
     }
+}
+
+/// What nccl-tests call the size of a collective, in bytes; `None` where it is not known.
+pub(crate) fn size_bytes(trace: &Trace, said: &Collective) -> Option<i64> {
+    let bytes = |elements| bytes_of(trace, said.dtype, elements);
+    size(said.kind, said.group_size, bytes(said.input_elements), bytes(said.output_elements))
+}
+
+fn size(kind: Option<CollectiveKind>, group_size: Option<i64>, input: Option<i64>, output: Option<i64>) -> Option<i64> {
+    // Gloo's work says only what goes in.
+    let is_all_gather = kind == Some(CollectiveKind::AllGather);
+    let gathered = || input?.checked_mul(group_size.filter(|size| *size > 0)?);
+    if is_all_gather && output.is_none() { gathered() } else { input.max(output) }
+}
+
+/// Bytes of as many elements of a type.
+fn bytes_of(trace: &Trace, dtype: StringId, elements: Option<i64>) -> Option<i64> {
+    elements.filter(|count| *count >= 0)?.checked_mul(element_bytes(trace.strings.get(dtype))?)
 }
 
 /// `share` of the bytes in a second, rounded: in kernels where there are any, else in works.

@@ -63,6 +63,7 @@ mod ranks;
 pub mod ranks_overview;
 pub mod roofline;
 mod selection;
+pub mod slow_groups;
 pub mod source_lines;
 pub mod step_breakdown;
 pub mod stragglers;

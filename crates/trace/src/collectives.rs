@@ -34,6 +34,24 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
+    /// Its name in tables, whatever the source calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all_reduce",
+            Self::AllGather => "all_gather",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::AllToAll => "all_to_all",
+            Self::Barrier => "barrier",
+            Self::Broadcast => "broadcast",
+            Self::Reduce => "reduce",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Send => "send",
+            Self::Receive => "receive",
+            Self::PointToPoint => "point_to_point",
+        }
+    }
+
     /// True for what goes from one rank to another.
     pub fn is_between_two(self) -> bool {
         matches!(self, Self::Send | Self::Receive | Self::PointToPoint)

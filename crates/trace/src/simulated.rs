@@ -37,6 +37,8 @@ pub struct Job {
     pub seed: u64,
     /// Who is slower than the others.
     pub stragglers: Vec<Straggler>,
+    /// Which groups communicate slower than the others.
+    pub slow_groups: Vec<SlowGroup>,
     /// Hosts, each with as many ranks as the others, in the order of ranks: what their clocks show at the true time 0, and
     /// how fast they run. Without any, hosts are not known and clocks are right.
     pub hosts: Vec<(i64, Drift)>,
@@ -57,6 +59,7 @@ impl Default for Job {
             leave_jitter_ns: 0,
             seed: 0,
             stragglers: Vec::new(),
+            slow_groups: Vec::new(),
             hosts: Vec::new(),
             has_devices: true,
         }
@@ -70,6 +73,15 @@ pub struct Straggler {
     pub rank: u32,
     /// What it is slow at: `forward`, `backward` or `optimizer`; `None` for all of them.
     pub op: Option<&'static str>,
+    /// By how much of 100 it takes longer.
+    pub percent: i64,
+}
+
+/// A process group whose communication takes longer once all have come, as over a slow link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlowGroup {
+    /// The ranks of the group.
+    pub ranks: Vec<u32>,
     /// By how much of 100 it takes longer.
     pub percent: i64,
 }

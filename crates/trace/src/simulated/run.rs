@@ -222,9 +222,16 @@ impl Engine<'_> {
         }
         let ranks = self.programs.channels[message.0].ranks.clone();
         let came: Option<Vec<i64>> = ranks.into_iter().map(|rank| self.came_ns(message, rank)).collect();
-        let ended_ns = came?.into_iter().max()? + self.job.transfer_ns;
+        let ended_ns = came?.into_iter().max()? + self.transfer_ns(message);
         self.ended.insert(message, ended_ns);
         Some(ended_ns + carried.leave_ns)
+    }
+
+    /// How long a communication takes once all have come.
+    fn transfer_ns(&self, message: Message) -> i64 {
+        let group = &self.programs.channels[message.0].group_ranks;
+        let slow = self.job.slow_groups.iter().filter(|slow| slow.ranks == *group);
+        self.job.transfer_ns + self.job.transfer_ns * slow.map(|slow| slow.percent).sum::<i64>() / 100
     }
 
     /// Notes when communications were carried out, now that all is known; also those that nobody waited for.
