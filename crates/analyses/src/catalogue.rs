@@ -165,6 +165,7 @@ pub fn catalogue() -> &'static [Analysis] {
         lateness,
         slow_groups,
         imbalance,
+        micro_batches,
         layout,
         bubbles,
         what_if,

@@ -50,6 +50,7 @@ pub mod memory_statistics;
 pub mod memory_summary;
 pub mod memory_timeline;
 mod module_contexts;
+pub mod micro_batches;
 pub mod modules;
 pub mod occupancy;
 mod op_classes;

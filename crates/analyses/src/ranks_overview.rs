@@ -161,60 +161,61 @@ pub(crate) struct StepsBusy(pub(crate) Vec<StepBusy>);
 
 impl Shared for StepsBusy {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        let ranks = ranks_busy(context);
+        let ranks = context.get::<BTreeMap<u32, RankBusy>>();
         Self(context.trace.steps.iter().map(|step| StepBusy::of(step, &ranks[&step.rank])).collect())
     }
 }
 
 /// When a rank computes, and when it communicates.
 #[derive(Default)]
-struct RankBusy {
-    compute: IntervalSet,
+pub(crate) struct RankBusy {
+    pub(crate) compute: IntervalSet,
     comm: IntervalSet,
-    has_device_events: bool,
+    pub(crate) has_device_events: bool,
 }
 
 /// Every rank of the trace.
-fn ranks_busy(context: &AnalysisContext<'_>) -> BTreeMap<u32, RankBusy> {
-    let trace = context.trace;
-    let mut ranks: BTreeMap<u32, RankBusy> =
-        trace.ranks().into_iter().map(|rank| (rank, RankBusy::default())).collect();
-    for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
-        let rank = ranks.entry(device.rank).or_default();
-        rank.compute = rank.compute.union(&busy.compute);
-        rank.comm = rank.comm.union(&busy.comm);
-        rank.has_device_events |= busy.has_events;
-    }
-    let calls = context.get::<Calls>();
-    let (mut operators, mut works) = (BTreeMap::<u32, Vec<Span>>::new(), BTreeMap::<u32, Vec<Span>>::new());
-    let span_of = |slice: SliceId| trace.slices.span(slice);
-    for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
-        let rank = trace.processes[track.process.index()].rank;
-        if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
-            continue;
+impl Shared for BTreeMap<u32, RankBusy> {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let trace = context.trace;
+        let mut ranks: Self = trace.ranks().into_iter().map(|rank| (rank, RankBusy::default())).collect();
+        for (device, busy) in trace.devices.iter().zip(context.get::<Vec<DeviceBusy>>()) {
+            let rank = ranks.entry(device.rank).or_default();
+            rank.compute = rank.compute.union(&busy.compute);
+            rank.comm = rank.comm.union(&busy.comm);
+            rank.has_device_events |= busy.has_events;
         }
-        let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
-        // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
-        let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
-        let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
-            ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
-        let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
-        let computing = spans(computing).subtract(&spans(communicating));
-        operators.entry(rank).or_default().extend(computing.spans());
-    }
-    for work in calls.calls.iter().filter_map(|call| call.work) {
-        let rank = trace.rank_of_track(trace.slices.track[work.index()]);
-        works.entry(rank).or_default().push(span_of(work));
-    }
-    for (rank, busy) in &mut ranks {
-        if let Some(spans) = operators.remove(rank) {
-            busy.compute = IntervalSet::from_unsorted(spans);
+        let calls = context.get::<Calls>();
+        let (mut operators, mut works) = (BTreeMap::<u32, Vec<Span>>::new(), BTreeMap::<u32, Vec<Span>>::new());
+        let span_of = |slice: SliceId| trace.slices.span(slice);
+        for track in trace.tracks.iter().filter(|track| track.kind == TrackKind::Thread) {
+            let rank = trace.processes[track.process.index()].rank;
+            if ranks.get(&rank).is_some_and(|busy| busy.has_device_events) {
+                continue;
+            }
+            let ops = track.slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+            // What a collective or a wait lies in, such as an operator on distributed tensors, does nothing meanwhile.
+            let is_waiting = |id: &SliceId| trace.role(*id) == Some(SliceRole::CollectiveWait);
+            let (communicating, computing): (Vec<SliceId>, Vec<SliceId>) =
+                ops.partition(|id| is_waiting(id) || calls.around(trace, *id).is_some());
+            let spans = |ids: Vec<SliceId>| IntervalSet::from_unsorted(ids.into_iter().map(span_of));
+            let computing = spans(computing).subtract(&spans(communicating));
+            operators.entry(rank).or_default().extend(computing.spans());
         }
-        if let Some(spans) = works.remove(rank).filter(|_| busy.comm.is_empty()) {
-            busy.comm = IntervalSet::from_unsorted(spans);
+        for work in calls.calls.iter().filter_map(|call| call.work) {
+            let rank = trace.rank_of_track(trace.slices.track[work.index()]);
+            works.entry(rank).or_default().push(span_of(work));
         }
+        for (rank, busy) in &mut ranks {
+            if let Some(spans) = operators.remove(rank) {
+                busy.compute = IntervalSet::from_unsorted(spans);
+            }
+            if let Some(spans) = works.remove(rank).filter(|_| busy.comm.is_empty()) {
+                busy.comm = IntervalSet::from_unsorted(spans);
+            }
+        }
+        ranks
     }
-    ranks
 }
 
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);

@@ -11,7 +11,7 @@ use stepscope_trace::drawn::drawn;
 
 /// What each analysis has that can be added; calls of `memory_statistics` can touch memory in both halves. An analysis that is not here has no such column: it tells of stretches of
 /// time, of what is most or longest, or of shares.
-const ADDITIVE: [(&str, &[&str]); 19] = [
+const ADDITIVE: [(&str, &[&str]); 21] = [
     ("operators", &["count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "flops"]),
     (
         "modules",
@@ -52,6 +52,8 @@ const ADDITIVE: [(&str, &[&str]); 19] = [
     ),
     ("stragglers", &["calls", "last_calls", "held_up_ns", "late_ns", "total_ns", "transfer_ns", "waiting_ns"]),
     ("lateness", &["late_ns", "calls"]),
+    ("slow_groups", &["calls", "transfer_ns"]),
+    ("micro_batches", &["micro_batches", "forward_ns", "backward_ns"]),
     ("synchronizations", &["count", "total_ns", "busy_ns", "idle_ns"]),
     ("memory_summary", &["allocations", "frees"]),
     (
