@@ -47,6 +47,21 @@ export const PARTS: Readonly<Record<string, PartLook>> = {
   cpu: { colour: "host-op", texture: "dense", words: "operators on the CPU" },
   other: { colour: "other", texture: "plain", words: "outside of operators" },
   idle: { colour: "idle", texture: "dots", words: "idle" },
+  warm_up: { colour: "label", texture: "rising", words: "idle before the first computation" },
+  steady: { colour: "synchronization", texture: "dots", words: "idle between" },
+  drain: { colour: "copy", texture: "falling", words: "idle after the last" },
+  other_collective: { colour: "communication", texture: "rising", words: "other collective" },
+  copy: { colour: "copy", texture: "upright", words: "copy" },
+  profiler_overhead: { colour: "overhead", texture: "dense", words: "profiler overhead" },
+  garbage_collection: { colour: "python", texture: "cross", words: "garbage collection" },
+  allocation: { colour: "overhead", texture: "level", words: "allocation" },
+  host_sync: { colour: "synchronization", texture: "upright", words: "host sync" },
+  input: { colour: "input", texture: "level", words: "input" },
+  launch_bound: { colour: "runtime", texture: "falling", words: "launch bound" },
+  host_other: { colour: "host-op", texture: "dense", words: "host other" },
+  device_wait: { colour: "label", texture: "rising", words: "device wait" },
+  unknown: { colour: "idle", texture: "dots", words: "unknown" },
+  unexplained: { colour: "other", texture: "cross", words: "unexplained" },
 };
 
 /** The look of a part; one that is not known looks like "other" under its own name. */

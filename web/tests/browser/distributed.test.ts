@@ -1,13 +1,17 @@
 // Ranks side by side: what is shown is what the command line says, and what is chosen is chosen everywhere.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Row } from "../../src/api/types";
 import { formatCell } from "../../src/format/cell";
 import { at, launch, open, settled } from "./browser";
-import { RANKS } from "./inputs";
+import { HANG, RANKS } from "./inputs";
 import { served } from "./served";
-import { analyze, type View } from "./stepscope";
-import { shownColumns, shownRows } from "./table";
+import { analyze, simulate, type View } from "./stepscope";
+import { inOrder, shownColumns, shownOf, shownRows } from "./table";
 import { violations } from "./violations";
 
 let browser: Browser;
@@ -71,10 +75,17 @@ test("with the keyboard a step is found on the map, chosen, and seen on the time
   await close();
 });
 
-test("a rank that is chosen by its column is the rank of every table", async () => {
+test("a rank that is chosen by its bar is the rank of every table", async () => {
   const { page, close } = await open(browser, at(server.url, "distributed"));
   await settled(page);
-  await page.getByRole("button", { name: /^rank 1, average of its steps/ }).click();
+  const chart = page.getByRole("slider", { name: "Where the time of the average step goes" });
+  await chart.focus();
+  await page.keyboard.press("End");
+  const [, mean] = analyze("step_breakdown", RANKS).results.filter((row) => row.step === null);
+  expect(await chart.getAttribute("aria-valuetext")).toContain(
+    `rank 1: operators on the CPU ${formatCell("ns", mean?.cpu_ns)}, outside of operators`,
+  );
+  await page.keyboard.press("Enter");
   await page.waitForURL(/rank=1$/);
   await settled(page);
   const rank = (await shownColumns(page, "Collectives")).indexOf("rank");
@@ -82,6 +93,77 @@ test("a rank that is chosen by its column is the rank of every table", async () 
   expect(new Set(ranks)).toEqual(new Set(["1"]));
   expect(ranks.length).toBe(analyze("collectives", RANKS, "--rank", "1").results.length);
   await close();
+});
+
+test("a job that hangs begins with the rank that the others wait for, and a row leads to where it is", async () => {
+  const [first] = analyze("hangs", HANG).results;
+  const server = await served([HANG]);
+  const { page, close } = await open(browser, at(server.url, "distributed"));
+  await settled(page);
+  const said = await page.locator("main h1 + .waited-for").textContent();
+  expect(said).toBe(`A collective does not end. Rank ${first?.rank}, ${first?.state}: ${first?.verdict}.`);
+  await page.getByRole("grid", { name: "Hangs" }).locator('tr[data-row="1"]').click();
+  await page.getByRole("link", { name: "Rank 0 on every page" }).click();
+  await page.waitForURL(/rank=0/);
+  await settled(page);
+  expect(await violations(page)).toEqual([]);
+  await close();
+  await server.stop();
+});
+
+test("stages of a pipeline have bars of their bubbles, and ranks bars of why they are late", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "job-"));
+  // A folder in a folder is one run.
+  const job = join(folder, "job");
+  simulate(job, 8, 3, "pipeline");
+  const server = await served([folder]);
+  const { page, close } = await open(browser, at(server.url, "distributed?step=1"));
+  await settled(page);
+  const expected = analyze("bubbles", job, "--step", "1").results;
+  expect(expected).toHaveLength(8);
+  const words = async (name: string) => {
+    const chart = page.getByRole("slider", { name });
+    await chart.focus();
+    const said: (string | null)[] = [];
+    for (const key of ["Home", ...Array.from({ length: 7 }, () => "ArrowRight")]) {
+      await page.keyboard.press(key);
+      said.push(await chart.getAttribute("aria-valuetext"));
+    }
+    return said;
+  };
+  const of = (row: Row, parts: readonly (readonly [name: string, words: string])[]) =>
+    parts.flatMap(([name, words]) => (Number(row[name] ?? 0) > 0 ? [`${words} ${formatCell("ns", row[name])}`] : []));
+  const bubbles = [
+    ["warm_up_ns", "idle before the first computation"],
+    ["steady_ns", "idle between"],
+    ["drain_ns", "idle after the last"],
+  ] as const;
+  expect(await words("Time without computation of each rank of a pipeline")).toEqual(
+    expected.map((row) => `rank ${row.rank}: ${of(row, bubbles).join(", ")}`),
+  );
+  const ideal = formatCell("ratio", expected[0]?.ideal_ratio);
+  await page.getByText(`4 stages with 6 micro-batches explain ${ideal}`).waitFor();
+  for (const [title, analysis] of [
+    ["Causes of lateness", "lateness"],
+    ["Pipeline bubbles", "bubbles"],
+    ["How unequally ranks share work", "imbalance"],
+    ["Process groups", "layout"],
+  ] as const) {
+    const rows = shownOf(analyze(analysis, job, "--step", "1").results, await shownColumns(page, title));
+    expect(rows.length).toBeGreaterThan(0);
+    expect(inOrder(await shownRows(page, title))).toEqual(inOrder(rows));
+  }
+  const late = analyze("lateness", job, "--step", "1").results;
+  const causes = page.getByRole("slider", { name: "Lateness of each rank by cause" });
+  await causes.focus();
+  await page.keyboard.press("Home");
+  const [first] = late.toSorted((a, b) => Number(a.rank) - Number(b.rank));
+  const own = late.filter((row) => row.rank === first?.rank && row.group === first?.group);
+  for (const row of own) expect(await causes.getAttribute("aria-valuetext")).toContain(formatCell("ns", row.late_ns));
+  expect(await violations(page)).toEqual([]);
+  await close();
+  await server.stop();
+  rmSync(folder, { recursive: true });
 });
 
 test("every rank is listed with the process that takes part, not with the launcher", async () => {
@@ -163,7 +245,9 @@ test("a bar of a rank says what the command says, and is chosen with the keyboar
   await chart.focus();
   await page.keyboard.press("End");
   const of = (name: string) => formatCell("ns", means[1]?.[name] ?? null);
-  const words = `rank 1: compute ${of("compute_ns")}, compute and communication at once ${of("overlap_ns")}, exposed communication ${of("exposed_comm_ns")}, neither ${of("other_ns")}`;
+  // What it has nothing of is not said.
+  expect(means[1]?.overlap_ns).toBe(0);
+  const words = `rank 1: compute ${of("compute_ns")}, exposed communication ${of("exposed_comm_ns")}, neither ${of("other_ns")}`;
   expect(await chart.getAttribute("aria-valuetext")).toBe(words);
   await page.keyboard.press("Enter");
   await page.waitForURL(/rank=1$/);

@@ -17,6 +17,9 @@ export const RANKS = `${CHECKOUT}tests/fixtures/ddp-cpu`;
 /** A trace of calls on files. */
 export const FILES = `${CHECKOUT}tests/fixtures/dftracer/wheel-2.2.0`;
 
+/** A job that hangs: what the Flight Recorders of its ranks wrote. */
+export const HANG = `${CHECKOUT}tests/fixtures/flight-recorder/missing`;
+
 /** Inputs named by `STEPSCOPE_TEST_INPUTS`, separated by `:`. */
 const MORE = (process.env.STEPSCOPE_TEST_INPUTS ?? "").split(":").filter((input) => input !== "");
 

@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { exactCell, formatCell } from "../../src/format/cell";
 import { goTo, launch, open, pagesOf, settled, type Watched } from "./browser";
-import { INPUTS, RANKS } from "./inputs";
+import { HANG, INPUTS, RANKS } from "./inputs";
 import { served } from "./served";
 import { analyze, report, type View } from "./stepscope";
 import { inOrder, shownColumns, shownOf, shownRows } from "./table";
@@ -32,6 +32,11 @@ const TABLES = [
   ["distributed", "Which ranks the others wait for", "stragglers", []],
   ["distributed", "What a change would save", "what_if", []],
   ["distributed", "Clocks", "clock_residuals", []],
+  ["distributed", "Hangs", "hangs", []],
+  ["distributed", "Causes of lateness", "lateness", []],
+  ["distributed", "How unequally ranks share work", "imbalance", []],
+  ["distributed", "Pipeline bubbles", "bubbles", []],
+  ["distributed", "Process groups", "layout", []],
   ["distributed?c.cols=rank,name,group_description,works,kernels,input_elements", "Collectives", "collectives", []],
   ["source", "All lines", "source_lines", []],
   ["tables?analysis=step_breakdown", "step_breakdown", "step_breakdown", []],
@@ -54,7 +59,7 @@ test("the run of two ranks has the pages whose tables are left out where nothing
   await server.stop();
 });
 
-describe.each(INPUTS)("%s", (input) => {
+describe.each([...INPUTS, HANG])("%s", (input) => {
   let server: View;
   let watched: Watched;
   beforeAll(async () => {

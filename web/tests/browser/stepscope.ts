@@ -13,6 +13,14 @@ const COMMAND = process.env.STEPSCOPE ?? `${CHECKOUT}target/release/stepscope`;
 /** A program that records itself while it is looked at: `crates/stepscope/examples/lines.rs`. */
 export const WRITER = process.env.STEPSCOPE_WRITER ?? `${CHECKOUT}target/release/examples/lines`;
 
+/** Writes a simulated job as traces: `crates/export/examples/simulated.rs`. */
+const SIMULATED = process.env.STEPSCOPE_SIMULATED ?? `${CHECKOUT}target/release/examples/simulated`;
+
+/** The ranks of a simulated job, a file each, in `folder`. Rank 1 is slow. */
+export function simulate(folder: string, ranks: number, steps: number, schedule: "pipeline" | "ddp"): void {
+  execFileSync(SIMULATED, [folder, String(ranks), String(steps), schedule]);
+}
+
 /** A server that is running. */
 export interface View {
   /** The address that it printed, with the token. */

@@ -58,7 +58,20 @@ export function unitOf(name: string, cell: Cell): Unit {
 }
 
 /** Columns whose values are names for programs, which pages show as words. */
-const KINDS = ["cause", "class", "kind", "source", "category", "bound", "direction", "waits_for", "state", "action"];
+const KINDS = [
+  "cause",
+  "class",
+  "kind",
+  "source",
+  "category",
+  "bound",
+  "direction",
+  "waits_for",
+  "state",
+  "action",
+  "scenario",
+  "work",
+];
 
 /** What tables call a value that is one of a few. */
 function called(name: string, cell: Cell, text: string): string {

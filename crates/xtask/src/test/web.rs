@@ -29,11 +29,11 @@ pub(super) fn run_browser() -> Result<Outcome, String> {
     let chromium = chromium::find()?;
     // One test file of the command makes cargo build the command as the rust tests do, so that nothing is built twice.
     child::run(cargo_test()?.args(["--no-run", "--test", "results"]))?;
-    // What writes the run that grows while it is looked at.
-    child::run(cargo_checked("build")?.args(["--example", "lines"]))?;
+    // What writes the run that grows while it is looked at, and the jobs of many ranks.
+    child::run(cargo_checked("build")?.args(["--example", "lines", "--example", "simulated"]))?;
     let mut command = npm();
     command.args(["run", "test:browser"]).env("CHROMIUM", chromium).env("STEPSCOPE", built("stepscope"));
-    command.env("STEPSCOPE_WRITER", built("examples/lines"));
+    command.env("STEPSCOPE_WRITER", built("examples/lines")).env("STEPSCOPE_SIMULATED", built("examples/simulated"));
     Ok(Outcome::Built(TestCommand { command, counts: vitest_counts }))
 }
 

@@ -34,6 +34,10 @@ export interface TableProps {
   readonly source?: Source;
   /** What the table is called. */
   readonly title: string;
+  /** A sentence that says what is in it. */
+  readonly says?: string;
+  /** True for a table that is not there while it has no row. */
+  readonly isOptional?: boolean;
   /** Parameters of the analysis itself, such as `group_by`. */
   readonly query?: Query;
   /** The order unless a person chose one; none is that of the analysis. */
@@ -83,6 +87,8 @@ export function Table(props: TableProps) {
   }
   if (!envelope) return <Loading what={`Computing ${title.toLowerCase()}…`} />;
 
+  if (props.isOptional && envelope.page.total === 0) return null;
+
   const part = props.source ? "in either run" : whereWords(props.part ?? selection.value);
   const columns = shownColumns(envelope.columns, choices.columns, hidden);
   const count = Math.min(envelope.page.matching, MAX_ROWS);
@@ -98,6 +104,7 @@ export function Table(props: TableProps) {
           {count < envelope.page.matching && `; the first ${formatCount(count)} can be scrolled to`}
         </p>
       </div>
+      {props.says && <p class="dim">{props.says}</p>}
       <Toolbar path={path} query={asked} envelope={envelope} choices={choices} shown={columns} onChange={set} />
       {envelope.page.matching === 0 ? (
         <Empty>{envelope.page.total === 0 ? `There is nothing of this ${part}.` : "No row matches."}</Empty>

@@ -17,9 +17,11 @@ const KINDS = new Set([
   "gain_estimate",
   "kind",
   "memory",
+  "scenario",
   "source",
   "state",
   "waits_for",
+  "work",
 ]);
 
 /** Columns of sentences, in which code stands between backquotes. */

@@ -6,10 +6,14 @@ import { Table } from "../../components/table/Table";
 import { hrefWith, timeWindow } from "../../state/route";
 import { detail } from "../../state/runs";
 import { findPage } from "../registry";
+import { Bubbles } from "./Bubbles";
 import { DeviceBars } from "./DeviceBars";
 import { DeviceTable } from "./DeviceTable";
-import { RankColumns } from "./RankColumns";
+import { Hangs } from "./Hangs";
+import { Lateness } from "./Lateness";
+import { toRank } from "./links";
 import { RankOverview } from "./RankOverview";
+import { RankSteps } from "./RankSteps";
 import { StepMap } from "./StepMap";
 import { WaitedFor } from "./WaitedFor";
 import { Waiting } from "./Waiting";
@@ -22,6 +26,7 @@ export default function Distributed() {
   return (
     <>
       <h1>Distributed</h1>
+      {has?.collectives && <Hangs />}
       {isCompared && <WaitedFor />}
       <p class="dim">
         Each rank as it recorded itself, side by side. The time of a collective has waiting for other ranks in it; which
@@ -35,8 +40,9 @@ export default function Distributed() {
       )}
       {ranks > 1 && <RankOverview />}
       {isCompared && <Waiting />}
+      {isCompared && <Lateness />}
       <StepMap />
-      <RankColumns />
+      <RankSteps />
       <Table analysis="step_breakdown" title="Steps as a table" prefix="s." height={8} hidden={["source"]} />
       {has?.collectives && (
         <Table analysis="ranks_overview" title="Computation and communication by step" prefix="v." height={8} />
@@ -62,10 +68,31 @@ export default function Distributed() {
           title="Which ranks the others wait for"
           prefix="w."
           hidden={["group_description"]}
+          linksOf={toRank()}
         />
       )}
-      {isCompared && <Table analysis="what_if" title="What a change would save" prefix="f." />}
-      {isCompared && <Table analysis="clock_residuals" title="Clocks" prefix="k." />}
+      {ranks > 1 && (
+        <Table
+          analysis="imbalance"
+          title="How unequally ranks share work"
+          says="For each kind of work, what is gained if the rank with the most had as much as the middle one."
+          isOptional
+          prefix="i."
+          height={8}
+          linksOf={toRank("max_rank")}
+        />
+      )}
+      {has?.collectives && <Bubbles />}
+      {isCompared && <Table analysis="what_if" title="What a change would save" prefix="f." linksOf={toRank()} />}
+      <Table
+        analysis="layout"
+        title="Process groups"
+        says="What each process group is for, and how that is known."
+        isOptional
+        prefix="g."
+        height={8}
+      />
+      {isCompared && <Table analysis="clock_residuals" title="Clocks" prefix="k." linksOf={toRank()} />}
       <DeviceTable />
     </>
   );

@@ -1,21 +1,26 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { partLook } from "../../classes";
 import { sliderOf } from "../../components/charts/cursor";
+import { Figure } from "../../components/charts/Figure";
+import { Legend } from "../../components/charts/Legend";
 import { Pointed } from "../../components/charts/Pointed";
 import { colourOf, paintOf, useRepaint } from "../../components/charts/painted";
 import { labelEvery, ticks } from "../../components/charts/scale";
 import { useWidth } from "../../components/charts/width";
 import { formatCount, formatNs } from "../../format/units";
-import { type Place, placesOf, type RankBar, reachOf } from "./rank_bars";
+import { param, setParams } from "../../state/route";
+import { type PartColumn, type Place, partsOf, placesOf, type RankBar, reachOf } from "./rank_bars";
 
 interface Props {
+  /** What a file of it is called. */
+  readonly name: string;
   readonly label: string;
+  /** What bars are made of. */
+  readonly parts: readonly PartColumn[];
   /** In the order in which they stand side by side. */
   readonly bars: readonly RankBar[];
   /** Why a bar is shown of the ones that share its place: `that computes longest`. */
   readonly standsOut: string;
-  readonly chosen: string | undefined;
-  readonly onChoose: (rank: string) => void;
 }
 
 const HEIGHT = 220;
@@ -30,8 +35,20 @@ const WIDE = 8;
 /** Room for the number of a rank. */
 const LABEL = 44;
 
-/** Ranks side by side as bars of stacked parts: thousands of them on one canvas, which a slider goes through. */
-export function RankBars({ label, bars, standsOut, chosen, onChoose }: Props) {
+/**
+ * Ranks side by side as bars of stacked parts: thousands of them on one canvas, which a slider goes through. The rank of a
+ * bar that is chosen is the rank of every page.
+ */
+export function RankBars(props: Props) {
+  return (
+    <Figure name={props.name} title={<Legend parts={partsOf(props.bars, props.parts)} />} isCanvas>
+      <Bars {...props} />
+    </Figure>
+  );
+}
+
+function Bars({ label, bars, standsOut }: Props) {
+  const chosen = param("rank");
   const [box, width] = useWidth<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -48,7 +65,7 @@ export function RankBars({ label, bars, standsOut, chosen, onChoose }: Props) {
   const wordsAt = (at: number) => (places[at] ? wordsOf(places[at], standsOut) : "");
   const choose = (at: number | null) => {
     const place = at === null ? undefined : places[at];
-    if (place) onChoose(place.shown.rank);
+    if (place) setParams({ rank: place.shown.rank === chosen ? null : place.shown.rank });
   };
   const slider = sliderOf(places.length, label, here, wordsAt, setAt);
   const placeOf = (event: MouseEvent) => {
@@ -78,12 +95,14 @@ export function RankBars({ label, bars, standsOut, chosen, onChoose }: Props) {
 
 function wordsOf({ shown, first, last, count }: Place, standsOut: string): string {
   const group = typeof shown.row.group === "string" ? ` in process group ${shown.row.group}` : "";
-  const parts = [...shown.up, ...shown.down].map(({ part, ns }) => `${partLook(part).words} ${formatNs(ns)}`);
+  const some = [...shown.up, ...shown.down].filter(({ ns }) => ns > 0);
+  const parts = some.map(({ part, ns }) => `${partLook(part).words} ${formatNs(ns)}`);
+  const cut = shown.row.is_complete === false ? ", cut by recording" : "";
   const among =
     count > 1
       ? `; of the ${formatCount(count)} bars from rank ${first.rank} to rank ${last.rank} the one ${standsOut}`
       : "";
-  return `rank ${shown.rank}${group}: ${parts.join(", ")}${among}`;
+  return `rank ${shown.rank}${group}: ${parts.join(", ") || "none"}${cut}${among}`;
 }
 
 function draw(

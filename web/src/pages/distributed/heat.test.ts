@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Row } from "../../api/types";
-import { firstShown, heatOf, SHADES, shownPart } from "./heat";
+import { firstShown, heatOf, SHADES } from "./heat";
 
 const row = (
   rank: number,
@@ -54,19 +54,10 @@ test("of steps with the same number the longest is shown, with all its digits", 
   expect(heat.cells[0]?.[0]?.total_ns).toBe(long);
 });
 
-test("a part of a long list is shown, with what was chosen in it", () => {
-  const all = Array.from({ length: 25 }, (_, at) => String(at));
-  expect(shownPart(all, 10, undefined)).toEqual(all.slice(0, 10));
-  expect(shownPart(all, 10, undefined, "13")).toEqual(all.slice(10, 20));
-  expect(shownPart(all, 10, "7", "13")).toEqual(all.slice(7, 17));
-  expect(shownPart(all, 10, "99")).toEqual(["24"]);
-  expect(shownPart(all, 10, "x")).toEqual(all.slice(0, 10));
-  expect(shownPart([], 10, "3")).toEqual([]);
-});
-
 test("the part that is shown begins where it was asked for, else where what was chosen is", () => {
   expect([firstShown(512, 64, undefined, -1), firstShown(512, 64, undefined, 130)]).toEqual([0, 128]);
   expect([firstShown(512, 64, "70", 130), firstShown(512, 64, "9999", 0), firstShown(0, 64, "5", -1)]).toEqual([
     70, 511, 0,
   ]);
+  expect([firstShown(25, 10, "x", -1), firstShown(0, 10, undefined, -1)]).toEqual([0, 0]);
 });

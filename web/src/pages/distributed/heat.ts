@@ -67,12 +67,6 @@ export function firstShown(all: number, size: number, from: string | undefined, 
   return from === undefined ? asked - (asked % size) : Math.min(asked, Math.max(0, all - 1));
 }
 
-/** The part of a list that is shown, as `firstShown` has it. */
-export function shownPart(all: readonly string[], size: number, from: string | undefined, wanted?: string): string[] {
-  const first = firstShown(all.length, size, from, all.indexOf(wanted ?? ""));
-  return all.slice(first, first + size);
-}
-
 function limits(rows: readonly (Row | undefined)[]): readonly [Num, Num] | null {
   const times = rows.flatMap((row) => (row && row.is_complete !== false ? [number(row.total_ns)] : []));
   // Not by Math.min, which takes no bigint.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Row } from "../../api/types";
-import { barsOf, kindsOf, partsOf, placesOf, reachOf } from "./rank_bars";
+import { barsOf, joined, kindsOf, partsOf, placesOf, reachOf } from "./rank_bars";
 
 const UP = [
   ["compute", "compute_ns"],
@@ -53,4 +53,22 @@ test("a few kinds of process groups can be chosen from, by what they are for", (
   expect(kindsOf([of("1", "tp"), of("2", "tp"), of("3", "dp"), of("4", null)])).toEqual(["4", "dp", "tp"]);
   expect(kindsOf([of("1", "tp"), of("2", "tp")])).toEqual([]);
   expect(kindsOf(Array.from({ length: 51 }, (_, group) => of(String(group), null)))).toEqual([]);
+});
+
+test("rows of one part each are one row for each rank and group, with every digit", () => {
+  const of = (rank: number, group: string | null, cause: string, late_ns: number | bigint): Row => ({
+    rank,
+    group,
+    group_description: "dp",
+    cause,
+    late_ns,
+  });
+  const long = 9_007_199_254_740_993n;
+  const rows = [of(1, "0", "input", long), of(1, "0", "compute", 5), of(1, null, "input", 3), of(11, "0", "input", 2)];
+  const description = { group_description: "dp" };
+  expect(joined(rows, "cause", "late_ns")).toEqual([
+    { rank: 1, group: "0", ...description, input: long, compute: 5 },
+    { rank: 1, group: null, ...description, input: 3 },
+    { rank: 11, group: "0", ...description, input: 2 },
+  ]);
 });

@@ -55,6 +55,22 @@ export function barsOf(
   return bars.sort(order === "rank" ? byRank : (a, b) => b.value - a.value || byRank(a, b));
 }
 
+/**
+ * Rows of one value for each rank, group and part, as one row for each rank and group, with the value of each part in the
+ * column of its name.
+ */
+export function joined(rows: readonly Row[], part: string, value: string): Row[] {
+  const joined = new Map<string, Record<string, Cell>>();
+  for (const row of rows) {
+    const key = JSON.stringify([String(row.rank), row.group ?? null]);
+    const { rank = null, group = null, group_description = null } = row;
+    const whole = joined.get(key) ?? { rank, group, group_description };
+    whole[String(row[part])] = row[value] ?? null;
+    joined.set(key, whole);
+  }
+  return [...joined.values()];
+}
+
 /** At most `most` places for the bars. Each stands for as many bars as the others, but for the last one, which may have fewer. */
 export function placesOf(bars: readonly RankBar[], most: number): Place[] {
   const each = Math.max(1, Math.ceil(bars.length / Math.max(1, Math.floor(most))));

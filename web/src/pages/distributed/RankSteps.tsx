@@ -1,0 +1,26 @@
+import { STEP_PARTS } from "../../components/charts/steps";
+import { averageOrStep } from "./chosen";
+import { RankChart } from "./RankChart";
+import type { PartColumn } from "./rank_bars";
+
+const PARTS = STEP_PARTS.map((part): PartColumn => [part, `${part}_ns`]);
+const ORDERS = [
+  ["rank", "rank", "rank", "with the longest step"],
+  ["step", "the step, longest first", ["total_ns"], "with the longest step"],
+] as const;
+
+/** Where the time of a rank's average step goes, or of the step that was chosen, rank beside rank. */
+export function RankSteps() {
+  const { condition, of } = averageOrStep();
+  return (
+    <RankChart
+      analysis="step_breakdown"
+      name="ranks"
+      title={`Where the time of ${of} goes on each rank`}
+      label={`Where the time of ${of} goes`}
+      query={[condition]}
+      up={PARTS}
+      orders={ORDERS}
+    />
+  );
+}
