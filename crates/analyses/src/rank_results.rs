@@ -107,6 +107,11 @@ pub struct FirstIds {
 }
 
 impl FirstIds {
+    /// Where what follows begins, of something that would end at `size` if it were the first.
+    pub fn before(self, size: Self) -> Self {
+        Self { process: self.process + size.process, track: self.track + size.track, slice: self.slice + size.slice }
+    }
+
     /// Where the trace behind `trace` begins.
     pub fn after(self, trace: &Trace) -> Self {
         let sum = |first: u32, len: usize| first + u32::try_from(len).expect("ids are of 32 bits");
@@ -306,21 +311,13 @@ impl Replay {
 /// What analyses share of `selection` of `trace`, which condensed traces were merged into, each with its results. The
 /// selection has no window.
 pub fn given(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Selection) -> SharedResults {
-    let of_step: FxHashMap<(ProcessId, u32), &StepResults> = ranks
-        .iter()
-        .flat_map(|(first, results)| results.steps.iter().map(move |step| (first, step)))
-        .map(|(first, step)| ((ProcessId(first.process + step.process.0), step.place), step))
-        .collect();
-    let first_slice: FxHashMap<ProcessId, u32> = ranks
-        .iter()
-        .flat_map(|(first, results)| results.steps.iter().map(move |step| (first, step)))
-        .map(|(first, step)| (ProcessId(first.process + step.process.0), first.slice))
-        .collect();
-    let steps: Vec<(&Step, &StepResults)> = places(trace).map(|(key, step)| (step, of_step[&key])).collect();
+    let results = by_step(ranks);
+    let steps: Vec<(&Step, FirstIds, &StepResults)> =
+        places(trace).map(|(place, step)| (step, results[&place].0, results[&place].1)).collect();
     let shared = SharedResults::default();
-    shared.give(StepsBusy(steps.iter().map(|(_, results)| results.busy).collect()));
-    shared.give(StepsKernels(steps.iter().map(|(_, results)| results.kernels.clone()).collect()));
-    shared.give(coverage(ranks, &steps, selection));
+    shared.give(StepsBusy(steps.iter().map(|(.., results)| results.busy).collect()));
+    shared.give(StepsKernels(steps.iter().map(|(.., results)| results.kernels.clone()).collect()));
+    shared.give(coverage(trace, ranks, selection));
     let threads = ranks.iter().flat_map(|(first, results)| {
         let thread = |row: &MainThread| (ProcessId(first.process + row.process.0), TrackId(first.track + row.track.0));
         results.main_threads.iter().map(thread)
@@ -336,28 +333,36 @@ pub fn given(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Sele
     shared.give(Stretches(stretches.collect()));
     let context = AnalysisContext::with_results(trace, selection, shared.clone());
     let parts: FxHashMap<SliceId, Part> = context.get::<Parts>().0.iter().map(|part| (part.asked_by, *part)).collect();
-    let replays = steps.iter().map(|(step, results)| {
-        let part = |id: SliceId| parts.get(&SliceId(first_slice[&step.process] + id.0)).copied();
+    let replays = steps.iter().map(|(step, first, results)| {
+        let part = |id: SliceId| parts.get(&SliceId(first.slice + id.0)).copied();
         results.replay.as_ref()?.replayed(step, part)
     });
     shared.give(RankSteps(replays.collect()));
     shared
 }
 
-/// What results of `selection` rest on.
-fn coverage(ranks: &[(FirstIds, &RankResults)], steps: &[(&Step, &StepResults)], selection: &Selection) -> Coverage {
+/// What results of `selection` rest on; it has no window.
+pub fn coverage(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Selection) -> Coverage {
     let launched: Launched = if selection.is_part() {
         let is_asked = |step: &Step| {
             let is_complete = step.is_complete && step.source != StepSource::Whole;
             selection.has_step(step) && (is_complete || !selection.complete_steps)
         };
-        steps.iter().filter(|(step, _)| is_asked(step)).map(|(_, results)| results.launched).sum()
+        let results = by_step(ranks);
+        let asked = places(trace).filter(|(_, step)| is_asked(step));
+        asked.map(|(place, _)| results[&place].1.launched).sum()
     } else {
         let all = ranks.iter().flat_map(|(_, results)| &results.launched);
         all.filter(|of_rank| selection.has_rank(of_rank.rank)).map(|of_rank| of_rank.launched).sum()
     };
     let Launched { total_ns, linked_ns } = launched;
     Coverage { device_ns_linked_ratio: (total_ns > 0).then(|| linked_ns as f64 / total_ns as f64) }
+}
+
+/// The results of each step of the merged trace, with where those of its trace begin.
+fn by_step<'a>(ranks: &[(FirstIds, &'a RankResults)]) -> FxHashMap<(ProcessId, u32), (FirstIds, &'a StepResults)> {
+    let steps = ranks.iter().flat_map(|(first, results)| results.steps.iter().map(move |step| (*first, step)));
+    steps.map(|(first, step)| ((ProcessId(first.process + step.process.0), step.place), (first, step))).collect()
 }
 
 #[cfg(test)]

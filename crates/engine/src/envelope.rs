@@ -141,7 +141,7 @@ pub fn analyze_all(trace: &Trace, names: &[&str], selection: &Selection) -> Resu
     Ok(found.map(|(analysis, outcome)| envelope(trace, analysis, outcome)).collect())
 }
 
-fn envelope(trace: &Trace, analysis: &Analysis, outcome: Outcome) -> Envelope {
+pub(crate) fn envelope(trace: &Trace, analysis: &Analysis, outcome: Outcome) -> Envelope {
     let mut findings = trace.findings.clone();
     findings.extend(&outcome.findings);
     Envelope {

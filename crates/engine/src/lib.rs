@@ -11,6 +11,7 @@ mod error;
 mod findings;
 mod inputs;
 mod open;
+mod opened;
 mod options;
 mod order;
 mod outcomes;
@@ -30,6 +31,7 @@ pub use findings::{FindingRow, finding_rows};
 pub use open::{
     OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place,
 };
+pub use opened::OpenedRun;
 pub use options::{OptionTexts, window, with_options};
 pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;

@@ -37,18 +37,34 @@ pub fn open_run_with_progress<P: AsRef<Path>>(
     options: &OpenOptions,
     progress: &Progress,
 ) -> Result<Trace, EngineError> {
-    let OpenOptions { align, offsets, joining } = options;
-    let paths: Vec<PathBuf> = expanded(inputs)?;
-    let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
-    if let Some(path) = paths.iter().find(is_missing) {
-        return Err(EngineError::NotFound { path: path.clone() });
-    }
-    let opened = match paths.as_slice() {
+    opened(&paths_of(inputs)?, options, progress)
+}
+
+/// What `paths` are, as one run.
+pub(crate) fn opened(paths: &[PathBuf], options: &OpenOptions, progress: &Progress) -> Result<Trace, EngineError> {
+    let joining = &options.joining;
+    let opened = match paths {
         [] => return Err(EngineError::NoInput),
         [only] => stepscope_import::open_joining(only, joining, progress),
-        _ => stepscope_import::open_several(&paths, joining, progress),
+        _ => stepscope_import::open_several(paths, joining, progress),
     };
-    let trace = opened.map_err(|error| told(&error, &paths[0]))?;
+    on_one_clock(opened.map_err(|error| told(&error, &paths[0]))?, options)
+}
+
+/// The paths that `inputs` name, which all are there.
+pub(crate) fn paths_of<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
+    let paths: Vec<PathBuf> = expanded(inputs)?;
+    let is_missing = |path: &&PathBuf| path.as_os_str() != "-" && !path.exists();
+    match paths.iter().find(is_missing) {
+        Some(path) => Err(EngineError::NotFound { path: path.clone() }),
+        None if paths.is_empty() => Err(EngineError::NoInput),
+        None => Ok(paths),
+    }
+}
+
+/// `trace` with its clocks put together.
+pub(crate) fn on_one_clock(trace: Trace, options: &OpenOptions) -> Result<Trace, EngineError> {
+    let OpenOptions { align, offsets, .. } = options;
     check_offsets(&trace, offsets)?;
     // What begins together does so before anybody shifts it.
     Ok(match align {
@@ -81,7 +97,7 @@ pub fn open_window(raw: &Path, filter: &RecordFilter) -> Result<(Trace, Option<S
     stepscope_import::open_window(raw, filter).map_err(|error| told(&error, raw))
 }
 
-fn told(error: &ImportError, path: &Path) -> EngineError {
+pub(crate) fn told(error: &ImportError, path: &Path) -> EngineError {
     let (what, place) = split_place(&error.to_string(), path);
     EngineError::Import { what, path: place, hint: error.hint() }
 }

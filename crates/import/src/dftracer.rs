@@ -72,6 +72,16 @@ pub(crate) fn open_folder(path: &Path, name: String, progress: &Progress) -> Res
     Ok(is_dftracer.then(|| rows.finish()))
 }
 
+/// Whether files of DFTracer lie in a folder.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let is_dftracer = |path: &PathBuf| {
+        let opened = input::open(path, &Progress::default());
+        opened.is_ok_and(|input| sniff::is_dftracer(Begun::of(input.blocks).head()))
+    };
+    entries.map(|entry| entry.path()).filter(|path| path.is_file()).any(|path| is_dftracer(&path))
+}
+
 fn builder(path: &Path, name: String) -> TraceBuilder {
     let mut builder = TraceBuilder::new(name);
     builder.sources = vec![path.display().to_string()];

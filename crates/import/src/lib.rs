@@ -29,7 +29,7 @@ mod window;
 pub use capture::{DEVICE_SESSION, RecordingRows, SliceRow, SliceSink, read_capture, recover};
 pub use error::ImportError;
 pub use progress::Progress;
-pub use ranks::Joining;
+pub use ranks::{JoinedFiles, Joining, join};
 pub use regex_lite::Regex;
 pub use source_text::source_text;
 pub use stepscope_run::{Exclude, ExcludeDevice, RecordFilter};
@@ -69,8 +69,7 @@ pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Resu
         {
             return Ok(trace);
         }
-        let files = if is_run_folder(path) { Vec::new() } else { ranks::files_in(path).map_err(failed)? };
-        return match files.as_slice() {
+        return match files_of_folder(path)?.as_slice() {
             [] => capture::open_run(path),
             files => ranks::open(trace_name(path), files, joining, progress),
         };
@@ -79,13 +78,40 @@ pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Resu
     read_text(path, input.packing, input.shared, input.blocks)
 }
 
+/// The trace files of a folder that is no run.
+fn files_of_folder(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let failed = |source| ImportError::Read { path: path.into(), source };
+    if is_run_folder(path) { Ok(Vec::new()) } else { ranks::files_in(path).map_err(failed) }
+}
+
+/// The name and the files of the run that `paths` are, when it is of several: several paths are, and a folder of traces.
+/// [`join`] puts them together as [`open_joining`] and [`open_several`] do.
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub fn files_to_join(paths: &[PathBuf]) -> Result<Option<(String, Vec<PathBuf>)>, ImportError> {
+    match paths {
+        [] => Ok(None),
+        [only] => {
+            let is_folder = only.is_dir() && !dftracer::is_folder(only);
+            let files = if is_folder { files_of_folder(only)? } else { Vec::new() };
+            Ok((files.len() > 1).then(|| (trace_name(only), files)))
+        }
+        several => Ok(Some((name_of_several(several), several.to_vec()))),
+    }
+}
+
 /// Opens several inputs as one run, named by the first: each is the trace of a rank, or what [`open`] accepts.
 ///
 /// # Errors
 /// When none of them can be read: what is wrong with the first.
 pub fn open_several(paths: &[PathBuf], joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
+    ranks::open(name_of_several(paths), paths, joining, progress)
+}
+
+fn name_of_several(paths: &[PathBuf]) -> String {
     let name = paths.first().map_or_else(String::new, |path| trace_name(path));
-    ranks::open(format!("{name} and {} more", paths.len().saturating_sub(1)), paths, joining, progress)
+    format!("{name} and {} more", paths.len().saturating_sub(1))
 }
 
 /// Whether a folder has what our own recorder writes.

@@ -74,8 +74,18 @@ fn is_flight_recorder_dump(path: &Path) -> bool {
     ends_with_rank && head().is_ok_and(|head| flight_recorder::is_head_of_dump(&head))
 }
 
+/// Files that were joined.
+pub struct JoinedFiles {
+    /// Their traces, merged in the order of `files`.
+    pub trace: Trace,
+    /// Their places in the list of files.
+    pub files: Vec<usize>,
+}
+
 /// A file that was read.
 struct Source {
+    /// Its place in the list of files.
+    place: usize,
     path: PathBuf,
     trace: Trace,
     /// Its first and last moment on the clock of its job, where that is known.
@@ -94,11 +104,26 @@ pub(crate) fn open(
     joining: &Joining,
     progress: &Progress,
 ) -> Result<Trace, ImportError> {
+    let mut read = |at: usize| crate::open_joining(&files[at], joining, progress);
+    Ok(join(name, files, joining, &mut read)?.trace)
+}
+
+/// As [`open_several`](crate::open_several), of `files` that `read` opens, by their place, each once. What it gives may be
+/// a trace of few slices of the file, as long as it has its processes, steps, facts, findings, first and last moment.
+///
+/// # Errors
+/// When none of them can be read: what is wrong with the first.
+pub fn join(
+    name: String,
+    files: &[PathBuf],
+    joining: &Joining,
+    read: &mut dyn FnMut(usize) -> Result<Trace, ImportError>,
+) -> Result<JoinedFiles, ImportError> {
     let mut findings = Findings::default();
     let (mut sources, mut first_error) = (Vec::new(), None);
-    for path in files {
-        match crate::open_joining(path, joining, progress) {
-            Ok(trace) => sources.push(Source::of(path.clone(), trace, joining, &mut findings)),
+    for (place, path) in files.iter().enumerate() {
+        match read(place) {
+            Ok(trace) => sources.push(Source::of(place, path.clone(), trace, joining, &mut findings)),
             Err(error) => {
                 findings.add(FindingCode::FileLeftOut, || error.to_string());
                 first_error.get_or_insert(error);
@@ -119,18 +144,19 @@ pub(crate) fn open(
     }
     let clock_zero_unix_ns = starts.as_ref().map(|_| 0);
     let starts = starts.unwrap_or_else(|| vec![0; sources.len()]);
+    let files = sources.iter().map(|source| source.place).collect();
     let traces = sources.into_iter().map(|source| source.trace).zip(starts).collect();
     let mut trace = merge(name, traces, clock_zero_unix_ns);
     trace.findings.extend(&findings);
-    Ok(trace)
+    Ok(JoinedFiles { trace, files })
 }
 
 impl Source {
-    fn of(path: PathBuf, trace: Trace, joining: &Joining, findings: &mut Findings) -> Self {
+    fn of(place: usize, path: PathBuf, trace: Trace, joining: &Joining, findings: &mut Findings) -> Self {
         let says_rank = trace.facts.iter().any(|(key, _)| key == "distributedInfo.rank") || trace.ranks().len() > 1;
         let named = if says_rank { None } else { joining.rank_in(&path) };
         let times = trace.start_unix_ns.zip(trace.span()).map(|(start_ns, span)| (start_ns, start_ns + span.end_ns));
-        let mut source = Self { path, trace, times, has_rank: says_rank };
+        let mut source = Self { place, path, trace, times, has_rank: says_rank };
         if let Some(rank) = named {
             findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", source.path.display()));
             source.set_rank(rank);
@@ -139,9 +165,7 @@ impl Source {
     }
 
     fn set_rank(&mut self, rank: u32) {
-        self.trace.processes.iter_mut().for_each(|process| process.rank = rank);
-        self.trace.devices.iter_mut().for_each(|device| device.rank = rank);
-        self.trace.steps.iter_mut().for_each(|step| step.rank = rank);
+        self.trace.set_rank(rank);
         self.has_rank = true;
     }
 

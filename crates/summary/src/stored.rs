@@ -11,9 +11,16 @@ use stepscope_trace::{
     OpInfo, OpInputs, Ops, Process, SliceId, SliceRole, Slices, Step, Trace, Track,
 };
 
-/// What a file holds of a trace. Ids are places in these lists.
+/// What a file holds beside tables.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Stored {
+    trace: StoredTrace,
+    results: RankResults,
+}
+
+/// A trace. Ids are places in these lists.
+#[derive(Serialize, Deserialize)]
+struct StoredTrace {
     name: String,
     sources: Vec<String>,
     start_unix_ns: Option<i64>,
@@ -32,7 +39,6 @@ pub(crate) struct Stored {
     clocks: Vec<ClockCorrection>,
     findings: Vec<StoredFinding>,
     facts: Vec<Fact>,
-    results: RankResults,
 }
 
 /// What is known of an operator.
@@ -78,7 +84,25 @@ pub(crate) fn fields() -> Result<Vec<FieldRef>, serde_arrow::Error> {
 
 impl Stored {
     pub(crate) fn of(summary: &Summary) -> Self {
-        let trace = &summary.trace;
+        Self { trace: StoredTrace::of(&summary.trace), results: summary.results.clone() }
+    }
+
+    /// The summary, without tables.
+    pub(crate) fn into_summary(self) -> Result<Summary, SummaryError> {
+        let trace = self.trace.into_trace()?;
+        if !trace.is_sound() || !self.results.fits(&trace) {
+            return Err(damaged("rows"));
+        }
+        Ok(Summary { trace, results: self.results, tables: Vec::new() })
+    }
+}
+
+fn damaged(what: &str) -> SummaryError {
+    SummaryError(format!("its {what} do not fit together"))
+}
+
+impl StoredTrace {
+    fn of(trace: &Trace) -> Self {
         let text = |at: usize| trace.strings.get(StringId::from_index(at)).to_string();
         let op = |(slice, info): (&SliceId, &OpInfo)| Op { slice: *slice, info: *info };
         let kernels = trace.device_events.iter().map(|event| {
@@ -109,13 +133,10 @@ impl Stored {
             clocks: trace.clocks.clone(),
             findings: findings.collect(),
             facts: trace.facts.iter().map(|(key, value)| Fact { key: key.clone(), value: value.clone() }).collect(),
-            results: summary.results.clone(),
         }
     }
 
-    /// The summary, without tables.
-    pub(crate) fn into_summary(self) -> Result<Summary, SummaryError> {
-        let damaged = |what: &str| SummaryError(format!("its {what} do not fit together"));
+    fn into_trace(self) -> Result<Trace, SummaryError> {
         let mut strings = StringTable::default();
         for (at, text) in self.texts.iter().enumerate() {
             if strings.intern(text).index() != at {
@@ -135,7 +156,7 @@ impl Stored {
             DeviceEvent { launch: row.launch, op: row.op, ..event }
         };
         let (slice, info) = self.ops.iter().map(|op| (op.slice, op.info)).unzip();
-        let trace = Trace {
+        Ok(Trace {
             name: self.name,
             sources: self.sources,
             start_unix_ns: self.start_unix_ns,
@@ -155,10 +176,6 @@ impl Stored {
             findings,
             facts: self.facts.into_iter().map(|fact| (fact.key, fact.value)).collect(),
             ..Trace::default()
-        };
-        if !trace.is_sound() || !self.results.fits(&trace) {
-            return Err(damaged("rows"));
-        }
-        Ok(Summary { trace, results: self.results, tables: Vec::new() })
+        })
     }
 }

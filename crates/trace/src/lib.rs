@@ -168,6 +168,13 @@ impl Trace {
         (first..=first + more).map(TrackId::from_index)
     }
 
+    /// States that all of it is of this rank.
+    pub fn set_rank(&mut self, rank: u32) {
+        self.processes.iter_mut().for_each(|process| process.rank = rank);
+        self.devices.iter_mut().for_each(|device| device.rank = rank);
+        self.steps.iter_mut().for_each(|step| step.rank = rank);
+    }
+
     /// The rank that a track belongs to.
     pub fn rank_of_track(&self, track: TrackId) -> u32 {
         self.processes[self.tracks[track.index()].process.index()].rank
