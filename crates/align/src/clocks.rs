@@ -12,7 +12,7 @@ use crate::{Calls, Domain, Part, domains, matched, parts};
 use std::collections::BTreeMap;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::units::format_ns;
-use stepscope_trace::{ClockCorrection, FindingCode, ProcessId, Trace};
+use stepscope_trace::{ClockCorrection, ClockSource, FindingCode, ProcessId, Trace};
 
 /// How clocks are put together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,6 +55,9 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     if tree.is_whole() {
         trace.findings.forget(FindingCode::ClocksUnrelated);
     }
+    if let Some(joined) = trace.joined.as_mut().filter(|_| tree.is_whole() || !is_unknown) {
+        joined.clocks = ClockSource::Collectives;
+    }
     let mut corrections: Vec<ClockCorrection> =
         (0..trace.processes.len()).map(|at| ClockCorrection::none(ProcessId::from_index(at))).collect();
     for (domain, clock) in domains.iter().zip(&tree.clocks) {
@@ -89,7 +92,7 @@ pub fn with_offsets(trace: Trace, offsets: &[(u32, i64)]) -> Trace {
 }
 
 /// `trace` as if what each clock measures had begun at one moment.
-fn begun_together(trace: Trace, domains: &[Domain]) -> Trace {
+fn begun_together(mut trace: Trace, domains: &[Domain]) -> Trace {
     let mut first_ns: Vec<Option<i64>> = vec![None; trace.processes.len()];
     for track in &trace.tracks {
         if let Some(first) = track.slice_ids().next() {
@@ -102,6 +105,9 @@ fn begun_together(trace: Trace, domains: &[Domain]) -> Trace {
     for domain in domains {
         let start_ns = domain.processes.iter().filter_map(|process| first_ns[process.index()]).min().unwrap_or(0);
         domain.processes.iter().for_each(|process| corrections[process.index()].offset_ns = -start_ns);
+    }
+    if let Some(joined) = &mut trace.joined {
+        joined.clocks = ClockSource::BegunTogether;
     }
     trace.with_corrected_clocks(corrections)
 }

@@ -7,6 +7,7 @@ pub mod percentiles;
 pub mod span;
 pub mod strings;
 pub mod units;
+pub mod utc;
 
 #[doc(hidden)]
 pub use serde;

@@ -16,7 +16,6 @@ mod python;
 mod record;
 mod recover;
 mod report;
-mod utc;
 mod view;
 
 use clap::{Parser, Subcommand};

@@ -6,19 +6,20 @@ mod program;
 mod run_folder;
 mod when;
 
+use crate::Ending;
 use crate::color::{DIM, HINT, WARNING};
 use crate::failure::Failure;
 use crate::output::shown;
 use crate::package::{find_package, injected_folder};
 use crate::recover::{problems, sum};
 use crate::report::to_type;
-use crate::{Ending, utc};
 use clap::Args;
 use run_folder::RunFolder;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use stepscope_base::utc;
 
 /// The environment variable that tells recorded processes where their run is.
 const RUN_VARIABLE: &str = "STEPSCOPE_RUN";

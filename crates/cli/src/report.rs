@@ -13,9 +13,11 @@ pub(crate) use findings_text::{examples_text, findings_text};
 pub(crate) use section::heading;
 
 use crate::Ending;
+use crate::failure::Failure;
 use crate::output::{deliver, line_width, print};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use stepscope_engine::report::Report;
 use stepscope_engine::{self as engine, EngineError, Ranks, Selection, width_of};
 use stepscope_export as export;
 
@@ -35,6 +37,9 @@ pub(crate) struct ReportArguments {
     part: PartArguments,
     #[command(flatten)]
     joined: crate::opening::JoinArguments,
+    /// Report on each file by itself, also on those of a folder, which are one run otherwise
+    #[arg(long, conflicts_with_all = ["html", "markdown", "join"])]
+    separate: bool,
     /// Print JSON
     #[arg(long, conflicts_with_all = ["html", "markdown"])]
     json: bool,
@@ -75,6 +80,9 @@ impl PartArguments {
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection()?;
+    if arguments.separate {
+        return report_each(arguments, &selection);
+    }
     let trace = crate::opening::open(&arguments.runs, &arguments.joined.options())?;
     let input = to_type_all(&arguments.runs);
     let report = engine::report::report(&trace, &selection, &input)?;
@@ -87,10 +95,30 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ending {
         deliver(&export::report_markdown(&report), file.as_deref())?;
     }
     if arguments.html.is_none() && arguments.markdown.is_none() {
-        let json = || report.to_json() + "\n";
-        print(&if arguments.json { json() } else { report_text::report_text(&report, &input, line_width()) })?;
+        print(&text_or_json(&report, &input, arguments.json))?;
     }
     Ok(0)
+}
+
+fn text_or_json(report: &Report, input: &str, is_json: bool) -> String {
+    if is_json { report.to_json() + "\n" } else { report_text::report_text(report, input, line_width()) }
+}
+
+/// A report on each file, one after the other. What cannot be read is told in between, and the exit code then.
+fn report_each(arguments: &ReportArguments, selection: &Selection) -> Ending {
+    let mut code = 0;
+    for (at, file) in engine::separate(&arguments.runs)?.into_iter().enumerate() {
+        let open = || crate::opening::open(std::slice::from_ref(&file), &arguments.joined.options());
+        let input = to_type(&file);
+        match open().and_then(|trace| engine::report::report(&trace, selection, &input)) {
+            Ok(report) => {
+                let gap = if at == 0 || arguments.json { "" } else { "\n" };
+                print(&format!("{gap}{}", text_or_json(&report, &input, arguments.json)))?;
+            }
+            Err(error) => code = Failure::from(error).report(),
+        }
+    }
+    Ok(code)
 }
 
 /// A few paths as a person types them in a shell; `RUN` in place of more.

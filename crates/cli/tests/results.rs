@@ -47,6 +47,29 @@ fn the_envelope_is_that_of_the_interface() {
 }
 
 #[test]
+fn files_of_ranks_are_one_run_or_reported_on_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(fixture("two_steps.json")).unwrap();
+    for name in ["rank0.json", "rank1.json"] {
+        std::fs::write(folder.path().join(name), &text).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let json = json_of(&["report", path, "--json"]);
+    let line = "2 ranks from 2 files: rank from names (2); clocks: ";
+    assert!(json["joined"]["says"].as_str().unwrap().starts_with(line), "{}", json["joined"]);
+    assert_eq!((&json["joined"]["ranks_named"], &json["joined"]["files"]), (&2.into(), &2.into()));
+    assert!(output_of(&["report", path]).lines().nth(2).unwrap().starts_with(line));
+    assert!(output_of(&["report", path, "--markdown"]).contains(&format!("\n- {line}")));
+    let each = output_of(&["report", path, "--separate", "--json"]);
+    let names = each.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["run"]["name"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["rank0", "rank1"]);
+    std::fs::write(folder.path().join("rank2.json"), "no trace").unwrap();
+    let ended = run(&mut stepscope(&["report", path, "--separate"]));
+    assert_eq!((ended.code, ended.stdout.matches("stepscope report  rank").count()), (1, 2));
+    assert!(ended.stderr.contains("rank2.json"), "{}", ended.stderr);
+}
+
+#[test]
 fn every_analysis_speaks_json_csv_and_text() {
     let trace = fixture("two_steps.json");
     for name in analyses() {

@@ -21,6 +21,19 @@ pub(crate) fn expanded<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, Eng
     Ok(paths)
 }
 
+/// The files that `inputs` name, each a run of its own: those of a folder of traces one by one, a run folder as it is.
+///
+/// # Errors
+/// [`EngineError::NoInput`], or a pattern or a list that names nothing.
+pub fn separate<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>, EngineError> {
+    let of_input = |path: PathBuf| match stepscope_import::files_of_folder(&path) {
+        files if files.is_empty() => vec![path],
+        files => files,
+    };
+    let files: Vec<PathBuf> = expanded(inputs)?.into_iter().flat_map(of_input).collect();
+    if files.is_empty() { Err(EngineError::NoInput) } else { Ok(files) }
+}
+
 /// The file that `@FILE` names.
 fn list_of(input: &Path) -> Option<&Path> {
     input.to_str()?.strip_prefix('@').map(Path::new).filter(|_| !input.exists())

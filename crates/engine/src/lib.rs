@@ -28,6 +28,7 @@ pub use envelope::{
 };
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
+pub use inputs::separate;
 pub use open::{
     OpenOptions, check_selection, open_filtered, open_run, open_run_with_progress, open_window, split_place,
 };
@@ -46,8 +47,8 @@ pub use stepscope_analyses::{
     catalogue,
 };
 pub use stepscope_import::{
-    Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, recover,
-    source_text,
+    Exclude, ExcludeDevice, Joining, Progress, RecordFilter, RecordingRows, Regex, SliceRow, SliceSink, is_job,
+    recover, source_text,
 };
 pub use stepscope_trace::Trace;
 pub use text_table::{TextTable, text_table};

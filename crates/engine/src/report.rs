@@ -4,6 +4,7 @@
 mod advice;
 mod breakdown;
 mod devices;
+mod joined;
 mod next;
 mod processes;
 mod steps;
@@ -13,6 +14,7 @@ mod verdict;
 pub use advice::AdviceRow;
 pub use breakdown::{Breakdown, Part, class_words};
 pub use devices::DeviceTime;
+pub use joined::JoinedFiles;
 pub use next::NextCommand;
 pub use processes::ProcessRow;
 pub use steps::{StepSummary, StepTime};
@@ -54,6 +56,8 @@ pub struct Report {
     pub advice: Vec<AdviceRow>,
     /// From the first to the last event; none in an empty trace.
     pub span_ns: Option<i64>,
+    /// What files the run was put together from, and how; none when it is of one.
+    pub joined: Option<JoinedFiles>,
     /// What the run ran on, as far as the input says.
     pub environment: Vec<Fact>,
     /// The processes that were recorded.
@@ -111,6 +115,7 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         // Which rules cannot be judged is told with the whole advice, not here.
         advice: AdviceRow::first_of_each(trace, advice),
         span_ns: trace.span().map(|span| span.duration_ns()),
+        joined: joined::joined_files(trace),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
         steps: steps::step_summary(&steps),

@@ -70,6 +70,7 @@ fn summary_items(report: &Report) -> String {
     summary_items.extend(report.span_ns.map(|ns| ("recorded", format_ns(ns))));
     summary_items.extend((report.processes.len() > 1).then(|| ("processes", report.processes.len().to_string())));
     summary_items.extend(report.environment.iter().map(|item| (item.name, item.value.clone())));
+    summary_items.extend(report.joined.as_ref().map(|joined| ("joined", joined.says.clone())));
     let item = |(name, value): &(&str, String)| format!("<li><span>{}</span> {}</li>\n", Escaped(name), Escaped(value));
     format!("<ul class=\"facts\">\n{}</ul>\n", summary_items.iter().map(item).collect::<String>())
 }

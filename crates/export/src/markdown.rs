@@ -17,7 +17,8 @@ pub fn report_markdown(report: &Report) -> String {
     for fact in &report.environment {
         let _ = writeln!(text, "- {}: {}", fact.name, escaped(&fact.value));
     }
-    if !report.environment.is_empty() {
+    report.joined.iter().for_each(|joined| text.push_str(&format!("- {}\n", escaped(&joined.says))));
+    if !report.environment.is_empty() || report.joined.is_some() {
         text.push('\n');
     }
     report.verdict.iter().for_each(|sentence| text.push_str(&format!("{}\n\n", escaped(sentence))));

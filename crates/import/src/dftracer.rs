@@ -33,6 +33,7 @@ use crate::json::{numbers, scanner, text};
 
 use crate::ImportError;
 use crate::input;
+use crate::jobs::{self, FileOfJob};
 use crate::progress::Progress;
 use crate::window::{Begun, Blocks};
 use rows::Rows;
@@ -49,27 +50,51 @@ pub(crate) fn read(path: &Path, name: String, blocks: &mut dyn Blocks) -> Trace 
 }
 
 /// Opens a folder as one run when files of DFTracer lie in it; other files are passed over. `None` when there are none.
+/// Unless `is_one_job`, of the files of several days those of the largest job are read, and the others a finding.
 ///
 /// # Errors
 /// When the folder cannot be listed, or a file of it not be opened.
-pub(crate) fn open_folder(path: &Path, name: String, progress: &Progress) -> Result<Option<Trace>, ImportError> {
+pub(crate) fn open_folder(
+    path: &Path,
+    name: String,
+    is_one_job: bool,
+    progress: &Progress,
+) -> Result<Option<Trace>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     let entries = std::fs::read_dir(path).map_err(failed)?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|file| file.is_file());
     files.sort_unstable();
-    let mut rows = Rows::new(builder(path, name));
-    let mut is_dftracer = false;
+    let (rows, files) = read_files(builder(path, name.clone()), &files, progress);
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let jobs = jobs::jobs(&files);
+    let (kept, others) = jobs.split_first().expect("there are files, and each is of a job");
+    if is_one_job || others.is_empty() {
+        return Ok(Some(rows.finish()));
+    }
+    // Only after reading is it known when each file was written.
+    drop(rows);
+    let kept: Vec<PathBuf> = kept.files.iter().map(|at| files[*at].path.clone()).collect();
+    let (mut rows, _) = read_files(builder(path, name), &kept, progress);
+    others.iter().for_each(|job| rows.builder.findings.add(FindingCode::OtherJob, || jobs::told(&files, job)));
+    Ok(Some(rows.finish()))
+}
+
+/// The rows of those of `files` that are DFTracer's, and what tells the job of each.
+fn read_files(builder: TraceBuilder, files: &[PathBuf], progress: &Progress) -> (Rows, Vec<FileOfJob>) {
+    let (mut rows, mut read) = (Rows::new(builder), Vec::new());
     for path in files {
         // What cannot be decompressed may be anything; only DFTracer's files are of interest here.
-        let Ok(opened) = input::open(&path, progress) else { continue };
+        let Ok(opened) = input::open(path, progress) else { continue };
         let mut begun = Begun::of(opened.blocks);
         if sniff::is_dftracer(begun.head()) {
-            is_dftracer = true;
-            add_input(&mut rows, &path, &mut begun);
+            add_input(&mut rows, path, &mut begun);
+            read.push(FileOfJob { path: path.clone(), times: rows.times_of_file(), ..FileOfJob::default() });
         }
     }
-    Ok(is_dftracer.then(|| rows.finish()))
+    (rows, read)
 }
 
 /// Whether files of DFTracer lie in a folder.

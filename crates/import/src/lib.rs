@@ -12,6 +12,7 @@ mod error;
 mod flight_recorder;
 mod foreign;
 mod input;
+mod jobs;
 mod json;
 mod kernel_fields;
 mod kineto;
@@ -65,11 +66,11 @@ pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Resu
     let failed = |source| ImportError::Read { path: path.into(), source };
     if path.as_os_str() != "-" && std::fs::metadata(path).map_err(failed)?.is_dir() {
         if !path.join("run.json").exists()
-            && let Some(trace) = dftracer::open_folder(path, trace_name(path), progress)?
+            && let Some(trace) = dftracer::open_folder(path, trace_name(path), joining.is_one_job, progress)?
         {
             return Ok(trace);
         }
-        return match files_of_folder(path)?.as_slice() {
+        return match files_in(path)?.as_slice() {
             [] => capture::open_run(path),
             files => ranks::open(trace_name(path), files, joining, progress),
         };
@@ -78,8 +79,13 @@ pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Resu
     read_text(path, input.packing, input.shared, input.blocks)
 }
 
-/// The trace files of a folder that is no run.
-fn files_of_folder(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+/// The trace files of the folder at `path`, which [`open_joining`] joins, by name; none of a run folder, or where it
+/// cannot be listed.
+pub fn files_of_folder(path: &Path) -> Vec<PathBuf> {
+    files_in(path).unwrap_or_default()
+}
+
+fn files_in(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     if is_run_folder(path) { Ok(Vec::new()) } else { ranks::files_in(path).map_err(failed) }
 }
@@ -94,11 +100,18 @@ pub fn files_to_join(paths: &[PathBuf]) -> Result<Option<(String, Vec<PathBuf>)>
         [] => Ok(None),
         [only] => {
             let is_folder = only.is_dir() && !dftracer::is_folder(only);
-            let files = if is_folder { files_of_folder(only)? } else { Vec::new() };
+            let files = if is_folder { files_in(only)? } else { Vec::new() };
             Ok((files.len() > 1).then(|| (trace_name(only), files)))
         }
         several => Ok(Some((name_of_several(several), several.to_vec()))),
     }
+}
+
+/// Whether the folder at `path` holds the files of a job's ranks, which are one run, and not traces that have nothing to
+/// do with each other: whether each file says a rank, or its name does, and there are several ranks. When `joining` says
+/// that its files are of one job, they are. Only the beginning of files is read.
+pub fn is_job(path: &Path, joining: &Joining) -> bool {
+    ranks::are_of_job(&files_of_folder(path), joining)
 }
 
 /// Opens several inputs as one run, named by the first: each is the trace of a rank, or what [`open`] accepts.

@@ -3,20 +3,19 @@
 //! A rank is what a file says of itself; else what its name says; else that of the file about the same process. Files are
 //! on one clock when each says what its clock is. What is of another job, or cannot be read, is left out with a finding.
 
-use crate::{ImportError, Progress, flight_recorder};
+use crate::jobs::{self, FileOfJob};
+use crate::window::Begun;
+use crate::{ImportError, Progress, flight_recorder, input};
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use stepscope_base::units::format_ns;
-use stepscope_trace::{FindingCode, Findings, Trace, merge};
+use stepscope_trace::{ClockSource, FindingCode, Findings, Joined, Trace, merge};
 
 /// Endings of trace files in a folder.
 const ENDINGS: [&str; 3] = ["json", "pfw", "trace"];
 const COMPRESSED: [&str; 3] = ["gz", "zst", "zip"];
-/// A job that is recorded in windows may run as long as this between two of them.
-const LONGEST_PAUSE_NS: i64 = 3_600_000_000_000;
 
 /// How files become one run.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +73,28 @@ fn is_flight_recorder_dump(path: &Path) -> bool {
     ends_with_rank && head().is_ok_and(|head| flight_recorder::is_head_of_dump(&head))
 }
 
+/// Whether each of `files` says a rank, or its name does, and there are several ranks.
+pub(crate) fn are_of_job(files: &[PathBuf], joining: &Joining) -> bool {
+    if joining.is_one_job {
+        return files.len() > 1;
+    }
+    // Names first: they take no reading, and most files have a rank there, or none of them has.
+    let rank = |path: &PathBuf| joining.rank_in(path).or_else(|| rank_at_head(path));
+    let ranks: Option<BTreeSet<u32>> = files.iter().map(rank).collect();
+    ranks.is_some_and(|ranks| ranks.len() > 1)
+}
+
+/// The rank that the beginning of a file of PyTorch's profiler says.
+fn rank_at_head(path: &Path) -> Option<u32> {
+    let begun = Begun::of(input::open(path, &Progress::default()).ok()?.blocks);
+    let behind = |text: &[u8], key: &str| memchr::memmem::find(text, key.as_bytes()).map(|at| at + key.len());
+    let info = &begun.head()[behind(begun.head(), "\"distributedInfo\"")?..];
+    // Its fields are numbers and lists of groups; `rank` stands before these.
+    let value = info[behind(info, "\"rank\"")?..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&value[..digits]).ok()?.parse().ok()
+}
+
 /// Files that were joined.
 pub struct JoinedFiles {
     /// Their traces, merged in the order of `files`.
@@ -90,8 +111,20 @@ struct Source {
     trace: Trace,
     /// Its first and last moment on the clock of its job, where that is known.
     times: Option<(i64, i64)>,
-    /// Whether its rank is known, from what it says or from its name.
-    has_rank: bool,
+    rank_from: RankFrom,
+}
+
+/// What says which rank a file is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RankFrom {
+    /// The file.
+    File,
+    /// Its name.
+    Name,
+    /// A file about the same process.
+    Process,
+    /// Nothing.
+    Nothing,
 }
 
 /// Opens `files` as one run called `name`, as far as they are to be joined.
@@ -135,18 +168,21 @@ pub fn join(
     }
     let mut sources = if joining.is_one_job { sources } else { of_one_job(sources, &mut findings) };
     take_ranks_of_processes(&mut sources);
-    report_ranks(&sources, &mut findings);
+    let missing_ranks = report_ranks(&sources, &mut findings);
+    let mut joined = joined(&sources, missing_ranks);
     // Where one clock is arbitrary, all begin together: nothing says more.
     let starts: Option<Vec<i64>> = sources.iter().map(|source| source.trace.start_unix_ns).collect();
     if starts.is_none() {
         let unknown = sources.iter().filter(|source| source.trace.start_unix_ns.is_none());
         unknown.for_each(|source| findings.add(FindingCode::ClocksUnrelated, || source.path.display().to_string()));
+        joined.clocks = ClockSource::BegunTogether;
     }
     let clock_zero_unix_ns = starts.as_ref().map(|_| 0);
     let starts = starts.unwrap_or_else(|| vec![0; sources.len()]);
     let files = sources.iter().map(|source| source.place).collect();
     let traces = sources.into_iter().map(|source| source.trace).zip(starts).collect();
     let mut trace = merge(name, traces, clock_zero_unix_ns);
+    trace.joined = Some(joined).filter(|joined| joined.files() > 1);
     trace.findings.extend(&findings);
     Ok(JoinedFiles { trace, files })
 }
@@ -156,17 +192,27 @@ impl Source {
         let says_rank = trace.facts.iter().any(|(key, _)| key == "distributedInfo.rank") || trace.ranks().len() > 1;
         let named = if says_rank { None } else { joining.rank_in(&path) };
         let times = trace.start_unix_ns.zip(trace.span()).map(|(start_ns, span)| (start_ns, start_ns + span.end_ns));
-        let mut source = Self { place, path, trace, times, has_rank: says_rank };
+        let rank_from = if says_rank { RankFrom::File } else { RankFrom::Nothing };
+        let mut source = Self { place, path, trace, times, rank_from };
         if let Some(rank) = named {
             findings.add(FindingCode::RankFromName, || format!("rank {rank}: {}", source.path.display()));
-            source.set_rank(rank);
+            source.set_rank(rank, RankFrom::Name);
         }
         source
     }
 
-    fn set_rank(&mut self, rank: u32) {
+    fn set_rank(&mut self, rank: u32, from: RankFrom) {
         self.trace.set_rank(rank);
-        self.has_rank = true;
+        self.rank_from = from;
+    }
+
+    fn has_rank(&self) -> bool {
+        self.rank_from != RankFrom::Nothing
+    }
+
+    fn file_of_job(&self) -> FileOfJob {
+        let ranks = if self.has_rank() { self.trace.ranks() } else { Vec::new() };
+        FileOfJob { path: self.path.clone(), times: self.times, world_size: self.world_size(), ranks }
     }
 
     /// The processes that it is about, where their numbers are known.
@@ -232,61 +278,31 @@ fn before_of(name: &str) -> Option<u32> {
 /// processes of two ranks have, as on two hosts, says nothing.
 fn take_ranks_of_processes(sources: &mut [Source]) {
     let known: Vec<(i64, u32)> =
-        sources.iter().filter(|source| source.has_rank).flat_map(Source::ranks_by_pid).collect();
-    for source in sources.iter_mut().filter(|source| !source.has_rank) {
+        sources.iter().filter(|source| source.has_rank()).flat_map(Source::ranks_by_pid).collect();
+    for source in sources.iter_mut().filter(|source| !source.has_rank()) {
         let own: BTreeSet<i64> = source.pids().collect();
         let ranks: BTreeSet<u32> = known.iter().filter(|(pid, _)| own.contains(pid)).map(|(_, rank)| *rank).collect();
         if let (Some(rank), 1) = (ranks.first(), ranks.len()) {
-            source.set_rank(*rank);
+            source.set_rank(*rank, RankFrom::Process);
         }
     }
 }
 
-/// The files of one job: those of the world size that most files have, which follow one another within the longest
-/// pause. The others are left out.
+/// The files of the job with the most ranks. The others are left out.
 fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
-    let sizes: BTreeSet<u32> = sources.iter().filter_map(Source::world_size).collect();
-    let of_size = |size: &u32| sources.iter().filter(|source| source.world_size() == Some(*size)).count();
-    let size = sizes.iter().copied().max_by_key(of_size);
-    let mut leave_out = |source: &Source, why: String| {
-        findings.add(FindingCode::FileLeftOut, || format!("{why}: {}", source.path.display()));
-        false
-    };
-    let mut kept = sources;
-    kept.retain(|source| match (source.world_size(), size) {
-        (Some(own), Some(size)) if own != size => leave_out(source, format!("{own} ranks, most files have {size}")),
-        _ => true,
-    });
-    let mut times: Vec<(i64, i64)> = kept.iter().filter_map(|source| source.times).collect();
-    times.sort_unstable();
-    // From when to when a job ran, and how many files are of that time.
-    let mut jobs: Vec<(i64, i64, usize)> = Vec::new();
-    for (start_ns, end_ns) in times {
-        match jobs.last_mut() {
-            Some((_, last_ns, count)) if start_ns.saturating_sub(*last_ns) <= LONGEST_PAUSE_NS => {
-                (*last_ns, *count) = (end_ns.max(*last_ns), *count + 1);
-            }
-            _ => jobs.push((start_ns, end_ns, 1)),
-        }
-    }
-    let Some(&(first_ns, last_ns, _)) = jobs.iter().rev().max_by_key(|(_, _, count)| *count) else { return kept };
-    kept.retain(|source| match source.times {
-        Some((start_ns, _)) if start_ns < first_ns => {
-            leave_out(source, format!("{} earlier than the others", format_ns(first_ns - start_ns)))
-        }
-        Some((start_ns, _)) if start_ns > last_ns => {
-            leave_out(source, format!("{} later than the others", format_ns(start_ns - last_ns)))
-        }
-        _ => true,
-    });
-    kept
+    let files: Vec<FileOfJob> = sources.iter().map(Source::file_of_job).collect();
+    let jobs = jobs::jobs(&files);
+    let Some((kept, others)) = jobs.split_first() else { return sources };
+    others.iter().for_each(|job| findings.add(FindingCode::OtherJob, || jobs::told(&files, job)));
+    let places = sources.into_iter().enumerate();
+    places.filter(|(at, _)| kept.files.contains(at)).map(|(_, source)| source).collect()
 }
 
-/// Says which ranks are missing, unknown, or claimed by several files at one time.
-fn report_ranks(sources: &[Source], findings: &mut Findings) {
+/// Says which ranks are missing, unknown, or claimed by several files at one time. Gives those that are missing.
+fn report_ranks(sources: &[Source], findings: &mut Findings) -> Vec<u32> {
     let mut claims: BTreeMap<u32, Vec<&Source>> = BTreeMap::new();
     for source in sources {
-        if !source.has_rank && sources.len() > 1 {
+        if !source.has_rank() && sources.len() > 1 {
             findings.add(FindingCode::RankUnknown, || source.path.display().to_string());
         }
         let own = source.trace.ranks();
@@ -299,8 +315,23 @@ fn report_ranks(sources: &[Source], findings: &mut Findings) {
         own.into_iter().for_each(|rank| claims.entry(rank).or_default().push(source));
     }
     let world_size = sources.iter().find_map(Source::world_size).unwrap_or(0);
-    for rank in (0..world_size).filter(|rank| !claims.contains_key(rank)) {
+    let missing: Vec<u32> = (0..world_size).filter(|rank| !claims.contains_key(rank)).collect();
+    for rank in &missing {
         findings.add(FindingCode::RankMissing, || format!("rank {rank} of {world_size}"));
+    }
+    missing
+}
+
+/// What the files are put together by; clocks are as files state them.
+fn joined(sources: &[Source], missing_ranks: Vec<u32>) -> Joined {
+    let count = |from: RankFrom| sources.iter().filter(|source| source.rank_from == from).count() as u32;
+    Joined {
+        ranks_stated: count(RankFrom::File),
+        ranks_named: count(RankFrom::Name),
+        ranks_of_processes: count(RankFrom::Process),
+        ranks_unknown: count(RankFrom::Nothing),
+        missing_ranks,
+        clocks: ClockSource::Stated,
     }
 }
 
@@ -360,7 +391,12 @@ mod tests {
         written(folder.path(), "rank_1/again.json", None, 1_000_001);
         written(folder.path(), "rank_2/next_day.json", None, 86_400_000_000);
         std::fs::write(folder.path().join("settings.json"), "{\"a\": 1}").unwrap();
-        let expected = vec![("import.rank_from_name", 4), ("import.file_left_out", 2), ("import.rank_twice", 1)];
+        let expected = vec![
+            ("import.rank_from_name", 4),
+            ("import.file_left_out", 1),
+            ("import.other_job", 1),
+            ("import.rank_twice", 1),
+        ];
         let (ranks, slices, mut findings) = opened(folder.path());
         findings.sort_unstable();
         let mut expected = expected;
@@ -385,9 +421,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         written(folder.path(), "a.json", Some((0, 2)), 1_000_000);
         written(folder.path(), "b.json", Some((1, 2)), 86_400_000_000);
-        assert_eq!(opened(folder.path()).0, [0]);
+        assert_eq!(opened(folder.path()).0, [1], "of two with as many ranks the later");
         let joined = opened_with(folder.path(), &Joining { is_one_job: true, ..Joining::default() });
         assert_eq!(joined, (vec![0, 1], 2, vec![]));
+    }
+
+    #[test]
+    fn a_trace_says_what_it_was_put_together_by() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), "a.json", Some((0, 4)), 1_000_000);
+        written(folder.path(), "rank2.json", None, 1_000_000);
+        let files = files_in(folder.path()).unwrap();
+        let joined = || open("run".into(), &files, &Joining::default(), &Progress::default()).unwrap().joined;
+        let expected = Joined { ranks_stated: 1, ranks_named: 1, missing_ranks: vec![1, 3], ..Joined::default() };
+        assert_eq!(joined(), Some(expected));
+        let alone = open("run".into(), &files[..1], &Joining::default(), &Progress::default()).unwrap();
+        assert_eq!(alone.joined, None);
+    }
+
+    #[test]
+    fn a_folder_is_a_job_when_its_files_say_several_ranks() {
+        let is_job = |files: &[(&str, Option<(u32, u32)>)], joining: &Joining| {
+            let folder = tempfile::tempdir().unwrap();
+            files.iter().for_each(|(name, rank)| drop(written(folder.path(), name, *rank, 1)));
+            crate::is_job(folder.path(), joining)
+        };
+        let none = Joining::default();
+        assert!(is_job(&[("a.json", Some((0, 2))), ("b.json", Some((1, 2)))], &none), "files say it");
+        assert!(is_job(&[("rank0.json", None), ("rank_1/a.json", None), ("c.json", Some((2, 3)))], &none), "names do");
+        assert!(!is_job(&[("a.json", Some((0, 2))), ("b.json", None)], &none), "one says none");
+        assert!(!is_job(&[("a.json", Some((0, 1))), ("b.json", Some((0, 1)))], &none), "two of one rank");
+        assert!(!is_job(&[("rank3.json", None)], &none) && !is_job(&[], &none), "one file is itself");
+        let join = Joining { is_one_job: true, ..Joining::default() };
+        assert!(is_job(&[("a.json", None), ("b.json", None)], &join) && !is_job(&[("a.json", None)], &join));
+        let worker = Joining { rank_from: Some(Regex::new(r"w(\d)").unwrap()), ..Joining::default() };
+        assert!(is_job(&[("w0.json", None), ("w1.json", None)], &worker));
     }
 
     #[test]

@@ -93,7 +93,9 @@ finding_codes! {
     RenumberedDevice = "import.renumbered_device", Info,
         "the only device that is described has another number than the only one that worked: taken for the same";
     FileLeftOut = "import.file_left_out", Suspect,
-        "files that cannot be read, or are of another job: left out; open them by themselves";
+        "files that cannot be read: left out";
+    OtherJob = "import.other_job", Suspect,
+        "jobs whose files lie beside those of the one that was opened, which has the most ranks: left out";
     RankFromName = "import.rank_from_name", Info,
         "files that do not say which rank they are of: it was taken from their names";
     RankUnknown = "import.rank_unknown", Suspect,

@@ -15,6 +15,7 @@ mod flows;
 mod frames;
 mod instants;
 mod io;
+mod joined;
 mod memory;
 mod merge;
 mod ops;
@@ -43,6 +44,7 @@ pub use flows::{Flow, FlowKind};
 pub use frames::Frame;
 pub use instants::Instants;
 pub use io::{IoAction, IoEvent, IoLayer};
+pub use joined::{ClockSource, Joined};
 pub use memory::MemoryEvent;
 pub use merge::merge;
 pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
@@ -108,6 +110,8 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// How the clocks of processes were corrected, by process; empty when none was.
     pub clocks: Vec<ClockCorrection>,
+    /// What several files were put together by; `None` of a single one.
+    pub joined: Option<Joined>,
     /// What is doubtful or incomplete about the input.
     pub findings: Findings,
     /// Facts about the run's environment, in the order the source gave them: `("torch_version", "2.13.0")`.

@@ -71,6 +71,7 @@ impl Trace {
             flows: only(&self.flows, flow),
             steps: self.steps.clone(),
             clocks: self.clocks.clone(),
+            joined: self.joined.clone(),
             findings: self.findings.clone(),
             facts: self.facts.clone(),
             ..Trace::default()

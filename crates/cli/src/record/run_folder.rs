@@ -1,11 +1,11 @@
 //! The folder of a new run.
 
 use crate::failure::Failure;
-use crate::utc;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use stepscope_base::utc;
 use stepscope_run::NewRun;
 
 /// Where runs go when nobody says where.

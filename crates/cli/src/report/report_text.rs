@@ -20,6 +20,9 @@ pub(super) fn report_text(report: &Report, input: &str, width: usize) -> String 
     for line in joined(items(report), width) {
         let _ = writeln!(text, "{DIM}{line}{DIM:#}");
     }
+    for line in report.joined.iter().flat_map(|joined| wrap(&joined.says, width)) {
+        let _ = writeln!(text, "{DIM}{line}{DIM:#}");
+    }
     text.push('\n');
     for sentence in &report.verdict {
         wrap(sentence, width - 2).iter().for_each(|line| text.push_str(&format!("  {line}\n")));

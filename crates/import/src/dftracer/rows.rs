@@ -33,6 +33,8 @@ pub(super) struct Rows {
     file: String,
     /// The unit of times in this file, ns.
     unit_ns: i64,
+    /// The first and the last moment in this file.
+    times: Option<(i64, i64)>,
 }
 
 impl Rows {
@@ -51,13 +53,19 @@ impl Rows {
             unresolved: Vec::new(),
             file: String::new(),
             unit_ns: 1_000,
+            times: None,
         }
     }
 
     /// What follows is from another file.
     pub(super) fn begin_file(&mut self, name: String) {
         self.processes.begin_file();
-        (self.file, self.unit_ns) = (name, 1_000);
+        (self.file, self.unit_ns, self.times) = (name, 1_000, None);
+    }
+
+    /// Unix time of the first and of the last moment in the file that was begun last, in ns.
+    pub(super) fn times_of_file(&self) -> Option<(i64, i64)> {
+        self.times
     }
 
     /// A place in the file, for findings.
@@ -110,6 +118,8 @@ impl Rows {
             }
             _ => return self.leave_out(FindingCode::UnreadableEvent, row, at_byte),
         };
+        let (first_ns, last_ns) = self.times.unwrap_or((start_ns, start_ns));
+        self.times = Some((first_ns.min(start_ns), last_ns.max(start_ns + dur_ns)));
         let call = self.calls.get(row.category, row.name, &mut self.builder);
         let track = self.processes.track(owner, &mut self.builder);
         if !row.is_numbered_phase

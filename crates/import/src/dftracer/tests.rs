@@ -122,6 +122,32 @@ fn wide_hashes_may_be_explained_later_and_elsewhere() {
 }
 
 #[test]
+fn jobs_of_other_days_are_left_out_of_a_folder_unless_somebody_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let hour_us = 3_600_000_000_u64;
+    for (name, pid, hours) in [("a1", 1, 0), ("a2", 2, 0), ("b1", 3, 75), ("b2", 4, 76), ("c", 5, 150)] {
+        let ts = 1_795_261_885_000_000 + hours * hour_us;
+        let args = r#"{"hhash":"1","ret":5}"#;
+        let row = format!(
+            r#"{{"id":1,"name":"read","cat":"POSIX","pid":{pid},"tid":{pid},"ts":{ts},"dur":9,"ph":"X","args":{args}}}"#
+        );
+        std::fs::write(folder.path().join(format!("{name}.pfw")), format!("[\n{row}\n")).unwrap();
+    }
+    let pids = |trace: &Trace| trace.processes.iter().filter_map(|process| process.pid).collect::<Vec<_>>();
+    let trace = open(folder.path()).unwrap();
+    assert_eq!(pids(&trace), [3, 4], "of two with as many files the last; an hour is no pause");
+    let example =
+        |at: usize| trace.findings.iter().find(|row| row.code == FindingCode::OtherJob).unwrap().examples[at].clone();
+    let shown =
+        format!("2 ranks, 2 files of 2026-11-21 11:51:25 UTC, over 9.00 µs: {}/a*.pfw; ", folder.path().display());
+    assert!(example(0).starts_with(&shown) && example(0).ends_with("/a*.pfw'"), "{}", example(0));
+    assert_eq!(trace.findings.count(FindingCode::OtherJob), 2);
+    let joining = crate::Joining { is_one_job: true, ..crate::Joining::default() };
+    let joined = crate::open_joining(folder.path(), &joining, &crate::Progress::default()).unwrap();
+    assert_eq!((pids(&joined), joined.findings.count(FindingCode::OtherJob)), (vec![1, 2, 3, 4, 5], 0));
+}
+
+#[test]
 fn times_are_in_the_unit_that_the_file_says() {
     let trace = trace_of(
         r#"{"name":"CM","cat":"dftracer","type":1,"pid":7,"tid":7,"ph":4,"args":{"name":"time_metric","value":"NS"}}

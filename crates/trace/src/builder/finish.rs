@@ -70,6 +70,7 @@ impl TraceBuilder {
             flows: self.flows.iter().map(renamed).collect(),
             steps: Vec::new(),
             clocks: Vec::new(),
+            joined: None,
             findings: self.findings,
             facts: self.facts,
         };

@@ -1,13 +1,24 @@
-//! The time of day in UTC, for names of files.
+//! The time of day in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `now` as `20260131-235959`, UTC; sorts like time.
-pub(crate) fn compact_utc(now: SystemTime) -> String {
+pub fn compact_utc(now: SystemTime) -> String {
     let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = date_of(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let ((year, month, day), (hour, minute, second)) = (date_of(seconds / 86_400), time_of(seconds));
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+}
+
+/// The moment `unix_ns` as `2026-01-31 23:59:59 UTC`; what is before 1970 is its beginning.
+pub fn utc(unix_ns: i64) -> String {
+    let seconds = u64::try_from(unix_ns).unwrap_or(0) / 1_000_000_000;
+    let ((year, month, day), (hour, minute, second)) = (date_of(seconds / 86_400), time_of(seconds));
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Hour, minute and second.
+fn time_of(seconds: u64) -> (u64, u64, u64) {
+    (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
 /// The date (year, month, day) that begins `days` days after 1970-01-01. Years are counted from March, so that the day
@@ -31,6 +42,7 @@ mod tests {
     #[test]
     fn known_moments() {
         let utc = |seconds| compact_utc(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(super::utc(1_767_225_599_999_999_999), "2025-12-31 23:59:59 UTC");
         assert_eq!(utc(0), "19700101-000000");
         assert_eq!(utc(951_782_399), "20000228-235959");
         assert_eq!(utc(951_782_400), "20000229-000000");
