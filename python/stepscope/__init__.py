@@ -9,13 +9,24 @@ Importing this package loads neither torch nor pandas nor the analysis engine: a
 __all__ = ["Run", "annotate", "keep", "open", "view"]
 
 
-def open(path):
+def open(path, *, align="auto", offsets=None, rank_from=None, join=False):
     """Open a run folder, or a trace file of another profiler.
 
     Parameters
     ----------
     path : str or os.PathLike
-        Anything that ``stepscope report`` takes.
+        Anything that ``stepscope report`` takes, such as a folder with the traces of a job's ranks.
+    align : {"auto", "base", "collectives", "none"}
+        How the clocks of ranks are put together: as files state them (``"base"``), as the collectives show it that ranks
+        leave together, or all beginning together (``"none"``). By default as collectives show it where files state no
+        clock or collectives contradict it, and else as files state them.
+    offsets : mapping of int to int, optional
+        What is added to the clock of a rank, in nanoseconds, before clocks are put together.
+    rank_from : str, optional
+        A regular expression that finds the rank in the path of a file that does not say it: its group called ``rank``,
+        else its first group.
+    join : bool
+        Take all files for ranks of one job, also those of another time or of another number of ranks.
 
     Returns
     -------
@@ -27,11 +38,12 @@ def open(path):
     FileNotFoundError
         Nothing is at ``path``.
     ValueError
-        What is there is not a run or a trace.
+        What is there is not a run or a trace, there is no rank to which an offset belongs, or ``align`` or
+        ``rank_from`` means nothing.
     """
     from stepscope._run import Run
 
-    return Run(path)
+    return Run(path, align=align, offsets=offsets, rank_from=rank_from, join=join)
 
 
 def view(*paths, port=0, browser=False, allow_hosts=(), allow_frame=False):

@@ -1,7 +1,7 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, Callable, Protocol, TypeVar
+from typing import Any, Callable, Literal, Protocol, TypeVar
 
 from stepscope._run import Run as Run
 from stepscope._view import View
@@ -16,7 +16,14 @@ class _Annotation(AbstractContextManager[Any], Protocol):
 
 def annotate(name: str) -> _Annotation: ...
 def keep(because: str = ...) -> bool: ...
-def open(path: str | PathLike[str]) -> Run: ...
+def open(
+    path: str | PathLike[str],
+    *,
+    align: Literal["auto", "base", "collectives", "none"] = "auto",
+    offsets: Mapping[int, int] | None = None,
+    rank_from: str | None = None,
+    join: bool = False,
+) -> Run: ...
 def view(
     *paths: str | PathLike[str],
     port: int = ...,

@@ -36,8 +36,14 @@ def analyses() -> list[str]:
 def reference(name: str) -> list[tuple[str, str]]:
     """The reference of an analysis: the text under each of its headings."""
 
-def open(path: str | PathLike[str]) -> Trace:
-    """Open a run folder or a trace file; ValueError when it cannot be read."""
+def open(
+    path: str | PathLike[str],
+    align: str | None = None,
+    offsets: Sequence[tuple[int, int]] = ...,
+    rank_from: str | None = None,
+    join: bool = False,
+) -> Trace:
+    """Open a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read."""
 
 def read_events(capture: str | PathLike[str], asked: _Asked, wanted: tuple[bool, bool, bool]) -> Events:
     """The events that a capture of this process holds of what is asked for; RuntimeError when it is gone.
@@ -79,6 +85,10 @@ def serve(
     allowed_hosts: Sequence[str] = ...,
     allows_frames: bool = False,
     editor: str | None = None,
+    align: str | None = None,
+    offsets: Sequence[tuple[int, int]] = ...,
+    rank_from: str | None = None,
+    join: bool = False,
 ) -> Server:
     """Serve runs and traces on this machine; OSError when nothing can listen there."""
 

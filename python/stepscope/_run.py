@@ -16,11 +16,13 @@ class Run:
     Each takes the keywords of :meth:`analyze`.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, *, align="auto", offsets=None, rank_from=None, join=False):
         self._path = os.fspath(path)
         if not os.path.exists(self._path):
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
-        self._trace = _engine.open(self._path)
+        offsets = [*dict(offsets or {}).items()]
+        self._joining = {"align": align, "offsets": offsets, "rank_from": rank_from, "join": join}
+        self._trace = _engine.open(self._path, **self._joining)
 
     def analyze(
         self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None
@@ -74,7 +76,8 @@ class Run:
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""
         from stepscope._view import view
 
-        return view([self._path], port=port, browser=browser, allow_hosts=allow_hosts, allow_frame=allow_frame)
+        served = {"port": port, "browser": browser, "allow_hosts": allow_hosts, "allow_frame": allow_frame}
+        return view([self._path], **served, joining=self._joining)
 
     def __getattr__(self, name):
         if name in _engine.analyses():

@@ -1,6 +1,6 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Protocol
+from typing import Literal, Protocol
 
 from stepscope._result import Result
 from stepscope._view import View
@@ -19,7 +19,15 @@ class _Analysis(Protocol):
     ) -> Result: ...
 
 class Run:
-    def __init__(self, path: str | PathLike[str]) -> None: ...
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        align: Literal["auto", "base", "collectives", "none"] = "auto",
+        offsets: Mapping[int, int] | None = None,
+        rank_from: str | None = None,
+        join: bool = False,
+    ) -> None: ...
     def analyze(
         self,
         name: str,

@@ -1,6 +1,7 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from types import TracebackType
+from typing import Any
 
 from stepscope._engine import Server
 
@@ -22,4 +23,5 @@ def view(
     browser: bool,
     allow_hosts: Iterable[str],
     allow_frame: bool,
+    joining: Mapping[str, Any] | None = None,
 ) -> View: ...

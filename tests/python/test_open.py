@@ -59,6 +59,25 @@ def test_several_ranks(tmp_path):
             ranks(wrong)
 
 
+def test_files_are_joined_as_asked(tmp_path):
+    for worker in range(2):
+        _file_of_rank(tmp_path / f"worker{worker}.json", 7)
+        text = (tmp_path / f"worker{worker}.json").read_text()
+        (tmp_path / f"worker{worker}.json").write_text(text.replace("distributedInfo", "ignored"))
+
+    with pytest.raises(ValueError, match='align is "off": use auto, base, collectives or none'):
+        package.open(tmp_path, align="off")
+    with pytest.raises(ValueError, match="rank_from"):
+        package.open(tmp_path, rank_from="(")
+    with pytest.raises(ValueError, match="rank 5"):
+        package.open(tmp_path, offsets={5: 1})
+    run = package.open(tmp_path, rank_from=r"worker(\d)", offsets={1: 2_000})
+    assert run.operators()["run"]["ranks"] == [0, 1]
+    assert [len(run.operators(end_ns=end_ns)["results"]) for end_ns in (0, 1_000)] == [0, 1]
+    assert run.operators(end_ns=1_000)["results"][0]["count"] == 1, "rank 1 begins 2 µs after rank 0"
+    assert run.operators(end_ns=2_001)["results"][0]["count"] == 2
+
+
 def _file_of_rank(path, rank):
     event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1_000_000, "dur": 5}
     info = {"rank": rank, "world_size": 4}

@@ -2,6 +2,7 @@
 
 use crate::Ending;
 use crate::failure::Failure;
+use crate::opening::JoinArguments;
 use crate::output::print;
 use crate::plural::plural;
 use clap::Args;
@@ -19,6 +20,7 @@ use stepscope_server::{Editor, Options, Running, ServeError, serve};
 Examples:
   stepscope view stepscope-runs/20260101-120000-train
   stepscope view trace.json.gz
+  stepscope view traces/                             rank0.json, rank1.json …: the ranks of a job are one run
   stepscope view before/ after/                      two runs, to compare
   stepscope view stepscope-runs/                     every run in a folder
   stepscope view run --no-browser --port 8000        on a host that you reach by ssh -L 8000:localhost:8000")]
@@ -26,6 +28,8 @@ pub(crate) struct ViewArguments {
     /// Run folders, trace files, or folders that hold several
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
+    #[command(flatten)]
+    joined: JoinArguments,
     /// Listen on this port; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
@@ -79,6 +83,7 @@ fn options(arguments: ViewArguments) -> Result<Options, Failure> {
         allows_frames: arguments.allow_frame,
         source_roots: Some(working.chain(arguments.source).collect()),
         editor: Some(arguments.editor),
+        open: arguments.joined.options(),
         ..Options::new(arguments.runs)
     })
 }

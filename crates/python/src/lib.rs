@@ -5,15 +5,17 @@ mod own_averages;
 mod own_recording;
 mod view;
 
+use stepscope_engine::{Align, Joining, OpenOptions, Regex};
+
 #[pyo3::pymodule]
 mod _engine {
     #[pymodule_export]
     use crate::own_averages::read_averages;
     #[pymodule_export]
     use crate::own_recording::{Events, read_events, write_chrome, write_memory_timeline};
-    use crate::to_exception;
     #[pymodule_export]
     use crate::view::{Server, serve};
+    use crate::{open_options, to_exception};
     use arrow_array::RecordBatchIterator;
     use arrow_array::ffi_stream::FFI_ArrowArrayStream;
     use pyo3::prelude::*;
@@ -22,7 +24,8 @@ mod _engine {
     use std::io::Write;
     use std::path::PathBuf;
     use stepscope_engine::{
-        EngineError, OptionTexts, Ranks, Selection, find_analysis, list_analyses, open_run, with_options,
+        EngineError, OptionTexts, Progress, Ranks, Selection, find_analysis, list_analyses, open_run_with_progress,
+        with_options,
     };
     use stepscope_export::record_batch;
 
@@ -52,10 +55,19 @@ mod _engine {
         Ok(headings.map(|heading| (heading, analysis.section(heading))).into())
     }
 
-    /// Opens a run folder or a trace file; ValueError when it cannot be read.
+    /// Opens a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read.
     #[pyfunction]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
-        py.detach(|| open_run(&[path])).map(Trace).map_err(to_exception)
+    #[pyo3(signature = (path, align=None, offsets=Vec::new(), rank_from=None, join=false))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        align: Option<String>,
+        offsets: Vec<(u32, i64)>,
+        rank_from: Option<String>,
+        join: bool,
+    ) -> PyResult<Trace> {
+        let options = open_options(align.as_deref(), offsets, rank_from.as_deref(), join)?;
+        py.detach(|| open_run_with_progress(&[path], &options, &Progress::default())).map(Trace).map_err(to_exception)
     }
 
     /// An opened run, in memory.
@@ -119,6 +131,25 @@ mod _engine {
             PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
         }
     }
+}
+
+/// How inputs become one run, as Python says it; ValueError when a word or the regular expression means nothing.
+fn open_options(
+    align: Option<&str>,
+    offsets: Vec<(u32, i64)>,
+    rank_from: Option<&str>,
+    join: bool,
+) -> pyo3::PyResult<OpenOptions> {
+    let refused = pyo3::exceptions::PyValueError::new_err::<String>;
+    let align = match align {
+        None | Some("auto") => Align::Auto,
+        Some("base") => Align::Base,
+        Some("collectives") => Align::Collectives,
+        Some("none") => Align::None,
+        Some(other) => return Err(refused(format!("align is {other:?}: use auto, base, collectives or none"))),
+    };
+    let rank_from = rank_from.map(Regex::new).transpose().map_err(|error| refused(format!("rank_from: {error}")))?;
+    Ok(OpenOptions { align, offsets, joining: Joining { rank_from, is_one_job: join } })
 }
 
 /// What happened and where, and on a second line what to do.

@@ -1,5 +1,6 @@
 //! The pages of `stepscope view`, served from within a Python process.
 
+use crate::open_options;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use stepscope_server::{Editor, Options, Running};
 
 /// Serves runs and traces on this machine; OSError when nothing can listen there.
 #[pyfunction]
-#[pyo3(signature = (paths, port=0, allowed_hosts=Vec::new(), allows_frames=false, editor=None))]
+#[pyo3(signature = (paths, port=0, allowed_hosts=Vec::new(), allows_frames=false, editor=None, align=None, offsets=Vec::new(), rank_from=None, join=false))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn serve(
     py: Python<'_>,
     paths: Vec<PathBuf>,
@@ -16,9 +18,14 @@ pub(crate) fn serve(
     allowed_hosts: Vec<String>,
     allows_frames: bool,
     editor: Option<String>,
+    align: Option<String>,
+    offsets: Vec<(u32, i64)>,
+    rank_from: Option<String>,
+    join: bool,
 ) -> PyResult<Server> {
+    let open = open_options(align.as_deref(), offsets, rank_from.as_deref(), join)?;
     let editor = editor.as_deref().unwrap_or("vscode").parse::<Editor>().map_err(PyValueError::new_err)?;
-    let mut options = Options { allowed_hosts, allows_frames, editor: Some(editor), ..Options::new(paths) };
+    let mut options = Options { open, allowed_hosts, allows_frames, editor: Some(editor), ..Options::new(paths) };
     options.address.set_port(port);
     let running = py.detach(|| stepscope_server::serve(options));
     let running = running.map_err(|error| {

@@ -1,6 +1,7 @@
 //! What a person named: a run, a trace file, or a folder that holds several of them.
 
 use std::path::{Path, PathBuf};
+use stepscope_engine::{Joining, is_job};
 
 /// Runs of one folder that are listed at most.
 const MAX_RUNS: usize = 1_000;
@@ -8,21 +9,17 @@ const MAX_RUNS: usize = 1_000;
 const ENDINGS: [&str; 4] = [".json", ".trace", ".pickle", ".pkl"];
 const PACKINGS: [&str; 4] = ["", ".gz", ".zst", ".zip"];
 
-/// The runs that lie in `path`: itself, or, where it is a folder that is no run, the runs and trace files in it, by
-/// name.
+/// The runs and trace files that lie in the folder `path`, by name; itself where there are none.
 pub(crate) fn runs_in(path: &Path) -> Vec<PathBuf> {
-    if !path.is_dir() || is_run(path) || is_dftracer(path) {
-        return vec![path.into()];
-    }
     let mut found: Vec<PathBuf> = entries(path).into_iter().filter(|entry| is_run_or_trace(entry)).collect();
     found.truncate(MAX_RUNS);
     // Reading the folder itself then says what is wrong with it.
     if found.is_empty() { vec![path.into()] } else { found }
 }
 
-/// Whether `path` is a folder of several runs, in which more may appear.
-pub(crate) fn is_collection(path: &Path) -> bool {
-    path.is_dir() && !is_run(path) && !is_dftracer(path)
+/// Whether `path` is a folder of several runs, in which more may appear. The traces of a job's ranks are one run.
+pub(crate) fn is_collection(path: &Path, joining: &Joining) -> bool {
+    path.is_dir() && !is_run(path) && !is_dftracer(path) && !is_job(path, joining)
 }
 
 /// What a person calls the run at `path`.
@@ -104,13 +101,15 @@ mod tests {
         }
         let names: Vec<String> = runs_in(folder.path()).iter().map(|path| name_of(path)).collect();
         assert_eq!(names, ["a.pt.trace.json.gz", "b", "c", "d", "e", "snapshot.pickle", "z.json"]);
-        for single in ["b", "c", "d", "e", "z.json", "not there", "f"] {
-            assert_eq!(runs_in(&at(single)), [at(single)], "{single}");
+        let is_several = |path: &Path| is_collection(path, &Joining::default());
+        for single in ["b", "c", "d", "e", "z.json", "not there"] {
+            assert!(!is_several(&at(single)), "{single}");
         }
+        assert!(is_several(folder.path()) && is_several(&at("f")));
+        assert_eq!(runs_in(&at("f")), [at("f")]);
         let keys: Vec<String> = runs_in(folder.path()).iter().map(|path| key_of(path)).collect();
         assert!(keys[0].starts_with("a.pt.trace.json.gz-") && keys[0].len() == 27, "{keys:?}");
         assert_eq!(key_of(&folder.path().join("b/../b")), keys[1]);
         assert_ne!(key_of(&folder.path().join("c/raw/../../x/b")), keys[1]);
-        assert!(is_collection(folder.path()) && is_collection(&at("f")) && !is_collection(&at("b")));
     }
 }

@@ -5,12 +5,15 @@ use crate::token;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use stepscope_engine::OpenOptions;
 
 /// What `serve` is asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Runs, trace files, and folders that hold several of them.
     pub inputs: Vec<PathBuf>,
+    /// How the files of an input become one run.
+    pub open: OpenOptions,
     /// Where to listen; port 0 is any that is free.
     pub address: SocketAddr,
     /// The token that requests must know; a random one without.
@@ -37,6 +40,7 @@ impl Options {
     pub fn new(inputs: Vec<PathBuf>) -> Self {
         Self {
             inputs,
+            open: OpenOptions::default(),
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             token: None,
             state_folder: token::state_folder(),

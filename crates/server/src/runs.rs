@@ -27,6 +27,9 @@ const MAX_TRACES_BYTES: usize = 8 << 30;
 pub(crate) struct Runs {
     runs: Mutex<Vec<Arc<Run>>>,
     inputs: Vec<PathBuf>,
+    /// Those of them that are folders of several runs, in which more may appear; what a folder is, it is from the start.
+    collections: Vec<PathBuf>,
+    open: OpenOptions,
     /// Counts requests, to know which run was requested last.
     request_count: AtomicU64,
     list: watch::Sender<Arc<str>>,
@@ -39,14 +42,18 @@ impl Runs {
     /// The runs that `inputs` name; reading begins. It ends when the last other holder lets go.
     pub(crate) fn start(
         inputs: Vec<PathBuf>,
+        open: OpenOptions,
         watch_every: Option<Duration>,
         reread_after: Duration,
     ) -> std::io::Result<Arc<Self>> {
         let (wake, woken) = channel();
         let (list, _) = watch::channel(Arc::from("[]"));
+        let is_collection = |input: &&PathBuf| discover::is_collection(input, &open.joining);
         let runs = Arc::new(Self {
             runs: Mutex::default(),
+            collections: inputs.iter().filter(is_collection).cloned().collect(),
             inputs,
+            open,
             request_count: AtomicU64::new(0),
             list,
             wake: Mutex::new(wake),
@@ -139,8 +146,14 @@ impl Runs {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known: HashSet<PathBuf> = runs.iter().map(|run| run.path.clone()).collect();
         let is_first = runs.is_empty();
-        let inputs = self.inputs.iter().filter(|input| is_first || discover::is_collection(input));
-        let found: Vec<PathBuf> = inputs.flat_map(|input| discover::runs_in(input)).collect();
+        let inputs = self.inputs.iter().map(|input| (input, self.collections.contains(input)));
+        let found: Vec<PathBuf> = inputs
+            .filter(|(_, is_collection)| is_first || *is_collection)
+            .flat_map(|(input, is_collection)| match is_collection {
+                true => discover::runs_in(input),
+                false => vec![input.clone()],
+            })
+            .collect();
         for path in found.into_iter().filter(|path| known.insert(path.clone())) {
             // An empty folder stands for itself until there is something in it.
             let id = runs.len();
@@ -158,9 +171,7 @@ impl Runs {
         let trace = thread::scope(|scope| {
             // A defect in a reader must not end the server.
             let reading = scope.spawn(|| {
-                catch_unwind(AssertUnwindSafe(|| {
-                    open_run_with_progress(&[&run.path], &OpenOptions::default(), &progress)
-                }))
+                catch_unwind(AssertUnwindSafe(|| open_run_with_progress(&[&run.path], &self.open, &progress)))
             });
             while !reading.is_finished() {
                 thread::sleep(TICK.min(begun.elapsed() / 4 + Duration::from_millis(1)));

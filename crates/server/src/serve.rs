@@ -111,7 +111,7 @@ pub fn serve(options: Options) -> Result<Running, ServeError> {
     let token = token.map_err(|error| start(io::Error::other(error.to_string())))?;
     let roots = options.source_roots.unwrap_or_else(|| std::env::current_dir().into_iter().collect());
     let state = Arc::new(AppState {
-        runs: Runs::start(options.inputs, options.watch_every, options.reread_after).map_err(start)?,
+        runs: Runs::start(options.inputs, options.open, options.watch_every, options.reread_after).map_err(start)?,
         pool: Pool::new(),
         comparisons: Cache::new(MAX_COMPARISON_BYTES),
         token,

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use stepscope_engine::{Joining, OpenOptions, Regex};
 use stepscope_server::Options;
 
 fn trace(slices: usize) -> String {
@@ -55,6 +56,32 @@ fn of_a_folder_each_run_is_read_when_it_is_asked_for() {
     fs::write(folder.path().join("b.json"), trace(7)).unwrap();
     served.ready_again(1);
     assert_eq!(served.json("runs/1")["counts"]["slices"], 7);
+}
+
+#[test]
+fn traces_of_the_ranks_of_a_job_are_one_run_and_joined_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..3 {
+        fs::write(folder.path().join(format!("rank{rank}.json")), trace(2 + rank)).unwrap();
+    }
+    let runs = |options: Options| {
+        let served = Served::with(options);
+        let count = served.json("runs").as_array().unwrap().len();
+        // Of several, one is read when it is asked for.
+        served.get("runs/0");
+        served.ready(0);
+        (count, served.json("runs/0")["run"]["ranks"].clone(), served.json("runs/0")["counts"]["slices"].clone())
+    };
+    let of = |folder: &std::path::Path| Options::new(vec![folder.into()]);
+    assert_eq!(runs(of(folder.path())), (1, json!([0, 1, 2]), json!(9)));
+    let joining = |pattern: &str, is_one_job| Joining { rank_from: Some(Regex::new(pattern).unwrap()), is_one_job };
+    let open = |joining| OpenOptions { joining, ..OpenOptions::default() };
+    let (none, all) = (open(joining("worker([0-9])", false)), open(joining("([0-9]).json", true)));
+    // A trace that says no rank, and has none in its name, has nothing to do with the others.
+    assert_eq!(runs(Options { open: none, ..of(folder.path()) }), (3, json!([0]), json!(2)));
+    assert_eq!(runs(Options { open: all, ..of(folder.path()) }), (1, json!([0, 1, 2]), json!(9)));
+    fs::write(folder.path().join("other.json"), trace(1)).unwrap();
+    assert_eq!(runs(of(folder.path())).0, 4);
 }
 
 impl Served {
