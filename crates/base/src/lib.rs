@@ -1,5 +1,5 @@
 //! Arithmetic and small structures that every other crate borrows: spans, interval sets, ids, interned strings,
-//! percentiles, units. No I/O, no clock, no thread.
+//! percentiles, units, the time of day in UTC. No I/O, no clock, no thread.
 
 pub mod ids;
 pub mod interval_set;

@@ -115,9 +115,9 @@ fn rank_count(files: &[FileOfJob], job: &Job) -> usize {
 /// What a person is told of a job that is left out: its files, ranks and time, and how to open it.
 pub(crate) fn told(files: &[FileOfJob], job: &Job) -> String {
     let first = files[job.files[0]].path.display();
-    let (named, to_open) = match pattern_of(files, job) {
-        Some(pattern) => (pattern.display().to_string(), format!("'{}'", pattern.display())),
-        None => (format!("{first} and {} more", job.files.len() - 1), "@FILE, a list of them".into()),
+    let to_open = match pattern_of(files, job) {
+        Some(pattern) => format!("stepscope report '{}'", pattern.display()),
+        None => format!("{first} and {} more; stepscope report @FILE, a list of them", job.files.len() - 1),
     };
     let (ranks, count) = (rank_count(files, job), job.files.len());
     let [ranks, count] = [(ranks, "rank"), (count, "file")]
@@ -125,7 +125,7 @@ pub(crate) fn told(files: &[FileOfJob], job: &Job) -> String {
     let times = job.times.map_or("of an unknown time".into(), |(start_ns, end_ns)| {
         format!("of {}, over {}", utc(start_ns), format_ns(end_ns.saturating_sub(start_ns)))
     });
-    format!("{ranks}, {count} {times}: {named}; stepscope report {to_open}")
+    format!("{ranks}, {count} {times}: {to_open}")
 }
 
 /// The path of a job's only file, or a pattern that all of its files match, and no other of `files`.
@@ -234,13 +234,13 @@ mod tests {
         let later = ("rank0/b.json", Some((75, 76)), Some(3), Some(0));
         assert_eq!(
             told(&[a, b, later], 1),
-            "1 rank, 1 file of 1970-01-04 03:00:00 UTC, over 1.00 h: runs/rank0/b.json; stepscope report 'runs/rank0/b.json'"
+            "1 rank, 1 file of 1970-01-04 03:00:00 UTC, over 1.00 h: stepscope report 'runs/rank0/b.json'"
         );
         let third = ("rank2/b.json", Some((75, 76)), Some(3), Some(2));
         let fourth = ("rank1/b.json", Some((75, 76)), Some(3), Some(1));
         assert_eq!(
             told(&[a, b, later, third, fourth], 1),
-            "2 ranks, 2 files of 1970-01-01 00:00:00 UTC, over 1.00 h: runs/rank*/a.json; stepscope report 'runs/rank*/a.json'"
+            "2 ranks, 2 files of 1970-01-01 00:00:00 UTC, over 1.00 h: stepscope report 'runs/rank*/a.json'"
         );
         let (x, y) = (("[x]/a", Some((0, 1)), Some(3), Some(0)), ("[x]/b", Some((0, 1)), Some(3), Some(1)));
         let special = told(&[x, y, later, third, fourth], 1);
