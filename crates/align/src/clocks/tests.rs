@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use stepscope_trace::simulated::{Job, Schedule};
-use stepscope_trace::{CollectiveKind, Drift, SliceId};
+use stepscope_trace::{ClockSource, CollectiveKind, Drift, Joined, SliceId};
 
 const LATENESS_NS: i64 = 300_000;
 
@@ -43,6 +43,25 @@ fn error_ns(job: &Job) -> i64 {
 #[test]
 fn offsets_come_out_exactly_without_jitter() {
     assert_eq!(error_ns(&job(offsets([0, 5_000_000, -123_456_789, 77]), all(4), 5)), 0);
+}
+
+#[test]
+fn a_trace_says_what_put_its_clocks_together() {
+    let put_together = |groups: Vec<Vec<u32>>, is_unknown: bool, align: Align| {
+        let mut trace = job(offsets([0, 5_000_000, 77, -9_000_000]), groups, 5).run().trace();
+        trace.joined = Some(Joined { ranks_stated: 4, ..Joined::default() });
+        if is_unknown {
+            trace.findings.add(FindingCode::ClocksUnrelated, || "rank 0".into());
+            trace.joined = Some(Joined { clocks: ClockSource::BegunTogether, ..Joined::default() });
+        }
+        aligned(trace, align).joined.expect("it was joined").clocks
+    };
+    let halves = || vec![vec![0, 1], vec![2, 3]];
+    assert_eq!(put_together(all(4), false, Align::Auto), ClockSource::Collectives, "they contradict what is stated");
+    assert_eq!(put_together(all(4), false, Align::Base), ClockSource::Stated);
+    assert_eq!(put_together(all(4), false, Align::None), ClockSource::BegunTogether);
+    assert_eq!(put_together(all(4), true, Align::Auto), ClockSource::Collectives);
+    assert_eq!(put_together(halves(), true, Align::Auto), ClockSource::BegunTogether, "nothing joins the halves");
 }
 
 #[test]
