@@ -15,6 +15,10 @@
 //! 2(n-1)/n times the algorithm bandwidth for all-reduce, (n-1)/n times for all-gather, reduce-scatter, all-to-all, gather
 //! and scatter, and the same for broadcast, reduce, and what goes from one rank to another.
 //!
+//! `--compat tb` gives the operators of the distributed view of the TensorBoard plugin of PyTorch's profiler, for each rank
+//! and name: the latency is the time of operators and kernels, of those that overlap once, and the transfer that of
+//! `stragglers --compat tb`. The size is that of the input alone, 0 in the plugin where it is not known.
+//!
 //! # Units
 //! Elements and size are of one call, input and output bytes of all calls of the row. Counts of calls, works and kernels.
 //! Nanoseconds. Bytes in a second, rounded.
@@ -36,7 +40,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection, tensorboard_views};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use stepscope_align::{Call, Calls};
@@ -281,6 +285,11 @@ pub(crate) fn size_bytes(trace: &Trace, said: &Collective) -> Option<i64> {
     size(said.kind, said.group_size, bytes(said.input_elements), bytes(said.output_elements))
 }
 
+/// Bytes that go into a collective; `None` where they are not known.
+pub(crate) fn input_bytes(trace: &Trace, said: &Collective) -> Option<i64> {
+    bytes_of(trace, said.dtype, said.input_elements)
+}
+
 fn size(kind: Option<CollectiveKind>, group_size: Option<i64>, input: Option<i64>, output: Option<i64>) -> Option<i64> {
     // Gloo's work says only what goes in.
     let is_all_gather = kind == Some(CollectiveKind::AllGather);
@@ -336,10 +345,15 @@ fn element_bytes(dtype: &str) -> Option<i64> {
     })
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &rows(context))
+    match context.selection.compat {
+        Some(Compat::Tb) => Outcome::of(context, &tensorboard_views::operations(context)),
+        _ => Outcome::of(context, &rows(context)),
+    }
 }
 
 #[cfg(test)]

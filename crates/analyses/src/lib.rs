@@ -73,6 +73,7 @@ mod stretches;
 pub mod synchronizations;
 mod table;
 pub mod temporal_breakdown;
+mod tensorboard_views;
 pub mod what_if;
 mod windows;
 

@@ -13,6 +13,11 @@
 //! - Communication is the time in which a communication kernel runs. On a rank without such kernels it is the time in
 //!   which a thread of the backend carries out a collective.
 //!
+//! `--compat tb` gives the overview of the distributed view of the TensorBoard plugin of PyTorch's profiler: over the steps
+//! of `step_breakdown --compat tb`, where the operator that asks for a collective is communication too, or the range of the
+//! backend's thread, and where, without computing kernels, all other operators and labels are computation. Its mean is over
+//! all steps. What communicates is told as elsewhere; the plugin knows ten names.
+//!
 //! # Units
 //! Nanoseconds. A share is from 0 to 1.
 //!
@@ -32,7 +37,7 @@
 use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::mean_parts::mean_parts;
-use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection, tensorboard_views};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
@@ -86,16 +91,29 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<RankOverview> {
 }
 
 fn of_step(step: &Step, busy: &StepBusy) -> RankOverview {
-    let StepBusy { compute_ns, overlap_ns, exposed_comm_ns, other_ns, .. } = *busy;
-    let row = from_parts(step.rank, [compute_ns, overlap_ns, exposed_comm_ns, other_ns]);
     let number = (step.source != StepSource::Whole).then_some(step.number);
-    RankOverview { step: number, is_complete: Some(step.is_complete), ..row }
+    RankOverview { step: number, is_complete: Some(step.is_complete), ..of_busy(step.rank, busy) }
+}
+
+fn of_busy(rank: u32, busy: &StepBusy) -> RankOverview {
+    let StepBusy { compute_ns, overlap_ns, exposed_comm_ns, other_ns, .. } = *busy;
+    from_parts(rank, [compute_ns, overlap_ns, exposed_comm_ns, other_ns])
+}
+
+/// The parts of a stretch of time.
+pub(crate) fn divided(rank: u32, span: Span, compute: &IntervalSet, comm: &IntervalSet) -> RankOverview {
+    of_busy(rank, &StepBusy::of(span, compute, comm))
 }
 
 /// The mean of the complete steps among `rows`, all of one rank. The whole trace as a step is its own.
 fn average(rows: &[RankOverview]) -> Option<RankOverview> {
     let complete = rows.iter().filter(|row| row.is_complete == Some(true) && row.step.is_some());
-    let parts = complete.map(|row| [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns]);
+    mean(&complete.copied().collect::<Vec<_>>())
+}
+
+/// The mean of `rows`, all of one rank.
+pub(crate) fn mean(rows: &[RankOverview]) -> Option<RankOverview> {
+    let parts = rows.iter().map(|row| [row.compute_ns, row.overlap_ns, row.exposed_comm_ns, row.other_ns]);
     Some(from_parts(rows.first()?.rank, mean_parts(parts)?))
 }
 
@@ -129,8 +147,8 @@ pub(crate) struct StepBusy {
 }
 
 impl StepBusy {
-    fn of(step: &Step, busy: &RankBusy) -> Self {
-        let (span, compute, comm) = (step.span, busy.compute.clip(step.span), busy.comm.clip(step.span));
+    fn of(span: Span, compute: &IntervalSet, comm: &IntervalSet) -> Self {
+        let (compute, comm) = (compute.clip(span), comm.clip(span));
         let overlap_ns = compute.intersect(&comm).total_ns();
         let hull = compute.hull().unwrap_or(Span::new(span.end_ns, span.end_ns));
         let this = Self {
@@ -162,7 +180,11 @@ pub(crate) struct StepsBusy(pub(crate) Vec<StepBusy>);
 impl Shared for StepsBusy {
     fn compute(context: &AnalysisContext<'_>) -> Self {
         let ranks = context.get::<BTreeMap<u32, RankBusy>>();
-        Self(context.trace.steps.iter().map(|step| StepBusy::of(step, &ranks[&step.rank])).collect())
+        let of_step = |step: &Step| {
+            let RankBusy { compute, comm, .. } = &ranks[&step.rank];
+            StepBusy::of(step.span, compute, comm)
+        };
+        Self(context.trace.steps.iter().map(of_step).collect())
     }
 }
 
@@ -218,10 +240,15 @@ impl Shared for BTreeMap<u32, RankBusy> {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &rows(context))
+    match context.selection.compat {
+        Some(Compat::Tb) => Outcome::of(context, &tensorboard_views::overview(context)),
+        _ => Outcome::of(context, &rows(context)),
+    }
 }
 
 #[cfg(test)]

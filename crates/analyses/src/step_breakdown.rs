@@ -111,9 +111,11 @@ pub fn rows(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
 
 /// The steps asked for, each with the window that it is to be broken down over.
 fn windows(trace: &Trace, selection: &Selection, is_compat: bool) -> Vec<Step> {
-    if !is_compat {
-        return selection.steps(trace).copied().collect();
-    }
+    if is_compat { tensorboard_steps(trace, selection) } else { selection.steps(trace).copied().collect() }
+}
+
+/// The steps asked for as the TensorBoard plugin cuts them.
+pub(crate) fn tensorboard_steps(trace: &Trace, selection: &Selection) -> Vec<Step> {
     // Where a step begins hangs on the one before, whichever was asked for.
     let processes = trace.steps.chunk_by(|a, b| (a.rank, a.process) == (b.rank, b.process));
     let steps = processes.flat_map(|own| tensorboard::steps(trace, own));

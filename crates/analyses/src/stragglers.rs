@@ -12,6 +12,12 @@
 //! - A rank is *late* by what it takes less than the middle rank of the collective. It *holds up* the others by what it
 //!   takes less than the last but one, of collectives to which it came last: what all would gain had it come with that one.
 //!
+//! `--compat tb` gives the waiting time of the distributed view of the TensorBoard plugin of PyTorch's profiler, for each
+//! step of `step_breakdown --compat tb` that a collective lies in, and its mean over these. A collective takes its operator
+//! and its kernels. It is matched with the one at the same place in the order of each other rank, whatever its group; when
+//! ranks do not have the same number of collectives and kernels, there is no table. Transfer is what takes the shortest of
+//! all ranks, at the end of each. What overlaps counts once.
+//!
 //! # Units
 //! Nanoseconds. Counts of ranks and matched collectives.
 //!
@@ -29,7 +35,7 @@
 
 use crate::communication::Matched;
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection, tensorboard_views};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use stepscope_align::Part;
@@ -121,10 +127,15 @@ fn empty(trace: &Trace, part: &Part) -> Stragglers {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
+pub(crate) const ANALYSIS: Analysis =
+    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::without_coverage(context, &rows(context))
+    match context.selection.compat {
+        Some(Compat::Tb) => Outcome::without_coverage(context, &tensorboard_views::transfers(context)),
+        _ => Outcome::without_coverage(context, &rows(context)),
+    }
 }
 
 #[cfg(test)]

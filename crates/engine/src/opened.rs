@@ -116,8 +116,8 @@ impl OpenedRun {
         let outcome = match &self.files {
             None => of(&self.trace),
             Some(files) => match analysis.needs {
-                // A window is of the time of all ranks, which the events of one do not know.
-                _ if selection.window.is_some() => of(self.whole()?),
+                // A window is of the time of all ranks, which the events of one do not know; and others define otherwise.
+                _ if selection.window.is_some() || selection.compat.is_some() => of(self.whole()?),
                 Needs::Condensed => {
                     let shared = given(&self.trace, &files.placed(), selection);
                     (analysis.run)(&AnalysisContext::with_results(&self.trace, selection, shared))
