@@ -196,12 +196,8 @@ fn times(context: &AnalysisContext<'_>, passes: &[Pass]) -> Vec<[i64; 2]> {
         let Some(launch) = event.launch else { continue };
         let dur_ns = trace.slices.dur_ns[event.slice.index()];
         let [backward, forward] = stretches.each_ref().map(|stretches| stretches.around(trace, launch));
-        let found = backward.map(|at| &mut times[at][1]);
-        if let Some(sum) = match (found, forward) {
-            (Some(sum), _) => Some(sum),
-            (None, forward) => forward.map(|at| &mut times[at][0]),
-        } {
-            *sum = sum.saturating_add(dur_ns);
+        if let Some((at, pass)) = backward.map(|at| (at, 1)).or(forward.map(|at| (at, 0))) {
+            times[at][pass] = times[at][pass].saturating_add(dur_ns);
         }
     }
     times

@@ -103,7 +103,7 @@ struct Group {
 
 fn families(context: &AnalysisContext<'_>) -> BTreeMap<Family, BTreeMap<GroupKey, Group>> {
     let trace = context.trace;
-    // Siblings are compared whoever is asked for.
+    // Siblings are compared, whichever rank is asked for.
     let windows = Windows::of(trace, &Selection { ranks: Ranks::default(), ..context.selection.clone() });
     let mut families: BTreeMap<Family, BTreeMap<GroupKey, Group>> = BTreeMap::new();
     for parts in context.get::<Matched>().0.iter().filter(|parts| windows.has_slice(trace, parts[0].asked_by)) {

@@ -20,7 +20,7 @@ impl Planned {
     }
 }
 
-/// What a stage of a pipeline does: so many forward passes first, then backward and forward in turn, then the rest.
+/// What a stage of a pipeline does: `ahead` forward passes, then backward and forward in turn, then the rest.
 fn order(micro_batches: usize, ahead: usize) -> Vec<(usize, bool)> {
     let mut order: Vec<(usize, bool)> = (0..ahead.min(micro_batches)).map(|at| (at, false)).collect();
     for at in 0..micro_batches {
