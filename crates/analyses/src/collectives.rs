@@ -26,7 +26,9 @@
 //! # Source
 //! What operators, ranges and kernels say of the collectives that they are: `record_param_comms` and the kernels of NCCL
 //! in traces of `torch.profiler`; the operators of `c10d` and the ranges of Gloo in runs of our own, which are one call
-//! where they have the same process, group and number. Kernels of communication as in `overlap`.
+//! where they have the same process, group and number. Of operators of backends that say nothing, as those of oneCCL's
+//! bindings, the name and the only input: groups are not known then. What lies one in the other is one call. Kernels of
+//! communication as in `overlap`.
 //!
 //! # Edge cases
 //! Kernels of communication of which nothing is said make a row without a name, so that the device's time of a device's

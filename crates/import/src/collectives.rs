@@ -3,7 +3,7 @@
 use stepscope_base::StringTable;
 use stepscope_capture::collectives::value;
 use stepscope_capture::{Capture, CollectiveOf};
-use stepscope_trace::{Collective, CollectiveKind, SliceId, TraceBuilder};
+use stepscope_trace::{Collective, CollectiveKind, SliceId, TraceBuilder, listed};
 
 /// Adds what an event says of the collective that it is.
 pub(crate) fn add(recorded: CollectiveOf, capture: &Capture, slice: SliceId, builder: &mut TraceBuilder) {
@@ -59,6 +59,54 @@ pub(crate) fn kind_of(name: &str) -> Option<CollectiveKind> {
     KINDS.iter().find(|(word, _)| name.contains(word)).map(|(_, kind)| *kind)
 }
 
+/// What stands before a collective's name in the operators of backends, longest first, with a real name each.
+const BACKENDS: [(&str, &str); 6] = [
+    ("oneccl_bindings_for_pytorch::xpu::", "oneccl_bindings_for_pytorch::xpu::allreduce"),
+    ("oneccl_bindings_for_pytorch::cpu::", "oneccl_bindings_for_pytorch::cpu::_allgather_base"),
+    ("oneccl_bindings_for_pytorch::", "oneccl_bindings_for_pytorch::allreduce"),
+    ("nccl:", "nccl:all_reduce"),
+    ("gloo:", "gloo:all_reduce"),
+    ("xccl:", "xccl:all_reduce"),
+];
+
+/// The collective that an operator of this name is, as the backend calls it, and what it does. `None` for other names, also
+/// for parts of a collective that another operator is: `oneccl_bindings_for_pytorch::wait::cpu::allreduce`.
+pub(crate) fn of_backend(operator: &str) -> Option<(&str, CollectiveKind)> {
+    let name = BACKENDS.iter().find_map(|(before, _)| operator.strip_prefix(before))?;
+    // From one rank to another, NCCL's names have both: `send 0->1`.
+    let name = name.split(' ').next().filter(|name| !name.contains(':'))?;
+    Some((name, kind_of(name)?))
+}
+
+/// Type and number of elements of an operator's only input, from shapes and types as written: `[[64, 3]]`, `["float"]`.
+/// `None` where there are several, or the type is not known.
+pub(crate) fn only_input(dims: &str, types: &str) -> Option<(&'static str, i64)> {
+    let dims: Vec<i64> = listed(inside(dims)?)?;
+    let name = inside(types)?.strip_prefix('"')?.strip_suffix('"')?;
+    let (_, dtype) = DTYPES.iter().find(|(written, _)| *written == name)?;
+    let elements = dims.into_iter().try_fold(1_i64, |all, size| all.checked_mul(size).filter(|all| *all >= 0))?;
+    Some((dtype, elements))
+}
+
+/// What a list holds.
+fn inside(list: &str) -> Option<&str> {
+    Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.trim())
+}
+
+/// Types of inputs, and how collectives name them.
+const DTYPES: [(&str, &str); 10] = [
+    ("float", "Float"),
+    ("double", "Double"),
+    ("c10::Half", "Half"),
+    ("c10::BFloat16", "BFloat16"),
+    ("long int", "Long"),
+    ("int", "Int"),
+    ("short int", "Short"),
+    ("signed char", "Char"),
+    ("unsigned char", "Byte"),
+    ("bool", "Bool"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +131,38 @@ mod tests {
             ("", None),
         ];
         names.iter().for_each(|(name, kind)| assert_eq!(kind_of(name), *kind, "{name}"));
+    }
+    #[test]
+    fn an_operator_of_a_backend_is_a_collective_by_its_name() {
+        for (before, operator) in BACKENDS {
+            assert_eq!(of_backend(operator).map(|(name, _)| name), operator.strip_prefix(before), "{operator}");
+        }
+        assert_eq!(of_backend("nccl:send 0->1"), Some(("send", CollectiveKind::Send)));
+        let others = [
+            "oneccl_bindings_for_pytorch::wait::cpu::allreduce",
+            "oneccl_bindings_for_pytorch::cpu_work::allreduce",
+            "oneccl_bindings_for_pytorch::xpu::get_ccl_comms",
+            "oneccl_bindings_for_pytorch::xpu::coalescing",
+            "c10d::allreduce_",
+            "nccl:",
+            "aten::gather",
+        ];
+        others.iter().for_each(|operator| assert_eq!(of_backend(operator), None, "{operator}"));
+    }
+
+    #[test]
+    fn the_only_input_is_what_goes_in() {
+        assert_eq!(only_input("[[64, 3]]", r#"["float"]"#), Some(("Float", 192)));
+        assert_eq!(only_input("[ [5] ]", r#"[ "c10::BFloat16" ]"#), Some(("BFloat16", 5)));
+        let unknown = [
+            ("[[1], [2]]", r#"["float", "float"]"#),
+            ("[[[1], [2]]]", r#"["TensorList"]"#),
+            ("[[64, 3]]", r#"["Tensor"]"#),
+            ("[[64, -3]]", r#"["float"]"#),
+            ("[[9223372036854775807, 2]]", r#"["float"]"#),
+            ("[]", "[]"),
+            ("", ""),
+        ];
+        unknown.iter().for_each(|(dims, types)| assert_eq!(only_input(dims, types), None, "{dims}"));
     }
 }

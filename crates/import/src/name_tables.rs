@@ -52,7 +52,8 @@ pub(crate) fn is_process_call(name: &str) -> bool {
 
 /// True for a slice on a host thread that is a call into a communication library: what it launches communicates.
 pub(crate) fn is_communication_call(name: &str) -> bool {
-    name == "record_param_comms" || name.starts_with("nccl:") || name.starts_with("c10d::")
+    const BEGINNINGS: [&str; 3] = ["nccl:", "c10d::", "oneccl_bindings_for_pytorch::"];
+    name == "record_param_comms" || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The names of `strings` whose slices do something beyond their kind, ordered by name.
@@ -240,6 +241,7 @@ mod tests {
         assert!(is_communication_call("record_param_comms"));
         assert!(is_communication_call("nccl:all_reduce"));
         assert!(is_communication_call("c10d::allreduce_"));
+        assert!(is_communication_call("oneccl_bindings_for_pytorch::allreduce"));
         assert!(!is_communication_call("aten::all"));
     }
 

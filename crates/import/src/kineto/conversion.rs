@@ -2,10 +2,10 @@
 
 use super::entries::ChunkCollective;
 use super::names::NameInfo;
-use crate::collectives::kind_of;
+use crate::collectives::{describe, kind_of, only_input};
 use std::borrow::Cow;
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, CopyDirection, DeviceEventClass, SliceId, SliceKind, SyncKind};
+use stepscope_trace::{Collective, CollectiveKind, CopyDirection, DeviceEventClass, SliceId, SliceKind, SyncKind};
 
 /// The kind that one of our own export's `words` says a host row is, where only a name would tell.
 pub(super) fn kind_in_words(words: &[u8]) -> Option<SliceKind> {
@@ -118,6 +118,22 @@ pub(super) fn collective(
         is_async: recorded.is_async,
         sequence_number: recorded.sequence_number,
     }
+}
+
+/// What an operator says of the collective that it is by its name, and by shapes and types of its inputs.
+pub(super) fn collective_by_name(
+    name: StringId,
+    kind: CollectiveKind,
+    inputs: Option<[&[u8]; 4]>,
+    slice: SliceId,
+    strings: &mut StringTable,
+) -> Collective {
+    let text = |written: &'_ [u8]| String::from_utf8_lossy(written).into_owned();
+    let input = inputs.and_then(|[dims, types, ..]| only_input(&text(dims), &text(types)));
+    let said = describe("", strings);
+    let dtype = input.map_or(StringTable::EMPTY, |(dtype, _)| strings.intern(dtype));
+    let input_elements = input.map(|(_, elements)| elements);
+    Collective { slice, name, kind: Some(kind), dtype, input_elements, ..said }
 }
 
 #[cfg(test)]

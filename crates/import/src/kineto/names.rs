@@ -1,11 +1,12 @@
 //! What a name says, found out once for each distinct name.
 
 use super::conversion::{copy_direction, is_pageable};
+use crate::collectives::of_backend;
 use crate::json::text;
 use crate::labels::{Label, data_parallelism, label_kind};
 use crate::name_tables::{is_communication_call, is_communication_kernel, is_host_sync_call, uses_tensor_cores};
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{CopyDirection, DataParallelism};
+use stepscope_trace::{CollectiveKind, CopyDirection, DataParallelism};
 
 /// What Kineto puts before the name of a module.
 const MODULE_PREFIX: &str = "nn.Module: ";
@@ -21,6 +22,8 @@ pub(super) struct NameInfo {
     pub(super) is_communication_call: bool,
     /// PyTorch's record of a collective.
     pub(super) is_collective_record: bool,
+    /// The collective that an operator of this name is, where it says no more of it.
+    pub(super) collective: Option<(StringId, CollectiveKind)>,
     /// A node of the backward pass, as autograd's engine runs it.
     pub(super) is_backward_node: bool,
     /// The text as written had to be repaired.
@@ -56,6 +59,7 @@ impl NameInfo {
             data_parallelism: data_parallelism(name),
             is_communication_call: is_communication_call(name),
             is_collective_record: name == "record_param_comms",
+            collective: of_backend(name).map(|(name, kind)| (strings.intern(name), kind)),
             is_backward_node: name.starts_with("autograd::engine::evaluate_function:"),
             is_repaired: decoded.is_repaired,
             kernel: None,

@@ -309,6 +309,7 @@ impl Rows {
             }
         }
         self.check_collectives(slices, translation);
+        self.add_collectives_by_name(slices, translation);
         for (slice, words) in &chunk.words {
             let words = chunk.texts.get(*words);
             let id = slice_of(*slice, translation.first_slice);
@@ -342,6 +343,21 @@ impl Rows {
     }
 
     /// PyTorch's record of a collective says what it carries.
+    /// Operators of which only the name says that they are a collective, with what their inputs tell.
+    fn add_collectives_by_name(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
+        let chunk = translation.chunk;
+        let says_itself = |at: usize| chunk.collectives.binary_search_by_key(&(at as u32), |found| found.slice).is_ok();
+        for (at, slice) in slices.iter().enumerate().filter(|(_, slice)| slice.category == Category::Op) {
+            let info = self.name(translation, slice.name);
+            let Some((name, kind)) = self.name_infos[info].collective.filter(|_| !says_itself(at)) else { continue };
+            let op = chunk.ops.binary_search_by_key(&(at as u32), |op| op.slice).ok().map(|op| chunk.ops[op].inputs);
+            let inputs = op.map(|inputs| chunk.inputs[inputs as usize].map(|text| chunk.texts.get(text)));
+            let slice = SliceId::from_index(translation.first_slice + at);
+            let collective = conversion::collective_by_name(name, kind, inputs, slice, &mut self.builder.strings);
+            self.builder.add_collective(collective);
+        }
+    }
+
     fn check_collectives(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
         let mut found = translation.chunk.collectives.iter().peekable();
         for (at, slice) in slices.iter().enumerate() {
