@@ -48,7 +48,7 @@ export const PARTS: Readonly<Record<string, PartLook>> = {
   other: { colour: "other", texture: "plain", words: "outside of operators" },
   idle: { colour: "idle", texture: "dots", words: "idle" },
   warm_up: { colour: "label", texture: "rising", words: "idle before the first computation" },
-  steady: { colour: "synchronization", texture: "dots", words: "idle between" },
+  steady: { colour: "idle", texture: "dots", words: "idle between" },
   drain: { colour: "copy", texture: "falling", words: "idle after the last" },
   other_collective: { colour: "communication", texture: "rising", words: "other collective" },
   copy: { colour: "copy", texture: "upright", words: "copy" },

@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Row } from "../../src/api/types";
 import { formatCell } from "../../src/format/cell";
-import { at, launch, open, settled } from "./browser";
+import { at, goTo, launch, open, settled } from "./browser";
 import { HANG, RANKS } from "./inputs";
 import { served } from "./served";
 import { analyze, simulate, type View } from "./stepscope";
@@ -143,6 +143,8 @@ test("stages of a pipeline have bars of their bubbles, and ranks bars of why the
   );
   const ideal = formatCell("ratio", expected[0]?.ideal_ratio);
   await page.getByText(`4 stages with 6 micro-batches explain ${ideal}`).waitFor();
+  const idle = (row: Row) => Number(row.idle_ns);
+  const longest = analyze("bubbles", job).results.reduce((most, row) => (idle(row) > idle(most) ? row : most));
   for (const [title, analysis] of [
     ["Causes of lateness", "lateness"],
     ["Pipeline bubbles", "bubbles"],
@@ -160,6 +162,12 @@ test("stages of a pipeline have bars of their bubbles, and ranks bars of why the
   const [first] = late.toSorted((a, b) => Number(a.rank) - Number(b.rank));
   const own = late.filter((row) => row.rank === first?.rank && row.group === first?.group);
   for (const row of own) expect(await causes.getAttribute("aria-valuetext")).toContain(formatCell("ns", row.late_ns));
+  // Without a choice of a step it is the one with the rank that is idle longest.
+  await goTo(page, "distributed");
+  await page
+    .getByText(`Rank ${longest.rank} is idle for ${formatCell("ratio", longest.idle_ratio)} of the step`)
+    .waitFor();
+  await page.getByRole("region", { name: `Bubbles of pipeline stages in step ${longest.step}` }).waitFor();
   expect(await violations(page)).toEqual([]);
   await close();
   await server.stop();

@@ -22,7 +22,7 @@ const ORDERS = [
 
 /** When the ranks of a pipeline do not compute: in the step that was chosen, or else in the one with most of it. */
 export function Bubbles() {
-  const longest = [...ofAllRanks(), ["where", "is_complete:eq:true"], ["sort", "-idle_ns"], ["limit", 1]] as const;
+  const longest = [...ofAllRanks(), ["where", "is_complete:eq:true"], ["sort", "idle_ns"], ["limit", 1]] as const;
   const path = withQuery(runPath(runId.value, "analyses/bubbles"), longest);
   const answer = useAnswer<Envelope>(path, detail.value?.version ?? 0);
   const [first] = answer.value?.results ?? [];
@@ -44,9 +44,9 @@ export function Bubbles() {
               {step !== null && param("step") === undefined && "Of all steps it has the rank that is idle longest. "}
               {first.ideal_ratio !== null && (
                 <>
-                  Of the step of rank {String(first.rank)}, <Value unit="ratio" value={first.idle_ratio} /> is idle;{" "}
+                  Rank {String(first.rank)} is idle for <Value unit="ratio" value={first.idle_ratio} /> of the step;{" "}
                   {String(first.stages)} stages with {String(first.micro_batches)} micro-batches explain{" "}
-                  <Value unit="ratio" value={first.ideal_ratio} />.
+                  <Value unit="ratio" value={first.ideal_ratio} /> of it.
                 </>
               )}
             </>
