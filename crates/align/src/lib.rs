@@ -7,6 +7,7 @@
 mod calls;
 mod clocks;
 mod domains;
+mod joined;
 mod line;
 mod matched;
 mod residuals;
@@ -14,5 +15,6 @@ mod residuals;
 pub use calls::{Call, Calls};
 pub use clocks::{Align, aligned, with_offsets};
 pub use domains::{Domain, domains};
+pub use joined::{Joined, last_to_come};
 pub use matched::{Key, Part, matched, parts, together};
 pub use residuals::{Residual, residuals};

@@ -38,7 +38,7 @@ pub use order::{find_column, limited, sort_rows, sorted, with_rows};
 pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;
-pub use stepscope_align::Align;
+pub use stepscope_align::{Align, Joined, Part, last_to_come};
 pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;

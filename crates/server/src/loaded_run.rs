@@ -9,7 +9,7 @@ use std::mem::size_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use stepscope_engine::{
-    self as engine, Analysis, AnalysisContext, Envelope, Selection, SharedResults, Table, Trace, Values,
+    self as engine, Analysis, AnalysisContext, Envelope, Joined, Selection, SharedResults, Table, Trace, Values,
 };
 use stepscope_timeline::{SearchIndex, Timeline};
 use tokio::sync::SetOnce;
@@ -29,6 +29,8 @@ pub(crate) struct LoadedRun {
     pub(crate) trace: Arc<Trace>,
     /// Which files its stacks name.
     pub(crate) source_files: OnceLock<SourceFiles>,
+    /// What ranks do together.
+    joined: OnceLock<Joined>,
     /// Reports as JSON, by rank and step.
     pub(crate) reports: Cache<Selection, String>,
     timeline: SetOnce<Option<Timeline>>,
@@ -43,6 +45,7 @@ impl LoadedRun {
             version,
             trace: Arc::new(trace),
             source_files: OnceLock::new(),
+            joined: OnceLock::new(),
             reports: Cache::new(MAX_REPORT_BYTES),
             timeline: SetOnce::new(),
             search: SetOnce::new(),
@@ -81,6 +84,11 @@ impl LoadedRun {
             parts.remove(0);
         }
         part.1
+    }
+
+    /// What ranks do together: computed when it is first asked for, which may take a while.
+    pub(crate) fn joined(&self) -> &Joined {
+        self.joined.get_or_init(|| Joined::of(&self.trace))
     }
 
     /// Builds what requests of the timeline need, in the thread that read the trace. Requests only wait for it.

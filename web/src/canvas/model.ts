@@ -73,6 +73,26 @@ export interface SliceDetails {
   readonly flows: readonly Flow[];
 }
 
+/** What ranks do together: a collective, or what goes from one rank to another. */
+export interface Together {
+  /** By rank; none for a slice of nothing that ranks do together. */
+  readonly parts: readonly PartOfRank[];
+  /** The rank that came last, where one did. */
+  readonly last: number | null;
+}
+
+/** The part of one rank. */
+export interface PartOfRank {
+  readonly rank: number;
+  /** When it begins to be carried out, and for how long it is. */
+  readonly start_ns: number;
+  readonly dur_ns: number;
+  /** What carries it out first. */
+  readonly slice: Slice;
+  /** What asks for it, where that is another slice. */
+  readonly asked_by: Slice | null;
+}
+
 /** The event that a slice was read from, as its source has it; `null` where that cannot be had soon. */
 export interface SourceText {
   readonly source_text: string | null;

@@ -1,6 +1,7 @@
 // Everything that one frame is drawn from.
 
 import type { Colours } from "./colours";
+import type { Joined } from "./joined";
 import type { Layout, Line } from "./layout";
 import { linesBetween } from "./layout";
 import type { CounterPart, Slice } from "./model";
@@ -34,6 +35,8 @@ export interface Emphasis {
   readonly range: RangeOfRows | null;
   readonly marks: readonly number[];
   readonly arrows: readonly Arrow[];
+  /** The parts of ranks of the collective that is selected. */
+  readonly joined: Joined | null;
 }
 
 export interface Scene {

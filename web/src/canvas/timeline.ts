@@ -25,7 +25,7 @@ export interface Callbacks {
   readonly onLoading: (isLoading: boolean) => void;
 }
 
-const NOTHING: Emphasis = { selected: null, hovered: null, range: null, marks: [], arrows: [] };
+const NOTHING: Emphasis = { selected: null, hovered: null, range: null, marks: [], arrows: [], joined: null };
 
 export class Timeline {
   readonly motion: Motion;

@@ -1,6 +1,7 @@
 //! The timeline: its rows, what they show, search, sums, slices. What is asked is looked up in what was made when the
 //! run was read, on threads that no analysis keeps busy.
 
+mod joined;
 mod search;
 mod slices;
 mod tiles;
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
         .route("/runs/{run}/sums", get(sums))
         .route("/runs/{run}/slices", get(slices::slices))
         .route("/runs/{run}/slices/{slice}", get(slices::slice))
+        .route("/runs/{run}/slices/{slice}/joined", get(joined::joined))
         .route("/runs/{run}/slices/{slice}/source_text", get(slices::text))
 }
 

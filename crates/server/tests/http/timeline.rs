@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fs::{OpenOptions, copy, remove_file};
 use std::process::Command;
 use std::thread;
-use stepscope_engine::open_run;
+use stepscope_engine::{Joined, Part, last_to_come, open_run};
 use stepscope_server::Options;
 use stepscope_timeline::{SumBy, Timeline};
 use stepscope_trace::{SliceId, Trace};
@@ -217,4 +217,36 @@ fn a_slice_does_not_wait_for_its_text() {
         drop(OpenOptions::new().write(true).open(&trace).unwrap());
         assert_eq!(waiting.join().unwrap()["source_text"], json!(null));
     });
+}
+
+#[test]
+fn a_collective_is_told_on_all_ranks_by_any_slice_of_it() {
+    let served = Served::of(fixture("ddp-cpu"));
+    served.ready(0);
+    let trace = open_run(&[fixture("ddp-cpu")]).unwrap();
+    let (joined, mut collectives) = (Joined::of(&trace), 0);
+    let of = |slice: SliceId| served.json(&format!("runs/0/slices/{}/joined", slice.0));
+    for said in trace.collectives.iter().step_by(7) {
+        let parts = joined.of_slice(&trace, said.slice);
+        let told = of(said.slice);
+        let rows: Vec<_> = told["parts"].as_array().unwrap().iter().collect();
+        let row = |row: &Value| {
+            let id = |slice: &Value| slice["id"].as_u64();
+            let [rank, start_ns, dur_ns] = ["rank", "start_ns", "dur_ns"].map(|name| row[name].as_i64());
+            (rank, start_ns, dur_ns, id(&row["slice"]), id(&row["asked_by"]))
+        };
+        let part = |part: &Part| {
+            let id = |slice: SliceId| u64::from(slice.0);
+            let asked_by = Some(part.asked_by).filter(|asked_by| *asked_by != part.carried_by).map(id);
+            let carried_by = Some(id(part.carried_by));
+            (Some(i64::from(part.rank)), Some(part.start_ns), Some(part.dur_ns), carried_by, asked_by)
+        };
+        assert_eq!(rows.into_iter().map(row).collect::<Vec<_>>(), parts.iter().map(part).collect::<Vec<_>>());
+        collectives += usize::from(parts.len() == 2);
+        assert_eq!(told["last"], last_to_come(parts).map_or(Value::Null, Value::from));
+    }
+    assert!(collectives > 1, "the ranks did several together");
+    let step = trace.slices.ids().find(|id| joined.of_slice(&trace, *id).is_empty()).unwrap();
+    assert_eq!(of(step), json!({ "parts": [], "last": null }));
+    assert_eq!(served.get(&format!("runs/0/slices/{}/joined", trace.slices.len())).status, 404);
 }

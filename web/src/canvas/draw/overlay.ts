@@ -1,6 +1,7 @@
 // What is pointed out above the rows: the selected slice, what is below the pointer, arrows, a range, marks.
 
-import type { Slice } from "../model";
+import type { Joined } from "../joined";
+import type { PartOfRank, Slice } from "../model";
 import { type Placed, type RangeOfRows, RULER_PX, type Scene } from "../scene";
 
 /** No more arrows than this are drawn. */
@@ -9,8 +10,9 @@ const ARROWS_MAX = 200;
 export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
   const { context, width, height, scale, emphasis } = scene;
   const { theme } = scene.colours;
-  const { hovered, selected, range, arrows, marks } = emphasis;
+  const { hovered, selected, range, arrows, marks, joined } = emphasis;
 
+  if (joined) drawJoined(scene, lines, joined);
   for (const { line, top } of lines) {
     if (hovered?.line === line.key) outline(scene, top, line.height, hovered, theme.text, 1);
     if (selected && line.kind === "projected") drawProjections(scene, line.row, selected, top, line.height);
@@ -34,6 +36,49 @@ export function drawOverlay(scene: Scene, lines: readonly Placed[]): void {
     context.lineTo(x + 0.5, RULER_PX - 8);
     context.fill();
   }
+}
+
+/** The parts of a collective: boxes where they are seen, and a band from each to the next one below. */
+function drawJoined(scene: Scene, lines: readonly Placed[], { ofRow, ofRank, askedOnRow }: Joined): void {
+  const { theme } = scene.colours;
+  let above: { readonly part: PartOfRank; readonly bottom: number } | null = null;
+  for (const { line, top } of lines) {
+    if (line.row === null || line.kind === "density") continue;
+    const isRank = line.isHeader && line.kind === "projected";
+    const part = isRank ? ofRank.get(line.rank) : ofRow.get(line.row);
+    const asked = askedOnRow.get(line.row);
+    for (const seen of [asked, part]) {
+      if (!seen) continue;
+      outline(scene, top, line.height, seen, theme.ground, 4);
+      outline(scene, top, line.height, seen, theme.accent, 2);
+    }
+    if (!part) continue;
+    // Pinned lines repeat what is below.
+    if (above && above.part !== part && above.bottom <= top) band(scene, above.part, above.bottom, part, top);
+    above = { part, bottom: top + line.height };
+  }
+}
+
+/** Between one rank's part of a collective and the next one's. */
+function band(scene: Scene, from: PartOfRank, bottom: number, to: PartOfRank, top: number): void {
+  const { context, scale, width } = scene;
+  // Far outside of the canvas a double has digits enough, and a path has not.
+  const x = (ns: number) => Math.min(Math.max(scale.x(ns), -width), 2 * width);
+  context.beginPath();
+  context.moveTo(x(from.start_ns), bottom);
+  context.lineTo(x(from.start_ns + from.dur_ns), bottom);
+  context.lineTo(x(to.start_ns + to.dur_ns), top);
+  context.lineTo(x(to.start_ns), top);
+  context.fillStyle = scene.colours.theme.accent;
+  context.globalAlpha = 0.14;
+  context.fill();
+  context.globalAlpha = 1;
+  context.beginPath();
+  context.moveTo(x(from.start_ns), bottom);
+  context.lineTo(x(to.start_ns), top);
+  context.strokeStyle = scene.colours.theme.accent;
+  context.lineWidth = 1;
+  context.stroke();
 }
 
 /** Where a selected range of the host is drawn on a device. */

@@ -4,7 +4,16 @@ import { ask, askRaw } from "../../api/client";
 import { runPath, withQuery } from "../../api/paths";
 import type { StepOfRun } from "../../api/types";
 import type { DataSource } from "../../canvas/data";
-import type { CounterPart, Found, NextHit, Slice, SliceDetails, Sums, TimelineInfo } from "../../canvas/model";
+import type {
+  CounterPart,
+  Found,
+  NextHit,
+  Slice,
+  SliceDetails,
+  Sums,
+  TimelineInfo,
+  Together,
+} from "../../canvas/model";
 import type { Span } from "../../canvas/view";
 import { stepsPath } from "../../state/steps";
 import type { SliceLink } from "../../state/timeline_params";
@@ -51,6 +60,9 @@ export class Requests {
     ask<readonly StepOfRun[]>(stepsPath(this.run, of), signal);
 
   details = (slice: number, signal: AbortSignal) => ask<SliceDetails>(this.path(`slices/${slice}`, []), signal);
+
+  /** The collective that a slice belongs to, on all ranks. */
+  joined = (slice: number, signal: AbortSignal) => ask<Together>(this.path(`slices/${slice}/joined`, []), signal);
 
   /** Where the server has the text of a slice: a `SourceText`. */
   sourceTextPath = (slice: number) => this.path(`slices/${slice}/source_text`, []);

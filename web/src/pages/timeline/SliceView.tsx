@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { classWords } from "../../canvas/class_words";
-import type { Slice, SliceDetails, SourceText } from "../../canvas/model";
+import type { PartOfRank, Slice, SliceDetails, SourceText } from "../../canvas/model";
 import { CopyButton } from "../../components/CopyButton";
 import { searchText, sourceLine } from "../../components/links";
 import { Empty } from "../../components/Notice";
@@ -33,6 +34,7 @@ export function SliceView({ controller }: { controller: TimelineController }) {
   return (
     <div class="timeline-details">
       <Facts controller={controller} details={details} />
+      <OnAllRanks key={details.slice.id} controller={controller} />
       <Around controller={controller} details={details} />
       <Stack details={details} />
       <AsRecorded requests={controller.requests} slice={details.slice.id} />
@@ -104,6 +106,57 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
     <div>
       <dt>{name}</dt>
       <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** The collective that the slice belongs to, rank by rank. */
+function OnAllRanks({ controller }: { controller: TimelineController }) {
+  const [isWhole, setWhole] = useState(false);
+  const together = controller.selection.together.value;
+  if (!together) return null;
+  const { parts, last } = together;
+  const ofLast = parts.find(({ rank }) => rank === last);
+  const link = ({ rank, slice }: PartOfRank) => (
+    <button type="button" class="link" onClick={() => controller.selection.visit(slice)}>
+      Rank {rank}
+    </button>
+  );
+  return (
+    <div>
+      <h3>On {formatCount(parts.length)} ranks</h3>
+      {ofLast && <p>{link(ofLast)} came last.</p>}
+      <table class="plain" aria-label="On each rank">
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col" class="number">
+              Start
+            </th>
+            <th scope="col" class="number">
+              Duration
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {(isWhole ? parts : parts.slice(0, SHOWN)).map((part) => (
+            <tr key={`${part.rank} ${part.slice.id}`}>
+              <td>{link(part)}</td>
+              <td class="number">
+                <Value unit="ns" value={part.start_ns} />
+              </td>
+              <td class="number">
+                <Value unit="ns" value={part.dur_ns} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {parts.length > SHOWN && !isWhole && (
+        <button type="button" onClick={() => setWhole(true)}>
+          All {formatCount(parts.length)}
+        </button>
+      )}
     </div>
   );
 }

@@ -3,6 +3,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { arrowsOf } from "../../canvas/flows";
+import { joinedOf } from "../../canvas/joined";
 import { allGroups, type KeyedGroup, layoutOf } from "../../canvas/layout";
 import { followMinimap } from "../../canvas/minimap_pointer";
 import { spanOf, type TimelineInfo } from "../../canvas/model";
@@ -102,6 +103,10 @@ export class TimelineController {
       effect(() => {
         const details = this.selection.details.value;
         timeline.setEmphasis({ selected: details?.slice ?? null, arrows: arrowsOf(details) });
+      }),
+      effect(() => {
+        const together = this.selection.together.value;
+        timeline.setEmphasis({ joined: together && joinedOf(together.parts) });
       }),
       effect(() => timeline.setEmphasis({ range: this.range.value })),
       effect(() => {

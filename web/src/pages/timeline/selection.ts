@@ -4,7 +4,7 @@ import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { ApiError } from "../../api/client";
 import { type FlowWay, flowEnd } from "../../canvas/flows";
 import { groupsAround } from "../../canvas/layout";
-import { type Slice, type SliceDetails, spanOf } from "../../canvas/model";
+import { type Slice, type SliceDetails, spanOf, type Together } from "../../canvas/model";
 import { sliceRows, type Timeline } from "../../canvas/timeline";
 import { around } from "../../canvas/view";
 import type { LatestTask } from "../../components/timeline-shared/latest_task";
@@ -26,6 +26,14 @@ export class Selection {
   private readonly loaded = signal<SliceDetails | null>(null);
   /** Everything known of the selected slice; while it loads, of the one before. */
   readonly details = computed(() => (address.at.value ? this.loaded.value : null));
+  private readonly found = signal<{ readonly slice: number; readonly together: Together } | null>(null);
+  /** The collective that the selected slice belongs to, on all ranks; null where it belongs to none, and while it loads. */
+  readonly together = computed(() => {
+    const found = this.found.value;
+    return found && found.slice === this.details.value?.slice.id && found.together.parts.length > 0
+      ? found.together
+      : null;
+  });
   /** What is said to those who listen. */
   readonly announcement = signal("");
   private timeline: Timeline | null = null;
@@ -45,10 +53,25 @@ export class Selection {
   /** Loads what the address names, until the function that it returns is called. */
   follow(timeline: Timeline): () => void {
     this.timeline = timeline;
-    return effect(() => {
-      const at = address.at.value;
-      const picked = this.picked.value;
-      if (at) untracked(() => this.load(at, picked && keyOf(picked) === keyOf(at) ? picked : null));
+    const stops = [
+      effect(() => {
+        const at = address.at.value;
+        const picked = this.picked.value;
+        if (at) untracked(() => this.load(at, picked && keyOf(picked) === keyOf(at) ? picked : null));
+      }),
+      effect(() => this.findTogether(this.details.value)),
+    ];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  private findTogether(details: SliceDetails | null): void {
+    const isOfSeveral = new Set(this.rows.groups.map(({ group }) => group.rank)).size > 1;
+    if (!details || !isOfSeveral) return;
+    const slice = details.slice.id;
+    this.tasks.run("joined", async (signal) => {
+      this.found.value = { slice, together: await this.requests.joined(slice, signal) };
     });
   }
 

@@ -57,11 +57,11 @@ pub(super) async fn text(
     Ok(json(json_text(&json!({ "source_text": text }))))
 }
 
-fn number_of(slice: &str) -> Result<SliceId, Failure> {
+pub(super) fn number_of(slice: &str) -> Result<SliceId, Failure> {
     slice.parse().map(SliceId).map_err(|_| no_such_slice())
 }
 
-fn no_such_slice() -> Failure {
+pub(super) fn no_such_slice() -> Failure {
     Failure::not_found("there is no such slice").hint("slice numbers are valid for one version of a run")
 }
 

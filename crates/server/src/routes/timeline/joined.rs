@@ -1,0 +1,64 @@
+//! The collective that a slice belongs to, on all ranks.
+
+use super::slices::{no_such_slice, number_of};
+use crate::app_state::AppState;
+use crate::failure::Failure;
+use crate::query::Query;
+use crate::routes::{Answer, json, json_text};
+use axum::extract::{Path, RawQuery, State};
+use serde::Serialize;
+use std::sync::Arc;
+use stepscope_engine::{Part, last_to_come};
+use stepscope_timeline::SliceSummary;
+
+/// A collective, or what goes from one rank to another.
+#[derive(Serialize)]
+struct Together {
+    /// By rank; empty for a slice of nothing that ranks do together.
+    parts: Vec<OfRank>,
+    /// The rank that came last.
+    last: Option<u32>,
+}
+
+/// One rank's part.
+#[derive(Serialize)]
+struct OfRank {
+    rank: u32,
+    /// When it begins to be carried out, and for how long it is.
+    start_ns: i64,
+    dur_ns: i64,
+    /// What carries it out first.
+    slice: SliceSummary,
+    /// What asks for it, where that is another slice.
+    asked_by: Option<SliceSummary>,
+}
+
+/// `api/runs/RUN/slices/ID/joined`. It waits for no tile: what all slices are looked up in is made when the first one is.
+pub(super) async fn joined(
+    State(state): State<Arc<AppState>>,
+    Path((run, slice)): Path<(String, String)>,
+    RawQuery(raw): RawQuery,
+) -> Answer {
+    Query::parse(raw.as_deref(), &[])?;
+    let slice = number_of(&slice)?;
+    let (_, loaded) = state.runs.loaded(&run)?;
+    if slice.index() >= loaded.trace.slices.len() {
+        return Err(no_such_slice());
+    }
+    loaded.timeline().await?;
+    let look = move || {
+        let trace = &*loaded.trace;
+        let parts = loaded.joined().of_slice(trace, slice);
+        let timeline = loaded.timeline_if_ready()?;
+        let of_rank = |part: &Part| OfRank {
+            rank: part.rank,
+            start_ns: part.start_ns,
+            dur_ns: part.dur_ns,
+            slice: timeline.summary(trace, part.carried_by),
+            asked_by: (part.asked_by != part.carried_by).then(|| timeline.summary(trace, part.asked_by)),
+        };
+        Some(json_text(&Together { parts: parts.iter().map(of_rank).collect(), last: last_to_come(parts) }))
+    };
+    let found = state.pool.long(look).await?;
+    found.map(json).ok_or_else(|| Failure::internal("the timeline is gone"))
+}
