@@ -13,7 +13,8 @@ use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::host_threads::{Doing, MainThreads, Threads, first_lane, innermost_of, overhead};
 use crate::stream_waits::StreamWaits;
 use rustc_hash::FxHashMap;
-use stepscope_base::{IntervalSet, Span};
+use std::collections::BTreeMap;
+use stepscope_base::{IntervalSet, Span, StringId};
 use stepscope_trace::{DeviceEventClass, DeviceEventId, DeviceId, ProcessId, SliceId, Trace, TrackId};
 
 /// Why a device idles. `idle_causes` defines each.
@@ -77,6 +78,9 @@ pub(crate) struct IdleGap {
     pub(crate) next: Option<DeviceEventId>,
 }
 
+/// Times by cause and name. A map, since a run has as many of them as devices, and each device few of all names.
+pub(crate) type HostTimes = FxHashMap<(IdleCause, StringId), i64>;
+
 /// The idle time of one device.
 pub(crate) struct DeviceIdle {
     pub(crate) device: DeviceId,
@@ -86,8 +90,8 @@ pub(crate) struct DeviceIdle {
     parts: Vec<IdlePart>,
     /// Where the parts of each gap end.
     part_ends: Vec<usize>,
-    /// How long threads were innermost in slices of each name, by cause.
-    pub(crate) host_ns: [Vec<i64>; IdleCause::COUNT],
+    /// How long threads were innermost in slices of a name.
+    pub(crate) host_ns: HostTimes,
 }
 
 impl DeviceIdle {
@@ -149,7 +153,7 @@ fn of_device(host: &Host<'_>, window: &DeviceWindow, busy: &DeviceBusy, starts: 
     let (trace, busy) = (host.trace, busy.any.clip(window.span));
     let gaps = gaps(trace, window.span, &busy, starts);
     let mut parts: Vec<IdlePart> = Vec::new();
-    let mut waiting: Vec<Vec<(Span, Span)>> = vec![Vec::new(); trace.tracks.len()];
+    let mut waiting: BTreeMap<TrackId, Vec<(Span, Span)>> = BTreeMap::new();
     for gap in &gaps {
         let event = gap.next.map(|next| (next, trace.device_events.get(next)));
         let Some((id, launch)) = event.and_then(|(id, event)| Some((id, event.launch?))) else {
@@ -161,12 +165,12 @@ fn of_device(host: &Host<'_>, window: &DeviceWindow, busy: &DeviceBusy, starts: 
         let until_launched = Span::new(gap.span.start_ns, launched_ns);
         if !until_launched.is_empty() {
             let track = first_lane(trace, trace.slices.track[launch.index()]);
-            waiting[track.index()].push((until_launched, call));
+            waiting.entry(track).or_default().push((until_launched, call));
         }
         parts.extend(on_device(trace, host.stream_waits, id, call, gap.span));
     }
-    for (track, waiting) in waiting.iter().enumerate().filter(|(_, waiting)| !waiting.is_empty()) {
-        parts.extend(on_host(host, TrackId::from_index(track), waiting));
+    for (track, waiting) in &waiting {
+        parts.extend(on_host(host, *track, waiting));
     }
     parts.sort_by_key(|part| part.span);
     let host_ns = name(trace, &mut parts);
@@ -240,23 +244,23 @@ fn on_device(trace: &Trace, waits: &StreamWaits, event: DeviceEventId, call: Spa
 }
 
 /// Joins neighbours of one cause and thread, and finds what the thread did in each; returns the sums by cause and name.
-fn name(trace: &Trace, parts: &mut Vec<IdlePart>) -> [Vec<i64>; IdleCause::COUNT] {
+fn name(trace: &Trace, parts: &mut Vec<IdlePart>) -> HostTimes {
     parts.dedup_by(|next, part| {
         let is_same = (next.cause, next.thread) == (part.cause, part.thread) && next.span.start_ns == part.span.end_ns;
         part.span.end_ns = if is_same { next.span.end_ns } else { part.span.end_ns };
         is_same
     });
-    let mut of_thread: Vec<Vec<usize>> = vec![Vec::new(); trace.tracks.len()];
+    let mut of_thread: BTreeMap<TrackId, Vec<usize>> = BTreeMap::new();
     for (at, part) in parts.iter().enumerate() {
         if let Some(thread) = part.thread {
-            of_thread[thread.index()].push(at);
+            of_thread.entry(thread).or_default().push(at);
         }
     }
-    let mut host_ns: [Vec<i64>; IdleCause::COUNT] = std::array::from_fn(|_| vec![0; trace.strings.len()]);
-    for (thread, rows) in of_thread.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+    let mut host_ns = HostTimes::default();
+    for (thread, rows) in &of_thread {
         let spans: Vec<Span> = rows.iter().map(|at| parts[*at].span).collect();
-        let longest = innermost_of(trace, TrackId::from_index(thread), &spans, |at, id, ns| {
-            host_ns[parts[rows[at]].cause as usize][trace.slices.name[id.index()].index()] += ns;
+        let longest = innermost_of(trace, *thread, &spans, |at, id, ns| {
+            *host_ns.entry((parts[rows[at]].cause, trace.slices.name[id.index()])).or_default() += ns;
         });
         rows.iter().zip(longest).for_each(|(at, longest)| parts[*at].host = longest.map(|(id, _)| id));
     }

@@ -129,8 +129,8 @@ fn of_device(trace: &Trace, idle: &DeviceIdle) -> Vec<IdleCauses> {
 
 /// What the host was in for the longest time while this was the cause, and for how long.
 pub(crate) fn longest_host(trace: &Trace, idle: &DeviceIdle, cause: IdleCause) -> Option<(StringId, i64)> {
-    let names = idle.host_ns[cause as usize].iter().enumerate().filter(|(_, ns)| **ns > 0);
-    let names = names.map(|(at, ns)| (StringId::from_index(at), *ns));
+    let names = idle.host_ns.iter().filter(|((of, _), ns)| *of == cause && **ns > 0);
+    let names = names.map(|((_, name), ns)| (*name, *ns));
     names.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(trace.strings.get(*name))))
 }
 

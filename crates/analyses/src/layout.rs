@@ -30,6 +30,7 @@
 
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
 use stepscope_base::{StringId, StringTable};
@@ -100,13 +101,15 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
         }
     }
     let windows = Windows::of(trace, &Selection { ranks: Ranks::default(), ..context.selection.clone() });
+    // Each collective of each rank has a list of all ranks of its group: it is read once.
+    let mut lists: FxHashMap<StringId, Option<Vec<u32>>> = FxHashMap::default();
     let mut add = |slice: SliceId, said: &Collective| {
         let text = |id: StringId| trace.strings.get(id);
         if said.group == StringTable::EMPTY && said.group_ranks == StringTable::EMPTY {
             return;
         }
         let rank = trace.rank_of_track(trace.slices.track[slice.index()]);
-        let ranks = listed(text(said.group_ranks));
+        let ranks = lists.entry(said.group_ranks).or_insert_with(|| listed(text(said.group_ranks))).clone();
         let ranks = ranks.or_else(|| ranks_of.get(&(rank, text(said.group))).map(|ranks| ranks.to_vec()));
         let group = groups.entry((ranks.unwrap_or_default(), text(said.group).to_string())).or_default();
         group.members.insert(rank);

@@ -15,10 +15,10 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::routing::get;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use stepscope_base::Span;
-use stepscope_timeline::{MAX_POINTS, RowId, SumBy, Timeline};
+use stepscope_timeline::{Group, MAX_POINTS, RowId, SumBy, Timeline};
 
 /// Rows that a request may name.
 const MAX_ROWS: usize = 4_096;
@@ -49,13 +49,31 @@ async fn look_up<T: Serialize>(
     run: &str,
     look: impl FnOnce(&LoadedRun, &Timeline) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
+    look_up_text(state, run, move |loaded, timeline| look(loaded, timeline).map(|found| json_text(&found))).await
+}
+
+/// The JSON that `look` makes of a run's timeline.
+async fn look_up_text(
+    state: &AppState,
+    run: &str,
+    look: impl FnOnce(&LoadedRun, &Timeline) -> Result<String, Failure> + Send + 'static,
+) -> Answer {
     let (_, loaded) = state.runs.loaded(run)?;
     loaded.timeline().await?;
     let found = move || {
         let timeline = loaded.timeline_if_ready().ok_or_else(|| Failure::internal("the timeline is gone"))?;
-        look(&loaded, timeline).map(|found| json_text(&found))
+        look(&loaded, timeline)
     };
     state.pool.quick(found).await?.map(json)
+}
+
+/// The rows of a timeline. Written from what it has, since there are tens of thousands of rows where ranks are thousands.
+#[derive(Serialize)]
+struct AllRows<'a> {
+    version: u64,
+    span: Value,
+    focus: Value,
+    groups: &'a [Group],
 }
 
 /// `api/runs/RUN/timeline`.
@@ -64,9 +82,9 @@ async fn timeline(State(state): State<Arc<AppState>>, Path(run): Path<String>, R
     let span = |span: Span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns });
     let look = move |loaded: &LoadedRun, timeline: &Timeline| {
         let (whole, focus, groups) = (span(timeline.span()), span(timeline.focus()), timeline.groups());
-        Ok(json!({ "version": loaded.version, "span": whole, "focus": focus, "groups": groups }))
+        Ok(json_text(&AllRows { version: loaded.version, span: whole, focus, groups }))
     };
-    look_up(&state, &run, look).await
+    look_up_text(&state, &run, look).await
 }
 
 /// `api/runs/RUN/counters`.

@@ -17,10 +17,13 @@ export interface DeviceOfRank {
 /** Every rank, or the one that was chosen, with each of its devices. */
 export function devicesOf(detail: RunDetail, used: readonly Row[], rank: string | undefined): DeviceOfRank[] {
   const uses = new Map(used.map((row) => [`${row.rank} ${row.device}`, row]));
+  // Of thousands of ranks, none looks through the devices of all.
+  const ofRank = new Map<number, RunDetail["devices"][number][]>();
+  for (const device of detail.devices) ofRank.set(device.rank, [...(ofRank.get(device.rank) ?? []), device]);
   const wanted = detail.ranks.filter((known) => rank === undefined || String(known.rank) === rank);
   return wanted.flatMap((known): DeviceOfRank[] => {
     const of = { rank: known.rank, host: known.host, process: known.name || null };
-    const devices = detail.devices.filter((device) => device.rank === known.rank);
+    const devices = ofRank.get(known.rank) ?? [];
     if (devices.length === 0) return [{ ...of, device: null, name: null, memory_bytes: null, use: undefined }];
     return devices.map(({ ordinal, name, memory_bytes }) => ({
       ...of,
