@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::{Advice, Judged, Priority, Rule};
+use std::collections::BTreeSet;
 use stepscope_trace::DataParallelism;
 
 pub(super) const RULE: Rule = Rule {
@@ -14,10 +15,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(facts: &Facts) -> Judged {
     let devices = facts.devices()?;
-    let is_in_one = |rank: &u32| {
-        let mut of_rank = facts.trace.processes.iter().filter(|process| process.rank == *rank);
-        of_rank.any(|process| process.data_parallelism == Some(DataParallelism::OneProcess))
-    };
+    let processes = facts.trace.processes.iter();
+    let in_one = processes.filter(|process| process.data_parallelism == Some(DataParallelism::OneProcess));
+    let in_one: BTreeSet<u32> = in_one.map(|process| process.rank).collect();
     let row = |rank: u32| {
         let count = devices.iter().filter(|device| device.rank == rank).count();
         (count > 1).then(|| Advice {
@@ -31,7 +31,7 @@ fn judge(facts: &Facts) -> Judged {
             ..Advice::default()
         })
     };
-    Ok(facts.ranks().into_iter().filter(is_in_one).filter_map(row).collect())
+    Ok(facts.ranks().iter().copied().filter(|rank| in_one.contains(rank)).filter_map(row).collect())
 }
 
 #[cfg(test)]

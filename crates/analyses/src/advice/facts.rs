@@ -8,7 +8,9 @@ use crate::memory_summary::{self, MemorySummary};
 use crate::roofline::{self, RooflineRow};
 use crate::temporal_breakdown::{self, TemporalBreakdown};
 use crate::{AnalysisContext, GroupBy, Selection};
+use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use stepscope_base::units::{format_ns, format_ratio};
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{Device, DeviceEvent, DeviceEventClass, SliceId, SliceKind, Trace};
@@ -38,7 +40,12 @@ pub(super) struct Facts<'a> {
     kernels: OnceCell<Vec<KernelWork>>,
     rooflines: OnceCell<Vec<RooflineRow>>,
     memory: OnceCell<Vec<MemorySummary>>,
+    ranks: OnceCell<Vec<u32>>,
+    longest_communication: OnceCell<LongestEvents>,
 }
+
+/// The longest of some device events, by rank and device.
+type LongestEvents = FxHashMap<(u32, i64), SliceId>;
 
 impl<'a> Facts<'a> {
     /// Nothing computed yet but the time of devices.
@@ -54,6 +61,8 @@ impl<'a> Facts<'a> {
             kernels: OnceCell::new(),
             rooflines: OnceCell::new(),
             memory: OnceCell::new(),
+            ranks: OnceCell::new(),
+            longest_communication: OnceCell::new(),
         }
     }
 
@@ -150,15 +159,16 @@ impl<'a> Facts<'a> {
 
     /// The rank asked for, when it is one.
     pub(super) fn sole_rank(&self) -> Option<u32> {
-        match self.ranks().as_slice() {
+        match self.ranks() {
             [rank] => Some(*rank),
             _ => None,
         }
     }
 
     /// The ranks asked for.
-    pub(super) fn ranks(&self) -> Vec<u32> {
-        self.trace.ranks().into_iter().filter(|rank| self.selection.has_rank(*rank)).collect()
+    pub(super) fn ranks(&self) -> &[u32] {
+        let asked = || self.trace.ranks().into_iter().filter(|rank| self.selection.has_rank(*rank)).collect();
+        self.ranks.get_or_init(asked)
     }
 
     /// The steps asked for of a rank, together.
@@ -171,32 +181,46 @@ impl<'a> Facts<'a> {
         steps.map(|step| step.span).collect::<Vec<Span>>().into_iter().collect()
     }
 
-    /// Where the longest device event of a device is, of those asked for that are wanted; of several the first.
+    /// The longest device event of each device, of those asked for that are wanted; of several the first. All devices at
+    /// once: a run may have thousands.
+    fn longest_events(&self, is_wanted: impl Fn(&DeviceEvent) -> bool) -> LongestEvents {
+        let trace = self.trace;
+        let place = |slice: SliceId| (trace.slices.dur_ns[slice.index()], Reverse(slice));
+        let mut longest = LongestEvents::default();
+        for event in self.selection.device_events(trace).filter(is_wanted) {
+            let device = &trace.devices[event.device.index()];
+            let known = longest.entry((device.rank, device.ordinal)).or_insert(event.slice);
+            if place(event.slice) > place(*known) {
+                *known = event.slice;
+            }
+        }
+        longest
+    }
+
+    /// Where the longest device event of a device is, of those asked for that are wanted.
     pub(super) fn longest_event(
         &self,
         device: &TemporalBreakdown,
         is_wanted: impl Fn(&DeviceEvent) -> bool,
     ) -> Option<Place> {
-        let trace = self.trace;
-        let is_own = |event: &DeviceEvent| {
-            let own = &trace.devices[event.device.index()];
-            (own.rank, own.ordinal) == (device.rank, device.device) && is_wanted(event)
-        };
-        let slices = self.selection.device_events(trace).filter(is_own).map(|event| event.slice);
-        let longest = slices.max_by_key(|slice| (trace.slices.dur_ns[slice.index()], std::cmp::Reverse(*slice)));
-        longest.map(|slice| Place::of(trace, slice))
+        self.place_on(device, &self.longest_events(is_wanted))
     }
 
     /// The longest communication kernel of a device.
     pub(super) fn longest_communication(&self, device: &TemporalBreakdown) -> Option<Place> {
-        self.longest_event(device, |event| event.class == DeviceEventClass::Communication)
+        let communicates = |event: &DeviceEvent| event.class == DeviceEventClass::Communication;
+        self.place_on(device, self.longest_communication.get_or_init(|| self.longest_events(communicates)))
+    }
+
+    fn place_on(&self, device: &TemporalBreakdown, longest: &LongestEvents) -> Option<Place> {
+        longest.get(&(device.rank, device.device)).map(|slice| Place::of(self.trace, *slice))
     }
 
     /// The longest slice of a kind on a rank, of those asked for; of several the first.
     pub(super) fn longest(&self, rank: u32, kind: SliceKind) -> Option<SliceId> {
         let of_rank = self.selection.of_rank(rank);
         let ids = of_rank.slices(self.trace).filter(|id| self.trace.slices.kind(*id) == kind);
-        ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], std::cmp::Reverse(*id)))
+        ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], Reverse(*id)))
     }
 }
 

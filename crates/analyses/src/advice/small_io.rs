@@ -25,7 +25,7 @@ fn judge(facts: &Facts) -> Judged {
     if !facts.trace.io.iter().any(is_sized) {
         return Err(Lacks("no reads or writes with their sizes"));
     }
-    Ok(facts.ranks().into_iter().filter_map(|rank| of_rank(facts, rank)).collect())
+    Ok(facts.ranks().iter().filter_map(|rank| of_rank(facts, *rank)).collect())
 }
 
 /// Over the steps of a rank; requests of several threads at the same time count once.

@@ -12,19 +12,11 @@ const row = (rank: number, step: number | null, total_ns: number) => ({
 const ROWS = [row(0, 1, 10), row(0, 2, 20), row(0, null, 10), row(1, 1, 30), row(1, null, 30)];
 
 test("steps are columns of their own, averages are not among them", () => {
-  const columns = columnsOf(ROWS, "steps", { step: "2" });
+  const columns = columnsOf(ROWS, "2");
   expect(columns.map(({ label, total_ns, isChosen, isComplete }) => [label, total_ns, isChosen, isComplete])).toEqual([
     ["1", 10, false, true],
     ["2", 20, true, false],
     ["1", 30, false, true],
   ]);
   expect(new Set(columns.map((column) => column.key)).size).toBe(3);
-});
-
-test("ranks are columns of their averages", () => {
-  const columns = columnsOf(ROWS, "ranks", { rank: "1" });
-  expect(columns.map(({ label, total_ns, isChosen }) => [label, total_ns, isChosen])).toEqual([
-    ["0", 10, false],
-    ["1", 30, true],
-  ]);
 });

@@ -1,6 +1,7 @@
 // Rows of `step_breakdown` as the columns of a chart.
 
 import type { Cell, Num, Row } from "../../api/types";
+import type { PartColumn } from "./rank_bars";
 import type { Column } from "./StackedColumns";
 
 /** The parts of a step, in the order in which they are stacked. */
@@ -16,24 +17,22 @@ export const STEP_PARTS = [
   "other",
 ] as const;
 
-/** What stands below a column: steps of one rank, or the averages of all ranks. */
-export type Axis = "steps" | "ranks";
+/** The same, each with the column of the analysis. */
+export const STEP_COLUMNS = STEP_PARTS.map((part): PartColumn => [part, `${part}_ns`]);
 
-/** The rows that belong on `axis` as columns. Averages are the rows without a step. */
-export function columnsOf(rows: readonly Row[], axis: Axis, chosen: { rank?: string; step?: string }): Column[] {
-  const wanted = rows.filter((row) => (row.step === null) === (axis === "ranks"));
-  return wanted.map((row) => {
-    const [rank, step] = [String(row.rank), row.step === null ? null : String(row.step)];
-    return {
-      key: `${rank} ${step} ${row.start_ns}`,
-      label: axis === "steps" ? `${step}` : rank,
-      title: axis === "steps" ? `step ${step} of rank ${rank}` : `rank ${rank}, average of its steps`,
+/** The rows of steps as columns. Averages, which have no step, are none. */
+export function columnsOf(rows: readonly Row[], chosen: string | undefined): Column[] {
+  return rows
+    .filter((row) => row.step !== null)
+    .map((row) => ({
+      key: `${row.rank} ${row.step} ${row.start_ns}`,
+      label: `${row.step}`,
+      title: `step ${row.step} of rank ${row.rank}`,
       total_ns: number(row.total_ns),
-      parts: STEP_PARTS.map((part) => ({ part, ns: number(row[`${part}_ns`]) })),
-      isChosen: axis === "steps" ? step === chosen.step : rank === chosen.rank,
+      parts: STEP_COLUMNS.map(([part, column]) => ({ part, ns: number(row[column]) })),
+      isChosen: String(row.step) === chosen,
       isComplete: row.is_complete !== false,
-    };
-  });
+    }));
 }
 
 /** The parts that any of the columns has. */

@@ -1,5 +1,6 @@
 import { runPath, withQuery } from "../../api/paths";
 import type { Envelope } from "../../api/types";
+import type { PartColumn } from "../../components/charts/rank_bars";
 import { Table } from "../../components/table/Table";
 import { Value } from "../../components/Value";
 import { useAnswer } from "../../state/answer";
@@ -8,7 +9,6 @@ import { detail, runId } from "../../state/runs";
 import { ofAllRanks } from "./chosen";
 import { toRank } from "./links";
 import { RankChart } from "./RankChart";
-import type { PartColumn } from "./rank_bars";
 
 const PARTS: readonly PartColumn[] = [
   ["warm_up", "warm_up_ns"],

@@ -1,8 +1,8 @@
+import { joined, type PartColumn } from "../../components/charts/rank_bars";
 import { Table } from "../../components/table/Table";
 import { ofAllRanks } from "./chosen";
 import { toRank } from "./links";
 import { RankChart } from "./RankChart";
-import { joined, type PartColumn } from "./rank_bars";
 
 /** Causes, in the order of the analysis. */
 const CAUSES = [

@@ -2,14 +2,14 @@ import type { ComponentChildren } from "preact";
 import { type Query, runPath, withQuery } from "../../api/paths";
 import type { Envelope, Row } from "../../api/types";
 import { Choices } from "../../components/Choices";
+import { RankBars } from "../../components/charts/RankBars";
+import { barsOf, kindOf, kindsOf, type Order, type PartColumn } from "../../components/charts/rank_bars";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { formatCount } from "../../format/units";
 import { useAnswer } from "../../state/answer";
 import { param } from "../../state/route";
 import { detail, runId } from "../../state/runs";
-import { RankBars } from "./RankBars";
-import { barsOf, kindOf, kindsOf, type Order, type PartColumn } from "./rank_bars";
 
 /** An order of bars: its name in the address, its words, its columns, and which bar stands out of those that share a place. */
 export type RankOrder = readonly [name: string, words: string, columns: Order, standsOut: string];

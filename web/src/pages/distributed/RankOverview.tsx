@@ -1,6 +1,6 @@
+import type { PartColumn } from "../../components/charts/rank_bars";
 import { averageOrStep } from "./chosen";
 import { RankChart } from "./RankChart";
-import type { PartColumn } from "./rank_bars";
 
 const PARTS: readonly PartColumn[] = [
   ["compute", "compute_ns"],

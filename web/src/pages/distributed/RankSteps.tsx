@@ -1,9 +1,7 @@
-import { STEP_PARTS } from "../../components/charts/steps";
+import { STEP_COLUMNS } from "../../components/charts/steps";
 import { averageOrStep } from "./chosen";
 import { RankChart } from "./RankChart";
-import type { PartColumn } from "./rank_bars";
 
-const PARTS = STEP_PARTS.map((part): PartColumn => [part, `${part}_ns`]);
 const ORDERS = [
   ["rank", "rank", "rank", "with the longest step"],
   ["step", "the step, longest first", ["total_ns"], "with the longest step"],
@@ -19,7 +17,7 @@ export function RankSteps() {
       title={`Where the time of ${of} goes on each rank`}
       label={`Where the time of ${of} goes`}
       query={[condition]}
-      up={PARTS}
+      up={STEP_COLUMNS}
       orders={ORDERS}
     />
   );

@@ -1,6 +1,6 @@
+import type { PartColumn } from "../../components/charts/rank_bars";
 import { ofAllRanks } from "./chosen";
 import { RankChart } from "./RankChart";
-import type { PartColumn } from "./rank_bars";
 
 const UP: readonly PartColumn[] = [
   ["transfer", "transfer_ns"],

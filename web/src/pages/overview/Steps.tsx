@@ -3,8 +3,10 @@ import type { Envelope, Report } from "../../api/types";
 import { BreakdownTable } from "../../components/charts/BreakdownTable";
 import { Figure } from "../../components/charts/Figure";
 import { Legend } from "../../components/charts/Legend";
+import { RankBars } from "../../components/charts/RankBars";
+import { barsOf } from "../../components/charts/rank_bars";
 import { StackedColumns } from "../../components/charts/StackedColumns";
-import { type Axis, columnsOf, partsIn } from "../../components/charts/steps";
+import { columnsOf, partsIn, STEP_COLUMNS } from "../../components/charts/steps";
 import { Definition } from "../../components/Definition";
 import { ErrorNotice, Loading } from "../../components/Notice";
 import { Value } from "../../components/Value";
@@ -21,21 +23,22 @@ export function Steps({ report }: { report: Report }) {
   const known = detail.value;
   const ranks = known?.run.ranks ?? [];
   const rank = param("rank") ?? (ranks.length === 1 ? String(ranks[0]) : undefined);
-  const axis: Axis = rank === undefined ? "ranks" : "steps";
+  const isOfRanks = rank === undefined;
   const from = Math.max(0, Number.parseInt(param("steps-from") ?? "0", 10) || 0);
   // The chart has all steps, also when one of them is chosen: it is where one is chosen.
   const path = withQuery(runPath(runId.value, "analyses/step_breakdown"), [
     ["rank", rank],
     ...selection.value.filter(([name]) => name.endsWith("_ns")),
     // Averages have no step, and are all that is drawn of several ranks.
-    ["where", axis === "steps" ? null : "step:eq:"],
-    ["offset", axis === "steps" ? from : 0],
-    ["limit", axis === "steps" ? SHOWN : 10_000],
+    ["where", isOfRanks ? "step:eq:" : null],
+    ["offset", isOfRanks ? 0 : from],
+    ["limit", isOfRanks ? 10_000 : SHOWN],
   ]);
   const answer = useAnswer<Envelope>(path, known?.version ?? 0);
   const steps = report.steps;
   if (!steps) return null;
-  const columns = columnsOf(answer.value?.results ?? [], axis, { rank: param("rank"), step: param("step") });
+  const rows = answer.value?.results ?? [];
+  const columns = isOfRanks ? [] : columnsOf(rows, param("step"));
   const total = answer.value?.page.total ?? 0;
   const inferred = steps.source === "optimizer" || steps.source === "kernels" ? ", inferred" : "";
   return (
@@ -59,26 +62,31 @@ export function Steps({ report }: { report: Report }) {
       </p>
       {answer.state === "failed" && <ErrorNotice error={answer.error} />}
       {answer.state === "loading" && !answer.value && <Loading />}
+      {isOfRanks && rows.length > 0 && (
+        <RankBars
+          name="steps"
+          label="Average step of each rank"
+          parts={STEP_COLUMNS}
+          bars={barsOf(rows, STEP_COLUMNS, [], "rank", ["total_ns"])}
+          standsOut="with the longest step"
+        />
+      )}
       {columns.length > 0 && (
         <Figure name="steps" title={<Legend parts={partsIn(columns)} />}>
           <StackedColumns
-            label={axis === "steps" ? `Steps of rank ${rank}` : "Average step of each rank"}
+            label={`Steps of rank ${rank}`}
             columns={columns}
-            onChoose={(column) =>
-              setParams(axis === "steps" ? { step: column.isChosen ? null : column.label } : { rank: column.label })
-            }
+            onChoose={(column) => setParams({ step: column.isChosen ? null : column.label })}
           />
           <p class="dim">
-            {axis === "ranks"
-              ? "A column is the average step of a rank; click one to see its steps."
-              : "Click a step to filter every page to it."}
-            {axis === "steps" && from > 0 && (
+            Click a step to filter every page to it.
+            {from > 0 && (
               <>
                 {" "}
                 <a href={hrefWith({ "steps-from": String(Math.max(0, from - SHOWN)) })}>Earlier steps</a>
               </>
             )}
-            {axis === "steps" && from + SHOWN < total && (
+            {from + SHOWN < total && (
               <>
                 {" "}
                 <a href={hrefWith({ "steps-from": String(from + SHOWN) })}>Later steps</a>

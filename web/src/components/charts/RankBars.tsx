@@ -1,15 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { partLook } from "../../classes";
-import { sliderOf } from "../../components/charts/cursor";
-import { Figure } from "../../components/charts/Figure";
-import { Legend } from "../../components/charts/Legend";
-import { Pointed } from "../../components/charts/Pointed";
-import { colourOf, paintOf, useRepaint } from "../../components/charts/painted";
-import { labelEvery, ticks } from "../../components/charts/scale";
-import { useWidth } from "../../components/charts/width";
 import { formatCount, formatNs } from "../../format/units";
 import { param, setParams } from "../../state/route";
+import { sliderOf } from "./cursor";
+import { Figure } from "./Figure";
+import { Legend } from "./Legend";
+import { Pointed } from "./Pointed";
+import { colourOf, paintOf, useRepaint } from "./painted";
 import { type PartColumn, type Place, partsOf, placesOf, type RankBar, reachOf } from "./rank_bars";
+import { labelEvery, ticks } from "./scale";
+import { useWidth } from "./width";
 
 interface Props {
   /** What a file of it is called. */
