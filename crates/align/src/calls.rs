@@ -30,8 +30,8 @@ pub struct Calls {
     pub calls: Vec<Call>,
     /// The outermost slices of calls and works, by slice.
     places: Vec<Place>,
-    /// What kernels say of themselves.
-    of_kernel: FxHashMap<SliceId, Collective>,
+    /// Kernels that say of themselves what they carry out, in order, and where the trace has what they say.
+    of_kernel: Vec<(SliceId, u32)>,
 }
 
 /// Where a call is.
@@ -49,11 +49,15 @@ type Number = (ProcessId, StringId, i64);
 impl Calls {
     /// Puts together what `trace` says.
     pub fn of(trace: &Trace) -> Self {
-        let mut all = Self { calls: Vec::new(), places: Vec::new(), of_kernel: FxHashMap::default() };
-        let (device, host): (Vec<&Collective>, Vec<&Collective>) =
-            trace.collectives.iter().partition(|said| trace.slices.kind(said.slice).is_device_event());
-        all.of_kernel = device.into_iter().map(|said| (said.slice, *said)).collect();
-        host.into_iter().for_each(|said| all.add(trace, said));
+        let mut all = Self { calls: Vec::new(), places: Vec::new(), of_kernel: Vec::new() };
+        for (at, said) in trace.collectives.iter().enumerate() {
+            if trace.slices.kind(said.slice).is_device_event() {
+                all.of_kernel.push((said.slice, at as u32));
+            } else {
+                all.add(trace, said);
+            }
+        }
+        all.of_kernel.sort_unstable();
         all.join_works(trace);
         all
     }
@@ -61,6 +65,11 @@ impl Calls {
     /// The call that a slice belongs to: the one that it lies in, the innermost of several.
     pub fn around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
         self.place_around(trace, slice).map(|at| self.places[at].call)
+    }
+
+    /// How many there are, of the host and of kernels.
+    pub(crate) fn statements(&self) -> usize {
+        self.calls.len() + self.of_kernel.len()
     }
 
     fn place_around(&self, trace: &Trace, slice: SliceId) -> Option<usize> {
@@ -75,9 +84,11 @@ impl Calls {
         std::iter::successors(before, |at| self.places[*at].outer).find(is_around)
     }
 
-    /// What a kernel says of itself.
-    pub fn of_kernel(&self, kernel: SliceId) -> Option<&Collective> {
-        self.of_kernel.get(&kernel)
+    /// What a kernel of the `trace` that these calls are of says of itself.
+    pub fn of_kernel<'a>(&self, trace: &'a Trace, kernel: SliceId) -> Option<&'a Collective> {
+        // Of several statements the last.
+        let (of, at) = self.of_kernel[..self.of_kernel.partition_point(|(of, _)| *of <= kernel)].last()?;
+        (*of == kernel).then(|| &trace.collectives[*at as usize])
     }
 
     /// What lies in a slice that is a collective is the same collective, told more exactly, unless both are works and their

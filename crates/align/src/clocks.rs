@@ -8,9 +8,9 @@
 //! ```
 
 use crate::line::{Line, Reading};
-use crate::{Calls, Domain, Part, domains, matched, parts};
+use crate::{Calls, Domain, Matched, Part, domains, parts};
 use std::collections::BTreeMap;
-use stepscope_base::percentiles::nearest_rank_of_unsorted;
+use stepscope_base::percentiles::{nearest_rank, nearest_rank_of_unsorted};
 use stepscope_base::units::format_ns;
 use stepscope_trace::{ClockCorrection, ClockSource, FindingCode, ProcessId, Trace};
 
@@ -37,7 +37,10 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     if domains.len() < 2 || trace.collectives.is_empty() {
         return trace;
     }
-    let mut pairs = Pairs::of(&domains, &matched(&parts(&trace, &Calls::of(&trace))));
+    let mut pairs = {
+        let parts = parts(&trace, &Calls::of(&trace));
+        Pairs::of(&domains, Matched::of(&parts).each(&parts))
+    };
     let stated = vec![Line::default(); domains.len()];
     let contradictions = pairs.contradictions(&stated);
     let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;
@@ -122,39 +125,40 @@ struct Side {
     domain: usize,
     last_start_ns: i64,
     first_end_ns: i64,
-    ends_ns: Vec<i64>,
+    /// When the one in the middle ends.
+    end_ns: i64,
+}
+
+impl Side {
+    /// That of a domain with these parts, of which there is at least one.
+    fn of(domain: usize, parts: &mut [Part]) -> Self {
+        let last_start_ns = parts.iter().map(|part| part.start_ns).max().expect("it has a part");
+        parts.sort_unstable_by_key(|part| part.end_ns);
+        let ends_ns: Vec<i64> = parts.iter().map(|part| part.end_ns).collect();
+        let end_ns = nearest_rank(&ends_ns, 50).expect("it has a part");
+        Self { domain, last_start_ns, first_end_ns: ends_ns[0], end_ns }
+    }
 }
 
 impl Pairs {
-    pub(crate) fn of(domains: &[Domain], matched: &[Vec<Part>]) -> Self {
+    /// From the parts of each collective, by rank.
+    pub(crate) fn of(domains: &[Domain], matched: impl Iterator<Item = Vec<Part>>) -> Self {
         let processes = domains.iter().flat_map(|domain| &domain.processes).count();
         let mut domain_of = vec![0; processes];
         for (at, domain) in domains.iter().enumerate() {
             domain.processes.iter().for_each(|process| domain_of[process.index()] = at);
         }
         let mut of_pair: BTreeMap<(usize, usize), Vec<Reading>> = BTreeMap::new();
-        for parts in matched.iter().filter(|parts| parts[0].kind.is_some_and(|kind| kind.ends_together())) {
-            let mut sides: Vec<Side> = Vec::new();
-            for part in parts {
-                let domain = domain_of[part.process.index()];
-                let at = sides.iter().position(|side| side.domain == domain).unwrap_or_else(|| {
-                    let (last_start_ns, first_end_ns) = (part.start_ns, part.end_ns);
-                    sides.push(Side { domain, last_start_ns, first_end_ns, ends_ns: Vec::new() });
-                    sides.len() - 1
-                });
-                let side = &mut sides[at];
-                side.last_start_ns = side.last_start_ns.max(part.start_ns);
-                side.first_end_ns = side.first_end_ns.min(part.end_ns);
-                side.ends_ns.push(part.end_ns);
-            }
-            sides.sort_by_key(|side| side.domain);
-            let end_of = |side: &mut Side| nearest_rank_of_unsorted(&mut side.ends_ns, 50).expect("it has a part");
-            let Some((first, others)) = sides.split_first_mut() else { continue };
-            let first_end_ns = end_of(first);
-            for other in others {
+        let domain_of = |part: &Part| domain_of[part.process.index()];
+        for mut parts in matched.filter(|parts| parts[0].kind.is_some_and(|kind| kind.ends_together())) {
+            parts.sort_by_key(domain_of);
+            let mut sides =
+                parts.chunk_by_mut(|a, b| domain_of(a) == domain_of(b)).map(|of| Side::of(domain_of(&of[0]), of));
+            let Some(first) = sides.next() else { continue };
+            for other in sides {
                 let reading = Reading {
-                    at_ns: end_of(other),
-                    difference_ns: first_end_ns - end_of(other),
+                    at_ns: other.end_ns,
+                    difference_ns: first.end_ns - other.end_ns,
                     least_ns: first.last_start_ns - other.first_end_ns,
                     most_ns: first.first_end_ns - other.last_start_ns,
                 };

@@ -22,9 +22,9 @@ impl Joined {
         let calls = Calls::of(trace);
         let all = parts(trace, &calls);
         let mut joined = Self { calls, parts: Vec::new(), places: FxHashMap::default() };
-        for same in together(&all).iter().filter(|same| same.len() > 1) {
+        for same in together(&all).places().filter(|same| same.len() > 1) {
             let first = joined.parts.len();
-            joined.parts.extend(same.iter().map(|at| all[*at]));
+            joined.parts.extend(same.iter().map(|at| all[*at as usize]));
             let place = first..joined.parts.len();
             joined.places.extend(joined.parts[first..].iter().map(|part| (part.asked_by, place.clone())));
         }

@@ -16,5 +16,5 @@ pub use calls::{Call, Calls};
 pub use clocks::{Align, aligned, with_offsets};
 pub use domains::{Domain, domains};
 pub use joined::{Joined, last_to_come};
-pub use matched::{Key, Part, matched, parts, together};
+pub use matched::{Key, Matched, Part, parts, together};
 pub use residuals::{Residual, residuals};

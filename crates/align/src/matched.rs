@@ -45,14 +45,14 @@ impl Part {
 
 /// What collectives of different ranks have in common when they may be the same. Its names are of the table of strings of
 /// the trace.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     group: StringId,
     group_ranks: StringId,
     kind: Kind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Kind {
     Number(i64),
     Like {
@@ -93,32 +93,100 @@ impl Key {
     }
 }
 
-/// Of `parts` the collectives that at least two ranks took part in, each with its parts by rank. What goes from one rank to another
-/// is not among them, nor is a part whose end was not recorded.
-pub fn matched(parts: &[Part]) -> Vec<Vec<Part>> {
-    let parts: Vec<Part> = parts.iter().filter(|part| !part.is_between_two()).copied().collect();
-    let found = together(&parts).into_iter().filter(|same| same.len() > 1);
-    found.map(|same| same.into_iter().map(|at| parts[at]).collect()).collect()
+/// Which parts of a list are the same communication, by place in the list.
+#[derive(Debug)]
+pub struct Matched {
+    /// The parts of one communication after those of the other, by rank.
+    places: Vec<u32>,
+    /// Where in `places` each communication ends.
+    ends: Vec<u32>,
+}
+
+impl Matched {
+    /// Of `parts` the collectives that at least two ranks took part in. What goes from one rank to another is not among
+    /// them, nor is a part whose end was not recorded.
+    pub fn of(parts: &[Part]) -> Self {
+        let mut matched = Self::where_some(parts, |part| !part.is_between_two());
+        let (mut kept, mut from, mut ends) = (0, 0, Vec::new());
+        for end in &matched.ends {
+            let same = from as usize..*end as usize;
+            from = *end;
+            if same.len() > 1 {
+                matched.places.copy_within(same.clone(), kept);
+                kept += same.len();
+                ends.push(kept as u32);
+            }
+        }
+        matched.places.truncate(kept);
+        Self { ends, ..matched }
+    }
+
+    /// The places of each communication's parts, by rank.
+    pub fn places(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(from, to)| &self.places[from as usize..*to as usize])
+    }
+
+    /// The parts of each communication, by rank; `parts` is the list that was matched.
+    pub fn each<'a>(&'a self, parts: &'a [Part]) -> impl Iterator<Item = Vec<Part>> + 'a {
+        self.places().map(|same| same.iter().map(|at| parts[*at as usize]).collect())
+    }
+
+    /// What belongs together of the parts that are wanted; also those that no other rank has.
+    fn where_some(parts: &[Part], is_wanted: impl Fn(&Part) -> bool) -> Self {
+        let mut of_key = by_key(parts, is_wanted);
+        let mut all = Self { places: Vec::with_capacity(of_key.places.len()), ends: Vec::new() };
+        let (mut from, mut in_order) = (0, Vec::new());
+        for end in of_key.ends {
+            let same = &mut of_key.places[from as usize..end as usize];
+            from = end;
+            same.sort_unstable_by_key(|at| {
+                let part = &parts[*at as usize];
+                (part.rank, part.start_ns, part.asked_by, *at)
+            });
+            // What each rank has of this key, in its own order.
+            in_order.clear();
+            for of_rank in same.chunk_by(|a, b| parts[*a as usize].rank == parts[*b as usize].rank) {
+                in_order.extend((0_u32..).zip(of_rank.iter().copied()));
+            }
+            in_order.sort_by_key(|(nth, _)| *nth);
+            for same in in_order.chunk_by(|a, b| a.0 == b.0) {
+                all.places.extend(same.iter().map(|(_, at)| *at));
+                all.ends.push(all.places.len() as u32);
+            }
+        }
+        all
+    }
+}
+
+/// The parts that are wanted, those of one key after those of the other, by key.
+fn by_key(parts: &[Part], is_wanted: impl Fn(&Part) -> bool) -> Matched {
+    let mut counts: FxHashMap<Key, u32> = FxHashMap::default();
+    let wanted = || (0_u32..).zip(parts).filter(|(_, part)| is_wanted(part));
+    wanted().for_each(|(_, part)| *counts.entry(part.key).or_default() += 1);
+    let mut keys: Vec<(Key, u32)> = counts.iter().map(|(key, count)| (*key, *count)).collect();
+    keys.sort_unstable();
+    let mut end = 0;
+    for (key, count) in keys {
+        counts.insert(key, end);
+        end += count;
+    }
+    // Where the next part of a key goes.
+    let mut next = counts;
+    let mut places = vec![0; end as usize];
+    for (at, part) in wanted() {
+        let place = next.get_mut(&part.key).expect("it was counted");
+        places[*place as usize] = at;
+        *place += 1;
+    }
+    let mut ends: Vec<u32> = next.into_values().collect();
+    ends.sort_unstable();
+    Matched { places, ends }
 }
 
 /// Which of `parts` are the same communication: their places, by rank, those that no other rank has among them.
-pub fn together(parts: &[Part]) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|at| {
-        let part = &parts[*at];
-        (part.key, part.rank, part.start_ns, part.asked_by)
-    });
-    let mut found = Vec::new();
-    for same in order.chunk_by(|a, b| parts[*a].key == parts[*b].key) {
-        // What each rank has of this key, in its own order.
-        let mut in_order: Vec<Vec<usize>> = Vec::new();
-        for of_rank in same.chunk_by(|a, b| parts[*a].rank == parts[*b].rank) {
-            in_order.resize_with(in_order.len().max(of_rank.len()), Vec::new);
-            in_order.iter_mut().zip(of_rank).for_each(|(same, at)| same.push(*at));
-        }
-        found.extend(in_order);
-    }
-    found
+pub fn together(parts: &[Part]) -> Matched {
+    Matched::where_some(parts, |_| true)
 }
 
 /// From when to when something is carried out, for how long in all, and by what first.
@@ -147,7 +215,7 @@ impl Carried {
 /// Every communication of a group that took time on a rank, and has ended.
 pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
     let mut on_device: FxHashMap<usize, Carried> = FxHashMap::default();
-    let mut parts = Vec::new();
+    let mut parts = Vec::with_capacity(calls.statements());
     let mut add = |rank: u32, said: &Collective, asked_by: SliceId, carried: Carried| {
         let has_group = [said.group, said.group_ranks].iter().any(|text| *text != StringTable::EMPTY);
         if carried.dur_ns > 0 && has_group {
@@ -175,7 +243,7 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
         let carried = Carried::by(trace, event.slice, event.launch);
         if let Some(call) = event.op.and_then(|op| calls.around(trace, op)) {
             on_device.entry(call).and_modify(|known| known.add(carried)).or_insert(carried);
-        } else if let Some(said) = calls.of_kernel(event.slice) {
+        } else if let Some(said) = calls.of_kernel(trace, event.slice) {
             add(trace.devices[event.device.index()].rank, said, event.slice, carried);
         }
     }
@@ -192,6 +260,7 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use stepscope_trace::SliceKind;
     use stepscope_trace::drawn::drawn_with_collectives;
     use stepscope_trace::simulated::{Job, Schedule};
@@ -203,11 +272,8 @@ mod tests {
             let trace =
                 Job { ranks: 8, steps: 2, schedule, has_devices, jitter_ns: 9_000, ..Job::default() }.run().trace();
             let parts = parts(&trace, &Calls::of(&trace));
-            let messages: Vec<Vec<Part>> = together(&parts)
-                .into_iter()
-                .map(|same| same.into_iter().map(|at| parts[at]).collect::<Vec<_>>())
-                .filter(|same| same[0].is_between_two())
-                .collect();
+            let messages = together(&parts);
+            let messages: Vec<_> = messages.each(&parts).filter(|same| same[0].is_between_two()).collect();
             // Forward and backward of each micro-batch cross three borders, on two lines.
             assert_eq!(messages.len(), 2 * 2 * 3 * 5 * 2);
             for same in messages {
@@ -228,15 +294,72 @@ mod tests {
             (said.source_rank, said.destination_rank) = (None, None);
         }
         let parts = parts(&trace, &Calls::of(&trace));
-        assert!(!parts.is_empty() && together(&parts).iter().all(|same| same.len() == 1));
+        assert!(!parts.is_empty() && together(&parts).places().all(|same| same.len() == 1));
     }
 
     #[test]
     fn what_has_not_ended_is_compared_with_nothing() {
         let said = |name| (name, SliceKind::Annotation, ("allreduce", "Float", Some(10), Some(5)));
         let mut trace = drawn_with_collectives("rank 0 label 1 ww\nrank 1 label 1 xxxx", &[said("w"), said("x")]);
-        assert_eq!(matched(&parts(&trace, &Calls::of(&trace))).len(), 1);
+        let matched = |trace: &Trace| Matched::of(&parts(trace, &Calls::of(trace))).places().count();
+        assert_eq!(matched(&trace), 1);
         trace.slices.is_unfinished[1] = true;
-        assert!(matched(&parts(&trace, &Calls::of(&trace))).is_empty());
+        assert_eq!(matched(&trace), 0);
+    }
+
+    /// A part of a rank with one of a few keys.
+    fn part(rank: u32, number: i64, start_ns: i64, kind: CollectiveKind) -> Part {
+        let text = StringTable::EMPTY;
+        let key = Key { group: text, group_ranks: text, kind: Kind::Number(number) };
+        Part {
+            key,
+            rank,
+            process: ProcessId(rank),
+            group: text,
+            group_description: text,
+            group_size: None,
+            kind: Some(kind),
+            asked_by: SliceId(0),
+            carried_by: SliceId(0),
+            launch: None,
+            start_ns,
+            end_ns: start_ns + 1,
+            dur_ns: 1,
+        }
+    }
+
+    /// As [`together`], one part after the other: the nth of its rank with its key goes with the nth of other ranks.
+    fn slow(parts: &[Part]) -> Vec<Vec<u32>> {
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|at| (parts[*at].rank, parts[*at].start_ns));
+        let mut found: std::collections::BTreeMap<(Key, usize), Vec<u32>> = Default::default();
+        for (place, at) in order.iter().enumerate() {
+            let own = |other: &&usize| parts[**other].key == parts[*at].key && parts[**other].rank == parts[*at].rank;
+            let nth = order[..place].iter().filter(own).count();
+            found.entry((parts[*at].key, nth)).or_default().push(*at as u32);
+        }
+        found.into_values().collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_nth_of_a_rank_goes_with_the_nth_of_the_others(
+            drawn in prop::collection::vec((0_u32..4, 0_i64..3, 0_i64..5, any::<bool>()), 0..40),
+        ) {
+            let kind = |is_message| if is_message { CollectiveKind::Send } else { CollectiveKind::AllReduce };
+            let parts: Vec<Part> = drawn
+                .into_iter()
+                .map(|(rank, number, start_ns, is_message)| part(rank, number, start_ns, kind(is_message)))
+                .collect();
+            let all = together(&parts);
+            prop_assert_eq!(all.places().map(<[u32]>::to_vec).collect::<Vec<_>>(), slow(&parts));
+            // Collectives of several ranks, as if there were nothing else.
+            let at: Vec<u32> = (0..).zip(&parts).filter(|(_, part)| !part.is_between_two()).map(|(at, _)| at).collect();
+            let collectives: Vec<Part> = at.iter().map(|at| parts[*at as usize]).collect();
+            let of_several = slow(&collectives).into_iter().filter(|same| same.len() > 1);
+            let expected: Vec<Vec<u32>> =
+                of_several.map(|same| same.into_iter().map(|place| at[place as usize]).collect()).collect();
+            prop_assert_eq!(Matched::of(&parts).places().map(<[u32]>::to_vec).collect::<Vec<_>>(), expected);
+        }
     }
 }

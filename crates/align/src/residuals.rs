@@ -23,7 +23,7 @@ pub struct Residual {
 }
 
 /// One for each clock of `trace`, in the order of [`domains`]; `matched` are its collectives.
-pub fn residuals(trace: &Trace, matched: &[Vec<Part>]) -> Vec<Residual> {
+pub fn residuals(trace: &Trace, matched: impl Iterator<Item = Vec<Part>>) -> Vec<Residual> {
     let domains = domains(trace);
     let pairs = Pairs::of(&domains, matched);
     let of_domain = |(at, domain): (usize, &Domain)| {

@@ -117,7 +117,7 @@ fn messages(context: &AnalysisContext<'_>) -> BTreeMap<u32, Vec<Message>> {
     }
     for event in trace.device_events.iter() {
         let is_in_call = event.op.is_some_and(|op| calls.around(trace, op).is_some());
-        if let Some(said) = calls.of_kernel(event.slice).filter(|_| !is_in_call) {
+        if let Some(said) = calls.of_kernel(trace, event.slice).filter(|_| !is_in_call) {
             add(trace.devices[event.device.index()].rank, event.launch.unwrap_or(event.slice), said);
         }
     }

@@ -119,7 +119,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Collectives> {
             continue;
         }
         let call = event.op.and_then(|op| calls.around(trace, op));
-        let said = call.map(|at| &calls.calls[at].said).or_else(|| calls.of_kernel(event.slice));
+        let said = call.map(|at| &calls.calls[at].said).or_else(|| calls.of_kernel(trace, event.slice));
         let row = sums.row(trace.devices[event.device.index()].rank, said);
         let span = trace.slices.span(event.slice);
         sums.rows[row].1.add_kernel(span, &busy[event.device.index()]);

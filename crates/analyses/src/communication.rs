@@ -2,7 +2,7 @@
 
 use crate::AnalysisContext;
 use crate::context::Shared;
-use stepscope_align::{Calls, Part, matched, parts};
+use stepscope_align::{Calls, Matched, Part, parts};
 
 impl Shared for Calls {
     fn compute(context: &AnalysisContext<'_>) -> Self {
@@ -19,11 +19,13 @@ impl Shared for Parts {
     }
 }
 
-/// The collectives that at least two ranks of the run took part in.
-pub(crate) struct Matched(pub(crate) Vec<Vec<Part>>);
-
 impl Shared for Matched {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self(matched(&context.get::<Parts>().0))
+        Self::of(&context.get::<Parts>().0)
     }
+}
+
+/// The collectives that at least two ranks of the run took part in: the parts of each, by rank.
+pub(crate) fn matched<'a>(context: &'a AnalysisContext<'_>) -> impl Iterator<Item = Vec<Part>> + 'a {
+    context.get::<Matched>().each(&context.get::<Parts>().0)
 }

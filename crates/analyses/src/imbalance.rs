@@ -28,7 +28,7 @@
 //! left out. The gain of one kind is no gain of the step where other work hides it, and gains of several kinds do not add
 //! up: all wait for the same rank as a rule. Asking for one rank leaves nothing to compare it with.
 
-use crate::communication::Matched;
+use crate::communication::matched;
 use crate::context::Shared;
 use crate::op_classes::OpClasses;
 use crate::windows::Windows;
@@ -193,7 +193,7 @@ fn add_received(context: &AnalysisContext<'_>, amounts: &mut Amounts) {
     let (trace, calls) = (context.trace, context.get::<Calls>());
     let of_call: FxHashMap<SliceId, &Collective> = calls.calls.iter().map(|call| (call.slice, &call.said)).collect();
     let windows = Windows::of(trace, context.selection);
-    let all_to_alls = context.get::<Matched>().0.iter().filter(|parts| parts[0].kind == Some(CollectiveKind::AllToAll));
+    let all_to_alls = matched(context).filter(|parts| parts[0].kind == Some(CollectiveKind::AllToAll));
     for (at, parts) in all_to_alls.enumerate() {
         let said = |slice: &SliceId| of_call.get(slice).copied().filter(|_| windows.has_slice(trace, *slice));
         let said: Option<Vec<(u32, &Collective)>> =

@@ -47,7 +47,7 @@
 //! Collectives of one group that overlap have a stretch of no length, so that lateness to the later one is `unexplained`.
 //! A cause without lateness has no row. For one step, collectives that begin in it, with stretches that may begin before.
 
-use crate::communication::Matched;
+use crate::communication::matched;
 use crate::stretches::{LateCause, Stretch, Stretches};
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
@@ -88,15 +88,16 @@ pub fn lateness(trace: &Trace, selection: &Selection) -> Vec<Lateness> {
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<Lateness> {
     let trace = context.trace;
-    let matched = &context.get::<Matched>().0;
     let stretches = &context.get::<Stretches>().0;
-    let of_part: FxHashMap<SliceId, usize> =
-        matched.iter().enumerate().flat_map(|(at, parts)| parts.iter().map(move |part| (part.asked_by, at))).collect();
+    let of_part: FxHashMap<SliceId, usize> = matched(context)
+        .enumerate()
+        .flat_map(|(at, parts)| parts.into_iter().map(move |part| (part.asked_by, at)))
+        .collect();
     let windows = Windows::of(trace, context.selection);
     let is_asked = |part: &Part| windows.has_slice(trace, part.asked_by);
     let mut sums: BTreeMap<(u32, StringId, StringId), [Sum; LateCause::COUNT]> = BTreeMap::new();
-    for parts in matched {
-        let middle = middle(parts);
+    for parts in matched(context) {
+        let middle = middle(&parts);
         for part in parts.iter().filter(|part| part.dur_ns < middle.dur_ns && is_asked(part)) {
             let sums = sums.entry((part.rank, part.group, part.group_description)).or_default();
             let stretch = |part: &Part| stretches.get(&part.asked_by);

@@ -124,7 +124,7 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
     calls.calls.iter().for_each(|call| add(call.slice, &call.said));
     for event in trace.device_events.iter() {
         let is_in_call = event.op.is_some_and(|op| calls.around(trace, op).is_some());
-        if let Some(said) = calls.of_kernel(event.slice).filter(|_| !is_in_call) {
+        if let Some(said) = calls.of_kernel(trace, event.slice).filter(|_| !is_in_call) {
             add(event.slice, said);
         }
     }

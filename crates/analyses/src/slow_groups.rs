@@ -26,7 +26,7 @@
 //! collectives that the first rank of the group asks for in it.
 
 use crate::collectives::size_bytes;
-use crate::communication::Matched;
+use crate::communication::matched;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
 use std::cmp::Reverse;
@@ -106,8 +106,8 @@ fn families(context: &AnalysisContext<'_>) -> BTreeMap<Family, BTreeMap<GroupKey
     // Siblings are compared, whichever rank is asked for.
     let windows = Windows::of(trace, &Selection { ranks: Ranks::default(), ..context.selection.clone() });
     let mut families: BTreeMap<Family, BTreeMap<GroupKey, Group>> = BTreeMap::new();
-    for parts in context.get::<Matched>().0.iter().filter(|parts| windows.has_slice(trace, parts[0].asked_by)) {
-        let Some((family, group)) = family(context, parts) else { continue };
+    for parts in matched(context).filter(|parts| windows.has_slice(trace, parts[0].asked_by)) {
+        let Some((family, group)) = family(context, &parts) else { continue };
         let group = families.entry(family).or_default().entry(group).or_default();
         group.ranks.extend(parts.iter().map(|part| part.rank));
         group.transfers_ns.extend(parts.iter().map(|part| part.dur_ns).min());
@@ -120,7 +120,7 @@ fn family(context: &AnalysisContext<'_>, parts: &[Part]) -> Option<(Family, Grou
     let (trace, calls) = (context.trace, context.get::<Calls>());
     let said = |part: &Part| -> Option<&Collective> {
         let call = calls.around(trace, part.asked_by).map(|at| &calls.calls[at].said);
-        call.or_else(|| calls.of_kernel(part.asked_by))
+        call.or_else(|| calls.of_kernel(trace, part.asked_by))
     };
     let first = said(&parts[0])?;
     let kind = first.kind.filter(|kind| kind.ends_together())?;

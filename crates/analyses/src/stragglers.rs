@@ -33,7 +33,7 @@
 //! source of a broadcast may, is taken for late. Without numbers, ranks whose recordings begin at different collectives are
 //! matched wrongly. For one rank the others still count; for one step, what begins in it on the rank.
 
-use crate::communication::Matched;
+use crate::communication::matched;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection, tensorboard_views};
 use std::cmp::Reverse;
@@ -84,7 +84,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<Stragglers> {
     let windows = Windows::of(trace, context.selection);
     let is_asked = |part: &Part| windows.has_slice(trace, part.asked_by);
     let mut of_key: BTreeMap<(u32, StringId, StringId), Stragglers> = BTreeMap::new();
-    for parts in &context.get::<Matched>().0 {
+    for parts in matched(context) {
         let mut times: Vec<i64> = parts.iter().map(|part| part.dur_ns).collect();
         times.sort_unstable();
         let (shortest_ns, second_ns, middle_ns) = (times[0], times[1], times[times.len() / 2]);

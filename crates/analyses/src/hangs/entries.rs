@@ -52,7 +52,7 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
     for event in trace.device_events.iter() {
         if let Some(call) = event.op.and_then(|op| calls.around(trace, op)) {
             *of_call.entry(call).or_default() |= is_open(&event.slice);
-        } else if let Some(said) = calls.of_kernel(event.slice) {
+        } else if let Some(said) = calls.of_kernel(trace, event.slice) {
             add(trace.devices[event.device.index()].rank, said, event.slice, of(is_open(&event.slice)));
         }
     }

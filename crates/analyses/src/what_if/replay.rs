@@ -38,8 +38,8 @@ impl JobStep {
         let parts: Vec<Part> = places.iter().map(|(rank, at)| ranks[*rank].comms[*at].part).collect();
         let mut joint_of: Vec<Vec<usize>> = ranks.iter().map(|step| vec![0; step.comms.len()]).collect();
         let mut joints = Vec::new();
-        for same in together(&parts) {
-            let own: Vec<(Place, &Part)> = same.iter().map(|at| (places[*at], &parts[*at])).collect();
+        for same in together(&parts).places() {
+            let own: Vec<(Place, &Part)> = same.iter().map(|at| (places[*at as usize], &parts[*at as usize])).collect();
             own.iter().for_each(|((rank, at), _)| joint_of[*rank][*at] = joints.len());
             joints.push(Joint { places: own.iter().map(|(place, _)| *place).collect(), left: leaving(&own) });
         }
