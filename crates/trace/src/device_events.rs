@@ -319,6 +319,11 @@ impl DeviceEvents {
         self.event(&self.rows[id.index()])
     }
 
+    /// Puts the events in order of (start, slice), when starts have changed.
+    pub(crate) fn order_by_start(&mut self, start_of: impl Fn(SliceId) -> i64) {
+        self.rows.sort_by_key(|row| (start_of(row.slice), row.slice));
+    }
+
     /// All events, by start.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = DeviceEvent> + '_ {

@@ -7,6 +7,7 @@ use crate::{
     Collective, Counter, Device, DeviceEvent, DeviceId, Flow, Instants, IoEvent, MemoryEvent, OpInfo, OpInputs,
     OpInputsId, ProcessId, SliceId, StackId, Step, Synchronization, Trace, TrackId,
 };
+use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
 
 /// All of `traces` in one trace called `name`, their processes and tracks one after the other. Each comes with what is
@@ -27,7 +28,7 @@ struct Merged {
     trace: Trace,
     inputs: InputsTable,
     stacks: StackTable,
-    device_events: Vec<(i64, DeviceEvent)>,
+    device_events: DeviceEventRows,
     instants: Vec<(i64, TrackId, StringId)>,
 }
 
@@ -78,21 +79,20 @@ impl NewIds {
 
 impl Merged {
     fn new(name: String, traces: &[(Trace, i64)]) -> Self {
-        let mut devices: Vec<Device> = Vec::new();
+        let mut devices: BTreeMap<(u32, i64), &Device> = BTreeMap::new();
         for device in traces.iter().flat_map(|(trace, _)| &trace.devices) {
-            match devices.iter_mut().find(|known| (known.rank, known.ordinal) == (device.rank, device.ordinal)) {
-                // What one of them knows holds for both.
-                Some(known) if known.name.is_none() => *known = device.clone(),
-                Some(_) => {}
-                None => devices.push(device.clone()),
+            let known = devices.entry((device.rank, device.ordinal)).or_insert(device);
+            // What one of them knows holds for both.
+            if known.name.is_none() {
+                *known = device;
             }
         }
-        devices.sort_by_key(|device| (device.rank, device.ordinal));
+        let devices = devices.into_values().cloned().collect();
         Self {
             trace: Trace { name, devices, ..Trace::default() },
             inputs: InputsTable::default(),
             stacks: StackTable::default(),
-            device_events: Vec::new(),
+            device_events: DeviceEventRows::default(),
             instants: Vec::new(),
         }
     }
@@ -171,12 +171,11 @@ impl Merged {
             span: Span::new(step.span.start_ns + shift_ns, step.span.end_ns + shift_ns),
             ..*step
         }));
-        self.device_events.extend(part.device_events.iter().map(|event| {
-            let slice = ids.slice(event.slice);
-            let device = ids.device(event.device);
+        for event in part.device_events.iter() {
+            let (slice, device) = (ids.slice(event.slice), ids.device(event.device));
             let (launch, op) = (event.launch.map(|id| ids.slice(id)), event.op.map(|id| ids.slice(id)));
-            (trace.slices.start_ns[slice.index()], DeviceEvent { slice, device, launch, op, ..event })
-        }));
+            self.device_events.add(&DeviceEvent { slice, device, launch, op, ..event });
+        }
         let instants = part.instants;
         for ((time_ns, track), name) in instants.time_ns.iter().zip(&instants.track).zip(&instants.name) {
             self.instants.push((time_ns + shift_ns, ids.track(*track), ids.string(*name)));
@@ -223,14 +222,12 @@ impl Merged {
     }
 
     fn finish(self) -> Trace {
-        let Self { mut trace, inputs, stacks, mut device_events, mut instants } = self;
+        let Self { mut trace, inputs, stacks, device_events, mut instants } = self;
         trace.ops.inputs = inputs.rows;
         trace.stacks = stacks.rows;
-        device_events.sort_by_key(|(start_ns, event)| (*start_ns, event.slice));
-        let mut rows = DeviceEventRows::default();
-        device_events.iter().for_each(|(_, event)| rows.add(event));
-        let (rows, common) = rows.into_parts();
+        let (rows, common) = device_events.into_parts();
         trace.device_events = common.finish(rows);
+        trace.device_events.order_by_start(|slice| trace.slices.start_ns[slice.index()]);
         instants.sort_unstable();
         trace.instants = Instants {
             time_ns: instants.iter().map(|row| row.0).collect(),

@@ -1,6 +1,6 @@
 //! A trace whose clocks are corrected.
 
-use crate::{ClockCorrection, DeviceEvent, ProcessId, SliceId, Trace};
+use crate::{ClockCorrection, ProcessId, Trace};
 use stepscope_base::Span;
 
 impl Trace {
@@ -47,10 +47,8 @@ impl Trace {
             step.span = Span::new(time(step.process, step.span.start_ns), time(step.process, step.span.end_ns));
         }
         self.steps.sort_by_key(|step| (step.rank, step.span.start_ns));
-        let start_of = |slice: SliceId| self.slices.start_ns[slice.index()];
-        let mut device_events: Vec<DeviceEvent> = self.device_events.iter().collect();
-        device_events.sort_by_key(|event| (start_of(event.slice), event.slice));
-        self.device_events = device_events.into_iter().collect();
+        let slices = &self.slices;
+        self.device_events.order_by_start(|slice| slices.start_ns[slice.index()]);
         self.start_unix_ns = self.start_unix_ns.map(|start_ns| start_ns + before_ns);
         self.start_source_ns += before_ns;
         self.clocks = match self.clocks.is_empty() {

@@ -7,7 +7,7 @@
 //! ```
 
 use super::repeating_kernels::repeating_windows;
-use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, TrackId};
+use crate::{FindingCode, ProcessId, SliceId, SliceKind, Step, StepSource, Trace, Track, TrackId};
 use std::collections::BTreeMap;
 use stepscope_base::Span;
 
@@ -182,8 +182,8 @@ fn open_optimizer(trace: &Trace, lane: TrackId, time_ns: i64) -> Option<SliceId>
 }
 
 fn whole_step(trace: &mut Trace, rank: u32) -> Option<Step> {
-    let is_of_rank = |id: &SliceId| trace.rank_of_track(trace.slices.track[id.index()]) == rank;
-    let spans = trace.slices.ids().filter(is_of_rank).map(|id| trace.slices.span(id));
+    let tracks = trace.tracks.iter().filter(|track| trace.processes[track.process.index()].rank == rank);
+    let spans = tracks.flat_map(Track::slice_ids).map(|id| trace.slices.span(id));
     let hull = |a: Span, b: Span| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns));
     let slices = spans.reduce(hull)?;
     // Slices may be few labels amid what else was recorded.
