@@ -1,6 +1,7 @@
-"""Holistic Trace Analysis: loads a trace, and breaks down device time.
+"""Holistic Trace Analysis: loads a trace, and breaks down device time; or what it says of a folder of ranks.
 
-``python holistic.py start|load|breakdown FILE [TIMES]``; ``start`` imports the library and reads nothing.
+``python holistic.py start|load|breakdown FILE [TIMES]``, ``python holistic.py ranks FOLDER``; ``start`` imports the
+library and reads nothing.
 """
 
 import os
@@ -9,7 +10,16 @@ import sys
 from hta.trace_analysis import TraceAnalysis
 
 mode, file, *times = sys.argv[1:]
-if mode != "start":
+if mode == "ranks":
+    analysis = TraceAnalysis(trace_dir=os.path.abspath(file))
+    assert len(analysis.get_temporal_breakdown(visualize=False)), "no device time"
+    assert len(analysis.get_comm_comp_overlap(visualize=False)), "no communication"
+    try:
+        analysis.get_potential_stragglers()
+    except ValueError:
+        # 0.5 looks for kernels called `ncclKernel…`, as NCCL called them before 2.19, and fails where there are none.
+        pass
+elif mode != "start":
     analysis = TraceAnalysis(trace_files={0: os.path.abspath(file)}, trace_dir=os.path.dirname(os.path.abspath(file)))
     for _ in range(int(times[0]) if times else mode == "breakdown"):
         assert len(analysis.get_temporal_breakdown(visualize=False)), "no device time"

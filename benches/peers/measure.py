@@ -1,6 +1,6 @@
-"""Runs one peer in a process of its own and prints, as JSON, what that took, seen from outside.
+"""Runs one program in a process of its own and prints, as JSON, what that took, seen from outside.
 
-``python measure.py SCRIPT [ARGUMENT...]``: CPU time is user and system time of the process and of those that it started
+``python measure.py PROGRAM [ARGUMENT...]``; one that ends in ``.py`` runs in this Python. CPU time is user and system time of the process and of those that it started
 and waited for; the peak is the largest resident memory of any of them.
 """
 
@@ -15,7 +15,8 @@ import time
 def main():
     with tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, *sys.argv[1:]], stdout=subprocess.DEVNULL, stderr=errors)
+        python = [sys.executable] if sys.argv[1].endswith(".py") else []
+        process = subprocess.Popen([*python, *sys.argv[1:]], stdout=subprocess.DEVNULL, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -3,7 +3,7 @@
 mod analyzing;
 mod importing;
 mod inputs;
-mod peers;
+pub(crate) mod peers;
 
 use crate::quantity;
 use inputs::Input;

@@ -37,54 +37,69 @@ pub(crate) struct Written {
 
 const STEP: &[u8] = include_bytes!("../data/training_step.json.gz");
 /// From the end of a step's last row to the next step.
-const BETWEEN_NS: i64 = 1_000;
+pub(crate) const BETWEEN_NS: i64 = 1_000;
+
+/// The text of the one step that there is.
+pub(crate) fn step() -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    GzDecoder::new(STEP).read_to_end(&mut text)?;
+    Ok(text)
+}
 
 /// Writes a trace of about the wanted size; every number in it follows from `seed`.
 pub(crate) fn write(seed: u64, size: Size, out: &mut dyn Write) -> io::Result<Written> {
-    let mut text = Vec::new();
-    GzDecoder::new(STEP).read_to_end(&mut text)?;
-    let job = Job::of(&text, seed)?;
-    let steps = job.steps_for(size);
-    let mut bytes = 0;
-    let mut put = |text: &[u8]| {
-        bytes += text.len() as u64;
-        out.write_all(text)
+    let text = step()?;
+    let steps = Steps::of(&text)?;
+    let Range { start: first_ns, end: last_ns } = steps.step_ns;
+    let warp = |step| Warp::of(seed, step, last_ns - first_ns);
+    // Numbers have more digits later: the step in the middle counts.
+    let bytes_of = |step| {
+        let warp = warp(step);
+        steps.bytes_of(step, &|ns| first_ns + warp.at(ns - first_ns))
     };
-    put(job.rows.before())?;
-    let mut copy = Vec::new();
-    let mut end_ns = 0;
-    for section in &job.sections {
-        let mut start_ns = job.step_ns.start;
-        for step in 0..steps {
-            copy.clear();
-            start_ns = job.copy(section, step, start_ns, &mut copy) + BETWEEN_NS;
-            copy.extend_from_slice(job.rows.separator());
-            put(&copy)?;
-        }
-        end_ns = start_ns;
-    }
-    copy.clear();
-    let later_ns = end_ns - job.step_ns.end;
-    let time = |ns| if ns <= job.step_ns.start { ns } else { ns + later_ns };
-    job.rows.copy(job.around.clone(), &Shift { number: 0, time: &time }, &mut copy);
-    put(&copy)?;
-    put(job.rows.after())?;
-    Ok(Written { bytes, events: job.events(steps), steps })
+    let count = match size {
+        Size::Events(wanted) => nearest(wanted, steps.events(1) - steps.around.len() as u64),
+        Size::Bytes(wanted) => (0..3).fold(1, |count, _| nearest(wanted, bytes_of(count / 2))),
+    };
+    let starts_ns: Vec<i64> = (0..count)
+        .scan(first_ns, |next_ns, step| {
+            let start_ns = *next_ns;
+            *next_ns += warp(step).at(last_ns - first_ns) + BETWEEN_NS;
+            Some(start_ns)
+        })
+        .collect();
+    let time_of = |step: u64| -> Box<dyn Fn(i64) -> i64> {
+        let (warp, start_ns) = (warp(step), starts_ns[step as usize]);
+        Box::new(move |ns| start_ns + warp.at(ns - first_ns))
+    };
+    steps.write(count, &time_of, out)
 }
 
-/// The step, and how it is repeated.
-struct Job<'a> {
+/// How many steps come nearest to what is wanted.
+pub(crate) fn nearest(wanted: u64, of_step: u64) -> u64 {
+    ((wanted + of_step / 2) / of_step).max(1)
+}
+
+/// From a time of the one step that there is to that of one of the steps that are written.
+pub(crate) type TimeOf<'a> = dyn Fn(u64) -> Box<dyn Fn(i64) -> i64 + 'a> + 'a;
+
+/// A step, and how it is repeated.
+pub(crate) struct Steps<'a> {
     rows: RowCopies<'a>,
     /// Each is written for all steps before the next.
     sections: Vec<Range<usize>>,
     /// What is written once, after them.
     around: Range<usize>,
-    step_ns: Range<i64>,
-    seed: u64,
+    /// From its first to its last moment.
+    pub(crate) step_ns: Range<i64>,
 }
 
-impl<'a> Job<'a> {
-    fn of(text: &'a [u8], seed: u64) -> io::Result<Self> {
+impl<'a> Steps<'a> {
+    /// The step that `text` is.
+    ///
+    /// # Errors
+    /// When the text has no rows.
+    pub(crate) fn of(text: &'a [u8]) -> io::Result<Self> {
         let rows = RowCopies::of(text)?;
         let kinds: Vec<&[u8]> = (0..rows.len()).map(|row| kind(rows.row(row))).collect();
         let mut sections = Vec::new();
@@ -96,32 +111,42 @@ impl<'a> Job<'a> {
         let spans = || rows.spans(0..around.start);
         let first_ns = spans().map(|span| span.start).min().unwrap_or(0);
         let last_ns = spans().map(|span| span.end).max().unwrap_or(0);
-        Ok(Self { rows, sections, around, step_ns: first_ns..last_ns, seed })
+        Ok(Self { rows, sections, around, step_ns: first_ns..last_ns })
     }
 
-    /// Adds one step's rows of a section; when the step ends that begins at `start_ns`.
-    fn copy(&self, section: &Range<usize>, step: u64, start_ns: i64, out: &mut Vec<u8>) -> i64 {
-        let Range { start: first_ns, end: last_ns } = self.step_ns;
-        let warp = Warp::of(self.seed, step, last_ns - first_ns);
-        let time = |ns| start_ns + warp.at(ns - first_ns);
-        self.rows.copy(section.clone(), &Shift { number: step as i64, time: &time }, out);
-        time(last_ns)
-    }
-
-    /// How many steps come nearest to the size.
-    fn steps_for(&self, size: Size) -> u64 {
-        let nearest = |wanted: u64, of_step: u64| ((wanted + of_step / 2) / of_step).max(1);
-        match size {
-            Size::Events(wanted) => nearest(wanted, self.events(1) - self.around.len() as u64),
-            // Numbers have more digits later: the step in the middle counts.
-            Size::Bytes(wanted) => (0..3).fold(1, |steps, _| nearest(wanted, self.bytes_of(steps / 2))),
-        }
-    }
-
-    fn bytes_of(&self, step: u64) -> u64 {
+    /// Writes a trace of this number of steps, each at its times.
+    pub(crate) fn write(&self, steps: u64, time_of: &TimeOf<'_>, out: &mut dyn Write) -> io::Result<Written> {
+        let mut bytes = 0;
+        let mut put = |text: &[u8]| {
+            bytes += text.len() as u64;
+            out.write_all(text)
+        };
+        put(self.rows.before())?;
         let mut copy = Vec::new();
         for section in &self.sections {
-            self.copy(section, step, self.step_ns.start, &mut copy);
+            for step in 0..steps {
+                copy.clear();
+                self.rows.copy(section.clone(), &Shift { number: step as i64, time: &time_of(step) }, &mut copy);
+                copy.extend_from_slice(self.rows.separator());
+                put(&copy)?;
+            }
+        }
+        copy.clear();
+        let Range { start: first_ns, end: last_ns } = self.step_ns;
+        let earlier_ns = time_of(0)(first_ns) - first_ns;
+        let later_ns = time_of(steps - 1)(last_ns) + BETWEEN_NS - last_ns;
+        let time = |ns| ns + if ns <= first_ns { earlier_ns } else { later_ns };
+        self.rows.copy(self.around.clone(), &Shift { number: 0, time: &time }, &mut copy);
+        put(&copy)?;
+        put(self.rows.after())?;
+        Ok(Written { bytes, events: self.events(steps), steps })
+    }
+
+    /// Bytes of one step.
+    pub(crate) fn bytes_of(&self, step: u64, time: &dyn Fn(i64) -> i64) -> u64 {
+        let mut copy = Vec::new();
+        for section in &self.sections {
+            self.rows.copy(section.clone(), &Shift { number: step as i64, time }, &mut copy);
         }
         copy.len() as u64
     }

@@ -10,6 +10,7 @@ mod generator;
 mod import;
 mod inflate;
 mod quantity;
+mod ranks;
 mod real;
 mod recorded;
 mod repeat;
@@ -49,6 +50,8 @@ enum Command {
     Inflate(inflate::Arguments),
     /// Ours and its peers on the same generated traces
     Compare(compare::Arguments),
+    /// Open jobs of many ranks, and put their clocks together
+    Ranks(ranks::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::GenerateCapture(arguments) => device_capture::run(&arguments),
         Command::Inflate(arguments) => inflate::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Ranks(arguments) => ranks::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -37,8 +37,22 @@ fn process_cpu_s() -> f64 {
 
 /// The most memory that this process ever had resident, in bytes; `None` where the system does not say.
 pub(crate) fn peak_resident_bytes() -> Option<u64> {
+    status_bytes("VmHWM:")
+}
+
+/// The memory that this process has resident now, in bytes; `None` where the system does not say.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// From now on [`peak_resident_bytes`] is the most since now; `None` where the system does not do that.
+pub(crate) fn forget_peak() -> Option<()> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()
+}
+
+fn status_bytes(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kb| kb * 1024)
 }
 

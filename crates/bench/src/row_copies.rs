@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 /// Keys whose integers join rows, in rows and in their arguments: each copy has its own.
-const IDS: [&[u8]; 10] = [
+const IDS: [&[u8]; 11] = [
     b"id",
     b"External id",
     b"external id",
@@ -16,6 +16,7 @@ const IDS: [&[u8]; 10] = [
     b"Python parent id",
     b"Ev Idx",
     b"Sequence number",
+    b"Seq",
     b"Record function id",
 ];
 /// What the name of a step begins with, before its number.

@@ -51,7 +51,7 @@ pub(crate) fn rows(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Where the object ends that begins at `begin`; `None` when it does not end, or none begins there.
-fn object_end(text: &[u8], begin: usize) -> Option<usize> {
+pub(crate) fn object_end(text: &[u8], begin: usize) -> Option<usize> {
     let (mut at, mut depth) = (begin, 0_usize);
     loop {
         match text.get(at)? {

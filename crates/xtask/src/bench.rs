@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: measure. `import` and `analyze` run our own crate for it and its peers, `real` our own
+//! `cargo xtask bench NAME`: measure. `import`, `analyze` and `ranks` run our own crate for it and its peers, `real` our own
 //! crate on traces of real jobs, `ui` what drives the pages; any other name is a script that measures the package as a user installs it.
 
 mod peers;
@@ -7,14 +7,16 @@ mod ui;
 use crate::checkout::{build, built, root, target};
 use crate::child;
 use crate::python_env::PythonEnv;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Runs what is called so, with the other arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
-        [] => Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze` or `ui`".into()),
+        [] => Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks` or `ui`".into()),
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
         [what, rest @ ..] if what == "real" => real(rest),
+        [what, rest @ ..] if what == "ranks" => ranks(rest),
         [what, rest @ ..] if what == "ui" => ui::run(rest),
         [name, rest @ ..] => script(name, rest),
     }?;
@@ -34,6 +36,21 @@ fn real(arguments: &[String]) -> Result<(), String> {
     let mut command = Command::new(built("stepscope-bench"));
     command.current_dir(root()).args(["real", "--folder"]).arg(target().join("bench"));
     child::run(command.args(arguments))
+}
+
+/// Opens jobs of many ranks. Without `--no-peers` also in the peer; everything else is for `stepscope-bench ranks`.
+fn ranks(arguments: &[String]) -> Result<(), String> {
+    build(&["stepscope-bench", "stepscope"])?;
+    let folder = target().join("bench");
+    let is_no_peers = |argument: &String| argument == "--no-peers";
+    let python = match arguments.iter().any(is_no_peers) {
+        true => std::env::var_os("PYTHON").map_or("python3".into(), PathBuf::from),
+        false => peers::python(&folder.join("venv"), |requirement| requirement.starts_with("Holistic"))?,
+    };
+    let mut command = Command::new(built("stepscope-bench"));
+    command.current_dir(root()).args(["ranks", "--folder"]).arg(folder.join("ranks"));
+    command.arg("--stepscope").arg(built("stepscope")).arg("--python").arg(python);
+    child::run(command.args(arguments.iter().filter(|argument| !is_no_peers(argument))))
 }
 
 /// Runs ours and its peers on generated traces. `--no-peers` leaves the peers out; everything else is for

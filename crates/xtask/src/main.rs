@@ -38,7 +38,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench NAME [ARGUMENT…]",
-        says: "measure: record, import, real, analyze, ui",
+        says: "measure: record, import, real, analyze, ranks, ui",
         run: bench::run,
     },
     Command {

@@ -1,14 +1,15 @@
 //! Other programs that read the same traces, each run in a process of its own and measured from outside.
 
 use serde::Deserialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A peer, and what it does.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// What the table calls it.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     script: &'static str,
     mode: &'static str,
     /// Up to how many times the limit it runs.
@@ -16,47 +17,54 @@ pub(super) struct Peer {
 }
 
 /// What is compared with import.
-pub(super) const READERS: [Peer; 4] = [
+pub(crate) const READERS: [Peer; 4] = [
     Peer { name: "orjson, parse alone, .json", script: "orjson_parse.py", mode: "load", limit_factor: 10 },
     Peer { name: "Holistic Trace Analysis, .json", script: "holistic.py", mode: "load", limit_factor: 1 },
     Peer { name: "  with its temporal breakdown", script: "holistic.py", mode: "breakdown", limit_factor: 1 },
     Peer { name: "TensorBoard plugin, .json", script: "tensorboard_plugin.py", mode: "load", limit_factor: 1 },
 ];
 
+/// What is compared with opening a job of several ranks, in a folder.
+pub(crate) const RANKS: Peer =
+    Peer { name: "Holistic Trace Analysis", script: "holistic.py", mode: "ranks", limit_factor: 1 };
+
 /// What a peer's process took, without what it takes to start and import its library.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PeerSpent {
+pub(crate) struct PeerSpent {
     /// Seconds on the clock.
-    pub(super) wall_s: f64,
+    pub(crate) wall_s: f64,
     /// Seconds on processors.
-    pub(super) cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// Added to the peak of resident memory.
-    pub(super) peak_added_bytes: u64,
+    pub(crate) peak_added_bytes: u64,
 }
 
 /// Where peers are, and how far they go.
 #[derive(Debug)]
-pub(super) struct Peers {
+pub(crate) struct Peers {
     /// Python that has their packages; none, no peer.
-    pub(super) python: Option<PathBuf>,
+    pub(crate) python: Option<PathBuf>,
     /// Folder with their scripts.
-    pub(super) scripts: PathBuf,
+    pub(crate) scripts: PathBuf,
     /// The largest text that they run on.
-    pub(super) limit_bytes: u64,
+    pub(crate) limit_bytes: u64,
 }
 
 /// What `measure.py` prints.
 #[derive(Deserialize)]
-struct Process {
-    wall_s: f64,
-    cpu_s: f64,
-    peak_bytes: u64,
+pub(crate) struct Process {
+    /// Seconds on the clock.
+    pub(crate) wall_s: f64,
+    /// Seconds on processors.
+    pub(crate) cpu_s: f64,
+    /// The peak of resident memory.
+    pub(crate) peak_bytes: u64,
     failure: Option<String>,
 }
 
 impl Peers {
     /// Runs a peer on a file of that much text; an error says why there is no number.
-    pub(super) fn run(&self, peer: &Peer, file: &Path, text_bytes: u64) -> Result<PeerSpent, String> {
+    pub(crate) fn run(&self, peer: &Peer, file: &Path, text_bytes: u64) -> Result<PeerSpent, String> {
         if text_bytes > self.limit_bytes.saturating_mul(peer.limit_factor) {
             return Err("not run: above the limit for it".into());
         }
@@ -64,7 +72,7 @@ impl Peers {
     }
 
     /// What one call of Holistic Trace Analysis's temporal breakdown takes, loading not counted.
-    pub(super) fn holistic_breakdown(&self, file: &Path, text_bytes: u64) -> Result<PeerSpent, String> {
+    pub(crate) fn holistic_breakdown(&self, file: &Path, text_bytes: u64) -> Result<PeerSpent, String> {
         const TIMES: u32 = 10;
         if text_bytes > self.limit_bytes {
             return Err("not run: above the limit for it".into());
@@ -86,10 +94,16 @@ impl Peers {
     }
 
     fn process(&self, script: &str, mode: &[&str], file: &Path) -> Result<Process, String> {
+        let words = [mode[0].as_ref(), file.as_os_str()].into_iter().chain(mode[1..].iter().map(OsStr::new));
+        self.program(&self.scripts.join(script), &words.collect::<Vec<_>>())
+    }
+
+    /// Runs a program, or a script of Python, with these words.
+    pub(crate) fn program(&self, program: &Path, words: &[&OsStr]) -> Result<Process, String> {
         let python = self.python.as_ref().ok_or("not run: no Python with its packages")?;
         let mut command = Command::new(python);
-        command.arg(self.scripts.join("measure.py")).arg(self.scripts.join(script)).arg(mode[0]).arg(file);
-        let output = command.args(&mode[1..]).output().map_err(|error| format!("cannot run Python: {error}"))?;
+        command.arg(self.scripts.join("measure.py")).arg(program).args(words);
+        let output = command.output().map_err(|error| format!("cannot run Python: {error}"))?;
         let process: Process = serde_json::from_slice(&output.stdout).map_err(|_| {
             let said = String::from_utf8_lossy(&output.stderr);
             format!("failed: {}", said.trim().lines().last().unwrap_or("no word about why"))
