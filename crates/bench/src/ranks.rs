@@ -177,7 +177,6 @@ fn open(arguments: &Arguments) -> Result<(), String> {
     let second: Opened = child(Part::Open, &folder.path, arguments)?;
     add_opened(&mut table, "first opening", &first, OPEN_GOAL);
     table.add(cells("  read, one clock", first.open.wall_s, first.open.cpu_s, first.peak_open_bytes, ""));
-    table.add(cells("  report", first.report.wall_s, first.report.cpu_s, None, ""));
     for (name, spent) in ANALYSES.iter().zip(&first.analyses) {
         table.add(cells(&format!("  {name}"), spent.wall_s, spent.cpu_s, None, ""));
     }
@@ -246,7 +245,7 @@ fn linear(arguments: &Arguments) -> Result<(), String> {
         say_straggler(&opened, ranks);
         let mut steps: Vec<(&str, f64)> =
             ANALYSES.iter().copied().zip(opened.analyses.iter().map(|of| of.cpu_s)).collect();
-        steps.extend([("open", opened.open.cpu_s), ("report", opened.report.cpu_s)]);
+        steps.push(("open", opened.open.cpu_s));
         steps.sort_by(|a, b| b.1.total_cmp(&a.1));
         let steps: Vec<String> = steps.iter().map(|(name, cpu_s)| format!("{name} {cpu_s:.2}")).collect();
         println!("  CPU s: {}", steps.join(", "));

@@ -12,8 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use stepscope_engine::report::AdviceRow;
 use stepscope_engine::{
-    self as engine, AnalysisContext, Column, EngineError, Envelope, OptionTexts, finding_rows, text_table, to_csv,
-    unit_word,
+    self as engine, Column, EngineError, Envelope, OptionTexts, finding_rows, text_table, to_csv, unit_word,
 };
 use stepscope_export as export;
 
@@ -91,10 +90,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
         return Ok(0);
     }
-    let trace = opening::open(&arguments.runs, &arguments.joined.options())?;
-    engine::check_selection(&trace, &selection)?;
-    let context = AnalysisContext::new(&trace, &selection);
-    let mut envelope = engine::analyze_in(&context, analysis);
+    let run = opening::open_condensed(&arguments.runs, &arguments.joined.options())?;
+    let mut envelope = run.analyze(analysis, &selection)?;
     let count = envelope.results.len();
     let mut order: Vec<usize> = (0..count).collect();
     if let Some(column) = &arguments.sort {
@@ -117,7 +114,10 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
             let width = line_width();
             let rows = match envelope.analysis {
                 "findings" => Some(examples_text(&in_order(&finding_rows(&envelope.findings), &order), width)),
-                "advice" => Some(advice_with_evidence(&in_order(&AdviceRow::all(&context), &order), width)),
+                "advice" => {
+                    let rows = AdviceRow::all(&run.context(&selection)?);
+                    Some(advice_with_evidence(&in_order(&rows, &order), width))
+                }
                 _ => None,
             };
             envelope_text(&envelope, rows, count, width)

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use stepscope_engine::{self as engine, Align, EngineError, Joining, OpenOptions, Progress, Regex, Trace};
+use stepscope_engine::{self as engine, Align, EngineError, Joining, OpenOptions, OpenedRun, Progress, Regex, Trace};
 
 /// How several inputs become one run.
 #[derive(Args)]
@@ -63,14 +63,27 @@ impl JoinArguments {
 const PATIENCE: Duration = Duration::from_millis(500);
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Opens what `inputs` name, as `options` say.
+/// Opens what `inputs` name, with all events, as `options` say.
 ///
 /// # Errors
 /// As [`engine::open_run`].
 pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, EngineError> {
+    with_bar(|progress| engine::open_run_with_progress(inputs, options, progress))
+}
+
+/// Opens what `inputs` name, of several files only as much as has to be known of all, as `options` say.
+///
+/// # Errors
+/// As [`engine::open_run`].
+pub(crate) fn open_condensed(inputs: &[PathBuf], options: &OpenOptions) -> Result<OpenedRun, EngineError> {
+    with_bar(|progress| OpenedRun::open(inputs, options, progress))
+}
+
+/// What `open` gives; a bar shows how far it is.
+fn with_bar<T>(open: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     if !std::io::stderr().is_terminal() {
-        return engine::open_run_with_progress(inputs, options, &progress);
+        return open(&progress);
     }
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {
@@ -91,9 +104,9 @@ pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, E
                 bar.finish_and_clear();
             }
         });
-        let trace = engine::open_run_with_progress(inputs, options, &progress);
+        let opened = open(&progress);
         drop(done);
-        trace
+        opened
     })
 }
 

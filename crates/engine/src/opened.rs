@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use stepscope_analyses::{
-    Analysis, FirstIds, Needs, Outcome, RankResults, Ranks, Table, Values, catalogue, condensed, coverage, given,
+    Analysis, FirstIds, Needs, Outcome, RankResults, Ranks, SharedResults, Table, Values, catalogue, condensed,
+    coverage, given,
 };
 use stepscope_base::Span;
 use stepscope_import::{ImportError, JoinedFiles, Joining, Progress};
@@ -32,6 +33,24 @@ pub struct OpenedRun {
     trace: Trace,
     /// The files that `trace` was condensed of; `None` when it has all events.
     files: Option<Files>,
+    /// What analyses of all events have shared so far.
+    of_events: BySelection,
+}
+
+/// What analyses have shared so far, by what was asked for.
+#[derive(Default)]
+struct BySelection(Mutex<Vec<(Selection, SharedResults)>>);
+
+impl BySelection {
+    fn get(&self, selection: &Selection, make: impl FnOnce() -> SharedResults) -> SharedResults {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, results)) = known.iter().find(|(asked, _)| asked == selection) {
+            return results.clone();
+        }
+        let results = make();
+        known.push((selection.clone(), results.clone()));
+        results
+    }
 }
 
 /// The files of a run, each of other ranks or of another time.
@@ -42,6 +61,8 @@ struct Files {
     /// Whether all that is of a rank is in one file.
     has_one_a_rank: bool,
     whole: OnceLock<Result<Trace, EngineError>>,
+    /// What analyses of what was condensed have shared so far.
+    of_condensed: BySelection,
 }
 
 /// What is known of a file that was joined.
@@ -64,7 +85,8 @@ impl OpenedRun {
     /// As [`open_run`](crate::open_run).
     pub fn open<P: AsRef<Path>>(inputs: &[P], options: &OpenOptions, progress: &Progress) -> Result<Self, EngineError> {
         let paths = paths_of(inputs)?;
-        let whole = || Ok(Self { trace: opened(&paths, options, progress)?, files: None });
+        let of = |trace: Trace, files: Option<Files>| Self { trace, files, of_events: BySelection::default() };
+        let whole = || Ok(of(opened(&paths, options, progress)?, None));
         let failed = |error: ImportError| told(&error, &paths[0]);
         let Some((name, files)) = stepscope_import::files_to_join(&paths).map_err(failed)? else { return whole() };
         let mut summaries = summaries(&files, &options.joining, progress);
@@ -87,8 +109,8 @@ impl OpenedRun {
         }
         let has_one_a_rank = times_of.values().all(|times| times.len() == 1);
         let trace = on_one_clock(joined.trace, options)?;
-        let (options, whole) = (options.clone(), OnceLock::new());
-        Ok(Self { trace, files: Some(Files { paths, options, joined: kept, has_one_a_rank, whole }) })
+        let (options, whole, of_condensed) = (options.clone(), OnceLock::new(), BySelection::default());
+        Ok(of(trace, Some(Files { paths, options, joined: kept, has_one_a_rank, whole, of_condensed })))
     }
 
     /// The run: its ranks, steps, facts and findings; all of its events only when it is not of several files.
@@ -112,23 +134,28 @@ impl OpenedRun {
     /// When the run has no such rank or step, or when events are needed and their file cannot be read any more.
     pub fn analyze(&self, analysis: &Analysis, selection: &Selection) -> Result<Envelope, EngineError> {
         check_selection(&self.trace, selection)?;
-        let of = |trace: &Trace| (analysis.run)(&AnalysisContext::new(trace, selection));
+        // A window is of the time of all ranks, which the events of one do not know; and others define otherwise.
+        let is_of_events = selection.window.is_some() || selection.compat.is_some();
         let outcome = match &self.files {
-            None => of(&self.trace),
-            Some(files) => match analysis.needs {
-                // A window is of the time of all ranks, which the events of one do not know; and others define otherwise.
-                _ if selection.window.is_some() || selection.compat.is_some() => of(self.whole()?),
-                Needs::Condensed => {
-                    let shared = given(&self.trace, &files.placed(), selection);
-                    (analysis.run)(&AnalysisContext::with_results(&self.trace, selection, shared))
-                }
-                Needs::EachRank if files.has_one_a_rank => {
-                    files.one_after_the_other(&self.trace, analysis, selection)?
-                }
-                _ => of(self.whole()?),
-            },
+            Some(files) if !is_of_events && analysis.needs == Needs::Condensed => {
+                let shared = files.of_condensed.get(selection, || given(&self.trace, &files.placed(), selection));
+                (analysis.run)(&AnalysisContext::with_results(&self.trace, selection, shared))
+            }
+            Some(files) if !is_of_events && analysis.needs == Needs::EachRank && files.has_one_a_rank => {
+                files.one_after_the_other(&self.trace, analysis, selection)?
+            }
+            _ => (analysis.run)(&self.context(selection)?),
         };
         Ok(envelope(&self.trace, analysis, outcome))
+    }
+
+    /// All events of the run, with what analyses of `selection` have shared so far.
+    ///
+    /// # Errors
+    /// As [`OpenedRun::whole`].
+    pub fn context<'a>(&'a self, selection: &'a Selection) -> Result<AnalysisContext<'a>, EngineError> {
+        let results = self.of_events.get(selection, SharedResults::default);
+        Ok(AnalysisContext::with_results(self.whole()?, selection, results))
     }
 }
 

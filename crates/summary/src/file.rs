@@ -8,7 +8,6 @@ use arrow_schema::{ArrowError, FieldRef, Schema};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::fmt;
@@ -57,10 +56,9 @@ pub fn to_bytes(summary: &Summary) -> Result<Vec<u8>, SummaryError> {
         columns.push(column);
     }
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_statistics_enabled(EnabledStatistics::None)
-        .build();
+    // Not compressed: each of two hundred columns would begin with a decompressor of its own, which takes longer than
+    // reading the column.
+    let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None).build();
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
     writer.write(&batch)?;

@@ -52,7 +52,9 @@ impl Place {
     fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".writing").tempfile_in(folder)?;
+        // A file that others can read where the trace can be read, of which no half is ever seen.
+        let mut file =
+            tempfile::Builder::new().prefix(".writing").permissions(permissions(folder)?).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(path)?;
         for entry in fs::read_dir(folder)?.flatten() {
@@ -65,6 +67,18 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// Those of new files, as far as the folder's own rights go.
+#[cfg(unix)]
+fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(fs::Permissions::from_mode(folder.metadata()?.permissions().mode() & 0o666 | 0o600))
+}
+
+#[cfg(not(unix))]
+fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
+    Ok(folder.metadata()?.permissions())
 }
 
 /// What a trace and this program are: the trace's length, its time, its first and last bytes; the program's version, and
