@@ -209,8 +209,9 @@ impl RankResults {
             replay.comms.iter().all(|row| is_slice(row.asked_by) && is_comm(row.after))
                 && replay.acts.iter().all(|row| is_comm(row.begins) && is_comm(row.awaits))
         };
-        self.steps.len() == trace.steps.len()
-            && self.steps.iter().all(|step| is_process(step.process) && step.replay.as_ref().is_none_or(fits_comms))
+        let own_places = self.steps.iter().map(|step| (step.process, step.place));
+        own_places.eq(places(trace).map(|(place, _)| place))
+            && self.steps.iter().filter_map(|step| step.replay.as_ref()).all(fits_comms)
             && self.stretches.iter().all(|row| {
                 is_slice(row.asked_by) && is_slice(row.previous) && row.parts_ns.len() == crate::LateCause::ALL.len()
             })

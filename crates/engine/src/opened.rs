@@ -88,7 +88,10 @@ impl OpenedRun {
         let of = |trace: Trace, files: Option<Files>| Self { trace, files, of_events: BySelection::default() };
         let whole = || Ok(of(opened(&paths, options, progress)?, None));
         let failed = |error: ImportError| told(&error, &paths[0]);
-        let Some((name, files)) = stepscope_import::files_to_join(&paths).map_err(failed)? else { return whole() };
+        // What is read from standard input cannot be read again.
+        let is_read_once = paths.iter().any(|path| path.as_os_str() == "-");
+        let files = stepscope_import::files_to_join(&paths).map_err(failed)?.filter(|_| !is_read_once);
+        let Some((name, files)) = files else { return whole() };
         let mut summaries = summaries(&files, &options.joining, progress);
         let mut read = BTreeMap::new();
         let joined = stepscope_import::join(name, &files, &options.joining, &mut |at: usize| {

@@ -3,7 +3,7 @@ use crate::{Needs, Outcome, Ranks, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
-use stepscope_trace::{Drift, merge};
+use stepscope_trace::{Collective, Drift, merge};
 
 /// What all analyses that need no events say of several ranks: from their events, and from what was condensed of them.
 fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, Outcome)> {
@@ -32,15 +32,20 @@ fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, O
 }
 
 #[track_caller]
-fn check(ranks: &[Trace]) {
+fn check(ranks: &[Trace]) -> Vec<&'static str> {
+    let mut with_rows = Vec::new();
     let steps = [None, Some(1)].map(|step| Selection { step, ..Selection::default() });
     let complete = Selection { complete_steps: true, ..Selection::default() };
     let one = Selection { ranks: 1.into(), ..Selection::default() };
     for selection in steps.into_iter().chain([complete, one]) {
         for (name, from_events, from_condensed) in both(ranks, &selection) {
             assert_eq!(from_condensed, from_events, "{name} of {selection:?}");
+            if !from_events.table.is_empty() && !with_rows.contains(&name) {
+                with_rows.push(name);
+            }
         }
     }
+    with_rows
 }
 
 fn simulated(schedule: Schedule, ranks: u32, has_devices: bool, seed: u64) -> Vec<Trace> {
@@ -55,8 +60,33 @@ fn simulated(schedule: Schedule, ranks: u32, has_devices: bool, seed: u64) -> Ve
 #[test]
 fn what_was_condensed_of_ranks_gives_the_same_answers_as_their_events() {
     for has_devices in [true, false] {
-        check(&simulated(Schedule::Pipeline { stages: 2, micro_batches: 3 }, 4, has_devices, 1));
-        check(&simulated(Job::default().schedule, 4, has_devices, 2));
+        let mut with_rows = check(&simulated(Schedule::Pipeline { stages: 2, micro_batches: 3 }, 4, has_devices, 1));
+        with_rows.extend(check(&simulated(Job::default().schedule, 4, has_devices, 2)));
+        // Nobody hangs.
+        let condensed =
+            catalogue().iter().filter(|analysis| analysis.needs == Needs::Condensed && analysis.name != "hangs");
+        condensed.for_each(|analysis| assert!(with_rows.contains(&analysis.name), "{} has no rows", analysis.name));
+    }
+}
+
+#[test]
+fn a_job_that_hangs_does_so_in_what_was_condensed() {
+    for has_devices in [true, false] {
+        let mut ranks = simulated(Job::default().schedule, 3, has_devices, 5);
+        for (rank, trace) in ranks.iter_mut().enumerate() {
+            let last = trace.collectives.iter().filter_map(|said| said.sequence_number).max();
+            let is_last = |said: &Collective| said.sequence_number == last;
+            if rank == 1 {
+                trace.collectives.retain(|said| !is_last(said));
+                continue;
+            }
+            let said: Vec<SliceId> =
+                trace.collectives.iter().filter(|said| is_last(said)).map(|said| said.slice).collect();
+            let kernels = trace.device_events.iter().filter(|event| event.op.is_some_and(|op| said.contains(&op)));
+            let kernels: Vec<SliceId> = kernels.map(|event| event.slice).collect();
+            said.into_iter().chain(kernels).for_each(|slice| trace.slices.is_unfinished[slice.index()] = true);
+        }
+        assert!(check(&ranks).contains(&"hangs"), "devices: {has_devices}");
     }
 }
 
