@@ -10,6 +10,7 @@ mod generator;
 mod import;
 mod inflate;
 mod quantity;
+mod random;
 mod ranks;
 mod real;
 mod recorded;

@@ -1,6 +1,8 @@
 //! Time that passes now faster and now slower, in another way in each step. What was before something else stays before
 //! it: calls stay inside their callers, and work starts after its launch and in the order of its stream.
 
+use crate::random::Random;
+
 /// From the times of the one step that there is to those of another.
 pub(super) struct Warp {
     /// When each piece of the step begins, and how long it takes, in 256ths of what it took.
@@ -12,11 +14,11 @@ const PIECE_NS: i64 = 1 << 13;
 impl Warp {
     /// That of one step of a job; no step needs those before it.
     pub(super) fn of(seed: u64, step: u64, length_ns: i64) -> Self {
-        let mut random = Random(seed ^ step.wrapping_mul(0xa076_1d64_78bd_642f));
+        let mut random = Random::from(seed ^ step.wrapping_mul(0xa076_1d64_78bd_642f));
         random.next();
         let mut start_ns = 0;
         let mut piece = |_| {
-            let (begin_ns, stretch) = (start_ns, random.stretch());
+            let (begin_ns, stretch) = (start_ns, stretch(&mut random));
             start_ns += (PIECE_NS * stretch) >> 8;
             (begin_ns, stretch)
         };
@@ -30,29 +32,16 @@ impl Warp {
     }
 }
 
-/// Numbers that look random and are the same every time (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// 256ths, spread as times on a host are: up to half as much again, now and then several times as long. Never less
-    /// than all of it, so that no two moments become one.
-    fn stretch(&mut self) -> i64 {
-        let number = self.next();
-        let times = match number >> 54 {
-            0 => 8,
-            1..16 => 2,
-            _ => 1,
-        };
-        (256 + (number & 127) as i64) * times
-    }
+/// 256ths, spread as times on a host are: up to half as much again, now and then several times as long. Never less
+/// than all of it, so that no two moments become one.
+fn stretch(random: &mut Random) -> i64 {
+    let number = random.next();
+    let times = match number >> 54 {
+        0 => 8,
+        1..16 => 2,
+        _ => 1,
+    };
+    (256 + (number & 127) as i64) * times
 }
 
 #[cfg(test)]

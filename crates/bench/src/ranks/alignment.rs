@@ -1,6 +1,7 @@
 //! Many ranks put on one clock, in memory: how long that takes, and how near the clocks come to those that were planted.
 
-use super::job::{HOST_RANKS, HostClock, Random};
+use super::job::{HOST_RANKS, HostClock};
+use crate::random::Random;
 use crate::resources::{Spent, forget_peak, peak_resident_bytes, resident_bytes, timed};
 use serde::{Deserialize, Serialize};
 use stepscope_align::{Align, Calls, Matched, aligned, parts};

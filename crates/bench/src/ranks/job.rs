@@ -3,6 +3,7 @@
 //! A rank computes between two collectives, and waits in each for the last of its group. All ranks of the job reduce
 //! together, and so do, in turn with that, the eight of each host. One rank computes slower than the others.
 
+use crate::random::Random;
 use std::ops::Range;
 
 /// Ranks of a host: they have one clock, and are a tensor-parallel group.
@@ -137,29 +138,6 @@ impl Job {
             }
             first = group.end;
         }
-    }
-}
-
-/// Numbers that look random and are the same every time (splitmix64).
-pub(super) struct Random(u64);
-
-impl Random {
-    /// Those of one thing.
-    pub(super) fn of(what: [u64; 4]) -> Self {
-        Self(what.into_iter().fold(0, |seed, number| Self(seed ^ number).next()))
-    }
-
-    /// One that is less than `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 
