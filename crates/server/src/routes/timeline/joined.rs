@@ -1,6 +1,6 @@
 //! The collective that a slice belongs to, on all ranks.
 
-use super::slices::{no_such_slice, number_of};
+use super::slices::loaded_with;
 use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
@@ -40,11 +40,7 @@ pub(super) async fn joined(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
-    let slice = number_of(&slice)?;
-    let (_, loaded) = state.runs.loaded(&run)?;
-    if slice.index() >= loaded.trace.slices.len() {
-        return Err(no_such_slice());
-    }
+    let (loaded, slice) = loaded_with(&state, &run, &slice)?;
     loaded.timeline().await?;
     let look = move || {
         let trace = &*loaded.trace;

@@ -48,20 +48,26 @@ pub(super) async fn text(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     Query::parse(raw.as_deref(), &[])?;
-    let slice = number_of(&slice)?;
-    let (_, loaded) = state.runs.loaded(&run)?;
-    if slice.index() >= loaded.trace.slices.len() {
-        return Err(no_such_slice());
-    }
+    let (loaded, slice) = loaded_with(&state, &run, &slice)?;
     let text = state.pool.text(move || text_of(&loaded, slice)).await?;
     Ok(json(json_text(&json!({ "source_text": text }))))
 }
 
-pub(super) fn number_of(slice: &str) -> Result<SliceId, Failure> {
+/// The run that is called so, and the slice of it that has this number.
+pub(super) fn loaded_with(state: &AppState, run: &str, slice: &str) -> Result<(Arc<LoadedRun>, SliceId), Failure> {
+    let slice = number_of(slice)?;
+    let (_, loaded) = state.runs.loaded(run)?;
+    if slice.index() >= loaded.trace.slices.len() {
+        return Err(no_such_slice());
+    }
+    Ok((loaded, slice))
+}
+
+fn number_of(slice: &str) -> Result<SliceId, Failure> {
     slice.parse().map(SliceId).map_err(|_| no_such_slice())
 }
 
-pub(super) fn no_such_slice() -> Failure {
+fn no_such_slice() -> Failure {
     Failure::not_found("there is no such slice").hint("slice numbers are valid for one version of a run")
 }
 
