@@ -108,7 +108,7 @@ pub struct FirstIds {
 
 impl FirstIds {
     /// Where what follows begins, of something that would end at `size` if it were the first.
-    pub fn before(self, size: Self) -> Self {
+    pub fn plus(self, size: Self) -> Self {
         Self { process: self.process + size.process, track: self.track + size.track, slice: self.slice + size.slice }
     }
 

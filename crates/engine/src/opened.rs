@@ -232,7 +232,7 @@ fn placed(files: &[PathBuf], joined: &JoinedFiles, mut read: BTreeMap<usize, (Su
     let mut placed = Vec::new();
     for at in &joined.files {
         let (mut summary, size) = read.remove(at).expect("what was joined was read");
-        let next = first.before(size);
+        let next = first.plus(size);
         let processes = &joined.trace.processes[first.process as usize..next.process as usize];
         let ranks: BTreeSet<u32> = processes.iter().map(|process| process.rank).collect();
         if let (Some(rank), 1) = (ranks.first(), ranks.len()) {

@@ -295,7 +295,7 @@ fn of_one_job(sources: Vec<Source>, findings: &mut Findings) -> Vec<Source> {
     let Some((kept, others)) = jobs.split_first() else { return sources };
     others.iter().for_each(|job| findings.add(FindingCode::OtherJob, || jobs::told(&files, job)));
     let places = sources.into_iter().enumerate();
-    places.filter(|(at, _)| kept.files.contains(at)).map(|(_, source)| source).collect()
+    places.filter(|(at, _)| kept.files.binary_search(at).is_ok()).map(|(_, source)| source).collect()
 }
 
 /// Says which ranks are missing, unknown, or claimed by several files at one time. Gives those that are missing.

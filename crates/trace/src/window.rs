@@ -18,7 +18,10 @@ impl Trace {
         };
         let mut findings = self.findings.clone();
         findings.add(FindingCode::PartOfTrace, || format!("from {} to {} ns", window.start_ns, window.end_ns));
+        let part = self.with_slices(&kept);
         Trace {
+            strings: self.strings.clone(),
+            ops: Ops { inputs: self.ops.inputs.clone(), ..part.ops },
             instants: Instants {
                 track: instants.clone().map(|at| self.instants.track[at]).collect(),
                 time_ns: instants.clone().map(|at| self.instants.time_ns[at]).collect(),
@@ -30,11 +33,12 @@ impl Trace {
             counters: self.counters.iter().map(|counter| samples_in(counter, window)).collect(),
             steps: only(&self.steps, |step| step_in(step, window)),
             findings,
-            ..self.with_slices(&kept)
+            ..part
         }
     }
 
-    /// The trace with these slices, what is said of them, and all names; without what is no slice but steps.
+    /// The trace with these slices, what is said of them, and steps; without names, inputs of operators, and all that is no
+    /// slice.
     pub(crate) fn with_slices(&self, kept: &Kept) -> Trace {
         let of_slice = |id: SliceId| kept.new_id(id);
         let linked = |id: Option<SliceId>| id.and_then(of_slice);
@@ -54,12 +58,11 @@ impl Trace {
             sources: self.sources.clone(),
             start_unix_ns: self.start_unix_ns,
             start_source_ns: self.start_source_ns,
-            strings: self.strings.clone(),
             processes: self.processes.clone(),
             devices: self.devices.clone(),
             tracks: self.tracks.iter().map(|track| Track { slices: kept.new_rows(track), ..track.clone() }).collect(),
             slices: self.kept_slices(kept),
-            ops: Ops { slice: op_slices, info: op_infos, inputs: self.ops.inputs.clone() },
+            ops: Ops { slice: op_slices, info: op_infos, inputs: Vec::new() },
             device_events: device_events.collect(),
             synchronizations: synchronizations.collect(),
             collectives: only(&self.collectives, |row| {
