@@ -9,6 +9,7 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -43,11 +44,14 @@ fn stored_fields() -> Result<Vec<FieldRef>, SummaryError> {
     FIELDS.get_or_init(|| stored::fields().map_err(|error| error.to_string())).clone().map_err(SummaryError)
 }
 
-/// The file's content.
+/// What the file's metadata calls the sum of what the trace and the program were.
+const OF: &str = "stepscope.summary_of";
+
+/// The content of the file with the summary of what has this sum.
 ///
 /// # Errors
-/// When the summary holds what Parquet cannot say; then nothing is written.
-pub fn to_bytes(summary: &Summary) -> Result<Vec<u8>, SummaryError> {
+/// When the summary holds what Parquet cannot say.
+pub fn to_bytes(summary: &Summary, of: u64) -> Result<Vec<u8>, SummaryError> {
     let mut fields = stored_fields()?;
     let mut columns = serde_arrow::to_arrow(&fields, &[Stored::of(summary)])?;
     for (name, table) in &summary.tables {
@@ -58,7 +62,10 @@ pub fn to_bytes(summary: &Summary) -> Result<Vec<u8>, SummaryError> {
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
     // Not compressed: each of two hundred columns would begin with a decompressor of its own, which takes longer than
     // reading the column.
-    let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None).build();
+    let properties = WriterProperties::builder()
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_key_value_metadata(Some(vec![KeyValue::new(OF.into(), format!("{of:016x}"))]))
+        .build();
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
     writer.write(&batch)?;
@@ -66,12 +73,18 @@ pub fn to_bytes(summary: &Summary) -> Result<Vec<u8>, SummaryError> {
     Ok(bytes)
 }
 
-/// The summary that a file of these bytes is.
+/// The summary that a file of these bytes is, of what has this sum.
 ///
 /// # Errors
-/// When they are none, or one that another version wrote.
-pub fn from_bytes(bytes: Vec<u8>) -> Result<Summary, SummaryError> {
-    let mut batches = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?.build()?;
+/// When they are none, or that of something else.
+pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
+    let entries = reader.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+    let own = entries.filter(|entry| entry.key == OF).find_map(|entry| entry.value.as_deref());
+    if own != Some(format!("{of:016x}").as_str()) {
+        return Err(SummaryError("it is of something else".into()));
+    }
+    let mut batches = reader.build()?;
     let batch = batches.next().ok_or_else(|| SummaryError("it has no row".into()))??;
     let fields = stored_fields()?;
     let columns: Option<Vec<_>> = fields.iter().map(|field| batch.column_by_name(field.name()).cloned()).collect();

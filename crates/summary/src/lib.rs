@@ -3,8 +3,8 @@
 //! that it was made of, or in the user's cache.
 //!
 //! ```text
-//! traces/rank3.json.gz                                    read once
-//! traces/.stepscope/rank3.json.gz.0123456789abcdef.parquet   its summary, found by what the trace and the program are
+//! traces/rank3.json.gz                      read once
+//! traces/.stepscope/rank3.json.gz.parquet   its summary, which says what the trace and the program were
 //! ```
 
 mod file;

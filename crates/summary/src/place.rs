@@ -19,8 +19,8 @@ const COMPARED_BYTES: u64 = 65_536;
 pub struct Place {
     /// Beside the trace, then in the user's cache.
     paths: Vec<PathBuf>,
-    /// What the names of all summaries of the trace begin with, whatever the trace was then.
-    prefix: String,
+    /// The sum of what the trace and this program are.
+    of: u64,
 }
 
 impl Place {
@@ -30,43 +30,36 @@ impl Place {
     /// When the file cannot be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let prefix = format!("{name}.");
-        let file = format!("{prefix}{:016x}.parquet", key(path)?);
-        let beside = path.parent().map(|folder| folder.join(FOLDER));
-        let folders = beside.into_iter().chain(cache_folder());
-        Ok(Self { paths: folders.map(|folder| folder.join(&file)).collect(), prefix })
+        let beside = path.parent().map(|folder| folder.join(FOLDER).join(format!("{name}.parquet")));
+        // All folders' traces share the cache, and many of them have the same name.
+        let whole = path.canonicalize()?;
+        let mut sum = Sum::default();
+        sum.add(whole.as_os_str().as_encoded_bytes());
+        let cached = cache_folder().map(|folder| folder.join(format!("{name}.{:016x}.parquet", sum.0)));
+        Ok(Self { paths: beside.into_iter().chain(cached).collect(), of: sum_of(path)? })
     }
 
     /// The summary kept there; `None` without one that can be used.
     pub fn read(&self) -> Option<Summary> {
-        self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?).ok())
+        self.paths.iter().find_map(|path| from_bytes(fs::read(path).ok()?, self.of).ok())
     }
 
-    /// Keeps a summary, where earlier ones of the trace are taken away: beside it if possible, else in the user's cache.
-    /// True when one of them could be written.
+    /// Keeps a summary in place of an earlier one: beside the trace if possible, else in the user's cache. True when one of
+    /// them could be written.
     pub fn write(&self, summary: &Summary) -> bool {
-        let Ok(bytes) = to_bytes(summary) else { return false };
-        self.paths.iter().any(|path| self.write_to(path, &bytes).is_ok())
+        let Ok(bytes) = to_bytes(summary, self.of) else { return false };
+        self.paths.iter().any(|path| write_to(path, &bytes).is_ok())
     }
+}
 
-    fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // A file that others can read where the trace can be read, of which no half is ever seen.
-        let mut file =
-            tempfile::Builder::new().prefix(".writing").permissions(permissions(folder)?).tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(path)?;
-        for entry in fs::read_dir(folder)?.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let key = name.strip_prefix(&self.prefix).and_then(|rest| rest.strip_suffix(".parquet"));
-            let is_summary = key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()));
-            if is_summary && entry.path() != path {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
-    }
+/// Writes a file that others can read where the trace can be read, of which no half is ever seen.
+fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".writing").permissions(permissions(folder)?).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Those of new files, as far as the folder's own rights go.
@@ -83,7 +76,7 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
 
 /// What a trace and this program are: the trace's length, its time, its first and last bytes; the program's version, and
 /// what its analyses are.
-fn key(path: &Path) -> io::Result<u64> {
+fn sum_of(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -46,8 +46,9 @@ fn what_is_written_comes_back() {
         trace.findings.add_count(stepscope_trace::FindingCode::RankFromName, 9);
         let summary = summary_of(&trace);
         assert!(summary.trace.is_sound() && summary.tables.iter().any(|(_, table)| !table.is_empty()));
-        let back = from_bytes(to_bytes(&summary).unwrap()).unwrap();
+        let back = from_bytes(to_bytes(&summary, 7).unwrap(), 7).unwrap();
         assert_eq!(text(&back), text(&summary));
+        assert!(from_bytes(to_bytes(&summary, 7).unwrap(), 8).is_err(), "it is of something else");
     }
 }
 
@@ -65,15 +66,15 @@ fn the_rank_can_be_stated_later() {
 
 #[test]
 fn damaged_bytes_are_an_error() {
-    let bytes = to_bytes(&summary_of(&simulated(true))).unwrap();
+    let bytes = to_bytes(&summary_of(&simulated(true)), 7).unwrap();
     for end in (0..bytes.len()).step_by(997) {
-        assert!(from_bytes(bytes[..end].to_vec()).is_err(), "{end}");
+        assert!(from_bytes(bytes[..end].to_vec(), 7).is_err(), "{end}");
     }
     for at in (0..bytes.len()).step_by(101) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
         // Some bits say nothing; what comes back fits together all the same.
-        if let Ok(summary) = from_bytes(damaged) {
+        if let Ok(summary) = from_bytes(damaged, 7) {
             assert!(summary.trace.is_sound() && summary.results.fits(&summary.trace), "{at}");
         }
     }
