@@ -454,7 +454,7 @@ mod tests {
         assert!(!is_job(&[("rank3.json", None)], &none) && !is_job(&[], &none), "one file is itself");
         let join = Joining { is_one_job: true, ..Joining::default() };
         assert!(is_job(&[("a.json", None), ("b.json", None)], &join) && !is_job(&[("a.json", None)], &join));
-        let worker = Joining { rank_from: Some(Regex::new(r"w(\d)").unwrap()), ..Joining::default() };
+        let worker = Joining { rank_from: Some(Regex::new(r"w(\d)\.json").unwrap()), ..Joining::default() };
         assert!(is_job(&[("w0.json", None), ("w1.json", None)], &worker));
     }
 
