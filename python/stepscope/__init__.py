@@ -9,7 +9,7 @@ Importing this package loads neither torch nor pandas nor the analysis engine: a
 __all__ = ["Run", "annotate", "keep", "open", "view"]
 
 
-def open(path, *, align="auto", offsets=None, rank_from=None, join=False):
+def open(path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
     """Open a run folder, or a trace file of another profiler.
 
     Parameters
@@ -27,6 +27,9 @@ def open(path, *, align="auto", offsets=None, rank_from=None, join=False):
         else its first group.
     join : bool
         Take all files for ranks of one job, also those of another time or of another number of ranks.
+    memory : int, optional
+        How many bytes of memory events of a run of many files may take together. Without it, three quarters of what is
+        free.
 
     Returns
     -------
@@ -43,7 +46,7 @@ def open(path, *, align="auto", offsets=None, rank_from=None, join=False):
     """
     from stepscope._run import Run
 
-    return Run(path, align=align, offsets=offsets, rank_from=rank_from, join=join)
+    return Run(path, align=align, offsets=offsets, rank_from=rank_from, join=join, memory=memory)
 
 
 def view(*paths, port=0, browser=False, allow_hosts=(), allow_frame=False):

@@ -23,6 +23,7 @@ def open(
     offsets: Mapping[int, int] | None = None,
     rank_from: str | None = None,
     join: bool = False,
+    memory: int | None = None,
 ) -> Run: ...
 def view(
     *paths: str | PathLike[str],

@@ -5,8 +5,8 @@ from typing import Any, final
 __all__ = [
     "Envelope",
     "Events",
+    "Run",
     "Server",
-    "Trace",
     "analyses",
     "main",
     "open",
@@ -42,7 +42,8 @@ def open(
     offsets: Sequence[tuple[int, int]] = ...,
     rank_from: str | None = None,
     join: bool = False,
-) -> Trace:
+    memory: int | None = None,
+) -> Run:
     """Open a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read."""
 
 def read_events(capture: str | PathLike[str], asked: _Asked, wanted: tuple[bool, bool, bool]) -> Events:
@@ -89,6 +90,7 @@ def serve(
     offsets: Sequence[tuple[int, int]] = ...,
     rank_from: str | None = None,
     join: bool = False,
+    memory: int | None = None,
 ) -> Server:
     """Serve runs and traces on this machine; OSError when nothing can listen there."""
 
@@ -128,7 +130,7 @@ class Events:
         """Sum of the durations of all events less those of their children."""
 
 @final
-class Trace:
+class Run:
     """An opened run, in memory."""
 
     def analyze(

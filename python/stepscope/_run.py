@@ -16,13 +16,13 @@ class Run:
     Each takes the keywords of :meth:`analyze`.
     """
 
-    def __init__(self, path, *, align="auto", offsets=None, rank_from=None, join=False):
+    def __init__(self, path, *, align="auto", offsets=None, rank_from=None, join=False, memory=None):
         self._path = os.fspath(path)
         if not os.path.exists(self._path):
             raise FileNotFoundError(f"no such run or trace file: {self._path}")
         offsets = [*dict(offsets or {}).items()]
-        self._joining = {"align": align, "offsets": offsets, "rank_from": rank_from, "join": join}
-        self._trace = _engine.open(self._path, **self._joining)
+        self._joining = {"align": align, "offsets": offsets, "rank_from": rank_from, "join": join, "memory": memory}
+        self._opened = _engine.open(self._path, **self._joining)
 
     def analyze(
         self, name, *, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None
@@ -70,7 +70,7 @@ class Run:
         window = _window(start_ns, end_ns)
         bucket = None if bucket_ms is None else format(bucket_ms, "f").rstrip("0").rstrip(".")
         options = {"group_by": group_by, "compat": compat, "bucket_ms": bucket}
-        return Result(self._trace.analyze(name, rank=_ranks(rank), step=step, **window, **options))
+        return Result(self._opened.analyze(name, rank=_ranks(rank), step=step, **window, **options))
 
     def view(self, *, port=0, browser=False, allow_hosts=(), allow_frame=False):
         """Serve this run as pages for a browser: see :func:`stepscope.view`. The address is returned."""

@@ -27,6 +27,7 @@ class Run:
         offsets: Mapping[int, int] | None = None,
         rank_from: str | None = None,
         join: bool = False,
+        memory: int | None = None,
     ) -> None: ...
     def analyze(
         self,

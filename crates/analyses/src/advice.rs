@@ -24,8 +24,7 @@
 //! # Edge cases
 //! A gain that cannot be estimated is absent, and such rows come last. Devices that work for less than a millisecond are
 //! not judged. A rule whose data the input lacks is silent; a finding counts these rules, since their silence says
-//! nothing. A row without a rank is about all ranks asked for together. What one rank cannot tell, such as who is late
-//! to a collective, is not judged.
+//! nothing. Each rank is judged by itself: what one rank cannot tell, such as who is late to a collective, is not judged.
 
 mod comm_backend;
 mod comm_overlap;
@@ -58,12 +57,14 @@ mod wasted_time;
 mod words;
 
 use crate::context::Shared;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
 /// How much a piece of advice matters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Priority {
     /// The job suffers from it.
     High,
@@ -95,7 +96,7 @@ impl Priority {
 }
 
 /// What an expected gain is an upper bound of. The comment of this file defines each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GainEstimate {
     /// All that was measured goes away.
     Removal,
@@ -123,30 +124,63 @@ impl GainEstimate {
 }
 
 /// A place in the timeline.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// When it begins.
     pub start_ns: i64,
-    /// What begins then or is open; `None` when nothing was recorded.
-    pub slice: Option<SliceId>,
+    /// The name of what begins then or is open; `None` when nothing was recorded.
+    pub slice: Option<String>,
 }
 
 impl Place {
     fn of(trace: &Trace, slice: SliceId) -> Self {
-        Self { start_ns: trace.slices.start_ns[slice.index()], slice: Some(slice) }
+        Self::at(trace, trace.slices.start_ns[slice.index()], Some(slice))
+    }
+
+    fn at(trace: &Trace, start_ns: i64, slice: Option<SliceId>) -> Self {
+        Self { start_ns, slice: slice.map(|slice| trace.slice_name(slice).to_string()) }
+    }
+}
+
+/// The stable code of a rule.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct RuleCode(&'static str);
+
+impl RuleCode {
+    /// The code.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    fn rule(self) -> Option<&'static Rule> {
+        RULES.iter().find(|rule| rule.code == self.0)
+    }
+}
+
+impl Serialize for RuleCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let code = String::deserialize(deserializer)?;
+        let known = RULES.iter().find(|rule| rule.code == code);
+        known.map(|rule| Self(rule.code)).ok_or_else(|| D::Error::custom(format!("there is no rule {code}")))
     }
 }
 
 columns! {
     /// One piece of advice.
-    #[derive(Clone, PartialEq, Debug, Default)]
+    #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
     pub struct Advice {
-        /// The rank. Absent when the row is about all ranks of the selection.
+        /// The rank.
         rank: Option<u32> => Count,
         /// The number of the device within the rank. Absent when the row is not about one device.
         device: Option<i64> => Count,
         /// The stable code of the rule.
-        rule: &'static str => Text,
+        rule: RuleCode => Text,
         /// How much it matters: `high`, `medium` or `low`.
         priority: Priority => Text,
         /// What there is to gain at most, and the kind of this bound.
@@ -163,7 +197,7 @@ columns! {
         /// What was measured, in one sentence with its numbers.
         says: String => Text,
         /// What to do about it.
-        to_do: &'static str => Text,
+        to_do => Text = Advice::to_do,
         /// The share that the rule measured.
         measured_ratio: Option<f64> => Ratio,
         /// The share from which the rule applies.
@@ -175,14 +209,14 @@ columns! {
         /// Number of cases.
         count: Option<i64> => Count,
         /// The analysis that has the numbers.
-        evidence: &'static str => Text,
+        evidence => Text = Advice::evidence,
         /// Where to look.
         place: Option<Place>,
         /// A place in the timeline to look at, counted from the start of the trace. Most often it is the
         /// longest case.
-        start_ns => Nanoseconds = |row| row.place.map(|place| place.start_ns),
+        start_ns => Nanoseconds = |row| row.place.as_ref().map(|place| place.start_ns),
         /// The name of the slice that begins at `start_ns` or is open then.
-        slice => Text = |row| row.place.and_then(|place| place.slice),
+        slice => Text = |row| row.place.as_ref()?.slice.as_ref(),
     }
 }
 
@@ -191,6 +225,16 @@ impl Advice {
     pub fn gain_ratio(&self) -> Option<f64> {
         let (gain_ns, _) = self.gain?;
         self.window_ns.filter(|window_ns| *window_ns > 0).map(|window_ns| gain_ns as f64 / window_ns as f64)
+    }
+
+    /// What to do about it.
+    pub fn to_do(&self) -> &'static str {
+        self.rule.rule().map_or("", |rule| rule.to_do)
+    }
+
+    /// The analysis that has the numbers.
+    pub fn evidence(&self) -> &'static str {
+        self.rule.rule().map_or("", |rule| rule.evidence)
     }
 
     fn gain_ns(&self) -> Option<i64> {
@@ -252,9 +296,18 @@ pub fn rows<'a>(context: &'a AnalysisContext<'_>) -> &'a [Advice] {
 }
 
 /// The rows, and the rules that cannot be judged.
-struct AllAdvice {
-    rows: Vec<Advice>,
-    findings: Findings,
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AllAdvice {
+    pub(crate) rows: Vec<Advice>,
+    not_judged: Vec<NotJudged>,
+}
+
+/// A rule that cannot be judged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct NotJudged {
+    rule: RuleCode,
+    /// What the input lacks.
+    lacks: String,
 }
 
 impl Shared for AllAdvice {
@@ -270,20 +323,42 @@ impl Shared for AllAdvice {
 }
 
 fn judged_by(facts: &Facts<'_>) -> AllAdvice {
-    let (mut rows, mut findings) = (Vec::new(), Findings::default());
+    let mut all = AllAdvice::default();
     for rule in RULES {
         match (rule.judge)(facts) {
-            Ok(found) => rows.extend(found.into_iter().map(|row| finished(rule, row))),
-            Err(Lacks(what)) => {
-                findings.add(FindingCode::RuleNotJudged, || format!("{}: {what}", rule.code));
-            }
+            Ok(found) => all.rows.extend(found.into_iter().map(|row| finished(rule, row))),
+            Err(Lacks(what)) => all.not_judged.push(NotJudged { rule: RuleCode(rule.code), lacks: what.into() }),
         }
     }
-    rows.sort_by(|a, b| {
-        let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
-        order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
-    });
-    AllAdvice { rows, findings }
+    all.in_order()
+}
+
+impl AllAdvice {
+    fn in_order(mut self) -> Self {
+        self.rows.sort_by(|a, b| {
+            let order = |row: &Advice| (std::cmp::Reverse(row.gain_ns()), row.priority, row.rank, row.device, row.rule);
+            order(a).cmp(&order(b)).then_with(|| a.says.cmp(&b.says))
+        });
+        self
+    }
+
+    /// Those of several ranks together. A rule that can be judged of one of them is judged.
+    pub(crate) fn joined(of_ranks: impl Iterator<Item = Self>) -> Self {
+        let joined = of_ranks.reduce(|mut all, other| {
+            all.rows.extend(other.rows);
+            all.not_judged.retain(|rule| other.not_judged.iter().any(|of_other| of_other.rule == rule.rule));
+            all
+        });
+        joined.unwrap_or_default().in_order()
+    }
+
+    fn findings(&self) -> Findings {
+        let mut findings = Findings::default();
+        for NotJudged { rule, lacks } in &self.not_judged {
+            findings.add(FindingCode::RuleNotJudged, || format!("{}: {lacks}", rule.as_str()));
+        }
+        findings
+    }
 }
 
 fn finished(rule: &Rule, row: Advice) -> Advice {
@@ -291,16 +366,16 @@ fn finished(rule: &Rule, row: Advice) -> Advice {
         assert!((0..=window_ns).contains(&gain_ns), "{} gains {gain_ns} of {window_ns} ns", rule.code);
     }
     let priority = row.gain_ratio().map_or(row.priority, Priority::of_gain);
-    Advice { rule: rule.code, evidence: rule.evidence, to_do: rule.to_do, priority, ..row }
+    Advice { rule: RuleCode(rule.code), priority, ..row }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Rows);
 
-named_cells!(Priority, GainEstimate);
+named_cells!(Priority, GainEstimate, RuleCode);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AllAdvice { rows, findings } = context.get();
-    Outcome { findings: findings.clone(), ..Outcome::of(context, rows) }
+    let all = context.get::<AllAdvice>();
+    Outcome { findings: all.findings(), ..Outcome::of(context, &all.rows) }
 }
 
 #[cfg(test)]

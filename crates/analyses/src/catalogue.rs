@@ -1,35 +1,7 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
-use crate::context::Shared;
-use crate::{AnalysisContext, Column, Options, Row, Selection, Table};
-use stepscope_trace::{DeviceEvent, Findings, Trace};
-
-/// What a result rests on.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Coverage {
-    /// Share of device time, in the selection, whose launch is known; `None` without device time.
-    pub device_ns_linked_ratio: Option<f64>,
-}
-
-impl Coverage {
-    /// What a result over `events` rests on.
-    pub fn of(trace: &Trace, events: impl IntoIterator<Item = DeviceEvent>) -> Self {
-        let (mut linked_ns, mut total_ns) = (0_i64, 0_i64);
-        for event in events {
-            let dur_ns = trace.slices.dur_ns[event.slice.index()];
-            total_ns = total_ns.saturating_add(dur_ns);
-            linked_ns = linked_ns.saturating_add(if event.launch.is_some() { dur_ns } else { 0 });
-        }
-        Self { device_ns_linked_ratio: (total_ns > 0).then(|| linked_ns as f64 / total_ns as f64) }
-    }
-}
-
-/// That of a result over all device events asked for.
-impl Shared for Coverage {
-    fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self::of(context.trace, context.selection.device_events(context.trace))
-    }
-}
+use crate::{AnalysisContext, Column, Coverage, Options, Row, Selection, Table};
+use stepscope_trace::{Findings, Trace};
 
 /// What an analysis found, in the form that every face prints.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -77,11 +49,15 @@ pub struct Analysis {
 /// What an analysis needs of a run of several ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Needs {
-    /// The events of all ranks at once.
+    /// The events of the ranks asked for at once.
     #[default]
     Events,
+    /// The events of all ranks at once, whichever are asked for.
+    AllEvents,
     /// The events of one rank after the other: its rows come by rank, and those of a rank depend on no other.
     EachRank,
+    /// The events of one rank after the other, of which [`RankRows`](crate::RankRows) are made.
+    Rows,
     /// No events: what was [condensed](crate::condensed) of each rank, and [given](crate::given).
     Condensed,
 }

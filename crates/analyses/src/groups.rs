@@ -6,6 +6,7 @@ use crate::op_classes::OpClasses;
 use crate::op_tree::OpTree;
 use crate::{AnalysisContext, GroupBy, Selection};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 use std::sync::OnceLock;
 use stepscope_base::{StringId, StringTable};
@@ -17,7 +18,7 @@ pub(crate) const OPERATOR_GROUPS: &[GroupBy] =
 
 columns! {
     /// What the operators of a group have in common.
-    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
     pub struct GroupLabel {
         /// The operator's name; grouped by category, the category.
         name: String,

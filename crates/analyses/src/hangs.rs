@@ -114,7 +114,8 @@ pub fn hangs(trace: &Trace, selection: &Selection) -> Vec<Hang> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<Hang> {
+/// The same in a context, which other analyses may share.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<Hang> {
     let trace = context.trace;
     // Nobody is in anything that has ended.
     if !trace.slices.is_unfinished.contains(&true) {

@@ -24,12 +24,15 @@
 //! nanoseconds. For one step, the kernels launched on the host inside it, or that start in
 //! it where the launch is not known.
 
+use crate::context::Shared;
 use crate::occupancy::occupancy_ratio;
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEvent, DeviceEventClass, Trace};
+use stepscope_trace::{DeviceEvent, DeviceEventClass, SliceId, Trace};
 
 columns! {
     /// All runs of one kernel, or of those of one launch configuration.
@@ -93,47 +96,77 @@ pub struct Properties {
 
 /// Every kernel asked for, the longest total first, then by name, kind and properties.
 pub fn kernels(trace: &Trace, selection: &Selection) -> Vec<Kernel> {
+    rows(&AnalysisContext::new(trace, selection)).to_vec()
+}
+
+/// As [`kernels`], in a context, which other analyses may share.
+pub fn rows<'a>(context: &'a AnalysisContext<'_>) -> &'a [Kernel] {
+    &context.get::<Kernels>().0
+}
+
+/// Every kernel asked for.
+pub(crate) struct Kernels(Vec<Kernel>);
+
+impl Shared for Kernels {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self::of(runs(context))
+    }
+}
+
+impl Kernels {
+    fn of(runs: impl IntoIterator<Item = Runs>) -> Self {
+        let mut rows: Vec<Kernel> = runs.into_iter().map(Runs::kernel).collect();
+        rows.sort_by(|a, b| {
+            let total = b.total_ns.cmp(&a.total_ns);
+            total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
+        });
+        Self(rows)
+    }
+
+    /// Those of several ranks together.
+    pub(crate) fn joined<'a>(of_ranks: impl Iterator<Item = &'a Runs>) -> Self {
+        let mut joined: BTreeMap<(&str, bool, &Option<Properties>), Runs> = BTreeMap::new();
+        for runs in of_ranks {
+            let known = joined.entry((&runs.name, runs.communicates, &runs.properties));
+            known.or_insert_with(|| runs.without_runs()).extend(runs);
+        }
+        Self::of(joined.into_values())
+    }
+}
+
+/// The runs of each kernel asked for, in no particular order.
+pub(crate) fn runs(context: &AnalysisContext<'_>) -> Vec<Runs> {
+    let AnalysisContext { trace, selection, .. } = *context;
     let name = |event: &DeviceEvent| trace.slices.name[event.slice.index()];
-    let mut rows = match selection.group_by {
+    match selection.group_by {
         Some(GroupBy::Properties) => grouped(trace, selection, |event| {
             let op: Option<StringId> = event.op.map(|op| trace.slices.name[op.index()]);
             let launch = (event.grid, event.block, event.registers, event.shared_bytes);
             (name(event), event.class, op, launch)
         }),
         _ => grouped(trace, selection, |event| (name(event), event.class)),
-    };
-    rows.sort_by(|a, b| {
-        let total = b.total_ns.cmp(&a.total_ns);
-        total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
-    });
-    rows
-}
-
-/// As [`kernels`], in a context, which other analyses may share.
-pub fn rows(context: &AnalysisContext<'_>) -> Vec<Kernel> {
-    kernels(context.trace, context.selection)
+    }
 }
 
 /// Runs with the same key together; the keys only have to tell apart, in what order does not matter.
-fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Kernel> {
+fn grouped<K: Eq + Hash>(trace: &Trace, selection: &Selection, key: impl Fn(&DeviceEvent) -> K) -> Vec<Runs> {
     let mut ids: FxHashMap<K, u32> = FxHashMap::default();
-    let mut runs: Vec<Runs> = Vec::new();
+    let mut all: Vec<Runs> = Vec::new();
     for event in selection.device_events(trace) {
         if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
             continue;
         }
         let id = *ids.entry(key(&event)).or_insert_with(|| {
-            runs.push(Runs::new(event));
-            runs.len() as u32 - 1
+            all.push(Runs::new(trace, &event, has_properties(selection)));
+            all.len() as u32 - 1
         });
-        runs[id as usize].add(trace, &event);
+        all[id as usize].add(trace, &event);
     }
-    let has_properties = has_properties(selection);
-    runs.into_iter().map(|runs| runs.kernel(trace, has_properties)).collect()
+    all
 }
 
 /// A mean weighted by duration.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct WeightedMean {
     sum: f64,
     weight: f64,
@@ -142,9 +175,13 @@ struct WeightedMean {
 impl WeightedMean {
     fn add(&mut self, value: Option<f64>, dur_ns: i64) {
         if let Some(value) = value {
-            self.sum += value * dur_ns as f64;
-            self.weight += dur_ns as f64;
+            self.extend(&Self { sum: value * dur_ns as f64, weight: dur_ns as f64 });
         }
+    }
+
+    fn extend(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.weight += other.weight;
     }
 
     fn get(self) -> Option<f64> {
@@ -152,37 +189,69 @@ impl WeightedMean {
     }
 }
 
-struct Runs {
-    first: DeviceEvent,
+/// The runs of one kernel: what a [`Kernel`] is made of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Runs {
+    name: String,
+    communicates: bool,
+    uses_tensor_cores: bool,
+    /// Not kept: what is kept is not grouped by them.
+    #[serde(skip)]
+    properties: Option<Properties>,
+    /// The duration of each run.
     dur_ns: Vec<i64>,
-    total_ns: i64,
     blocks_per_sm: WeightedMean,
     occupancy_ratio: WeightedMean,
 }
 
 impl Runs {
-    fn new(first: DeviceEvent) -> Self {
+    /// None yet, of the kernel that `event` is a run of.
+    fn new(trace: &Trace, event: &DeviceEvent, has_properties: bool) -> Self {
+        let name = |slice: SliceId| trace.slice_name(slice).to_string();
+        Self {
+            name: name(event.slice),
+            communicates: event.class == DeviceEventClass::Communication,
+            uses_tensor_cores: event.uses_tensor_cores,
+            properties: has_properties.then(|| Properties {
+                op: event.op.map(name),
+                grid: event.grid,
+                block: event.block,
+                registers: event.registers,
+                shared_bytes: event.shared_bytes,
+            }),
+            dur_ns: Vec::new(),
+            blocks_per_sm: WeightedMean::default(),
+            occupancy_ratio: WeightedMean::default(),
+        }
+    }
+
+    /// None yet, of the same kernel.
+    fn without_runs(&self) -> Self {
         let [blocks_per_sm, occupancy_ratio] = [WeightedMean::default(); 2];
-        Self { first, dur_ns: Vec::new(), total_ns: 0, blocks_per_sm, occupancy_ratio }
+        let (name, properties, dur_ns) = (self.name.clone(), self.properties.clone(), Vec::new());
+        Self { name, properties, dur_ns, blocks_per_sm, occupancy_ratio, ..*self }
     }
 
     fn add(&mut self, trace: &Trace, event: &DeviceEvent) {
         let dur_ns = trace.slices.dur_ns[event.slice.index()];
         self.dur_ns.push(dur_ns);
-        self.total_ns = self.total_ns.saturating_add(dur_ns);
         self.blocks_per_sm.add(blocks_per_sm(trace, event), dur_ns);
         self.occupancy_ratio.add(occupancy_ratio(event, &trace.devices[event.device.index()]), dur_ns);
     }
 
-    fn kernel(mut self, trace: &Trace, has_properties: bool) -> Kernel {
-        let event = self.first;
-        let name = |id: StringId| trace.strings.get(id).to_string();
+    fn extend(&mut self, other: &Self) {
+        self.dur_ns.extend(&other.dur_ns);
+        self.blocks_per_sm.extend(&other.blocks_per_sm);
+        self.occupancy_ratio.extend(&other.occupancy_ratio);
+    }
+
+    fn kernel(mut self) -> Kernel {
         let count = self.dur_ns.len() as i64;
-        let (mean_ns, rest_ns) = (self.total_ns / count, self.total_ns % count);
+        let total_ns = self.dur_ns.iter().fold(0_i64, |sum, dur_ns| sum.saturating_add(*dur_ns));
+        let (mean_ns, rest_ns) = (total_ns / count, total_ns % count);
         Kernel {
-            name: name(trace.slices.name[event.slice.index()]),
             count,
-            total_ns: self.total_ns,
+            total_ns,
             mean_ns: mean_ns + i64::from(rest_ns >= count - rest_ns),
             min_ns: self.dur_ns.iter().copied().min().unwrap_or(0),
             max_ns: self.dur_ns.iter().copied().max().unwrap_or(0),
@@ -190,15 +259,13 @@ impl Runs {
             p99_ns: nearest_rank(&mut self.dur_ns, 99),
             blocks_per_sm: self.blocks_per_sm.get(),
             occupancy_ratio: self.occupancy_ratio.get(),
-            uses_tensor_cores: event.uses_tensor_cores,
-            kind: event.class,
-            properties: has_properties.then(|| Properties {
-                op: event.op.map(|op| name(trace.slices.name[op.index()])),
-                grid: event.grid,
-                block: event.block,
-                registers: event.registers,
-                shared_bytes: event.shared_bytes,
-            }),
+            name: self.name,
+            uses_tensor_cores: self.uses_tensor_cores,
+            kind: match self.communicates {
+                true => DeviceEventClass::Communication,
+                false => DeviceEventClass::Compute,
+            },
+            properties: self.properties,
         }
     }
 }
@@ -221,10 +288,11 @@ fn blocks_per_sm(trace: &Trace, event: &DeviceEvent) -> Option<f64> {
 pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::Name, GroupBy::Properties], ..Options::NONE },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::Rows);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &rows(context))
+    Outcome::of(context, rows(context))
 }
 
 fn has_properties(selection: &Selection) -> bool {

@@ -86,7 +86,8 @@ pub fn lateness(trace: &Trace, selection: &Selection) -> Vec<Lateness> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<Lateness> {
+/// The same in a context, which other analyses may share.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<Lateness> {
     let trace = context.trace;
     let stretches = &context.get::<Stretches>().0;
     let of_part: FxHashMap<SliceId, usize> = matched(context)

@@ -36,14 +36,17 @@
 
 mod account;
 
+use crate::context::Shared;
 use crate::groups::{GroupLabel, OPERATOR_GROUPS};
-use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
 use account::Account;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use stepscope_trace::Trace;
 
 columns! {
     /// All calls of one operator, or of those that a row stands for.
-    #[derive(Clone, PartialEq, Debug, Default)]
+    #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
     pub struct Operator {
         /// What they have in common.
         label: GroupLabel,
@@ -60,8 +63,10 @@ columns! {
         device_self_ns: i64 => Nanoseconds,
         /// Time in which at least one device event launched inside runs, summed over devices.
         device_union_ns: i64 => Nanoseconds,
+        /// Of `device_total_ns`, in kernels that use tensor cores.
+        tensor_core_ns: i64,
         /// Share of `device_total_ns` in kernels that use tensor cores. Absent without device time.
-        tensor_core_ratio: Option<f64> => Ratio,
+        tensor_core_ratio => Ratio = Operator::tensor_core_ratio,
         /// True when tensor cores could do the work of one of them, or of an operator inside.
         is_tensor_core_eligible: bool,
         /// Whether tensor cores could do the work of one of the calls, or of an operator inside.
@@ -75,26 +80,83 @@ columns! {
 
 /// Every operator asked for, the longest host total first, then by name and what else a row stands for.
 pub fn operators(trace: &Trace, selection: &Selection) -> Vec<Operator> {
-    rows(&AnalysisContext::new(trace, selection))
+    rows(&AnalysisContext::new(trace, selection)).to_vec()
 }
 
 /// As [`operators`], in a context, which other analyses may share.
-pub fn rows(context: &AnalysisContext<'_>) -> Vec<Operator> {
-    let mut rows = Account::of(context).into_rows();
-    for row in &rows {
-        assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");
-        assert!(row.device_self_ns <= row.device_total_ns, "self is part of total");
-        assert!(row.device_union_ns <= row.device_total_ns, "the union counts nothing twice");
+pub fn rows<'a>(context: &'a AnalysisContext<'_>) -> &'a [Operator] {
+    &context.get::<Operators>().0
+}
+
+/// Every operator asked for.
+pub(crate) struct Operators(pub(crate) Vec<Operator>);
+
+impl Shared for Operators {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let rows = Account::of(context).into_rows();
+        for row in &rows {
+            assert!(row.host_self_ns <= row.host_total_ns, "self is part of total");
+            assert!(row.device_self_ns <= row.device_total_ns, "self is part of total");
+            assert!(row.device_union_ns <= row.device_total_ns, "the union counts nothing twice");
+        }
+        Self::in_order(rows)
     }
-    rows.sort_by(|a, b| b.host_total_ns.cmp(&a.host_total_ns).then_with(|| a.label.cmp(&b.label)));
-    rows
+}
+
+impl Operators {
+    fn in_order(mut rows: Vec<Operator>) -> Self {
+        rows.sort_by(|a, b| b.host_total_ns.cmp(&a.host_total_ns).then_with(|| a.label.cmp(&b.label)));
+        Self(rows)
+    }
+
+    /// Those of several ranks together.
+    pub(crate) fn joined<'a>(of_ranks: impl Iterator<Item = &'a Operator>) -> Self {
+        let mut rows: BTreeMap<&GroupLabel, Operator> = BTreeMap::new();
+        for row in of_ranks {
+            match rows.get_mut(&row.label) {
+                Some(sum) => sum.add(row),
+                None => drop(rows.insert(&row.label, row.clone())),
+            }
+        }
+        Self::in_order(rows.into_values().collect())
+    }
+}
+
+impl Operator {
+    fn tensor_core_ratio(&self) -> Option<f64> {
+        (self.device_total_ns > 0).then(|| self.tensor_core_ns as f64 / self.device_total_ns as f64)
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, value) in [
+            (&mut self.count, other.count),
+            (&mut self.host_total_ns, other.host_total_ns),
+            (&mut self.host_self_ns, other.host_self_ns),
+            (&mut self.device_total_ns, other.device_total_ns),
+            (&mut self.device_self_ns, other.device_self_ns),
+            (&mut self.device_union_ns, other.device_union_ns),
+            (&mut self.tensor_core_ns, other.tensor_core_ns),
+        ] {
+            *sum = sum.saturating_add(value);
+        }
+        self.is_tensor_core_eligible |= other.is_tensor_core_eligible;
+        // Work whose bytes are not known stays so, whatever is added.
+        self.bytes = match (self.flops, other.flops) {
+            (None, _) => other.bytes,
+            (_, None) => self.bytes,
+            _ => self.bytes.zip(other.bytes).map(|(a, b)| a.saturating_add(b)),
+        };
+        let flops = [self.flops, other.flops].into_iter().flatten();
+        self.flops = flops.reduce(i64::saturating_add);
+    }
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::Rows);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &rows(context))
+    Outcome::of(context, rows(context))
 }
 
 #[cfg(test)]
@@ -232,7 +294,7 @@ mod tests {
         }
         let rows = operators(&builder.finish(), &Selection::default());
         let line = |row: &Operator| {
-            let ratio = row.tensor_core_ratio.unwrap();
+            let ratio = row.tensor_core_ratio().unwrap();
             let (flops, bytes) = (row.flops.unwrap(), row.bytes.unwrap());
             format!("{} {ratio:.3} {} {flops} {bytes}", row.label.name, row.is_tensor_core_eligible)
         };

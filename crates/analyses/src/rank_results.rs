@@ -7,6 +7,7 @@
 
 use crate::communication::Parts;
 use crate::context::SharedResults;
+use crate::coverage::Launched;
 use crate::host_threads::MainThreads;
 use crate::imbalance::{StepKernels, StepsKernels};
 use crate::ranks_overview::{StepBusy, StepsBusy};
@@ -40,13 +41,6 @@ struct StepResults {
     kernels: StepKernels,
     launched: Launched,
     replay: Option<Replay>,
-}
-
-/// Device time that was launched, and how much of it by a launch that is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-struct Launched {
-    total_ns: i64,
-    linked_ns: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -228,11 +222,9 @@ impl Launches {
     fn of(trace: &Trace) -> Self {
         let mut of_rank: BTreeMap<u32, Vec<(i64, Launched)>> = BTreeMap::new();
         for event in trace.device_events.iter() {
-            let total_ns = trace.slices.dur_ns[event.slice.index()];
-            let linked_ns = if event.launch.is_some() { total_ns } else { 0 };
             let at_ns = trace.slices.start_ns[event.launch.unwrap_or(event.slice).index()];
             let rank = trace.devices[event.device.index()].rank;
-            of_rank.entry(rank).or_default().push((at_ns, Launched { total_ns, linked_ns }));
+            of_rank.entry(rank).or_default().push((at_ns, Launched::of_event(trace, &event)));
         }
         of_rank.values_mut().for_each(|launches| launches.sort_unstable_by_key(|(at_ns, _)| *at_ns));
         Self { of_rank }
@@ -248,15 +240,6 @@ impl Launches {
     fn of_ranks(&self) -> Vec<LaunchedOfRank> {
         let sum = |all: &Vec<(i64, Launched)>| all.iter().map(|(_, launched)| *launched).sum();
         self.of_rank.iter().map(|(rank, all)| LaunchedOfRank { rank: *rank, launched: sum(all) }).collect()
-    }
-}
-
-impl std::iter::Sum for Launched {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, next| Self {
-            total_ns: sum.total_ns.saturating_add(next.total_ns),
-            linked_ns: sum.linked_ns.saturating_add(next.linked_ns),
-        })
     }
 }
 
@@ -343,7 +326,7 @@ pub fn given(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Sele
 }
 
 /// What results of `selection` rest on; it has no window.
-pub fn coverage(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Selection) -> Coverage {
+fn coverage(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Selection) -> Coverage {
     let launched: Launched = if selection.is_part() {
         let is_asked = |step: &Step| {
             let is_complete = step.is_complete && step.source != StepSource::Whole;
@@ -356,8 +339,7 @@ pub fn coverage(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &S
         let all = ranks.iter().flat_map(|(_, results)| &results.launched);
         all.filter(|of_rank| selection.has_rank(of_rank.rank)).map(|of_rank| of_rank.launched).sum()
     };
-    let Launched { total_ns, linked_ns } = launched;
-    Coverage { device_ns_linked_ratio: (total_ns > 0).then(|| linked_ns as f64 / total_ns as f64) }
+    launched.coverage()
 }
 
 /// The results of each step of the merged trace, with where those of its trace begin.

@@ -38,6 +38,7 @@ use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
 use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection};
 use account::Account;
 use devices::peaks;
+use std::collections::BTreeMap;
 use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
 
 /// What limits work at the roofline.
@@ -136,11 +137,27 @@ pub fn roofline(trace: &Trace, selection: &Selection) -> Vec<RooflineRow> {
 }
 
 pub(crate) fn rows(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<RooflineRow> {
-    let mut rows = Account::of(context, by).into_rows();
-    for row in &rows {
+    let mut sums: BTreeMap<Option<GroupLabel>, RooflineRow> = BTreeMap::new();
+    for (_, row) in rows_of_ranks(context, by) {
+        match sums.get_mut(&row.label) {
+            Some(sum) => sum.extend(&row),
+            None => drop(sums.insert(row.label.clone(), row)),
+        }
+    }
+    in_order(sums.into_values().collect())
+}
+
+/// The operators of each rank, each with its rank, in no particular order.
+pub(crate) fn rows_of_ranks(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<(u32, RooflineRow)> {
+    let rows = Account::of(context, by).into_rows();
+    for (_, row) in &rows {
         assert!(row.modeled_ns <= row.known_ns && row.known_ns <= row.device_ns, "parts of the device time");
         assert!(row.wasted_ns <= row.modeled_ns, "only what is modeled can be wasted");
     }
+    rows
+}
+
+fn in_order(mut rows: Vec<RooflineRow>) -> Vec<RooflineRow> {
     let all_ns = rows.iter().fold(0_i64, |sum, row| sum.saturating_add(row.device_ns));
     rows.iter_mut().for_each(|row| row.device_ratio = share(row.device_ns, all_ns));
     rows.sort_by(|a, b| {

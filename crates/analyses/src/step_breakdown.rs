@@ -33,15 +33,17 @@
 mod busy;
 mod tensorboard;
 
+use crate::context::Shared;
 use crate::mean_parts::mean_parts;
-use crate::{Analysis, AnalysisContext, Compat, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Compat, Needs, Options, Outcome, Selection};
 use busy::Busy;
+use serde::{Deserialize, Serialize};
 use stepscope_base::IntervalSet;
 use stepscope_trace::{Step, StepSource, Trace};
 
 columns! {
     /// Where the time of one step went, or of the average over a rank's complete steps.
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
     pub struct StepBreakdown {
         /// The rank.
         rank: u32 => Count,
@@ -94,6 +96,19 @@ pub fn step_breakdown(trace: &Trace, selection: &Selection) -> Vec<StepBreakdown
 
 /// The same in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
+    context.get::<StepBreakdowns>().0.clone()
+}
+
+/// Where the time of each step goes.
+pub(crate) struct StepBreakdowns(pub(crate) Vec<StepBreakdown>);
+
+impl Shared for StepBreakdowns {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(broken_down(context))
+    }
+}
+
+fn broken_down(context: &AnalysisContext<'_>) -> Vec<StepBreakdown> {
     let AnalysisContext { trace, selection, .. } = *context;
     let is_compat = selection.compat == Some(Compat::Tb);
     let busy = Busy::of(context, is_compat);
@@ -183,7 +198,8 @@ fn from_parts(rank: u32, parts: [i64; CLASSES]) -> StepBreakdown {
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::Rows);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

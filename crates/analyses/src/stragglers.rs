@@ -79,7 +79,8 @@ pub fn stragglers(trace: &Trace, selection: &Selection) -> Vec<Stragglers> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
-fn rows(context: &AnalysisContext<'_>) -> Vec<Stragglers> {
+/// The same in a context, which other analyses may share.
+pub fn rows(context: &AnalysisContext<'_>) -> Vec<Stragglers> {
     let trace = context.trace;
     let windows = Windows::of(trace, context.selection);
     let is_asked = |part: &Part| windows.has_slice(trace, part.asked_by);

@@ -22,14 +22,16 @@
 //! A device without device events has no row. Without communication there is no overlap ratio. Device events of no duration are counted
 //! and take no time.
 
+use crate::context::Shared;
 use crate::device_busy::DeviceBusy;
 use crate::device_windows::DeviceWindow;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use serde::{Deserialize, Serialize};
 use stepscope_trace::Trace;
 
 columns! {
     /// One device's time.
-    #[derive(Clone, Copy, PartialEq, Debug)]
+    #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
     pub struct TemporalBreakdown {
         /// The rank that uses the device.
         rank: u32 => Count,
@@ -63,12 +65,18 @@ pub fn temporal_breakdown(trace: &Trace, selection: &Selection) -> Vec<TemporalB
 
 /// As [`temporal_breakdown`], in a context, which other analyses may share.
 pub fn rows(context: &AnalysisContext<'_>) -> Vec<TemporalBreakdown> {
-    let busy = context.get::<Vec<DeviceBusy>>();
-    context
-        .get::<Vec<DeviceWindow>>()
-        .iter()
-        .map(|window| of_device(context.trace, window, &busy[window.device.index()]))
-        .collect()
+    context.get::<TemporalBreakdowns>().0.clone()
+}
+
+/// The time of every device.
+pub(crate) struct TemporalBreakdowns(pub(crate) Vec<TemporalBreakdown>);
+
+impl Shared for TemporalBreakdowns {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let busy = context.get::<Vec<DeviceBusy>>();
+        let windows = context.get::<Vec<DeviceWindow>>().iter();
+        Self(windows.map(|window| of_device(context.trace, window, &busy[window.device.index()])).collect())
+    }
 }
 
 fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> TemporalBreakdown {
@@ -95,7 +103,7 @@ fn of_device(trace: &Trace, window: &DeviceWindow, busy: &DeviceBusy) -> Tempora
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Rows);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

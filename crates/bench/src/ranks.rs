@@ -11,7 +11,7 @@ use crate::resources::timed;
 use crate::text_table::{TextTable, grouped, megabytes};
 use alignment::Aligned;
 use files::{Files, RankSize, Wanted};
-use opened::{ANALYSES, Opened};
+use opened::{Opened, QUESTIONS};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -177,7 +177,7 @@ fn open(arguments: &Arguments) -> Result<(), String> {
     let second: Opened = child(Part::Open, &folder.path, arguments)?;
     add_opened(&mut table, "first opening", &first, OPEN_GOAL);
     table.add(cells("  read, one clock", first.open.wall_s, first.open.cpu_s, first.peak_open_bytes, ""));
-    for (name, spent) in ANALYSES.iter().zip(&first.analyses) {
+    for (name, spent) in QUESTIONS.iter().zip(&first.answers) {
         table.add(cells(&format!("  {name}"), spent.wall_s, spent.cpu_s, None, ""));
     }
     add_opened(&mut table, "second opening", &second, AGAIN_GOAL);
@@ -244,7 +244,7 @@ fn linear(arguments: &Arguments) -> Result<(), String> {
         ]);
         say_straggler(&opened, ranks);
         let mut steps: Vec<(&str, f64)> =
-            ANALYSES.iter().copied().zip(opened.analyses.iter().map(|of| of.cpu_s)).collect();
+            QUESTIONS.iter().copied().zip(opened.answers.iter().map(|of| of.cpu_s)).collect();
         steps.push(("open", opened.open.cpu_s));
         steps.sort_by(|a, b| b.1.total_cmp(&a.1));
         let steps: Vec<String> = steps.iter().map(|(name, cpu_s)| format!("{name} {cpu_s:.2}")).collect();

@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::color::{DIM, HEADING};
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
-use crate::opening::{self, JoinArguments};
+use crate::opening::{self, JoinArguments, MemoryArgument};
 use crate::output::{deliver, line_width};
 use crate::report::{PartArguments, advice_with_evidence, examples_text, findings_text};
 use clap::Args;
@@ -37,6 +37,8 @@ pub(crate) struct AnalyzeArguments {
     part: PartArguments,
     #[command(flatten)]
     joined: JoinArguments,
+    #[command(flatten)]
+    memory: MemoryArgument,
     /// What a row stands for: name, shapes, stack, module, category, line, file, process or properties, where the analysis
     /// accepts it
     #[arg(long, value_name = "WHAT")]
@@ -90,7 +92,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
         deliver(&columns_text(&analysis.columns(&selection), line_width()), arguments.output.as_deref())?;
         return Ok(0);
     }
-    let run = opening::open_condensed(&arguments.runs, &arguments.joined.options())?;
+    let run = opening::open(&arguments.runs, &arguments.memory.with(arguments.joined.options()))?;
     let mut envelope = run.analyze(analysis, &selection)?;
     let count = envelope.results.len();
     let mut order: Vec<usize> = (0..count).collect();
@@ -115,7 +117,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> Ending {
             let rows = match envelope.analysis {
                 "findings" => Some(examples_text(&in_order(&finding_rows(&envelope.findings), &order), width)),
                 "advice" => {
-                    let rows = AdviceRow::all(&run.context(&selection)?);
+                    let rows = run.with_context(&selection, analysis.needs, AdviceRow::all)?;
                     Some(advice_with_evidence(&in_order(&rows, &order), width))
                 }
                 _ => None,

@@ -99,10 +99,10 @@ struct Runs {
 
 impl Runs {
     fn open(arguments: &CompareArguments) -> Result<Self, EngineError> {
-        let a = opening::open(std::slice::from_ref(&arguments.a), &OpenOptions::default())?;
+        let a = opening::open_whole(std::slice::from_ref(&arguments.a), &OpenOptions::default())?;
         let b = match arguments.a == arguments.b {
             true => None,
-            false => Some(opening::open(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
+            false => Some(opening::open_whole(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
         };
         let of_rank = |rank: Option<u32>| Selection { ranks: rank.into(), ..Selection::default() };
         Ok(Self { a, b, of_a: of_rank(arguments.rank_a), of_b: of_rank(arguments.rank_b) })

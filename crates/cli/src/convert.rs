@@ -64,7 +64,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     let (inputs, output) = (&arguments.inputs(), arguments.output.as_path());
     let options = arguments.joined.options();
     if output == Path::new("-") {
-        let trace = opening::open(inputs, &options)?;
+        let trace = opening::open_whole(inputs, &options)?;
         print_trace(&trace)?;
         return Ok(0);
     }
@@ -77,7 +77,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
-    let trace = opening::open(inputs, &options)?;
+    let trace = opening::open_whole(inputs, &options)?;
     if output.to_string_lossy().contains(RANK_PLACE) {
         let files = save_ranks(&trace, output, arguments.force)?;
         print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;

@@ -45,6 +45,39 @@ enum How {
     None,
 }
 
+/// How much memory a run of many files may take.
+#[derive(Args)]
+pub(crate) struct MemoryArgument {
+    /// How much memory events of a run of many files may take together, as in 8GiB: the ranks looked at last stay, and what
+    /// needs more is refused. Without it, three quarters of what is free
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<u64>,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 8] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ];
+    let unit = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((text, 1));
+    let number = number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes));
+    number.ok_or_else(|| "expected a whole number of bytes, as in 8GiB or 500MB".to_string())
+}
+
+impl MemoryArgument {
+    /// `options` with what it spells.
+    pub(crate) fn with(&self, options: OpenOptions) -> OpenOptions {
+        OpenOptions { max_memory: self.memory, ..options }
+    }
+}
+
 impl JoinArguments {
     /// What they spell.
     pub(crate) fn options(&self) -> OpenOptions {
@@ -55,7 +88,7 @@ impl JoinArguments {
             How::None => Align::None,
         };
         let joining = Joining { rank_from: self.rank_from.clone(), is_one_job: self.join };
-        OpenOptions { align, offsets: self.offsets.clone(), joining }
+        OpenOptions { align, offsets: self.offsets.clone(), joining, ..OpenOptions::default() }
     }
 }
 
@@ -67,7 +100,7 @@ const REFRESH: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// As [`engine::open_run`].
-pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, EngineError> {
+pub(crate) fn open_whole(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, EngineError> {
     with_bar(|progress| engine::open_run_with_progress(inputs, options, progress))
 }
 
@@ -75,7 +108,7 @@ pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<Trace, E
 ///
 /// # Errors
 /// As [`engine::open_run`].
-pub(crate) fn open_condensed(inputs: &[PathBuf], options: &OpenOptions) -> Result<OpenedRun, EngineError> {
+pub(crate) fn open(inputs: &[PathBuf], options: &OpenOptions) -> Result<OpenedRun, EngineError> {
     with_bar(|progress| OpenedRun::open(inputs, options, progress))
 }
 

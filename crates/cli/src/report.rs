@@ -14,11 +14,12 @@ pub(crate) use section::heading;
 
 use crate::Ending;
 use crate::failure::Failure;
+use crate::opening::{self, JoinArguments, MemoryArgument};
 use crate::output::{deliver, line_width, print};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use stepscope_engine::report::Report;
-use stepscope_engine::{self as engine, EngineError, Ranks, Selection, width_of};
+use stepscope_engine::{self as engine, EngineError, OpenOptions, Ranks, Selection, width_of};
 use stepscope_export as export;
 
 /// Sum a run up: verdict, advice, where the time goes, top operators and kernels, what is doubtful, what to look at next
@@ -36,7 +37,9 @@ pub(crate) struct ReportArguments {
     #[command(flatten)]
     part: PartArguments,
     #[command(flatten)]
-    joined: crate::opening::JoinArguments,
+    joined: JoinArguments,
+    #[command(flatten)]
+    memory: MemoryArgument,
     /// Report on each file by itself, also on those of a folder, which are one run otherwise
     #[arg(long, conflicts_with_all = ["html", "markdown", "join"])]
     separate: bool,
@@ -77,18 +80,23 @@ impl PartArguments {
     }
 }
 
+impl ReportArguments {
+    fn options(&self) -> OpenOptions {
+        self.memory.with(self.joined.options())
+    }
+}
+
 /// Carries `stepscope report` out.
 pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let selection = arguments.part.selection()?;
     if arguments.separate {
         return report_each(arguments, &selection);
     }
-    let trace = crate::opening::open(&arguments.runs, &arguments.joined.options())?;
+    let run = opening::open(&arguments.runs, &arguments.options())?;
     let input = to_type_all(&arguments.runs);
-    let report = engine::report::report(&trace, &selection, &input)?;
+    let report = engine::report::report(&run, &selection, &input)?;
     if let Some(file) = &arguments.html {
-        let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
-        let results = engine::analyze_all(&trace, &names, &selection)?;
+        let results = run.analyze_all(&selection)?;
         deliver(&export::report_html(&report, &results), Some(file))?;
     }
     if let Some(file) = &arguments.markdown {
@@ -108,9 +116,9 @@ fn text_or_json(report: &Report, input: &str, is_json: bool) -> String {
 fn report_each(arguments: &ReportArguments, selection: &Selection) -> Ending {
     let mut code = 0;
     for (at, file) in engine::separate(&arguments.runs)?.into_iter().enumerate() {
-        let open = || crate::opening::open(std::slice::from_ref(&file), &arguments.joined.options());
+        let open = || opening::open(std::slice::from_ref(&file), &arguments.options());
         let input = to_type(&file);
-        match open().and_then(|trace| engine::report::report(&trace, selection, &input)) {
+        match open().and_then(|run| engine::report::report(&run, selection, &input)) {
             Ok(report) => {
                 let gap = if at == 0 || arguments.json { "" } else { "\n" };
                 print(&format!("{gap}{}", text_or_json(&report, &input, arguments.json)))?;

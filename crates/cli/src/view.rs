@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::failure::Failure;
-use crate::opening::JoinArguments;
+use crate::opening::{JoinArguments, MemoryArgument};
 use crate::output::print;
 use crate::plural::plural;
 use clap::Args;
@@ -30,6 +30,8 @@ pub(crate) struct ViewArguments {
     runs: Vec<PathBuf>,
     #[command(flatten)]
     joined: JoinArguments,
+    #[command(flatten)]
+    memory: MemoryArgument,
     /// Listen on this port; 0 is any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
@@ -83,7 +85,7 @@ fn options(arguments: ViewArguments) -> Result<Options, Failure> {
         allows_frames: arguments.allow_frame,
         source_roots: Some(working.chain(arguments.source).collect()),
         editor: Some(arguments.editor),
-        open: arguments.joined.options(),
+        open: arguments.memory.with(arguments.joined.options()),
         ..Options::new(arguments.runs)
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     AnalysisContext, Column, Coverage, EngineError, Rows, Selection, Table, Trace, check_selection, finding_rows,
-    outcomes, unit_word,
+    unit_word,
 };
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use stepscope_analyses::{Analysis, Outcome, catalogue, find};
@@ -130,17 +130,6 @@ pub fn analyze_in(context: &AnalysisContext<'_>, analysis: &Analysis) -> Envelop
     envelope(context.trace, analysis, (analysis.run)(context))
 }
 
-/// Runs several analyses, on all processors; results are in the order of `names`.
-///
-/// # Errors
-/// As [`analyze`].
-pub fn analyze_all(trace: &Trace, names: &[&str], selection: &Selection) -> Result<Vec<Envelope>, EngineError> {
-    let analyses = names.iter().map(|name| find_analysis(name)).collect::<Result<Vec<_>, _>>()?;
-    check_selection(trace, selection)?;
-    let found = analyses.iter().zip(outcomes(&AnalysisContext::new(trace, selection), &analyses));
-    Ok(found.map(|(analysis, outcome)| envelope(trace, analysis, outcome)).collect())
-}
-
 pub(crate) fn envelope(trace: &Trace, analysis: &Analysis, outcome: Outcome) -> Envelope {
     let mut findings = trace.findings.clone();
     findings.extend(&outcome.findings);
@@ -190,17 +179,6 @@ mod tests {
             let json = analyze(&Trace::default(), name, &Selection::default()).unwrap().to_json();
             assert!(json.starts_with(&format!("{{\"schema\":\"stepscope/1\",\"analysis\":\"{name}\"")), "{json}");
         }
-    }
-
-    #[test]
-    fn several_analyses_give_what_each_gives() {
-        let trace = drawn("rank 0 step 001122\nrank 0 cpu 1 .aab.b\nrank 0 stream 7 CC..NN");
-        let selection = Selection { step: Some(1), ..Selection::default() };
-        let names = ["operators", "temporal-breakdown", "idle_causes"];
-        let each = names.map(|name| analyze(&trace, name, &selection).unwrap());
-        assert_eq!(analyze_all(&trace, &names, &selection).unwrap(), each);
-        let unknown = analyze_all(&trace, &["operators", "xyzzy"], &selection).unwrap_err();
-        assert_eq!(unknown, analyze(&trace, "xyzzy", &selection).unwrap_err());
     }
 
     #[test]

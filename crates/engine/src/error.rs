@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use stepscope_analyses::RanksError;
+use stepscope_base::units::format_bytes;
 
 /// A request that cannot be answered. `Display` is one line of what happened, in lower case; [`EngineError::place`]
 /// says where, [`EngineError::hint`] what to do.
@@ -97,6 +98,16 @@ pub enum EngineError {
         /// The first and the last step there are.
         limits: Option<(i64, i64)>,
     },
+    /// All events asked for do not fit into memory.
+    #[error("all events of {} would take about {} of memory, more than the {} allowed", of_files(*files), in_bytes(*bytes), in_bytes(*max_bytes))]
+    TooLarge {
+        /// Number of files.
+        files: usize,
+        /// About how many bytes of memory they take.
+        bytes: u64,
+        /// How many they may take.
+        max_bytes: u64,
+    },
     /// The window of time asked for has its limits the wrong way round.
     #[error("the window ends before it begins: start_ns is {start_ns}, end_ns is {end_ns}")]
     WindowEndsFirst {
@@ -115,6 +126,7 @@ impl EngineError {
             | Self::UnknownAnalysis { .. }
             | Self::NotAccepted { .. }
             | Self::NotRanks(_)
+            | Self::TooLarge { .. }
             | Self::WindowEndsFirst { .. } => None,
             Self::NotFound { path } | Self::NothingMatches { pattern: path } | Self::Import { path, .. } => {
                 Some(path.display().to_string())
@@ -143,6 +155,9 @@ impl EngineError {
             }),
             Self::UnknownColumn { columns, .. } => Some(format!("its columns are {}", columns.join(", "))),
             Self::NotRanks(_) => None,
+            Self::TooLarge { bytes, .. } => {
+                Some(format!("ask for fewer ranks, or allow more memory: --memory {}GiB", bytes.div_ceil(1 << 30)))
+            }
             Self::UnknownRank { ranks, .. } | Self::UnknownRanks { ranks, .. } => {
                 Some(format!("its ranks are {}", few(ranks)))
             }
@@ -160,6 +175,14 @@ impl EngineError {
     }
 }
 
+fn of_files(files: usize) -> String {
+    if files == 1 { "one file".into() } else { format!("{files} files") }
+}
+
+fn in_bytes(bytes: u64) -> String {
+    format_bytes(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
 /// The first few of `ranks` in words.
 fn few(ranks: &[u32]) -> String {
     const SHOWN: usize = 16;
@@ -173,6 +196,15 @@ fn few(ranks: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_says_how_much_it_is() {
+        let error = |files| EngineError::TooLarge { files, bytes: 5 << 30, max_bytes: 1 << 29 };
+        let says = "all events of 3 files would take about 5.00 GiB of memory, more than the 512 MiB allowed";
+        assert_eq!(error(3).to_string(), says);
+        assert!(error(1).to_string().starts_with("all events of one file would"));
+        assert_eq!(error(3).hint().unwrap(), "ask for fewer ranks, or allow more memory: --memory 5GiB");
+    }
 
     #[test]
     fn an_error_says_what_where_and_what_to_do() {

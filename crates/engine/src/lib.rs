@@ -24,7 +24,7 @@ pub use cells::{column_headings, column_words, format_cell, has_answers, is_righ
 pub use compare::compare;
 pub use csv::{to_csv, to_tsv};
 pub use envelope::{
-    ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_all, analyze_in, find_analysis, list_analyses,
+    ColumnRow, Described, Envelope, RunIdentity, SCHEMA, analyze, analyze_in, find_analysis, list_analyses,
 };
 pub use error::EngineError;
 pub use findings::{FindingRow, finding_rows};
@@ -39,6 +39,7 @@ pub use outcomes::outcomes;
 pub use printable::{fit_name, fit_width, printable, width_of};
 pub use rows::Rows;
 pub use stepscope_align::{Align, Joined, Part, last_to_come};
+pub use stepscope_analyses::Needs;
 pub use stepscope_analyses::compare::Compared;
 pub use stepscope_analyses::memory_timeline::{MemoryAction, MemoryChange, memory_timeline};
 pub use stepscope_analyses::occupancy::occupancy_ratio;

@@ -17,6 +17,8 @@ pub struct OpenOptions {
     pub offsets: Vec<(u32, i64)>,
     /// What is joined, and which rank a file is of.
     pub joining: Joining,
+    /// Bytes of memory that events of a run of many files may take; as many as are free where it is not said.
+    pub max_memory: Option<u64>,
 }
 
 /// Reads the run, trace file or folder that `inputs` name; several are the ranks of one job. Its ranks are on one clock.

@@ -7,6 +7,7 @@ mod devices;
 mod joined;
 mod next;
 mod processes;
+mod ranks;
 mod steps;
 mod top;
 mod verdict;
@@ -17,16 +18,18 @@ pub use devices::DeviceTime;
 pub use joined::JoinedFiles;
 pub use next::NextCommand;
 pub use processes::ProcessRow;
+pub use ranks::{HangingRank, RanksTogether, Straggler};
 pub use steps::{StepSummary, StepTime};
 pub use top::Top;
 
 use crate::{
-    AnalysisContext, EngineError, FindingRow, RunIdentity, SCHEMA, Selection, Trace, check_selection, finding_rows,
+    AnalysisContext, EngineError, FindingRow, OpenedRun, RunIdentity, SCHEMA, Selection, Trace, check_selection,
+    finding_rows,
 };
 use serde::Serialize;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
-use stepscope_analyses::{self as analyses, kernels, operators, step_breakdown, temporal_breakdown};
+use stepscope_analyses::{Needs, has_stacks, kernels, operators, step_breakdown, temporal_breakdown};
 
 /// A fact about where a run ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -66,6 +69,8 @@ pub struct Report {
     pub steps: Option<StepSummary>,
     /// Where a step's time goes, on average over complete steps; none without steps.
     pub step_breakdown: Option<Breakdown>,
+    /// What ranks do to each other; none of a single rank or a window, or where they have nothing together.
+    pub ranks_together: Option<RanksTogether>,
     /// Where each device's time goes.
     pub devices: Vec<DeviceTime>,
     /// The operators that take the most time.
@@ -90,19 +95,30 @@ impl Report {
     }
 }
 
-/// Sums up the part of `trace` that was asked for. `input` is what a person types to name the run.
+/// Sums up the part of `run` that was asked for. `input` is what a person types to name the run.
 ///
 /// # Errors
-/// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`].
-pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Report, EngineError> {
-    check_selection(trace, selection)?;
-    let context = AnalysisContext::new(trace, selection);
+/// [`EngineError::UnknownRank`], [`EngineError::UnknownStep`]; what the readers say of files that are read for it.
+pub fn report(run: &OpenedRun, selection: &Selection, input: &str) -> Result<Report, EngineError> {
+    check_selection(run.trace(), selection)?;
+    let asked = run.trace().ranks().into_iter().filter(|rank| selection.has_rank(*rank)).count();
+    let together = match asked > 1 && selection.window.is_none() {
+        true => run.with_context(selection, Needs::Condensed, ranks::ranks_together)?,
+        false => None,
+    };
+    run.with_context(selection, Needs::Rows, |context| of_rows(run.trace(), context, together, input))
+}
+
+/// The report on a run of which `trace` has at least what is condensed, from the rows in `context`.
+fn of_rows(trace: &Trace, context: &AnalysisContext<'_>, together: Option<RanksTogether>, input: &str) -> Report {
+    let selection = context.selection;
     let (operators, kernels, advice, devices, steps) = thread::scope(|scope| {
-        let operators = scope.spawn(|| operators::rows(&context));
-        let kernels = scope.spawn(|| kernels::rows(&context));
-        let advice = scope.spawn(|| analyses::advice::rows(&context));
-        let devices = devices::device_times(trace, &temporal_breakdown::rows(&context));
-        let steps = step_breakdown::rows(&context);
+        let operators = scope.spawn(|| operators::rows(context));
+        let kernels = scope.spawn(|| kernels::rows(context));
+        // Which rules cannot be judged is told with the whole advice, not here.
+        let advice = scope.spawn(|| AdviceRow::first_of_each(context));
+        let devices = devices::device_times(trace, &temporal_breakdown::rows(context));
+        let steps = step_breakdown::rows(context);
         (result_of(operators), result_of(kernels), result_of(advice), devices, steps)
     });
     let mut report = Report {
@@ -112,23 +128,23 @@ pub fn report(trace: &Trace, selection: &Selection, input: &str) -> Result<Repor
         ranks: selection.ranks.text().filter(|_| selection.ranks.only().is_none()),
         step: selection.step,
         verdict: Vec::new(),
-        // Which rules cannot be judged is told with the whole advice, not here.
-        advice: AdviceRow::first_of_each(trace, advice),
+        advice,
         span_ns: trace.span().map(|span| span.duration_ns()),
         joined: joined::joined_files(trace),
         environment: environment(trace, &devices),
         processes: processes::process_rows(trace, selection),
         steps: steps::step_summary(&steps),
         step_breakdown: steps::step_breakdown(&steps),
-        operators: top::top_operators(&operators, &devices),
-        kernels: top::top_kernels(&kernels),
+        operators: top::top_operators(operators, &devices),
+        kernels: top::top_kernels(kernels),
+        ranks_together: together,
         devices,
         findings: finding_rows(&trace.findings),
         next: Vec::new(),
     };
     report.verdict = verdict::verdict(&report, context.coverage().device_ns_linked_ratio);
-    report.next = next::next_commands(&report, input, !trace.stacks.is_empty());
-    Ok(report)
+    report.next = next::next_commands(&report, input, has_stacks(context));
+    report
 }
 
 fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {

@@ -146,14 +146,14 @@ fn code(text: &str) -> String {
 mod tests {
     use super::*;
     use stepscope_engine::report::report;
-    use stepscope_engine::{Selection, Unit, analyze};
+    use stepscope_engine::{OpenedRun, Selection, Unit, analyze};
     use stepscope_trace::drawn::drawn;
 
     #[test]
     fn a_report_has_its_sections_and_numbers() {
         let trace =
             drawn("rank 0 step 00001111\nrank 0 cpu 1 aaaabbbb\nrank 0 launch 1 .C......\nrank 0 stream 7 ..CC..K.");
-        let text = report_markdown(&report(&trace, &Selection::default(), "RUN").unwrap());
+        let text = report_markdown(&report(&OpenedRun::of(trace), &Selection::default(), "RUN").unwrap());
         for wanted in ["# drawn", "## Where the time goes", "| idle |", "## Top operators", "## Top kernels", "| a |"] {
             assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
         }

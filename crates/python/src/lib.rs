@@ -24,8 +24,7 @@ mod _engine {
     use std::io::Write;
     use std::path::PathBuf;
     use stepscope_engine::{
-        EngineError, OptionTexts, Progress, Ranks, Selection, find_analysis, list_analyses, open_run_with_progress,
-        with_options,
+        EngineError, OpenedRun, OptionTexts, Progress, Ranks, Selection, find_analysis, list_analyses, with_options,
     };
     use stepscope_export::record_batch;
 
@@ -57,7 +56,7 @@ mod _engine {
 
     /// Opens a run folder or a trace file, or the ranks of a job; ValueError when it cannot be read.
     #[pyfunction]
-    #[pyo3(signature = (path, align=None, offsets=Vec::new(), rank_from=None, join=false))]
+    #[pyo3(signature = (path, align=None, offsets=Vec::new(), rank_from=None, join=false, memory=None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
@@ -65,17 +64,18 @@ mod _engine {
         offsets: Vec<(u32, i64)>,
         rank_from: Option<String>,
         join: bool,
-    ) -> PyResult<Trace> {
-        let options = open_options(align.as_deref(), offsets, rank_from.as_deref(), join)?;
-        py.detach(|| open_run_with_progress(&[path], &options, &Progress::default())).map(Trace).map_err(to_exception)
+        memory: Option<u64>,
+    ) -> PyResult<Run> {
+        let options = open_options(align.as_deref(), offsets, rank_from.as_deref(), join, memory)?;
+        py.detach(|| OpenedRun::open(&[path], &options, &Progress::default())).map(Run).map_err(to_exception)
     }
 
-    /// An opened run, in memory.
+    /// An opened run.
     #[pyclass(frozen)]
-    struct Trace(stepscope_engine::Trace);
+    struct Run(OpenedRun);
 
     #[pymethods]
-    impl Trace {
+    impl Run {
         /// Runs the analysis `name`. ValueError when there is no such analysis, rank or step, or the analysis does not
         /// accept an option.
         #[pyo3(signature = (name, rank=None, step=None, start_ns=None, end_ns=None, group_by=None, compat=None, bucket_ms=None))]
@@ -97,8 +97,8 @@ mod _engine {
                 let window = stepscope_engine::window(start_ns, end_ns)?;
                 let ranks = rank.map(|ranks| ranks.parse::<Ranks>()).transpose()?.unwrap_or_default();
                 let selection = Selection { ranks, step, window, ..Selection::default() };
-                let selection = with_options(find_analysis(name)?, selection, &texts)?;
-                stepscope_engine::analyze(&self.0, name, &selection)
+                let analysis = find_analysis(name)?;
+                self.0.analyze(analysis, &with_options(analysis, selection, &texts)?)
             };
             py.detach(analyze).map(Envelope).map_err(to_exception)
         }
@@ -139,6 +139,7 @@ fn open_options(
     offsets: Vec<(u32, i64)>,
     rank_from: Option<&str>,
     join: bool,
+    max_memory: Option<u64>,
 ) -> pyo3::PyResult<OpenOptions> {
     let refused = pyo3::exceptions::PyValueError::new_err::<String>;
     let align = match align {
@@ -149,7 +150,8 @@ fn open_options(
         Some(other) => return Err(refused(format!("align is {other:?}: use auto, base, collectives or none"))),
     };
     let rank_from = rank_from.map(Regex::new).transpose().map_err(|error| refused(format!("rank_from: {error}")))?;
-    Ok(OpenOptions { align, offsets, joining: Joining { rank_from, is_one_job: join } })
+    let joining = Joining { rank_from, is_one_job: join };
+    Ok(OpenOptions { align, offsets, joining, max_memory })
 }
 
 /// What happened and where, and on a second line what to do.

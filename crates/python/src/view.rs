@@ -9,7 +9,7 @@ use stepscope_server::{Editor, Options, Running};
 
 /// Serves runs and traces on this machine; OSError when nothing can listen there.
 #[pyfunction]
-#[pyo3(signature = (paths, port=0, allowed_hosts=Vec::new(), allows_frames=false, editor=None, align=None, offsets=Vec::new(), rank_from=None, join=false))]
+#[pyo3(signature = (paths, port=0, allowed_hosts=Vec::new(), allows_frames=false, editor=None, align=None, offsets=Vec::new(), rank_from=None, join=false, memory=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn serve(
     py: Python<'_>,
@@ -22,8 +22,9 @@ pub(crate) fn serve(
     offsets: Vec<(u32, i64)>,
     rank_from: Option<String>,
     join: bool,
+    memory: Option<u64>,
 ) -> PyResult<Server> {
-    let open = open_options(align.as_deref(), offsets, rank_from.as_deref(), join)?;
+    let open = open_options(align.as_deref(), offsets, rank_from.as_deref(), join, memory)?;
     let editor = editor.as_deref().unwrap_or("vscode").parse::<Editor>().map_err(PyValueError::new_err)?;
     let mut options = Options { open, allowed_hosts, allows_frames, editor: Some(editor), ..Options::new(paths) };
     options.address.set_port(port);

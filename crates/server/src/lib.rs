@@ -21,6 +21,7 @@ mod routes;
 mod run;
 mod runs;
 mod serve;
+mod shown;
 mod source_files;
 mod table_page;
 mod token;

@@ -1,129 +1,134 @@
-//! One reading of a run: the trace as it then was, and what was computed of it. It never changes; a later reading is
+//! One reading of a run: the run as it then was, and what was computed of it. It never changes; a later reading is
 //! another.
 
 use crate::cache::Cache;
 use crate::failure::Failure;
 use crate::pool::Pool;
-use crate::source_files::SourceFiles;
+use crate::shown::Shown;
 use std::mem::size_of;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use stepscope_engine::{
-    self as engine, Analysis, AnalysisContext, Envelope, Joined, Selection, SharedResults, Table, Trace, Values,
-};
-use stepscope_timeline::{SearchIndex, Timeline};
+use std::sync::{Arc, Mutex, PoisonError};
+use stepscope_engine::{self as engine, Analysis, Envelope, OpenedRun, Ranks, Selection, Table, Trace, Values};
 use tokio::sync::SetOnce;
 
 /// Bytes of results that are kept of one reading.
 const MAX_RESULT_BYTES: usize = 128 << 20;
 /// Bytes of reports that are kept of one reading.
 const MAX_REPORT_BYTES: usize = 8 << 20;
-/// Parts of a trace of which what analyses share is kept.
-const MAX_PARTS: usize = 4;
+/// Ranks whose timeline is kept, where not all events fit into memory.
+const MAX_RANKS_SHOWN: usize = 4;
 
 /// A run as it was read once.
 pub(crate) struct LoadedRun {
     /// Grows from reading to reading.
     pub(crate) version: u64,
     /// What was read.
-    pub(crate) trace: Arc<Trace>,
-    /// Which files its stacks name.
-    pub(crate) source_files: OnceLock<SourceFiles>,
-    /// What ranks do together.
-    joined: OnceLock<Joined>,
+    pub(crate) run: OpenedRun,
     /// Reports as JSON, by rank and step.
     pub(crate) reports: Cache<Selection, String>,
-    timeline: SetOnce<Option<Timeline>>,
-    search: SetOnce<Option<SearchIndex>>,
     results: Cache<(&'static str, Selection), Envelope>,
-    parts: Mutex<Vec<(Selection, SharedResults)>>,
+    /// All events, or what was condensed where they do not fit into memory.
+    all: ShownOnce,
+    of_ranks: Mutex<Vec<(u32, Arc<ShownOnce>)>>,
 }
 
+/// What the timeline shows, once it is there.
+type ShownOnce = SetOnce<Result<Arc<Shown>, Failure>>;
+
 impl LoadedRun {
-    pub(crate) fn new(version: u64, trace: Trace) -> Self {
+    pub(crate) fn new(version: u64, run: OpenedRun) -> Self {
         Self {
             version,
-            trace: Arc::new(trace),
-            source_files: OnceLock::new(),
-            joined: OnceLock::new(),
+            run,
             reports: Cache::new(MAX_REPORT_BYTES),
-            timeline: SetOnce::new(),
-            search: SetOnce::new(),
             results: Cache::new(MAX_RESULT_BYTES),
-            parts: Mutex::default(),
+            all: SetOnce::new(),
+            of_ranks: Mutex::default(),
         }
+    }
+
+    /// The run: its ranks, steps, facts and findings, but not always all events.
+    pub(crate) fn trace(&self) -> &Trace {
+        self.run.trace()
     }
 
     /// The result of an analysis, kept or computed on `pool`.
     ///
     /// # Errors
-    /// When the rank or step is not there.
+    /// When the rank or step is not there, or events that it needs cannot be read.
     pub(crate) async fn analyze(
         self: &Arc<Self>,
         pool: &Pool,
         analysis: &'static Analysis,
         selection: Selection,
     ) -> Result<Arc<Envelope>, Failure> {
-        engine::check_selection(&self.trace, &selection)?;
+        engine::check_selection(self.trace(), &selection)?;
         let (loaded, part) = (self.clone(), selection.clone());
-        let compute = move || {
-            let context = AnalysisContext::with_results(&loaded.trace, &part, loaded.shared(&part));
-            engine::analyze_in(&context, analysis)
-        };
-        let computed = async { pool.long(compute).await };
+        let compute = move || loaded.run.analyze(analysis, &part);
+        let computed = async { Ok(pool.long(compute).await??) };
         self.results.get((analysis.name, selection), bytes_of, computed).await
     }
 
-    /// What analyses of a part share.
-    fn shared(&self, selection: &Selection) -> SharedResults {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = parts.iter().position(|(known, _)| known == selection);
-        let part = known.map_or_else(|| (selection.clone(), SharedResults::default()), |at| parts.remove(at));
-        parts.push(part.clone());
-        if parts.len() > MAX_PARTS {
-            parts.remove(0);
-        }
-        part.1
+    /// Whether the timeline shows all events at once; else those of one rank at a time, and of all what was condensed.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.run.fits_in_memory()
     }
 
-    /// What ranks do together: computed when it is first asked for, which may take a while.
-    pub(crate) fn joined(&self) -> &Joined {
-        self.joined.get_or_init(|| Joined::of(&self.trace))
-    }
-
-    /// Builds what requests of the timeline need, in the thread that read the trace. Requests only wait for it.
+    /// Reads and builds what requests of the timeline need, in the thread that read the run. Requests only wait for it.
     pub(crate) fn prepare(&self) {
-        // A defect must leave no request waiting.
-        let timeline = catch_unwind(AssertUnwindSafe(|| Timeline::of(&self.trace))).ok();
-        let _ = self.timeline.set(timeline);
-        let search = catch_unwind(AssertUnwindSafe(|| SearchIndex::of(&self.trace))).ok();
-        let _ = self.search.set(search);
+        let all = match self.shows_all() {
+            true => self.run.events(&Ranks::default()).map_err(Failure::from),
+            false => Ok(Arc::clone(self.run.trace())),
+        };
+        let all = all.map(|trace| Arc::new(Shown::new(trace)));
+        let shown = all.clone();
+        let _ = self.all.set(all);
+        shown.iter().for_each(|shown| shown.prepare());
     }
 
-    /// The rows of the timeline, once they are built.
+    /// What the timeline shows; of one rank, when it was asked for and not all is shown.
     ///
     /// # Errors
-    /// When building them met a defect.
-    pub(crate) async fn timeline(&self) -> Result<&Timeline, Failure> {
-        self.timeline.wait().await.as_ref().ok_or_else(|| Failure::internal("internal error in the timeline"))
+    /// When the events cannot be read, or there is no such rank.
+    pub(crate) async fn shown(self: &Arc<Self>, pool: &Pool, rank: Option<u32>) -> Result<Arc<Shown>, Failure> {
+        let Some(rank) = rank.filter(|_| !self.shows_all()) else {
+            return self.all.wait().await.clone();
+        };
+        let (shown, is_new) = self.of_rank(rank);
+        if is_new {
+            let (loaded, filled) = (self.clone(), Arc::clone(&shown));
+            let read = move || {
+                let selection = Selection { ranks: rank.into(), ..Selection::default() };
+                let found = engine::check_selection(loaded.trace(), &selection);
+                let found = found.and_then(|()| loaded.run.events(&selection.ranks));
+                let found = found.map_err(Failure::from).map(|trace| Arc::new(Shown::new(trace)));
+                let shown = found.clone();
+                let _ = filled.set(found);
+                shown.iter().for_each(|shown| shown.prepare());
+            };
+            // A request that goes away leaves the others their answer.
+            let (pool, failed) = (pool.clone(), Arc::clone(&shown));
+            tokio::spawn(async move {
+                if let Err(failure) = pool.long(read).await {
+                    let _ = failed.set(Err(failure));
+                }
+            });
+        }
+        shown.wait().await.clone()
     }
 
-    /// The rows of the timeline, if they are built already.
-    pub(crate) fn timeline_if_ready(&self) -> Option<&Timeline> {
-        self.timeline.get()?.as_ref()
-    }
-
-    /// The index of names, if it is built already.
-    pub(crate) fn search_if_ready(&self) -> Option<&SearchIndex> {
-        self.search.get()?.as_ref()
-    }
-
-    /// The index of names, once it is built.
-    ///
-    /// # Errors
-    /// As [`LoadedRun::timeline`].
-    pub(crate) async fn search(&self) -> Result<&SearchIndex, Failure> {
-        self.search.wait().await.as_ref().ok_or_else(|| Failure::internal("internal error in the search"))
+    /// Where the timeline of a rank will be, and whether it has to be made.
+    fn of_rank(&self, rank: u32) -> (Arc<ShownOnce>, bool) {
+        let mut of_ranks = self.of_ranks.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_failed = |shown: &ShownOnce| matches!(shown.get(), Some(Err(_)));
+        of_ranks.retain(|(of, shown)| *of != rank || !has_failed(shown));
+        let known = of_ranks.iter().position(|(of, _)| *of == rank);
+        let is_new = known.is_none();
+        let entry = known.map_or_else(|| (rank, Arc::default()), |at| of_ranks.remove(at));
+        of_ranks.push(entry.clone());
+        if of_ranks.len() > MAX_RANKS_SHOWN {
+            of_ranks.remove(0);
+        }
+        (entry.1, is_new)
     }
 }
 

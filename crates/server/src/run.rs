@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use stepscope_engine::{EngineError, Progress, Trace};
+use stepscope_engine::{EngineError, OpenedRun, Progress, Trace};
 use stepscope_trace::FindingCode;
 
 /// A pause after reading a run that is being recorded, in times of what reading took.
@@ -53,7 +53,7 @@ enum Phase {
 
 /// What reading gave.
 pub(crate) struct Reading {
-    pub(crate) trace: Result<Trace, EngineError>,
+    pub(crate) run: Result<OpenedRun, EngineError>,
     /// What the input looked like before it was read.
     pub(crate) fingerprint: Fingerprint,
     pub(crate) took: Duration,
@@ -115,7 +115,7 @@ impl Run {
             if !matches!(state.phase, Phase::Read) || state.read_again_at.is_some_and(|at| Instant::now() < at) {
                 return false;
             }
-            (state.fingerprint.clone(), state.loaded.as_ref().is_some_and(|loaded| is_live(&loaded.trace)))
+            (state.fingerprint.clone(), state.loaded.as_ref().is_some_and(|loaded| is_live(loaded.trace())))
         };
         let now = Fingerprint::of(&self.path);
         self.state().is_gone = now.is_empty();
@@ -135,13 +135,13 @@ impl Run {
         state.phase = Phase::Read;
         state.fingerprint = reading.fingerprint;
         state.read_again_at = Some(Instant::now() + reading.pause.max(reading.took * PAUSE));
-        match reading.trace {
-            Ok(trace) => {
+        match reading.run {
+            Ok(run) => {
                 state.error = None;
                 let last = state.loaded.as_ref();
-                if last.is_none_or(|last| is_new(&last.trace, &trace)) {
+                if last.is_none_or(|last| is_new(&last.run, &run)) {
                     let version = version(last.map_or(0, |last| last.version));
-                    state.loaded = Some(Arc::new(LoadedRun::new(version, trace)));
+                    state.loaded = Some(Arc::new(LoadedRun::new(version, run)));
                     return state.loaded.clone();
                 }
             }
@@ -151,9 +151,9 @@ impl Run {
     }
 
     /// About how much memory it takes, and the number of the last request for it.
-    pub(crate) fn weight(&self) -> (usize, u64) {
+    pub(crate) fn weight(&self) -> (u64, u64) {
         let state = self.state();
-        (state.loaded.as_ref().map_or(0, |loaded| bytes_of(&loaded.trace)), state.last_request)
+        (state.loaded.as_ref().map_or(0, |loaded| loaded.run.contents().held_bytes), state.last_request)
     }
 
     /// Lets go of what was read, until somebody asks again.
@@ -191,7 +191,7 @@ impl Run {
             })),
             "version": loaded.map(|loaded| loaded.version),
             "is_gone": state.is_gone,
-            "is_live": loaded.is_some_and(|loaded| is_live(&loaded.trace)),
+            "is_live": loaded.is_some_and(|loaded| is_live(loaded.trace())),
         })
     }
 }
@@ -202,22 +202,11 @@ fn is_live(trace: &Trace) -> bool {
 }
 
 /// Whether a later reading of an input says anything else.
-fn is_new(last: &Trace, trace: &Trace) -> bool {
-    let samples = |trace: &Trace| trace.counters.iter().map(|counter| counter.time_ns.len()).sum::<usize>();
-    let sizes = |trace: &Trace| {
-        let rows = [trace.slices.len(), trace.instants.len(), trace.memory.len(), trace.device_events.len()];
-        (rows, trace.flows.len(), samples(trace), trace.start_unix_ns, trace.span())
-    };
-    sizes(last) != sizes(trace) || last.findings != trace.findings || last.steps != trace.steps
-}
-
-/// About how many bytes a trace takes: its largest tables.
-fn bytes_of(trace: &Trace) -> usize {
-    let text: usize = trace.strings.len() * 64;
-    trace.slices.len() * 45
-        + trace.ops.slice.len() * 48
-        + trace.device_events.len() * 24
-        + trace.memory.len() * 104
-        + trace.stacks.len() * 12
-        + text
+fn is_new(last: &OpenedRun, now: &OpenedRun) -> bool {
+    let times = |trace: &Trace| (trace.start_unix_ns, trace.span());
+    let (before, after) = (last.trace(), now.trace());
+    last.contents() != now.contents()
+        || times(before) != times(after)
+        || before.findings != after.findings
+        || before.steps != after.steps
 }

@@ -15,13 +15,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stepscope_engine::{EngineError, OpenOptions, Progress, open_run_with_progress};
+use stepscope_engine::{EngineError, OpenOptions, OpenedRun, Progress};
 use tokio::sync::watch;
 
 /// How often the list of runs is compared with the last one that was published.
 const TICK: Duration = Duration::from_millis(200);
 /// Traces that are kept in memory, when several were named: those asked for last, as many as fit, and one in any case.
-const MAX_TRACES_BYTES: usize = 8 << 30;
+const MAX_TRACES_BYTES: u64 = 8 << 30;
 
 /// The runs, and the list of them that is published.
 pub(crate) struct Runs {
@@ -168,11 +168,10 @@ impl Runs {
         self.publish();
         let begun = Instant::now();
         let fingerprint = Fingerprint::of(&run.path);
-        let trace = thread::scope(|scope| {
+        let opened = thread::scope(|scope| {
             // A defect in a reader must not end the server.
-            let reading = scope.spawn(|| {
-                catch_unwind(AssertUnwindSafe(|| open_run_with_progress(&[&run.path], &self.open, &progress)))
-            });
+            let reading =
+                scope.spawn(|| catch_unwind(AssertUnwindSafe(|| OpenedRun::open(&[&run.path], &self.open, &progress))));
             while !reading.is_finished() {
                 thread::sleep(TICK.min(begun.elapsed() / 4 + Duration::from_millis(1)));
                 self.publish();
@@ -180,7 +179,7 @@ impl Runs {
             reading.join().and_then(|read| read).unwrap_or_else(|_| Err(defect(run)))
         });
         let pause = self.reread_after;
-        let new = run.finish(Reading { trace, fingerprint, took: begun.elapsed(), pause }, next_version);
+        let new = run.finish(Reading { run: opened, fingerprint, took: begun.elapsed(), pause }, next_version);
         self.unload_old(run);
         self.publish();
         new.iter().for_each(|loaded| loaded.prepare());
@@ -188,7 +187,7 @@ impl Runs {
 
     /// Lets go of traces that nobody asked for lately, where all together are too large. `last` stays.
     fn unload_old(&self, last: &Arc<Run>) {
-        let mut runs: Vec<(u64, usize, Arc<Run>)> = self
+        let mut runs: Vec<(u64, u64, Arc<Run>)> = self
             .all()
             .into_iter()
             .filter(|run| !Arc::ptr_eq(run, last))
@@ -198,7 +197,7 @@ impl Runs {
             })
             .collect();
         runs.sort_by_key(|(last_request, ..)| *last_request);
-        let mut total = last.weight().0 + runs.iter().map(|(_, bytes, _)| bytes).sum::<usize>();
+        let mut total = last.weight().0 + runs.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
         for (_, bytes, run) in runs.into_iter().filter(|(_, bytes, _)| *bytes > 0) {
             if total <= MAX_TRACES_BYTES {
                 return;

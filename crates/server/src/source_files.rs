@@ -39,11 +39,6 @@ impl SourceFiles {
         Self(frames.filter_map(|frame| frame.file).map(str::to_string).collect())
     }
 
-    /// True when no stack names any file.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The lines around `line` of the file that stacks call `name`, below one of `roots`. `None` when it is not there,
     /// or lies elsewhere: what lies where is nobody's business.
     ///

@@ -78,6 +78,12 @@ pub fn to_bytes(summary: &Summary, of: u64) -> Result<Vec<u8>, SummaryError> {
 /// # Errors
 /// When they are none, or that of something else.
 pub fn from_bytes(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
+    // The library panics at some damages of pages.
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| read(bytes, of)));
+    read.unwrap_or_else(|_| Err(SummaryError("its pages are damaged".into())))
+}
+
+fn read(bytes: Vec<u8>, of: u64) -> Result<Summary, SummaryError> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
     let entries = reader.metadata().file_metadata().key_value_metadata().into_iter().flatten();
     let own = entries.filter(|entry| entry.key == OF).find_map(|entry| entry.value.as_deref());

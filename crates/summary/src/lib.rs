@@ -15,8 +15,8 @@ mod tables;
 pub use file::{SummaryError, from_bytes, to_bytes};
 pub use place::Place;
 
-use stepscope_analyses::{RankResults, Table, Values};
-use stepscope_trace::Trace;
+use stepscope_analyses::{RankResults, RankRows, Table, Values};
+use stepscope_trace::{Contents, Trace};
 
 /// The summary of one trace, of one rank as a rule.
 #[derive(Clone, Debug, Default)]
@@ -25,14 +25,24 @@ pub struct Summary {
     pub trace: Trace,
     /// What was computed of the others.
     pub results: RankResults,
+    /// What the whole trace has.
+    pub contents: Contents,
+    /// The rows that are put together with those of other ranks.
+    pub rows: RankRows,
     /// The results of analyses whose rows depend on no other rank, by name.
     pub tables: Vec<(&'static str, Table)>,
 }
 
 impl Summary {
+    /// The result of the analysis called `name`, if it is kept.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|(of, _)| *of == name).map(|(_, table)| table)
+    }
+
     /// States that all of it is of this rank.
     pub fn set_rank(&mut self, rank: u32) {
         self.results.set_rank(rank);
+        self.rows.set_rank(rank);
         for column in self.tables.iter_mut().flat_map(|(_, table)| &mut table.columns) {
             if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {
                 ranks.fill(Some(rank.into()));

@@ -4,18 +4,20 @@ use crate::{Summary, SummaryError};
 use arrow_schema::FieldRef;
 use serde::{Deserialize, Serialize};
 use serde_arrow::schema::{SchemaLike, TracingOptions};
-use stepscope_analyses::RankResults;
+use stepscope_analyses::{RankResults, RankRows};
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
-    ClockCorrection, Collective, Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings, IoEvent,
-    OpInfo, OpInputs, Ops, Process, SliceId, SliceRole, Slices, Step, Trace, Track,
+    ClockCorrection, Collective, Contents, Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings,
+    IoEvent, OpInfo, OpInputs, Ops, Process, SliceId, SliceRole, Slices, Step, Trace, Track,
 };
 
 /// What a file holds beside tables.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Stored {
     trace: StoredTrace,
+    contents: Contents,
     results: RankResults,
+    rows: RankRows,
 }
 
 /// A trace. Ids are places in these lists.
@@ -84,7 +86,9 @@ pub(crate) fn fields() -> Result<Vec<FieldRef>, serde_arrow::Error> {
 
 impl Stored {
     pub(crate) fn of(summary: &Summary) -> Self {
-        Self { trace: StoredTrace::of(&summary.trace), results: summary.results.clone() }
+        let Summary { trace, contents, results, rows, .. } = summary;
+        let (results, rows) = (results.clone(), rows.clone());
+        Self { trace: StoredTrace::of(trace), contents: *contents, results, rows }
     }
 
     /// The summary, without tables.
@@ -93,7 +97,8 @@ impl Stored {
         if !trace.is_sound() || !self.results.fits(&trace) {
             return Err(damaged("rows"));
         }
-        Ok(Summary { trace, results: self.results, tables: Vec::new() })
+        let Self { contents, results, rows, .. } = self;
+        Ok(Summary { trace, contents, results, rows, tables: Vec::new() })
     }
 }
 

@@ -7,6 +7,7 @@
 mod builder;
 mod clocks;
 mod collectives;
+mod contents;
 mod counters;
 mod device_events;
 pub mod drawn;
@@ -35,6 +36,7 @@ mod window;
 pub use builder::{LaunchKey, Room, TraceBuilder};
 pub use clocks::{ClockCorrection, Drift};
 pub use collectives::{Collective, CollectiveKind, listed};
+pub use contents::Contents;
 pub use counters::Counter;
 pub use device_events::{
     CopyDirection, DeviceEvent, DeviceEventClass, DeviceEventId, DeviceEvents, DeviceFact, FactValue,
@@ -50,6 +52,7 @@ pub use merge::merge;
 pub use ops::{OpInfo, OpInputs, OpInputsId, Ops};
 pub use process_groups::ProcessGroup;
 pub use reduced::Reduced;
+pub use retime::Retiming;
 pub use roles::SliceRole;
 pub use slices::{SliceId, SliceKind, Slices};
 pub use stacks::{StackId, Stacks};

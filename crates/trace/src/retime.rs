@@ -6,7 +6,7 @@ use stepscope_base::Span;
 impl Trace {
     /// The trace with the times of its processes corrected, one correction for each process, in their order. Slices of a
     /// process stay in their order and inside each other; the earliest time of the result is at least 0.
-    pub fn with_corrected_clocks(mut self, corrections: Vec<ClockCorrection>) -> Trace {
+    pub fn with_corrected_clocks(self, corrections: Vec<ClockCorrection>) -> Trace {
         let time = |process: ProcessId, time_ns: i64| corrections[process.index()].corrected(time_ns);
         let process_of = self.tracks.iter().map(|track| track.process).collect::<Vec<_>>();
         // Where a correction would lead to before the start, the start moves.
@@ -17,7 +17,13 @@ impl Trace {
         let memory = self.memory.iter().chain(&self.out_of_memory);
         let memory = memory.map(|event| time(process_of[event.track.index()], event.time_ns));
         let before_ns = starts.chain(instants).chain(memory).min().unwrap_or(0).min(0);
-        let time = |process: ProcessId, time_ns: i64| time(process, time_ns) - before_ns;
+        self.retimed(Retiming { shift_ns: 0, corrections, before_ns })
+    }
+
+    /// The trace with its times as `retiming` says.
+    pub fn retimed(mut self, retiming: Retiming) -> Trace {
+        let process_of = self.tracks.iter().map(|track| track.process).collect::<Vec<_>>();
+        let time = |process: ProcessId, time_ns: i64| retiming.time(process, time_ns);
         for (at, track) in self.slices.track.iter().enumerate() {
             let process = process_of[track.index()];
             let (start_ns, dur_ns) = (self.slices.start_ns[at], self.slices.dur_ns[at]);
@@ -49,6 +55,8 @@ impl Trace {
         self.steps.sort_by_key(|step| (step.rank, step.span.start_ns));
         let slices = &self.slices;
         self.device_events.order_by_start(|slice| slices.start_ns[slice.index()]);
+        let Retiming { shift_ns, corrections, before_ns } = retiming;
+        let before_ns = before_ns - shift_ns;
         self.start_unix_ns = self.start_unix_ns.map(|start_ns| start_ns + before_ns);
         self.start_source_ns += before_ns;
         self.clocks = match self.clocks.is_empty() {
@@ -56,6 +64,24 @@ impl Trace {
             false => self.clocks.iter().zip(&corrections).map(|(before, next)| before.then(next)).collect(),
         };
         self
+    }
+}
+
+/// How the times of a trace become others: those of a trace that it is part of.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Retiming {
+    /// What is added first.
+    pub shift_ns: i64,
+    /// How clocks are corrected then, one for each process, in their order.
+    pub corrections: Vec<ClockCorrection>,
+    /// What is taken away in the end.
+    pub before_ns: i64,
+}
+
+impl Retiming {
+    /// What a time of a process becomes.
+    pub fn time(&self, process: ProcessId, time_ns: i64) -> i64 {
+        self.corrections[process.index()].corrected(time_ns + self.shift_ns) - self.before_ns
     }
 }
 

@@ -1,6 +1,6 @@
 //! Computing that could run while a device communicates runs before or after it.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
 use stepscope_base::units::{format_ns, format_ratio};
@@ -26,7 +26,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown) -> Option<Advice> {
     let free_ns = device.compute_ns - hidden_ns;
     let hideable_ns = device.exposed_comm_ns.min(free_ns);
     let row = share_of_device(device, hideable_ns, THRESHOLD)?;
-    let (gpu, comm) = (facts.gpu(device.rank, device.device), format_ns(device.comm_ns));
+    let (gpu, comm) = (gpu(device.device), format_ns(device.comm_ns));
     let (hidden, free) = (format_ratio(device.overlap_ratio?), format_ns(free_ns));
     Some(Advice {
         says: format!(

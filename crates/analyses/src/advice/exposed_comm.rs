@@ -1,6 +1,6 @@
 //! A device communicates and does not compute meanwhile.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::{Advice, GainEstimate, Judged, Rule};
 use stepscope_base::units::{format_ns, format_ratio};
 
@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(facts: &Facts) -> Judged {
     let row = |device: &crate::temporal_breakdown::TemporalBreakdown| {
         let row = share_of_device(device, device.exposed_comm_ns, THRESHOLD)?;
-        let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+        let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
         let (ratio, exposed) = (format_ratio(row.measured_ratio?), format_ns(device.exposed_comm_ns));
         Some(Advice {
             says: format!(

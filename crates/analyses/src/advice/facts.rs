@@ -38,7 +38,7 @@ pub(super) struct Facts<'a> {
     pauses: OnceCell<Vec<Pauses>>,
     launches: OnceCell<Vec<LaunchStatistics>>,
     kernels: OnceCell<Vec<KernelWork>>,
-    rooflines: OnceCell<Vec<RooflineRow>>,
+    rooflines: OnceCell<Vec<(u32, RooflineRow)>>,
     memory: OnceCell<Vec<MemorySummary>>,
     ranks: OnceCell<Vec<u32>>,
     longest_communication: OnceCell<LongestEvents>,
@@ -112,7 +112,7 @@ impl<'a> Facts<'a> {
         how: impl FnOnce() -> String,
     ) -> Option<Advice> {
         let row = share_of_device(device, pause.total_ns, threshold_ratio)?;
-        let (gpu, window) = (self.gpu(device.rank, device.device), format_ns(device.span_ns));
+        let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
         let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
         Some(Advice {
             says: format!("{gpu} waits {idle} ({ratio}) of {window} {}.", how()),
@@ -123,14 +123,20 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Device work beside what the devices could do, by operator and shapes.
-    pub(super) fn rooflines(&self) -> Result<&[RooflineRow], Lacks> {
+    /// The windows of a rank's devices together.
+    pub(super) fn window_ns(&self, rank: u32) -> i64 {
+        let devices = self.devices.iter().filter(|device| device.rank == rank);
+        devices.fold(0, |sum: i64, device| sum.saturating_add(device.span_ns))
+    }
+
+    /// Device work beside what the devices could do, by rank, operator and shapes.
+    pub(super) fn rooflines(&self) -> Result<&[(u32, RooflineRow)], Lacks> {
         self.devices()?;
         if self.trace.ops.inputs.len() <= 1 {
             return Err(Lacks("no shapes of operators' inputs"));
         }
-        let rows = self.rooflines.get_or_init(|| roofline::rows(self.context, GroupBy::Shapes));
-        let is_modeled = rows.iter().any(|row| row.modeled_ns > 0);
+        let rows = self.rooflines.get_or_init(|| roofline::rows_of_ranks(self.context, GroupBy::Shapes));
+        let is_modeled = rows.iter().any(|(_, row)| row.modeled_ns > 0);
         is_modeled.then_some(rows.as_slice()).ok_or(Lacks("no work whose roofline time is known"))
     }
 
@@ -147,22 +153,6 @@ impl<'a> Facts<'a> {
     /// What is known of a device itself.
     pub(super) fn device(&self, of: &TemporalBreakdown) -> Option<&'a Device> {
         self.trace.devices.iter().find(|device| device.rank == of.rank && device.ordinal == of.device)
-    }
-
-    /// A device in words: `GPU 0`, or with its rank where several are asked for.
-    pub(super) fn gpu(&self, rank: u32, device: i64) -> String {
-        match self.sole_rank() {
-            Some(_) => format!("GPU {device}"),
-            None => format!("GPU {device} of rank {rank}"),
-        }
-    }
-
-    /// The rank asked for, when it is one.
-    pub(super) fn sole_rank(&self) -> Option<u32> {
-        match self.ranks() {
-            [rank] => Some(*rank),
-            _ => None,
-        }
     }
 
     /// The ranks asked for.
@@ -222,6 +212,11 @@ impl<'a> Facts<'a> {
         let ids = of_rank.slices(self.trace).filter(|id| self.trace.slices.kind(*id) == kind);
         ids.max_by_key(|id| (self.trace.slices.dur_ns[id.index()], Reverse(*id)))
     }
+}
+
+/// A device in words.
+pub(super) fn gpu(device: i64) -> String {
+    format!("GPU {device}")
 }
 
 /// A row about `ns` of a window, when that is more than `threshold_ratio` of it, and enough to be worth a word.

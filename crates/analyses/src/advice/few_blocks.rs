@@ -1,6 +1,6 @@
 //! Kernels have fewer blocks than the device has multiprocessors.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::kernel_work::KernelWork;
 use super::words::{counted, quoted};
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
@@ -49,7 +49,7 @@ fn of_device(
     // What runs beside a small kernel fills the device too.
     let unfilled_ns = work.unfilled_ns.min(empty_ns(device, use_of_devices)?);
     let row = share_of_device(device, unfilled_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (count, total) = (counted(work.thin.count, "kernel"), format_ns(work.thin.total_ns));
     let (unfilled, ratio) = (format_ns(unfilled_ns), format_ratio(row.measured_ratio?));
     let (kernel, kernel_ns) = work.thin.most(facts.trace)?;

@@ -55,7 +55,7 @@ fn of_process(facts: &Facts, steps: &[&Step]) -> Option<Advice> {
         ),
         measured_ns: Some(more_ns),
         count: Some(steps.len() as i64),
-        place: Some(Place { start_ns: first.span.start_ns, slice: slices.ids().find(is_label) }),
+        place: Some(Place::at(facts.trace, first.span.start_ns, slices.ids().find(is_label))),
         ..Advice::default()
     })
 }

@@ -26,33 +26,30 @@ pub(super) const RULE: Rule = Rule {
 type Sizes = [i64; 3];
 
 fn judge(facts: &Facts) -> Judged {
-    let found = facts.rooflines()?.iter().filter_map(|row| Some((row, misfit(row)?)));
-    let found: Vec<(&RooflineRow, Sizes)> = found.collect();
-    let sum = |ns: fn(&RooflineRow) -> i64| found.iter().fold(0_i64, |sum, (row, _)| sum.saturating_add(ns(row)));
-    let window_ns: i64 = facts.devices()?.iter().map(|device| device.span_ns).sum();
-    let wasted_ns = sum(|row| row.wasted_ns).min(window_ns);
-    let worst = found.iter().max_by_key(|(row, _)| row.wasted_ns).copied();
-    let row = share(wasted_ns, window_ns, THRESHOLD).zip(worst);
-    Ok(row
-        .and_then(|(row, worst)| advice(facts, row, worst, sum(|row| row.modeled_ns), sum(|row| row.count)))
-        .into_iter()
-        .collect())
+    let of_ranks = facts.rooflines()?.chunk_by(|(a, _), (b, _)| a == b);
+    Ok(of_ranks.filter_map(|rows| of_rank(facts, rows)).collect())
 }
 
-fn advice(
-    facts: &Facts,
-    row: Advice,
-    (worst, sizes): (&RooflineRow, Sizes),
-    took_ns: i64,
-    count: i64,
-) -> Option<Advice> {
+/// `rows` of one rank.
+fn of_rank(facts: &Facts, rows: &[(u32, RooflineRow)]) -> Option<Advice> {
+    let rank = rows.first()?.0;
+    let found = rows.iter().filter_map(|(_, row)| Some((row, misfit(row)?)));
+    let found: Vec<(&RooflineRow, Sizes)> = found.collect();
+    let sum = |ns: fn(&RooflineRow) -> i64| found.iter().fold(0_i64, |sum, (row, _)| sum.saturating_add(ns(row)));
+    let window_ns = facts.window_ns(rank);
+    let wasted_ns = sum(|row| row.wasted_ns).min(window_ns);
+    let worst = found.iter().max_by_key(|(row, _)| row.wasted_ns).copied();
+    let row = share(wasted_ns, window_ns, THRESHOLD)?;
+    advice(Advice { rank: Some(rank), ..row }, worst?, sum(|row| row.modeled_ns), sum(|row| row.count))
+}
+
+fn advice(row: Advice, (worst, sizes): (&RooflineRow, Sizes), took_ns: i64, count: i64) -> Option<Advice> {
     let [rows, shared, columns] = sizes.map(format_count);
     let (wasted_ns, window_ns) = (row.measured_ns?, row.window_ns?);
     let (calls, took, ratio) =
         (counted(count, "matrix product"), format_ns(took_ns), format_ratio(row.measured_ratio?));
     let (name, worst_ns) = (&worst.label.as_ref()?.name, format_ns(worst.modeled_ns));
     Some(Advice {
-        rank: facts.sole_rank(),
         says: format!(
             "{calls} with small sizes or sizes that are no multiples of 8 take {took}, {} ({ratio} of \
              {}) more than at the device's peaks; the worst is `{name}` of {rows} × {shared} by {shared} × {columns} \

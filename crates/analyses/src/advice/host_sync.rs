@@ -1,6 +1,6 @@
 //! A device runs dry because the host waited for it instead of launching ahead.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::pauses::Pauses;
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Rule};
@@ -32,7 +32,7 @@ fn row_of(device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
 
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses, waits: &[Synchronizations]) -> Option<Advice> {
     let row = row_of(device, pauses)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (idle, ratio) = (format_ns(pauses.synced.total_ns), format_ratio(row.measured_ratio?));
     let of_host = |row: &&Synchronizations| {
         row.rank == device.rank && row.waits_for != SyncKind::StreamWaitEvent && row.call.is_some()

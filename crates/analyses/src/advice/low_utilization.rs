@@ -1,6 +1,6 @@
 //! A device runs kernels for less than half of the time.
 
-use super::facts::Facts;
+use super::facts::{Facts, gpu};
 use super::pauses::Pauses;
 use super::{Advice, Judged, Priority, Rule};
 use crate::temporal_breakdown::TemporalBreakdown;
@@ -20,13 +20,13 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(facts, device, pauses)).collect())
+    Ok(facts.pauses()?.filter_map(|(device, pauses)| of_device(device, pauses)).collect())
 }
 
-fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
+fn of_device(device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let busy_ns = device.compute_ns + device.exposed_comm_ns;
     let ratio = busy_ns as f64 / device.span_ns as f64;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (cause, cause_ns) = pauses.main_cause()?;
     let (cause, of_idle) = (cause.as_str(), format_ratio(cause_ns as f64 / device.idle_ns as f64));
     (ratio < THRESHOLD).then(|| Advice {

@@ -1,6 +1,6 @@
 //! The allocator holds much more of a device's memory than tensors use.
 
-use super::facts::Facts;
+use super::facts::{Facts, gpu};
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
 use crate::memory_summary::MemorySummary;
 use stepscope_base::units::{format_bytes, format_ratio};
@@ -25,15 +25,15 @@ fn judge(facts: &Facts) -> Judged {
     if rows.iter().all(|row| row.reserved_bytes.is_none()) {
         return Err(Lacks("nothing is reported of reserved memory"));
     }
-    Ok(rows.into_iter().filter_map(|row| of_device(facts, row)).collect())
+    Ok(rows.into_iter().filter_map(of_device).collect())
 }
 
-fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
+fn of_device(row: &MemorySummary) -> Option<Advice> {
     let unused_bytes = row.fragmentation_bytes()?;
     let reserved_bytes = row.reserved_bytes.filter(|bytes| *bytes > 0)?;
     let ratio = unused_bytes as f64 / reserved_bytes as f64;
     let of_device = row.memory_bytes.map(|bytes| reserved_bytes as f64 / bytes as f64);
-    let gpu = facts.gpu(row.rank, row.device?);
+    let gpu = gpu(row.device?);
     (unused_bytes >= LEAST_BYTES && ratio > THRESHOLD).then(|| Advice {
         rank: Some(row.rank),
         device: row.device,

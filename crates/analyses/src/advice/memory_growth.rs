@@ -1,6 +1,6 @@
 //! Every step leaves more memory allocated than it found: a leak.
 
-use super::facts::Facts;
+use super::facts::{Facts, gpu};
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
 use crate::allocations::Pool;
 use crate::memory_summary::{MemorySummary, growth_of_steps};
@@ -37,7 +37,7 @@ fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
         .find(|pool| (pool.rank, pool.ordinal(facts.trace)) == (row.rank, row.device))?;
     let steps = growth_of_steps(facts.trace, pool);
     let least_bytes = steps.iter().map(|step| step.bytes).min()?;
-    let (gpu, last) = (facts.gpu(row.rank, row.device?), *steps.last()?);
+    let (gpu, last) = (gpu(row.device?), *steps.last()?);
     let left = row.memory_bytes.map(|bytes| bytes.saturating_sub(last.bytes_at_end).max(0) / least_bytes.max(1));
     let left = left.map_or_else(String::new, |steps| {
         format!("; at this pace the device is full after {} steps more", format_count(steps))

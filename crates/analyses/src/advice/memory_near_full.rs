@@ -1,6 +1,6 @@
 //! A device's memory is nearly full at the peak.
 
-use super::facts::Facts;
+use super::facts::{Facts, gpu};
 use super::{Advice, Judged, Lacks, Place, Priority, Rule};
 use crate::memory_summary::MemorySummary;
 use stepscope_base::units::{format_bytes, format_ratio};
@@ -22,13 +22,13 @@ fn judge(facts: &Facts) -> Judged {
     if rows.iter().all(|row| row.memory_bytes.is_none()) {
         return Err(Lacks("the size of devices' memory is not known"));
     }
-    Ok(rows.into_iter().filter_map(|row| of_device(facts, row)).collect())
+    Ok(rows.into_iter().filter_map(of_device).collect())
 }
 
-fn of_device(facts: &Facts, row: &MemorySummary) -> Option<Advice> {
+fn of_device(row: &MemorySummary) -> Option<Advice> {
     let memory_bytes = row.memory_bytes.filter(|bytes| *bytes > 0)?;
     let ratio = row.peak_bytes as f64 / memory_bytes as f64;
-    let gpu = facts.gpu(row.rank, row.device?);
+    let gpu = gpu(row.device?);
     (ratio > THRESHOLD).then(|| Advice {
         rank: Some(row.rank),
         device: row.device,

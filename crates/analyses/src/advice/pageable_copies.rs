@@ -1,6 +1,6 @@
 //! A device copies from or to memory that it cannot reach by itself, and does nothing else meanwhile.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
 use crate::copies::{Copies, copies};
@@ -39,7 +39,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, rows: &[Copies]) -> Opti
     let rate = rows().max_by_key(|row| row.total_ns).and_then(|row| row.bandwidth_bytes_per_s);
     let size = bytes.map_or_else(String::new, |bytes| format!(", {} together", format_bytes(bytes)));
     let rate = rate.map_or_else(String::new, |rate| format!(", at {}", format_bytes_per_s(rate)));
-    let (gpu, copies) = (facts.gpu(device.rank, device.device), counted(count, "copy"));
+    let (gpu, copies) = (gpu(device.device), counted(count, "copy"));
     let (took, ratio) = (format_ns(copy_ns), format_ratio(row.measured_ratio?));
     Some(Advice {
         says: format!(

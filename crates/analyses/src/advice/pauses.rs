@@ -53,7 +53,7 @@ impl Pause {
     pub(super) fn place(&self, trace: &Trace) -> Option<Place> {
         self.longest.map(|part| {
             let host_ns = part.host.map_or(i64::MIN, |slice| trace.slices.start_ns[slice.index()]);
-            Place { start_ns: part.span.start_ns.max(host_ns), slice: part.host }
+            Place::at(trace, part.span.start_ns.max(host_ns), part.host)
         })
     }
 }

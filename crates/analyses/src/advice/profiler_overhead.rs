@@ -1,6 +1,6 @@
 //! The device waits for the profiler: what was recorded is slower than the job.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::pauses::Pauses;
 use super::{Advice, Judged, Priority, Rule};
 use crate::idle::IdleCause;
@@ -25,7 +25,7 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let pause = pauses.of(IdleCause::ProfilerOverhead);
     let row = share_of_device(device, pause.total_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
     Some(Advice {
         priority: Priority::Medium,

@@ -1,6 +1,6 @@
 //! Work that was launched in time is held back on the device.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::pauses::Pauses;
 use super::words::counted;
 use super::{Advice, GainEstimate, Judged, Rule};
@@ -25,7 +25,7 @@ fn judge(facts: &Facts) -> Judged {
 fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Option<Advice> {
     let held = &pauses.held;
     let row = share_of_device(device, held.total_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (idle, ratio) = (format_ns(held.total_ns), format_ratio(row.measured_ratio?));
     let (gaps, longest) = (counted(held.count, "gap"), format_ns(held.longest_ns));
     let behind = match pauses.behind_peers_ns() {

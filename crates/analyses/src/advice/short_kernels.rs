@@ -1,6 +1,6 @@
 //! A device waits for launches that take longer than what they launch.
 
-use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD, SHORT_EVENTS_THRESHOLD, share_of_device};
+use super::facts::{Facts, LAUNCH_WAIT_THRESHOLD, SHORT_EVENTS_THRESHOLD, gpu, share_of_device};
 use super::pauses::Pauses;
 use super::{Advice, GainEstimate, Judged, Rule};
 use crate::idle::IdleCause;
@@ -23,7 +23,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, pauses: &Pauses) -> Opti
     let pause = pauses.of(IdleCause::LaunchBound);
     let row = share_of_device(device, pause.total_ns, LAUNCH_WAIT_THRESHOLD)?;
     let (short_ratio, launches) = (facts.short_events_ratio(device.rank)?, facts.launches(device.rank)?);
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (short, all) = (format_count(launches.short_events), format_count(launches.device_events));
     let (idle, ratio) = (format_ns(pause.total_ns), format_ratio(row.measured_ratio?));
     Some(Advice {

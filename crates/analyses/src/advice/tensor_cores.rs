@@ -1,6 +1,6 @@
 //! Matrix products, convolutions and attention run in kernels that use no tensor cores, on a device that has them.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::kernel_work::KernelWork;
 use super::words::quoted;
 use super::{Advice, GainEstimate, Judged, Lacks, Rule};
@@ -43,7 +43,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Op
     // Kernels that run at the same time are a sum that can exceed the window.
     let plain_ns = work.plain.total_ns.min(device.compute_ns);
     let row = share_of_device(device, plain_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (plain, ratio) = (format_ns(plain_ns), format_ratio(row.measured_ratio?));
     let (op, op_ns) = work.plain.most(facts.trace)?;
     let rates = facts.device(device).and_then(peaks).and_then(|peaks| peaks.plain_and_tensor_flops_per_s());

@@ -1,6 +1,6 @@
 //! Much of the computing is in operators that do little with each element.
 
-use super::facts::{Facts, share_of_device};
+use super::facts::{Facts, gpu, share_of_device};
 use super::kernel_work::KernelWork;
 use super::words::quoted;
 use super::{Advice, Judged, Lacks, Priority, Rule};
@@ -33,7 +33,7 @@ fn of_device(facts: &Facts, device: &TemporalBreakdown, work: &KernelWork) -> Op
     // Kernels that run at the same time are a sum that can exceed the window.
     let fusible_ns = work.fusible.total_ns.min(device.compute_ns);
     let row = share_of_device(device, fusible_ns, THRESHOLD)?;
-    let (gpu, window) = (facts.gpu(device.rank, device.device), format_ns(device.span_ns));
+    let (gpu, window) = (gpu(device.device), format_ns(device.span_ns));
     let (fusible, ratio) = (format_ns(fusible_ns), format_ratio(row.measured_ratio?));
     let (op, op_ns) = work.fusible.most(facts.trace)?;
     let op_time = format_ns(op_ns);

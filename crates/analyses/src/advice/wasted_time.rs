@@ -22,31 +22,27 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(facts: &Facts) -> Judged {
-    let rows = facts.rooflines()?;
-    let mut by_name: BTreeMap<&str, RooflineRow> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.modeled_ns > 0) {
-        let Some(label) = &row.label else { continue };
-        let sum = by_name.entry(&label.name).or_default();
-        sum.count += row.count;
-        for (sum, ns) in [
-            (&mut sum.modeled_ns, row.modeled_ns),
-            (&mut sum.roofline_ns, row.roofline_ns),
-            (&mut sum.wasted_ns, row.wasted_ns),
-            (&mut sum.compute_ns, row.compute_ns),
-            (&mut sum.memory_ns, row.memory_ns),
-        ] {
-            *sum = sum.saturating_add(ns);
-        }
-    }
-    let window_ns = facts.devices()?.iter().map(|device| device.span_ns).sum();
-    let mut found: Vec<Advice> =
-        by_name.iter().filter_map(|(name, row)| of_operator(facts, name, row, window_ns)).collect();
-    found.sort_by_key(|row| std::cmp::Reverse(row.measured_ns));
-    found.truncate(NAMED);
-    Ok(found)
+    let of_ranks = facts.rooflines()?.chunk_by(|(a, _), (b, _)| a == b);
+    Ok(of_ranks.flat_map(|rows| of_rank(facts, rows)).collect())
 }
 
-fn of_operator(facts: &Facts, name: &str, row: &RooflineRow, window_ns: i64) -> Option<Advice> {
+/// `rows` of one rank.
+fn of_rank(facts: &Facts, rows: &[(u32, RooflineRow)]) -> Vec<Advice> {
+    let mut by_name: BTreeMap<&str, RooflineRow> = BTreeMap::new();
+    for (_, row) in rows.iter().filter(|(_, row)| row.modeled_ns > 0) {
+        let Some(label) = &row.label else { continue };
+        by_name.entry(&label.name).or_default().extend(row);
+    }
+    let rank = rows.first().map(|(rank, _)| *rank);
+    let window_ns = rank.map_or(0, |rank| facts.window_ns(rank));
+    let of_name = |(name, row): (&&str, &RooflineRow)| Some(Advice { rank, ..of_operator(name, row, window_ns)? });
+    let mut found: Vec<Advice> = by_name.iter().filter_map(of_name).collect();
+    found.sort_by_key(|row| std::cmp::Reverse(row.measured_ns));
+    found.truncate(NAMED);
+    found
+}
+
+fn of_operator(name: &str, row: &RooflineRow, window_ns: i64) -> Option<Advice> {
     // Work of several streams at the same time is a sum that can exceed the window.
     let wasted_ns = row.wasted_ns.min(window_ns);
     let found = share(wasted_ns, window_ns, THRESHOLD).filter(|_| row.wasted_ns > row.modeled_ns / 2)?;
@@ -55,7 +51,6 @@ fn of_operator(facts: &Facts, name: &str, row: &RooflineRow, window_ns: i64) -> 
     let (wasted, ratio) = (format_ns(wasted_ns), format_ratio(found.measured_ratio?));
     let peak = if bound == "compute" { "rate of computing" } else { "memory bandwidth" };
     Some(Advice {
-        rank: facts.sole_rank(),
         says: format!(
             "{calls} × {} took {took} on the device; at its peak {peak} they would take {least}: {wasted} less, {ratio} \
              of {}.",

@@ -42,7 +42,7 @@ pub(super) fn operators(a: &Side<'_>, b: &Side<'_>) -> Outcome {
         "device_total_ns" Nanoseconds "change_device_total_ratio" "device time" |row| Some(row.device_total_ns),
         "host_total_ns" Nanoseconds "change_host_total_ratio" "host time" |row| Some(row.host_total_ns),
     ];
-    let pair = Pair::of(a, b, operators::rows);
+    let pair = Pair::of(a, b, |context| operators::rows(context).to_vec());
     pair.outcome(pair.joined(("name", NAME), |row| known(&row.label.name), |row| row.count, measures).1)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn kernels(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let measures: &[Measure<Kernel>] = measures![
         "total_ns" Nanoseconds "change_total_ratio" "time of the runs of the kernel" |row| Some(row.total_ns),
     ];
-    let pair = Pair::of(a, b, kernels::rows);
+    let pair = Pair::of(a, b, |context| kernels::rows(context).to_vec());
     pair.outcome(pair.joined(("name", NAME), |row| Some(&row.name), |row| row.count, measures).1)
 }
 

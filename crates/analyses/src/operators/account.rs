@@ -19,7 +19,6 @@ pub(super) struct Account<'a> {
     /// Whether each operator is the only thing inside one of the same name: both are one call.
     is_same_call: Vec<bool>,
     rows: Vec<Operator>,
-    tensor_core_ns: Vec<i64>,
     /// What each group saw last, so that it sees nothing twice.
     seen: Vec<u32>,
 }
@@ -40,7 +39,6 @@ impl<'a> Account<'a> {
             is_asked,
             is_same_call,
             rows: vec![Operator::default(); groups.labels.len()],
-            tensor_core_ns: vec![0; groups.labels.len()],
             seen: vec![0; groups.labels.len()],
             tree,
             groups,
@@ -54,12 +52,8 @@ impl<'a> Account<'a> {
 
     /// Rows with calls, in no particular order.
     pub(super) fn into_rows(self) -> Vec<Operator> {
-        let rows = self.rows.into_iter().zip(self.groups.labels).zip(self.tensor_core_ns);
-        let row = |((row, label), tensor_core_ns): ((Operator, _), i64)| {
-            let ratio = (row.device_total_ns > 0).then(|| tensor_core_ns as f64 / row.device_total_ns as f64);
-            Operator { label, tensor_core_ratio: ratio, ..row }
-        };
-        rows.map(row).filter(|row| row.count > 0).collect()
+        let rows = self.rows.into_iter().zip(self.groups.labels).map(|(row, label)| Operator { label, ..row });
+        rows.filter(|row| row.count > 0).collect()
     }
 
     fn add_host_time(&mut self, trace: &Trace) {
@@ -118,7 +112,7 @@ impl<'a> Account<'a> {
                 }
                 row.device_total_ns = row.device_total_ns.saturating_add(dur_ns);
                 if event.uses_tensor_cores {
-                    self.tensor_core_ns[at] = self.tensor_core_ns[at].saturating_add(dur_ns);
+                    row.tensor_core_ns = row.tensor_core_ns.saturating_add(dur_ns);
                 }
                 if std::mem::replace(&mut self.seen[at], number) != number {
                     row.device_union_ns = row.device_union_ns.saturating_add(reach.extend(event.device, group, span));

@@ -7,6 +7,7 @@ use crate::groups::Groups;
 use crate::op_tree::OpTree;
 use crate::windows::Windows;
 use crate::{AnalysisContext, GroupBy, Selection};
+use std::collections::BTreeMap;
 use stepscope_trace::{Device, DeviceId};
 
 /// The device work counted at one operator.
@@ -18,10 +19,16 @@ struct Call {
     uses_tensor_cores: bool,
 }
 
-/// Sums by group.
+/// Sums by rank and group.
 pub(super) struct Account<'a> {
-    rows: Vec<RooflineRow>,
     groups: &'a Groups,
+    of_ranks: BTreeMap<u32, Sums>,
+}
+
+/// Those of one rank.
+struct Sums {
+    /// By group.
+    rows: Vec<RooflineRow>,
     outside: RooflineRow,
 }
 
@@ -31,8 +38,12 @@ impl<'a> Account<'a> {
         let AnalysisContext { trace, selection, .. } = *context;
         let (tree, works, groups) = (context.get::<OpTree>(), context.get::<Works>(), Groups::by(context, by));
         let is_asked = Windows::of(trace, selection).ops(trace, tree);
-        let mut outside = RooflineRow::default();
+        let of_group = || vec![RooflineRow::default(); groups.labels.len()];
+        let new = || Sums { rows: of_group(), outside: RooflineRow::default() };
+        let rank = |device: DeviceId| trace.devices[device.index()].rank;
+        let mut of_ranks: BTreeMap<u32, Sums> = BTreeMap::new();
         for event in events(trace, selection).filter(|event| tree.row(event.op).is_none()) {
+            let outside = &mut of_ranks.entry(rank(event.device)).or_insert_with(new).outside;
             outside.device_ns = outside.device_ns.saturating_add(trace.slices.dur_ns[event.slice.index()]);
         }
         // A call has its work and all of its device time where it begins: a window through it cuts neither.
@@ -51,29 +62,51 @@ impl<'a> Account<'a> {
             call.uses_tensor_cores |= event.uses_tensor_cores;
         }
         let peaks: Vec<Option<&Peaks>> = trace.devices.iter().map(|device: &Device| peaks(device)).collect();
-        let mut rows = vec![RooflineRow::default(); groups.labels.len()];
         for (op, call) in calls.iter().enumerate() {
             let Some(device) = call.device else { continue };
-            let row = &mut rows[groups.of_op[op] as usize];
+            let of_rank = of_ranks.entry(rank(device)).or_insert_with(new);
+            let row = &mut of_rank.rows[groups.of_op[op] as usize];
             row.count += 1;
             row.device_ns = row.device_ns.saturating_add(call.device_ns);
             if let Some(work) = works.get(op as u32) {
                 row.add(call, &work, peaks[device.index()]);
             }
         }
-        Self { rows, groups, outside }
+        Self { groups, of_ranks }
     }
 
-    /// Rows with device work, in no particular order.
-    pub(super) fn into_rows(self) -> Vec<RooflineRow> {
-        let labelled = self.rows.into_iter().zip(&self.groups.labels).map(|(row, label)| (row, Some(label)));
-        let rows = labelled.filter(|(row, _)| row.count > 0).chain([(self.outside, None)]);
-        let is_there = |(row, label): &(RooflineRow, Option<_>)| label.is_some() || row.device_ns > 0;
-        rows.filter(is_there).map(|(row, label)| RooflineRow { label: label.cloned(), ..row }).collect()
+    /// Rows with device work, each with its rank.
+    pub(super) fn into_rows(self) -> Vec<(u32, RooflineRow)> {
+        let labels = &self.groups.labels;
+        let of_rank = |(rank, Sums { rows, outside }): (u32, Sums)| {
+            let labelled = rows.into_iter().zip(labels).map(|(row, label)| (row, Some(label)));
+            let rows = labelled.filter(|(row, _)| row.count > 0).chain([(outside, None)]);
+            let is_there = |(row, label): &(RooflineRow, Option<_>)| label.is_some() || row.device_ns > 0;
+            rows.filter(is_there).map(move |(row, label)| (rank, RooflineRow { label: label.cloned(), ..row }))
+        };
+        self.of_ranks.into_iter().flat_map(of_rank).collect()
     }
 }
 
 impl RooflineRow {
+    /// Adds what another row of the same operators has.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (sum, value) in [
+            (&mut self.count, other.count),
+            (&mut self.device_ns, other.device_ns),
+            (&mut self.known_ns, other.known_ns),
+            (&mut self.modeled_ns, other.modeled_ns),
+            (&mut self.flops, other.flops),
+            (&mut self.bytes, other.bytes),
+            (&mut self.roofline_ns, other.roofline_ns),
+            (&mut self.wasted_ns, other.wasted_ns),
+            (&mut self.compute_ns, other.compute_ns),
+            (&mut self.memory_ns, other.memory_ns),
+        ] {
+            *sum = sum.saturating_add(value);
+        }
+    }
+
     fn add(&mut self, call: &Call, work: &Work, peaks: Option<&Peaks>) {
         let Some(bytes) = work.bytes else { return };
         self.known_ns = self.known_ns.saturating_add(call.device_ns);

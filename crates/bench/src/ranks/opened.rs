@@ -1,12 +1,14 @@
-//! A folder of ranks opened once, in this process, and every analysis of several ranks; time and memory.
+//! A folder of ranks opened once, in this process, the report and every analysis of several ranks; time and memory.
 
 use crate::resources::{Spent, peak_resident_bytes, timed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use stepscope_engine::report::report;
 use stepscope_engine::{EngineError, OpenOptions, OpenedRun, Progress, Selection, Values, find_analysis};
 
-/// What a person asks of a job of several ranks.
-pub(super) const ANALYSES: [&str; 10] = [
+/// What a person asks of a job of several ranks: the report, and analyses.
+pub(super) const QUESTIONS: [&str; 11] = [
+    REPORT,
     "ranks_overview",
     "collectives",
     "stragglers",
@@ -19,6 +21,8 @@ pub(super) const ANALYSES: [&str; 10] = [
     "clock_residuals",
 ];
 
+const REPORT: &str = "report";
+
 /// What opening a job took.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Opened {
@@ -26,8 +30,8 @@ pub(super) struct Opened {
     pub(super) all: Spent,
     /// Reading the files, and putting ranks on one clock.
     pub(super) open: Spent,
-    /// Each of [`ANALYSES`], what they share counted with the first that needs it.
-    pub(super) analyses: Vec<Spent>,
+    /// Each of [`QUESTIONS`], what they share counted with the first that needs it.
+    pub(super) answers: Vec<Spent>,
     /// The most memory of the process, and when it had only opened the files.
     pub(super) peak_bytes: Option<u64>,
     pub(super) peak_open_bytes: Option<u64>,
@@ -46,26 +50,28 @@ pub(super) fn measure(folder: &Path) -> Result<Opened, String> {
         let (run, open) = timed(|| OpenedRun::open(&[folder], &OpenOptions::default(), &Progress::default()));
         let run = run.map_err(told)?;
         let peak_open_bytes = peak_resident_bytes();
-        let analyses = ANALYSES.map(|name| {
-            let analysis = find_analysis(name).map_err(told)?;
-            let (result, spent) = timed(|| run.analyze(analysis, &selection));
-            result.map_err(told)?;
+        let answers = QUESTIONS.map(|name| {
+            let (answer, spent) = timed(|| match name {
+                REPORT => report(&run, &selection, "RUN").map(drop),
+                name => run.analyze(find_analysis(name)?, &selection).map(drop),
+            });
+            answer.map_err(told)?;
             Ok(spent)
         });
-        let analyses = analyses.into_iter().collect::<Result<Vec<Spent>, String>>()?;
+        let answers = answers.into_iter().collect::<Result<Vec<Spent>, String>>()?;
         let first = run.analyze(find_analysis("stragglers").map_err(told)?, &selection).map_err(told)?.results;
         let straggler = match first.column("rank").map(|column| &column.values) {
             Some(Values::Int(ranks)) => ranks.first().copied().flatten().and_then(|rank| u32::try_from(rank).ok()),
             _ => None,
         };
-        Ok((run, open, straggler, analyses, peak_open_bytes))
+        Ok((run, open, straggler, answers, peak_open_bytes))
     });
-    let (run, open, straggler, analyses, peak_open_bytes) = opened?;
+    let (run, open, straggler, answers, peak_open_bytes) = opened?;
     let peak_bytes = peak_resident_bytes();
     Ok(Opened {
         all,
         open,
-        analyses,
+        answers,
         peak_bytes,
         peak_open_bytes,
         slices: run.trace().slices.len() as u64,

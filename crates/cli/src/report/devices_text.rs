@@ -85,14 +85,14 @@ fn column_names(indent: usize, extras: &[Extra]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_engine::Selection;
     use stepscope_engine::report::report;
+    use stepscope_engine::{OpenedRun, Selection};
     use stepscope_trace::drawn::drawn;
 
     #[test]
     fn a_line_a_device_that_fits_any_terminal() {
         let trace = drawn("rank 0 stream 7 CCCC..NN\nrank 12 stream 7 HHCC....C");
-        let report = report(&trace, &Selection::default(), "RUN").unwrap();
+        let report = report(&OpenedRun::of(trace), &Selection::default(), "RUN").unwrap();
         for width in 60..=100 {
             let text = devices_text(&report.devices, &report.run.ranks, width);
             let text = anstream::adapter::strip_str(&text).to_string();

@@ -120,11 +120,11 @@ fn next_text(report: &Report, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_engine::{Selection, report};
+    use stepscope_engine::{OpenedRun, Selection, report};
     use stepscope_trace::drawn::drawn;
 
     fn text_of(drawing: &str, width: usize) -> String {
-        let report = report::report(&drawn(drawing), &Selection::default(), "runs/a").unwrap();
+        let report = report::report(&OpenedRun::of(drawn(drawing)), &Selection::default(), "runs/a").unwrap();
         anstream::adapter::strip_str(&report_text(&report, "runs/a", width)).to_string()
     }
 

@@ -1,15 +1,27 @@
 use super::*;
+use crate::report::report;
+use crate::{Align, Joining, with_options};
 use std::fmt::Write;
+use std::path::PathBuf;
+use stepscope_analyses::Values;
+use stepscope_base::Span;
+use stepscope_summary::Place;
+use summaries::summary;
 
 /// The trace of a rank as PyTorch writes it: two steps of kernels, operators and an all-reduce that both end with.
 fn written(folder: &Path, name: &str, rank: u32, late_us: i64) -> PathBuf {
+    written_at(folder, name, rank, late_us, 1_000_000)
+}
+
+/// The same, which begins at this time of its clock.
+fn written_at(folder: &Path, name: &str, rank: u32, late_us: i64, start_us: i64) -> PathBuf {
     let mut events = Vec::new();
     let mut slice = |cat: &str, name: &str, tid: &str, ts: i64, dur: i64, args: &str| {
         let place = format!(r#""ph":"X","cat":"{cat}","name":"{name}","pid":{rank},"tid":{tid}"#);
         events.push(format!(r#"{{{place},"ts":{ts},"dur":{dur},"args":{{{args}}}}}"#));
     };
     for step in 0..2_i64 {
-        let at = 1_000_000 + step * 1_000;
+        let at = start_us + step * 1_000;
         slice("user_annotation", &format!("ProfilerStep#{step}"), "1", at, 1_000, "");
         slice("cpu_op", "aten::mm", "1", at + 10, 50, r#""External id":1"#);
         let id = rank * 100 + step as u32 * 10;
@@ -43,24 +55,97 @@ fn opened_run(folder: &Path) -> OpenedRun {
     OpenedRun::open(&[folder], &OpenOptions::default(), &Progress::default()).unwrap()
 }
 
-#[test]
-fn a_run_of_files_answers_as_one_that_has_all_events() {
-    let folder = two_ranks();
-    let whole = crate::open_run(&[folder.path()]).unwrap();
-    let run = opened_run(folder.path());
-    assert!(run.files.is_some() && run.trace().slices.len() < whole.slices.len());
+/// Compares every answer of a run of files with that of all its events.
+#[track_caller]
+fn check_against_events(folder: &Path) -> OpenedRun {
+    let whole = OpenedRun::of(crate::open_run(&[folder]).unwrap());
+    let run = opened_run(folder);
+    assert!(!run.has_all_events() && run.trace().slices.len() < whole.trace().slices.len());
     let step = Selection { step: Some(1), ..Selection::default() };
     let rank = Selection { ranks: 1.into(), ..Selection::default() };
     let window = Selection { window: Some(Span::new(0, 1_500_000)), ..Selection::default() };
     for selection in [Selection::default(), step, rank, window] {
         for analysis in catalogue() {
-            let expected = crate::analyze(&whole, analysis.name, &selection).unwrap();
+            let expected = whole.analyze(analysis, &selection).unwrap();
+            assert_eq!(run.analyze(analysis, &selection).unwrap(), expected, "{} of {selection:?}", analysis.name);
+        }
+        let [own, expected] = [&run, &whole].map(|run| report(run, &selection, "RUN").unwrap());
+        assert_eq!(own, expected, "{selection:?}");
+    }
+    for analysis in catalogue() {
+        let groups = analysis.options.group_by.iter();
+        let texts = groups.map(|by| (Some(by.as_str().to_string()), None));
+        let compat = analysis.options.compat.iter().map(|compat| (None, Some(compat.as_str().to_string())));
+        for (group_by, compat) in texts.chain(compat) {
+            let texts = crate::OptionTexts { group_by, compat, bucket_ms: None };
+            let selection = with_options(analysis, Selection::default(), &texts).unwrap();
+            let expected = whole.analyze(analysis, &selection).unwrap();
             assert_eq!(run.analyze(analysis, &selection).unwrap(), expected, "{} of {selection:?}", analysis.name);
         }
     }
+    run
+}
+
+#[test]
+fn a_run_of_files_answers_as_one_that_has_all_events() {
+    let folder = two_ranks();
+    let run = check_against_events(folder.path());
     let late = run.analyze(crate::find_analysis("stragglers").unwrap(), &Selection::default()).unwrap();
     let held_up = &late.results.column("held_up_ns").unwrap().values;
     assert_eq!(held_up, &Values::Int(vec![Some(200_000), Some(0)]));
+}
+
+#[test]
+fn clocks_that_are_corrected_are_so_in_all_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    written_at(folder.path(), "a.json", 1, 100, 6_000_000);
+    written_at(folder.path(), "b.json", 0, 0, 1_000_000);
+    let run = check_against_events(folder.path());
+    assert_eq!(run.trace().clocks.iter().filter(|clock| clock.offset_ns != 0).count(), 1);
+    let options = OpenOptions { offsets: vec![(0, 7_000)], align: Align::Base, ..OpenOptions::default() };
+    let whole = crate::open_run_with_progress(&[folder.path()], &options, &Progress::default()).unwrap();
+    let run = OpenedRun::open(&[folder.path()], &options, &Progress::default()).unwrap();
+    let starts = |trace: &Trace, rank: u32| {
+        let ids = trace.slices.ids().filter(|id| trace.rank_of_track(trace.slices.track[id.index()]) == rank);
+        ids.map(|id| trace.slices.span(id)).collect::<Vec<_>>()
+    };
+    for rank in [0, 1] {
+        let events = run.events(&rank.into()).unwrap();
+        assert_eq!((starts(&events, rank), starts(&events, 1 - rank)), (starts(&whole, rank), vec![]));
+    }
+}
+
+#[test]
+fn windows_of_a_rank_are_together_what_the_rank_did() {
+    let folder = two_ranks();
+    written_at(folder.path(), "c.json", 0, 50, 1_010_000);
+    let run = check_against_events(folder.path());
+    let rows = run.analyze(crate::find_analysis("temporal_breakdown").unwrap(), &Selection::default()).unwrap();
+    assert_eq!(rows.results.column("rank").unwrap().values, Values::Int(vec![Some(0), Some(1)]));
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_answered_rank_by_rank_or_not_at_all() {
+    let folder = two_ranks();
+    let all_bytes = opened_run(folder.path()).contents().held_bytes;
+    let options = OpenOptions { max_memory: Some(all_bytes - 1), ..OpenOptions::default() };
+    let run = OpenedRun::open(&[folder.path()], &options, &Progress::default()).unwrap();
+    let modules = crate::find_analysis("critical_path").unwrap();
+    let error = run.analyze(modules, &Selection::default()).unwrap_err();
+    assert!(matches!(error, EngineError::TooLarge { files: 2, .. }), "{error:?}");
+    assert!(run.analyze(modules, &Selection { ranks: 0.into(), ..Selection::default() }).is_ok());
+    assert!(report(&run, &Selection { step: Some(1), ..Selection::default() }, "RUN").is_ok());
+}
+
+#[test]
+fn all_analyses_give_what_each_gives() {
+    let folder = two_ranks();
+    let selection = Selection { step: Some(1), ..Selection::default() };
+    for run in [opened_run(folder.path()), OpenedRun::of(crate::open_run(&[folder.path()]).unwrap())] {
+        let each = catalogue().iter().map(|analysis| run.analyze(analysis, &selection));
+        assert_eq!(run.analyze_all(&selection), each.collect());
+        assert!(run.analyze_all(&Selection { step: Some(7), ..Selection::default() }).is_err());
+    }
 }
 
 #[test]
@@ -76,7 +161,10 @@ fn no_events_are_read_for_what_is_known_of_ranks() {
         assert!(!analyses.is_empty());
         analyses.iter().filter(|analysis| run.analyze(analysis, &selection).is_ok()).count() == analyses.len()
     };
-    assert!(is_answered(Needs::Condensed) && is_answered(Needs::EachRank) && !is_answered(Needs::Events));
+    assert!(
+        [Needs::Condensed, Needs::EachRank, Needs::Rows].into_iter().all(is_answered) && !is_answered(Needs::Events)
+    );
+    assert!(report(&run, &selection, "RUN").is_ok());
 }
 
 #[test]
@@ -87,7 +175,7 @@ fn a_kept_summary_is_read_instead_of_the_trace() {
     let made = summary(&path, &joining, true, &progress).unwrap();
     let place = Place::of(&path).unwrap();
     let mut other = place.read().expect("it was kept");
-    assert_eq!(other.tables, made.tables);
+    assert_eq!((&other.tables, &other.rows), (&made.tables, &made.rows));
     // What is kept is what is given, whatever the trace says.
     other.trace.name = "kept".into();
     assert!(place.write(&other));
@@ -100,6 +188,6 @@ fn two_files_of_one_rank_and_time_are_read_whole() {
     let folder = two_ranks();
     written(folder.path(), "c.json", 0, 5);
     let run = opened_run(folder.path());
-    assert!(run.files.is_none());
+    assert!(run.has_all_events());
     assert_eq!(run.trace().ranks(), [0, 1]);
 }

@@ -1,6 +1,6 @@
 //! What to change, from `advice`.
 
-use crate::{AnalysisContext, Trace};
+use crate::{AnalysisContext, Selection, Trace};
 use serde::Serialize;
 use stepscope_analyses::advice::{self, Advice};
 use stepscope_base::units::{format_ns, format_ratio};
@@ -43,42 +43,51 @@ impl AdviceRow {
         self.gain_ns.map_or("gain not known".into(), |ns| format!("up to {}{share}", format_ns(ns)))
     }
 
-    fn of(trace: &Trace, row: &Advice) -> Self {
+    /// `is_named` where a person has to be told which rank it is about.
+    fn of(row: &Advice, is_named: bool) -> Self {
+        let rank = row.rank.filter(|_| is_named);
         Self {
             rank: row.rank,
             device: row.device,
-            rule: row.rule,
+            rule: row.rule.as_str(),
             priority: row.priority.as_str(),
             gain_ns: row.gain.map(|(ns, _)| ns),
             gain_ratio: row.gain_ratio(),
             gain_estimate: row.gain.map(|(_, estimate)| estimate.as_str()),
-            says: row.says.clone(),
-            to_do: row.to_do,
-            evidence: row.evidence,
-            start_ns: row.place.map(|place| place.start_ns),
-            slice: row.place.and_then(|place| place.slice).map(|slice| trace.slice_name(slice).to_string()),
+            says: rank.map_or_else(|| row.says.clone(), |rank| format!("Rank {rank}: {}", row.says)),
+            to_do: row.to_do(),
+            evidence: row.evidence(),
+            start_ns: row.place.as_ref().map(|place| place.start_ns),
+            slice: row.place.as_ref().and_then(|place| place.slice.clone()),
             others: 0,
         }
     }
 
     /// Every row of the analysis `advice`, in its order.
     pub fn all(context: &AnalysisContext<'_>) -> Vec<Self> {
-        advice::rows(context).iter().map(|row| Self::of(context.trace, row)).collect()
+        let is_named = are_several(context.trace, context.selection);
+        advice::rows(context).iter().map(|row| Self::of(row, is_named)).collect()
     }
 
     /// The first row of each rule, in the order of `rows`; the rest are counted. What one rule says of several
     /// operators of the same rank stays.
-    pub(super) fn first_of_each(trace: &Trace, rows: &[Advice]) -> Vec<Self> {
+    pub(super) fn first_of_each(context: &AnalysisContext<'_>) -> Vec<Self> {
+        let is_named = are_several(context.trace, context.selection);
         let mut firsts: Vec<Self> = Vec::new();
-        for row in rows {
+        for row in advice::rows(context) {
             let is_elsewhere = |first: &Self| (first.rank, first.device) != (row.rank, row.device);
-            match firsts.iter_mut().find(|first| first.rule == row.rule) {
+            match firsts.iter_mut().find(|first| first.rule == row.rule.as_str()) {
                 Some(first) if is_elsewhere(first) => first.others += 1,
-                _ => firsts.push(Self::of(trace, row)),
+                _ => firsts.push(Self::of(row, is_named)),
             }
         }
         firsts
     }
+}
+
+/// Whether more than one rank is asked for.
+fn are_several(trace: &Trace, selection: &Selection) -> bool {
+    trace.ranks().into_iter().filter(|rank| selection.has_rank(*rank)).nth(1).is_some()
 }
 
 #[cfg(test)]
@@ -95,10 +104,11 @@ mod tests {
             ranks.iter().map(|(cells, rank)| format!("rank {rank} stream 7 {}", row(cells))).collect();
         let (trace, all) = (drawn(&drawing.join("\n")), Selection::default());
         let context = AnalysisContext::new(&trace, &all);
-        let firsts = AdviceRow::first_of_each(&trace, advice::rows(&context));
+        let firsts = AdviceRow::first_of_each(&context);
         let lines: Vec<_> = firsts.iter().map(|row| (row.rule, row.rank, row.gain_ns, row.others)).collect();
         let gain = Some(4_000_000);
         assert_eq!(lines, [("comm.exposed", Some(1), gain, 2), ("comm.overlap", Some(1), gain, 2)]);
         assert_eq!(AdviceRow::all(&context).len(), 6);
+        assert!(firsts[0].says.starts_with("Rank 1: GPU 0 communicates"), "{}", firsts[0].says);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use stepscope_trace::drawn::drawn;
 
 fn report_of(drawing: &str) -> Report {
-    report(&drawn(drawing), &Selection::default(), "RUN").unwrap()
+    report(&OpenedRun::of(drawn(drawing)), &Selection::default(), "RUN").unwrap()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn several_devices_are_told_together() {
 
 #[test]
 fn an_empty_trace_says_so() {
-    let report = report(&Trace::default(), &Selection::default(), "RUN").unwrap();
+    let report = report(&OpenedRun::of(Trace::default()), &Selection::default(), "RUN").unwrap();
     assert_eq!(report.verdict, ["Nothing was recorded: the trace holds no events."]);
     assert!(report.to_json().starts_with("{\"schema\":\"stepscope/1\",\"run\":{\"name\":\"\""));
 }
@@ -87,7 +87,7 @@ fn several_ranks_are_said_as_they_were_asked_for() {
     let trace = drawn("rank 0 step 011112\nrank 1 step 011112\nrank 2 step 011112");
     let asked = |text: &str| {
         let selection = Selection { ranks: text.parse().unwrap(), ..Selection::default() };
-        let report = report(&trace, &selection, "RUN").unwrap();
+        let report = report(&OpenedRun::of(trace.clone()), &selection, "RUN").unwrap();
         let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
         let command = report.next.iter().find(|next| next.command.contains("step_breakdown")).unwrap().command.clone();
         (json["rank"].clone(), json["ranks"].clone(), report.processes.len(), command)
@@ -100,6 +100,6 @@ fn several_ranks_are_said_as_they_were_asked_for() {
 #[test]
 fn a_part_that_is_not_there_is_an_error() {
     let asked = Selection { ranks: 3.into(), ..Selection::default() };
-    let error = report(&drawn("rank 0 step 0011"), &asked, "RUN").unwrap_err();
+    let error = report(&OpenedRun::of(drawn("rank 0 step 0011")), &asked, "RUN").unwrap_err();
     assert_eq!(error.to_string(), "rank 3 is not in this run");
 }

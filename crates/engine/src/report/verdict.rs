@@ -1,6 +1,6 @@
 //! What stands out, in sentences.
 
-use super::{Breakdown, DeviceTime, Report};
+use super::{Breakdown, DeviceTime, RanksTogether, Report};
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
 /// Shares below this are not worth a word.
@@ -12,7 +12,8 @@ pub(super) fn verdict(report: &Report, linked_ratio: Option<f64>) -> Vec<String>
     if report.span_ns.is_none() {
         return vec!["Nothing was recorded: the trace holds no events.".into()];
     }
-    let mut sentences: Vec<String> = device_sentence(&report.devices).into_iter().collect();
+    let mut sentences: Vec<String> = report.ranks_together.iter().flat_map(RanksTogether::sentences).collect();
+    sentences.extend(device_sentence(&report.devices));
     sentences.extend(step_sentence(report));
     sentences.extend(top_sentence(report));
     if let Some(ratio) = linked_ratio.filter(|ratio| *ratio < 1.0 - WORTH_SAYING) {

@@ -2,14 +2,14 @@
 
 use super::report_html;
 use stepscope_engine::report::report;
-use stepscope_engine::{Selection, Trace, analyze, list_analyses};
+use stepscope_engine::{OpenedRun, Selection, Trace, analyze, list_analyses};
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
 
 fn page(trace: &Trace) -> String {
     let selection = Selection::default();
     let results: Vec<_> = list_analyses().iter().map(|(name, _)| analyze(trace, name, &selection).unwrap()).collect();
-    report_html(&report(trace, &selection, "RUN").unwrap(), &results)
+    report_html(&report(&OpenedRun::of(trace.clone()), &selection, "RUN").unwrap(), &results)
 }
 
 /// Every tag that opens is closed, in order.

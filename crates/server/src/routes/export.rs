@@ -10,6 +10,7 @@ use futures_util::stream::{StreamExt, unfold};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use stepscope_engine::Ranks;
 use stepscope_export::{Format, write_trace};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
@@ -39,12 +40,13 @@ pub(super) async fn export(
     };
     let window = query.window()?;
     let (run, loaded) = state.runs.loaded(&run)?;
+    let (pool, of_run) = (state.pool.clone(), loaded.clone());
+    let all = pool.long(move || of_run.run.events(&Ranks::default())).await??;
     let (pieces, waiting) = channel(WAITING);
     let (broken, runtime) = (pieces.clone(), Handle::current());
-    let pool = state.pool.clone();
     let write = move || {
-        let part = window.map(|window| Arc::new(loaded.trace.part(window)));
-        let trace = part.unwrap_or_else(|| loaded.trace.clone());
+        let part = window.map(|window| Arc::new(all.part(window)));
+        let trace = part.unwrap_or(all);
         let mut out = Pieces { pieces, runtime, gathered: Vec::new() };
         if let Err(error) = write_trace(&trace, format, &mut out).and_then(|()| out.flush()) {
             // The client then sees that the answer breaks off. When it went away itself, the error is dropped.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::query::Query;
 use axum::extract::{Path, RawQuery, State};
 use std::sync::Arc;
-use stepscope_engine::{self as engine, report::report as sum_up};
+use stepscope_engine::report::report as sum_up;
 use stepscope_export::report_html;
 
 const OF_PART: [&str; 4] = ["rank", "step", "start_ns", "end_ns"];
@@ -21,7 +21,7 @@ pub(super) async fn report(
     let (run, loaded) = state.runs.loaded(&run)?;
     let (read, part) = (loaded.clone(), selection.clone());
     let computed = async {
-        let sum_up = move || sum_up(&read.trace, &part, &run.path.display().to_string());
+        let sum_up = move || sum_up(&read.run, &part, &run.path.display().to_string());
         // All steps of many ranks are not for one answer: `steps` has those of a rank.
         let brief = move || {
             sum_up().map(|mut report| {
@@ -45,9 +45,8 @@ pub(super) async fn page(
     let (run, loaded) = state.runs.loaded(&run)?;
     let name = run.name().to_string();
     let write = move || {
-        let names: Vec<&str> = engine::list_analyses().into_iter().map(|(name, _)| name).collect();
-        let report = sum_up(&loaded.trace, &selection, &run.path.display().to_string())?;
-        Ok(report_html(&report, &engine::analyze_all(&loaded.trace, &names, &selection)?))
+        let report = sum_up(&loaded.run, &selection, &run.path.display().to_string())?;
+        Ok(report_html(&report, &loaded.run.analyze_all(&selection)?))
     };
     let page: Result<String, Failure> = state.pool.long(write).await?;
     Ok(file(&name, ".html", "text/html; charset=utf-8", page?))

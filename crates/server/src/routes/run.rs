@@ -3,16 +3,14 @@
 use super::{Answer, json, json_text, steps};
 use crate::app_state::AppState;
 use crate::loaded_run::LoadedRun;
-use crate::source_files::SourceFiles;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stepscope_base::StringId;
 use stepscope_engine::{RunIdentity, Trace};
-use stepscope_trace::{DeviceEventClass, Process, SliceKind};
+use stepscope_trace::{Contents, Process};
 
 /// `api/runs`.
 pub(super) async fn list(State(state): State<Arc<AppState>>) -> Answer {
@@ -33,7 +31,7 @@ pub(super) async fn run(State(state): State<Arc<AppState>>, Path(id): Path<Strin
 }
 
 fn run_json(id: usize, loaded: &LoadedRun) -> Value {
-    let trace = &*loaded.trace;
+    let (trace, contents) = (loaded.trace(), loaded.run.contents());
     let devices = trace.devices.iter().map(|device| {
         json!({
             "rank": device.rank,
@@ -53,16 +51,17 @@ fn run_json(id: usize, loaded: &LoadedRun) -> Value {
         "devices": devices.collect::<Vec<_>>(),
         "facts": trace.facts,
         "counts": {
-            "slices": trace.slices.len(),
-            "instants": trace.instants.len(),
-            "device_events": trace.device_events.len(),
-            "memory": trace.memory.len(),
-            "io": trace.io.len(),
-            "collectives": trace.collectives.len(),
-            "flows": trace.flows.len(),
+            "slices": contents.slices,
+            "instants": contents.instants,
+            "device_events": contents.device_events,
+            "memory": contents.memory,
+            "io": contents.io,
+            "collectives": contents.collectives,
+            "flows": contents.flows,
             "findings": trace.findings.iter().count(),
         },
-        "has": available_data(loaded),
+        "has": available_data(&contents),
+        "shows_all": loaded.shows_all(),
     })
 }
 
@@ -80,21 +79,17 @@ fn ranks(trace: &Trace) -> Vec<Value> {
 }
 
 /// Which pages have something to show.
-fn available_data(loaded: &LoadedRun) -> Value {
-    let trace = &*loaded.trace;
-    let is_there = |kind: SliceKind| trace.slices.kind.contains(&kind);
-    let is_named = |id: StringId| !trace.strings.get(id).is_empty();
-    let communicates = || trace.device_events.iter().any(|event| event.class == DeviceEventClass::Communication);
+fn available_data(contents: &Contents) -> Value {
     json!({
-        "devices": !trace.device_events.is_empty(),
-        "memory": !trace.memory.is_empty(),
-        "shapes": trace.ops.inputs.iter().any(|inputs| is_named(inputs.dims)),
-        "stacks": trace.ops.info.iter().any(|info| is_named(info.stack)),
-        "modules": is_there(SliceKind::Module),
-        "python": is_there(SliceKind::PythonFunction),
-        "source": !loaded.source_files.get_or_init(|| SourceFiles::of(trace)).is_empty(),
-        "io": !trace.io.is_empty(),
-        "collectives": !trace.collectives.is_empty() || communicates(),
-        "counters": trace.counters.iter().any(|counter| !counter.time_ns.is_empty()),
+        "devices": contents.device_events > 0,
+        "memory": contents.memory > 0,
+        "shapes": contents.has_shapes,
+        "stacks": contents.has_stacks,
+        "modules": contents.has_modules,
+        "python": contents.has_python,
+        "source": contents.has_source,
+        "io": contents.io > 0,
+        "collectives": contents.collectives > 0 || contents.has_communication,
+        "counters": contents.samples > 0,
     })
 }

@@ -1,9 +1,9 @@
 //! Lines of source files that stacks name.
 
+use super::timeline::{Asked, OF_RANK};
 use super::{Answer, json, json_text};
 use crate::app_state::AppState;
 use crate::query::Query;
-use crate::source_files::SourceFiles;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
 use std::sync::Arc;
@@ -19,15 +19,14 @@ pub(super) async fn source(
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["file", "line", "around"])?;
+    let query = Query::parse(raw.as_deref(), &["file", "line", "around", OF_RANK])?;
     let name = query.needed_text("file")?.to_string();
     let line = query.number("line")?.unwrap_or(1);
     let around = query.number("around")?.unwrap_or(AROUND);
-    let (_, loaded) = state.runs.loaded(&run)?;
+    let (_, shown) = Asked::of(&run, &query)?.shown(&state).await?;
     let pool = state.pool.clone();
     let read = move || {
-        let files = loaded.source_files.get_or_init(|| SourceFiles::of(&loaded.trace));
-        let Some(excerpt) = files.read(&name, line, around, &state.source_roots)? else {
+        let Some(excerpt) = shown.source_files().read(&name, line, around, &state.source_roots)? else {
             // That the sources lie elsewhere is nothing wrong.
             return Ok(json_text(&json!({ "file": name, "lines": null, "hint": HINT })));
         };

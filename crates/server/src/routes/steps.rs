@@ -23,7 +23,7 @@ pub(super) async fn steps(
         return Err(failure.hint("name one of them: the steps of all ranks do not fit into one answer"));
     }
     let (_, loaded) = state.runs.loaded(&run)?;
-    let list = move || json_text(&selection.steps(&loaded.trace).map(step).collect::<Vec<_>>());
+    let list = move || json_text(&selection.steps(loaded.trace()).map(step).collect::<Vec<_>>());
     Ok(json(state.pool.quick(list).await?))
 }
 

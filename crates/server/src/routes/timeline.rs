@@ -9,8 +9,8 @@ mod tiles;
 use super::{Answer, json, json_text};
 use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::loaded_run::LoadedRun;
 use crate::query::Query;
+use crate::shown::Shown;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::routing::get;
@@ -46,23 +46,46 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
 /// What `look` finds in a run's timeline, as JSON.
 async fn look_up<T: Serialize>(
     state: &AppState,
-    run: &str,
-    look: impl FnOnce(&LoadedRun, &Timeline) -> Result<T, Failure> + Send + 'static,
+    of: Asked<'_>,
+    look: impl FnOnce(&Shown, &Timeline) -> Result<T, Failure> + Send + 'static,
 ) -> Answer {
-    look_up_text(state, run, move |loaded, timeline| look(loaded, timeline).map(|found| json_text(&found))).await
+    look_up_text(state, of, move |_, shown, timeline| look(shown, timeline).map(|found| json_text(&found))).await
+}
+
+/// Whose timeline is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    run: &'a str,
+    /// Where a run's timeline does not show all events at once, the rank whose events it shows.
+    rank: Option<u32>,
+}
+
+/// The parameter of that rank.
+pub(super) const OF_RANK: &str = "of_rank";
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(run: &'a str, query: &Query) -> Result<Self, Failure> {
+        Ok(Self { run, rank: query.number(OF_RANK)? })
+    }
+
+    /// What the timeline shows, and of which reading.
+    pub(super) async fn shown(self, state: &AppState) -> Result<(u64, Arc<Shown>), Failure> {
+        let (_, loaded) = state.runs.loaded(self.run)?;
+        Ok((loaded.version, loaded.shown(&state.pool, self.rank).await?))
+    }
 }
 
 /// The JSON that `look` makes of a run's timeline.
 async fn look_up_text(
     state: &AppState,
-    run: &str,
-    look: impl FnOnce(&LoadedRun, &Timeline) -> Result<String, Failure> + Send + 'static,
+    of: Asked<'_>,
+    look: impl FnOnce(u64, &Shown, &Timeline) -> Result<String, Failure> + Send + 'static,
 ) -> Answer {
-    let (_, loaded) = state.runs.loaded(run)?;
-    loaded.timeline().await?;
+    let (version, shown) = of.shown(state).await?;
+    shown.timeline().await?;
     let found = move || {
-        let timeline = loaded.timeline_if_ready().ok_or_else(|| Failure::internal("the timeline is gone"))?;
-        look(&loaded, timeline)
+        let timeline = shown.timeline_if_ready().ok_or_else(|| Failure::internal("the timeline is gone"))?;
+        look(version, &shown, timeline)
     };
     state.pool.quick(found).await?.map(json)
 }
@@ -78,30 +101,32 @@ struct AllRows<'a> {
 
 /// `api/runs/RUN/timeline`.
 async fn timeline(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
-    Query::parse(raw.as_deref(), &[])?;
+    let query = Query::parse(raw.as_deref(), &[OF_RANK])?;
     let span = |span: Span| json!({ "start_ns": span.start_ns, "end_ns": span.end_ns });
-    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
+    let look = move |version: u64, _: &Shown, timeline: &Timeline| {
         let (whole, focus, groups) = (span(timeline.span()), span(timeline.focus()), timeline.groups());
-        Ok(json_text(&AllRows { version: loaded.version, span: whole, focus, groups }))
+        Ok(json_text(&AllRows { version, span: whole, focus, groups }))
     };
-    look_up_text(&state, &run, look).await
+    look_up_text(&state, Asked::of(&run, &query)?, look).await
 }
 
 /// `api/runs/RUN/counters`.
 async fn counters(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "points"])?;
+    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "points", OF_RANK])?;
     let (rows, window) = (rows(&query)?, query.needed_window()?);
     let points = query.number("points")?.unwrap_or(POINTS).min(MAX_POINTS);
-    look_up(&state, &run, move |loaded, timeline| Ok(timeline.counters(&loaded.trace, &rows, window, points))).await
+    let of = Asked::of(&run, &query)?;
+    look_up(&state, of, move |shown, timeline| Ok(timeline.counters(&shown.trace, &rows, window, points))).await
 }
 
 /// `api/runs/RUN/sums`.
 async fn sums(State(state): State<Arc<AppState>>, Path(run): Path<String>, RawQuery(raw): RawQuery) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "by", "limit"])?;
+    let query = Query::parse(raw.as_deref(), &["rows", "start_ns", "end_ns", "by", "limit", OF_RANK])?;
     let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
     let by = SumBy::from_name(query.text("by").unwrap_or("name"))
         .ok_or_else(|| Failure::bad_request("unknown `by`").hint("use name, kind, track or class"))?;
-    look_up(&state, &run, move |loaded, timeline| Ok(timeline.sums(&loaded.trace, &rows, window, by, limit))).await
+    let of = Asked::of(&run, &query)?;
+    look_up(&state, of, move |shown, timeline| Ok(timeline.sums(&shown.trace, &rows, window, by, limit))).await
 }
 
 /// The rows that a request names.

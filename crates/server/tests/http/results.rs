@@ -3,7 +3,7 @@
 use crate::served::{Served, inputs};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
-use stepscope_engine::{self as engine, Selection, Trace};
+use stepscope_engine::{self as engine, OpenedRun, Selection, Trace};
 
 fn of_engine(trace: &Trace, name: &str, selection: &Selection) -> Value {
     serde_json::from_str(&engine::analyze(trace, name, selection).unwrap().to_json()).unwrap()
@@ -49,7 +49,9 @@ fn every_analysis_gives_what_the_command_prints() {
                 }
             }
         }
-        let report = engine::report::report(&trace, &Selection::default(), &input.display().to_string()).unwrap();
+        let report =
+            engine::report::report(&OpenedRun::of(trace.clone()), &Selection::default(), &input.display().to_string())
+                .unwrap();
         let mut printed: Value = serde_json::from_str(&report.to_json()).unwrap();
         // Where there is a list of steps by rank, the report does not repeat it.
         let listed = printed.pointer_mut("/steps").and_then(Value::as_object_mut).and_then(|of| of.remove("steps"));

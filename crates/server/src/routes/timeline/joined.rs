@@ -1,6 +1,7 @@
 //! The collective that a slice belongs to, on all ranks.
 
-use super::slices::loaded_with;
+use super::slices::shown_with;
+use super::{Asked, OF_RANK};
 use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
@@ -39,13 +40,13 @@ pub(super) async fn joined(
     Path((run, slice)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    Query::parse(raw.as_deref(), &[])?;
-    let (loaded, slice) = loaded_with(&state, &run, &slice)?;
-    loaded.timeline().await?;
+    let query = Query::parse(raw.as_deref(), &[OF_RANK])?;
+    let (shown, slice) = shown_with(&state, Asked::of(&run, &query)?, &slice).await?;
+    shown.timeline().await?;
     let look = move || {
-        let trace = &*loaded.trace;
-        let parts = loaded.joined().of_slice(trace, slice);
-        let timeline = loaded.timeline_if_ready()?;
+        let trace = &*shown.trace;
+        let parts = shown.joined().of_slice(trace, slice);
+        let timeline = shown.timeline_if_ready()?;
         let of_rank = |part: &Part| OfRank {
             rank: part.rank,
             start_ns: part.start_ns,

@@ -1,14 +1,15 @@
 //! Search among the names of all slices.
 
-use super::{limit, look_up};
+use super::{Asked, OF_RANK, limit, look_up};
 use crate::app_state::AppState;
 use crate::failure::Failure;
 use crate::query::Query;
 use crate::routes::Answer;
+use crate::shown::Shown;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
 use std::sync::Arc;
-use stepscope_timeline::SearchPlace;
+use stepscope_timeline::{SearchPlace, Timeline};
 use stepscope_trace::SliceId;
 
 /// `api/runs/RUN/search`.
@@ -17,14 +18,15 @@ pub(super) async fn search(
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["q", "limit"])?;
+    let query = Query::parse(raw.as_deref(), &["q", "limit", OF_RANK])?;
     let (text, limit) = (query.needed_text("q")?.to_string(), limit(&query)?);
-    state.runs.loaded(&run)?.1.search().await?;
-    let look = move |loaded: &crate::loaded_run::LoadedRun, timeline: &stepscope_timeline::Timeline| {
-        let index = loaded.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
-        Ok(timeline.search(&loaded.trace, index, &text, limit))
+    let of = Asked::of(&run, &query)?;
+    of.shown(&state).await?.1.search().await?;
+    let look = move |shown: &Shown, timeline: &Timeline| {
+        let index = shown.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
+        Ok(timeline.search(&shown.trace, index, &text, limit))
     };
-    look_up(&state, &run, look).await
+    look_up(&state, of, look).await
 }
 
 /// `api/runs/RUN/search/next`.
@@ -33,7 +35,7 @@ pub(super) async fn next(
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["q", "after_ns", "before_ns", "slice"])?;
+    let query = Query::parse(raw.as_deref(), &["q", "after_ns", "before_ns", "slice", OF_RANK])?;
     let text = query.needed_text("q")?.to_string();
     let slice = query.number("slice")?.map(SliceId);
     let place = match (query.number("after_ns")?, query.number("before_ns")?, slice) {
@@ -43,12 +45,13 @@ pub(super) async fn next(
         (None, Some(at_ns), None) => SearchPlace::Before(at_ns),
         _ => return Err(Failure::bad_request("one of after_ns and before_ns says where to go on")),
     };
-    state.runs.loaded(&run)?.1.search().await?;
-    let look = move |loaded: &crate::loaded_run::LoadedRun, timeline: &stepscope_timeline::Timeline| {
-        let index = loaded.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
-        let found = index.next(&loaded.trace, &text, place);
-        let hit = found.slice.map(|slice| timeline.summary(&loaded.trace, slice));
+    let of = Asked::of(&run, &query)?;
+    of.shown(&state).await?.1.search().await?;
+    let look = move |shown: &Shown, timeline: &Timeline| {
+        let index = shown.search_if_ready().ok_or_else(|| Failure::internal("the search is gone"))?;
+        let found = index.next(&shown.trace, &text, place);
+        let hit = found.slice.map(|slice| timeline.summary(&shown.trace, slice));
         Ok(json!({ "hit": hit, "position": found.position, "slices": found.slices }))
     };
-    look_up(&state, &run, look).await
+    look_up(&state, of, look).await
 }

@@ -1,15 +1,15 @@
 //! Single slices, and lists of them.
 
-use super::{limit, look_up, rows};
+use super::{Asked, OF_RANK, limit, look_up, rows};
 use crate::app_state::AppState;
 use crate::failure::Failure;
-use crate::loaded_run::LoadedRun;
 use crate::query::Query;
 use crate::routes::{Answer, json, json_text};
+use crate::shown::Shown;
 use axum::extract::{Path, RawQuery, State};
 use serde_json::json;
 use std::sync::Arc;
-use stepscope_engine::source_text;
+use stepscope_engine::{Trace, source_text};
 use stepscope_timeline::{RowId, Timeline, details, named_slice};
 use stepscope_trace::SliceId;
 
@@ -32,12 +32,11 @@ pub(super) async fn slice(
     Path((run, slice)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    Query::parse(raw.as_deref(), &[])?;
+    let query = Query::parse(raw.as_deref(), &[OF_RANK])?;
     let slice = number_of(&slice)?;
-    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
-        details(timeline, &loaded.trace, slice).ok_or_else(no_such_slice)
-    };
-    look_up(&state, &run, look).await
+    let look =
+        move |shown: &Shown, timeline: &Timeline| details(timeline, &shown.trace, slice).ok_or_else(no_such_slice);
+    look_up(&state, Asked::of(&run, &query)?, look).await
 }
 
 /// `api/runs/RUN/slices/ID/source_text`: the event as its source has it. Finding it may mean to decompress the source up to
@@ -47,20 +46,20 @@ pub(super) async fn text(
     Path((run, slice)): Path<(String, String)>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    Query::parse(raw.as_deref(), &[])?;
-    let (loaded, slice) = loaded_with(&state, &run, &slice)?;
-    let text = state.pool.text(move || text_of(&loaded, slice)).await?;
+    let query = Query::parse(raw.as_deref(), &[OF_RANK])?;
+    let (shown, slice) = shown_with(&state, Asked::of(&run, &query)?, &slice).await?;
+    let text = state.pool.text(move || text_of(&shown.trace, slice)).await?;
     Ok(json(json_text(&json!({ "source_text": text }))))
 }
 
-/// The run that is called so, and the slice of it that has this number.
-pub(super) fn loaded_with(state: &AppState, run: &str, slice: &str) -> Result<(Arc<LoadedRun>, SliceId), Failure> {
+/// What a timeline shows, and the slice of it that has this number.
+pub(super) async fn shown_with(state: &AppState, of: Asked<'_>, slice: &str) -> Result<(Arc<Shown>, SliceId), Failure> {
     let slice = number_of(slice)?;
-    let (_, loaded) = state.runs.loaded(run)?;
-    if slice.index() >= loaded.trace.slices.len() {
+    let (_, shown) = of.shown(state).await?;
+    if slice.index() >= shown.trace.slices.len() {
         return Err(no_such_slice());
     }
-    Ok((loaded, slice))
+    Ok((shown, slice))
 }
 
 fn number_of(slice: &str) -> Result<SliceId, Failure> {
@@ -72,12 +71,12 @@ fn no_such_slice() -> Failure {
 }
 
 /// The event that a slice was read from, where it can be had soon.
-fn text_of(loaded: &LoadedRun, slice: SliceId) -> Option<String> {
-    let size = std::fs::metadata(loaded.trace.sources.first()?).ok()?.len();
+fn text_of(trace: &Trace, slice: SliceId) -> Option<String> {
+    let size = std::fs::metadata(trace.sources.first()?).ok()?.len();
     if size > MAX_SOURCE_BYTES {
         return None;
     }
-    let mut text = source_text(&loaded.trace, slice).ok()??;
+    let mut text = source_text(trace, slice).ok()??;
     let end = (0..=MAX_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at))?;
     text.truncate(end);
     Some(text)
@@ -89,16 +88,16 @@ pub(super) async fn slices(
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let known = ["row", "at_ns", "after", "before", "rank", "start_ns", "name", "rows", "end_ns", "limit"];
+    let known = ["row", "at_ns", "after", "before", "rank", "start_ns", "name", "rows", "end_ns", "limit", OF_RANK];
     let query = Query::parse(raw.as_deref(), &known)?;
+    let of = Asked::of(&run, &query)?;
     if query.text("rows").is_some() {
         let (rows, window, limit) = (rows(&query)?, query.needed_window()?, limit(&query)?);
-        return look_up(&state, &run, move |loaded, timeline| Ok(timeline.list(&loaded.trace, &rows, window, limit)))
-            .await;
+        return look_up(&state, of, move |shown, timeline| Ok(timeline.list(&shown.trace, &rows, window, limit))).await;
     }
     let requested = requested(&query)?;
-    let look = move |loaded: &LoadedRun, timeline: &Timeline| {
-        let trace = &*loaded.trace;
+    let look = move |shown: &Shown, timeline: &Timeline| {
+        let trace = &*shown.trace;
         let found = match requested {
             Requested::At { row, at_ns } => timeline.slice_at(trace, row, at_ns),
             Requested::After { row, slice } => timeline.next_on_row(trace, row, slice),
@@ -107,7 +106,7 @@ pub(super) async fn slices(
         };
         Ok(found.map(|slice| timeline.summary(trace, slice)))
     };
-    look_up(&state, &run, look).await
+    look_up(&state, of, look).await
 }
 
 fn requested(query: &Query) -> Result<Requested, Failure> {

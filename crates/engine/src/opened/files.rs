@@ -1,0 +1,284 @@
+//! The files of a run: their summaries, joined and on one clock, and their events, on the same clock.
+
+use super::held::{Held, HeldTrace, free_bytes};
+use super::summaries::{each, summaries};
+use crate::open::{on_one_clock, told};
+use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use stepscope_analyses::{
+    Analysis, Coverage, FirstIds, Launched, Outcome, RankResults, RankRows, Ranks, SharedResults, Table,
+};
+use stepscope_base::Span;
+use stepscope_import::{ImportError, JoinedFiles, Progress};
+use stepscope_summary::Summary;
+use stepscope_trace::{ClockCorrection, Contents, ProcessId, Retiming, SliceId, merge};
+
+/// The files of a run, each of other ranks or of another time.
+pub(super) struct Files {
+    options: OpenOptions,
+    joined: Vec<File>,
+    /// Places in `joined`: the files of one rank are together. By rank.
+    groups: Vec<Vec<usize>>,
+    held: Held,
+}
+
+/// What is known of a file that was joined.
+struct File {
+    path: PathBuf,
+    /// Where it begins in the run, and where what follows it would begin if it were the first.
+    first: FirstIds,
+    size: FirstIds,
+    /// A moment of it, and what that is in the run before clocks are corrected.
+    anchor: Option<(i64, i64)>,
+    /// How its times become those of the run.
+    retiming: Retiming,
+    /// Without its trace, which is in that of the run. Its rows have the times of the run.
+    summary: Summary,
+    /// Its ranks in the run.
+    ranks: Vec<u32>,
+}
+
+impl Files {
+    /// The run called `name` that `files` are, with what was condensed of each; `None` where all events have to be
+    /// known at once.
+    pub(super) fn open(
+        name: String,
+        files: &[PathBuf],
+        options: &OpenOptions,
+        progress: &Progress,
+    ) -> Result<Option<(Trace, Self)>, EngineError> {
+        let mut made: Vec<_> = summaries(files, &options.joining, progress).into_iter().map(Some).collect();
+        let mut read = BTreeMap::new();
+        let joined = stepscope_import::join(name, files, &options.joining, &mut |at: usize| {
+            let mut summary = made[at].take().expect("each file is asked for once")?;
+            let trace = std::mem::take(&mut summary.trace);
+            read.insert(at, (summary, FirstIds::default().after(&trace), trace.slices.start_ns.first().copied()));
+            Ok::<Trace, ImportError>(trace)
+        });
+        let joined = joined.map_err(|error| told(&error, &files[0]))?;
+        let mut kept = placed(files, &joined, read);
+        if overlap(&kept, &joined.trace) {
+            return Ok(None);
+        }
+        let trace = on_one_clock(joined.trace, options)?;
+        kept.iter_mut().for_each(|file| file.take_clock(&trace));
+        let groups = groups(&kept);
+        let held = Held::new(options.max_memory.unwrap_or_else(free_bytes));
+        Ok(Some((trace, Self { options: options.clone(), joined: kept, groups, held })))
+    }
+
+    pub(super) fn placed(&self) -> Vec<(FirstIds, &RankResults)> {
+        self.joined.iter().map(|file| (file.first, &file.summary.results)).collect()
+    }
+
+    /// What all files have together.
+    pub(super) fn contents(&self) -> Contents {
+        self.joined.iter().map(|file| file.summary.contents).fold(Contents::default(), Contents::with)
+    }
+
+    pub(super) fn fit_in_memory(&self) -> bool {
+        self.held.has_room_for(self.contents().held_bytes)
+    }
+
+    /// The groups of the ranks asked for.
+    fn asked<'a>(&'a self, ranks: &'a Ranks) -> impl Iterator<Item = &'a Vec<usize>> {
+        let is_asked = |at: &usize| self.joined[*at].ranks.iter().any(|rank| ranks.has(*rank));
+        self.groups.iter().filter(move |group| group.iter().any(is_asked))
+    }
+
+    /// Whether what is asked for is not all in one group whose events have to be read anyway.
+    pub(super) fn are_several_to_ask(&self, selection: &Selection) -> bool {
+        is_kept(selection) || self.asked(&selection.ranks).nth(1).is_some()
+    }
+
+    /// The events of the ranks asked for at once, in the times of `run`.
+    pub(super) fn events(&self, run: &Trace, ranks: &Ranks) -> Result<Arc<HeldTrace>, EngineError> {
+        let files: Vec<usize> = self.asked(ranks).flatten().copied().collect();
+        let bytes = files.iter().map(|at| self.joined[*at].summary.contents.held_bytes).sum();
+        self.held.get(files.clone(), bytes, || self.read(run, &files))
+    }
+
+    /// All events of some files, in the times of `run`.
+    fn read(&self, run: &Trace, files: &[usize]) -> Result<Trace, EngineError> {
+        let traces = each(files.len(), |at| self.joined[files[at]].read(run, &self.options));
+        let mut traces = traces.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut trace = match traces.len() {
+            1 => traces.remove(0),
+            _ => merge(run.name.clone(), traces.into_iter().map(|trace| (trace, 0)).collect(), None),
+        };
+        trace.start_unix_ns = run.start_unix_ns;
+        trace.joined.clone_from(&run.joined);
+        Ok(trace)
+    }
+
+    /// What analyses share of the rows of the ranks asked for.
+    pub(super) fn rows(&self, run: &Trace, selection: &Selection) -> Result<SharedResults, EngineError> {
+        let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
+        let rows = each(groups.len(), |at| self.rows_of(run, groups[at], selection));
+        let rows = rows.into_iter().collect::<Result<Vec<Cow<'_, RankRows>>, _>>()?;
+        Ok(RankRows::joined(rows.iter().map(Cow::as_ref)))
+    }
+
+    fn rows_of<'a>(
+        &'a self,
+        run: &Trace,
+        group: &[usize],
+        selection: &Selection,
+    ) -> Result<Cow<'a, RankRows>, EngineError> {
+        if let Some(summary) = self.kept(group, selection) {
+            return Ok(Cow::Borrowed(&summary.rows));
+        }
+        let trace = self.read(run, group)?;
+        Ok(Cow::Owned(RankRows::of(&AnalysisContext::new(&trace, selection))))
+    }
+
+    /// The summary that has the answer to `selection` of the files of a group.
+    fn kept(&self, group: &[usize], selection: &Selection) -> Option<&Summary> {
+        let &[only] = group else { return None };
+        let file = &self.joined[only];
+        let is_whole = file.ranks.iter().all(|rank| selection.has_rank(*rank));
+        (is_kept(selection) && is_whole).then_some(&file.summary)
+    }
+
+    /// The rows of each rank, by rank.
+    pub(super) fn one_after_the_other(
+        &self,
+        run: &Trace,
+        analysis: &Analysis,
+        selection: &Selection,
+    ) -> Result<Outcome, EngineError> {
+        let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
+        let found = each(groups.len(), |at| -> Result<(Table, Launched), EngineError> {
+            let summary = self.kept(groups[at], selection);
+            let kept = summary.and_then(|summary| Some((summary.table(analysis.name)?, summary.rows.launched())));
+            if let Some((table, launched)) = kept {
+                return Ok((table.clone(), launched));
+            }
+            let trace = self.read(run, groups[at])?;
+            let context = AnalysisContext::new(&trace, selection);
+            Ok(((analysis.run)(&context).table, Launched::asked_for(&context)))
+        });
+        let mut table = Table { columns: analysis.columns(selection) };
+        let mut launched = Vec::new();
+        for found in found {
+            let (rows, of_rank) = found?;
+            table.append(rows);
+            launched.push(of_rank);
+        }
+        let coverage: Coverage = launched.into_iter().sum::<Launched>().coverage();
+        Ok(Outcome { table, coverage, ..Outcome::default() })
+    }
+}
+
+impl File {
+    /// From when to when it is, in the joined trace.
+    fn times(&self, joined: &Trace) -> Option<Span> {
+        let first = self.first.slice as usize;
+        let slices = (first..first + self.size.slice as usize).map(SliceId::from_index);
+        let spans = slices.map(|slice| joined.slices.span(slice));
+        spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))
+    }
+
+    /// Takes over how the clocks of `run` were put together.
+    fn take_clock(&mut self, run: &Trace) {
+        let first = self.first.process as usize;
+        let processes = first..first + self.size.process as usize;
+        let own = |(at, process): (usize, usize)| match run.clocks.get(process) {
+            Some(correction) => ClockCorrection { process: ProcessId::from_index(at), ..*correction },
+            None => ClockCorrection::none(ProcessId::from_index(at)),
+        };
+        self.retiming.corrections = processes.enumerate().map(own).collect();
+        let Some((own_ns, joined_ns)) = self.anchor else { return };
+        self.retiming.shift_ns = joined_ns - own_ns;
+        // What moved all clocks alike is what the corrections do not say.
+        let slice = self.first.slice as usize;
+        let process = run.tracks[run.slices.track[slice].index()].process.index() - first;
+        let process = ProcessId::from_index(process);
+        self.retiming.before_ns = self.retiming.time(process, own_ns) - run.slices.start_ns[slice];
+        let moment = |time_ns: i64| self.retiming.time(ProcessId(0), time_ns);
+        self.summary.rows = std::mem::take(&mut self.summary.rows).with_moments(moment);
+    }
+
+    /// All of its events, with the rank and the times that it has in `run`.
+    fn read(&self, run: &Trace, options: &OpenOptions) -> Result<Trace, EngineError> {
+        let read = stepscope_import::open_joining(&self.path, &options.joining, &Progress::default());
+        let mut trace = read.map_err(|error| told(&error, &self.path))?;
+        if let ([rank], true) = (self.ranks.as_slice(), trace.ranks() != self.ranks) {
+            trace.set_rank(*rank);
+        }
+        if trace.processes.len() != self.retiming.corrections.len() {
+            let (what, hint) = ("the file has changed since it was opened", "open the run again");
+            return Err(EngineError::Import { what: what.into(), path: self.path.clone(), hint: Some(hint.into()) });
+        }
+        let mut trace = trace.retimed(self.retiming.clone());
+        if run.clocks.is_empty() {
+            trace.clocks.clear();
+        }
+        Ok(trace)
+    }
+}
+
+/// Whether what is kept of each file is about the part that is asked for.
+fn is_kept(selection: &Selection) -> bool {
+    Selection { ranks: Ranks::default(), ..selection.clone() } == Selection::default()
+}
+
+/// Whether two files say something of one rank and one moment, which then belongs together.
+fn overlap(files: &[File], joined: &Trace) -> bool {
+    let mut times_of: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+    for file in files {
+        file.ranks.iter().for_each(|rank| times_of.entry(*rank).or_default().extend(file.times(joined)));
+    }
+    times_of.values_mut().any(|times| {
+        times.sort_unstable();
+        times.windows(2).any(|pair| pair[1].start_ns < pair[0].end_ns)
+    })
+}
+
+/// The places of the files that have ranks in common, by rank.
+fn groups(files: &[File]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(BTreeSet<u32>, Vec<usize>)> = Vec::new();
+    for (at, file) in files.iter().enumerate() {
+        let mut ranks: BTreeSet<u32> = file.ranks.iter().copied().collect();
+        let mut places = vec![at];
+        groups.retain_mut(|(known, of_known)| {
+            let is_apart = known.is_disjoint(&ranks);
+            if !is_apart {
+                ranks.append(known);
+                places.append(of_known);
+            }
+            is_apart
+        });
+        places.sort_unstable();
+        groups.push((ranks, places));
+    }
+    groups.sort();
+    groups.into_iter().map(|(_, places)| places).collect()
+}
+
+/// The files that were joined, in their order. Each has the rank that the run gives it.
+fn placed(
+    files: &[PathBuf],
+    joined: &JoinedFiles,
+    mut read: BTreeMap<usize, (Summary, FirstIds, Option<i64>)>,
+) -> Vec<File> {
+    let mut first = FirstIds::default();
+    let mut placed = Vec::new();
+    for at in &joined.files {
+        let (mut summary, size, own_ns) = read.remove(at).expect("what was joined was read");
+        let next = first.plus(size);
+        let processes = &joined.trace.processes[first.process as usize..next.process as usize];
+        let ranks: BTreeSet<u32> = processes.iter().map(|process| process.rank).collect();
+        if let (Some(rank), 1) = (ranks.first(), ranks.len()) {
+            summary.set_rank(*rank);
+        }
+        let anchor = own_ns.map(|own_ns| (own_ns, joined.trace.slices.start_ns[first.slice as usize]));
+        let (path, retiming) = (files[*at].clone(), Retiming::default());
+        placed.push(File { path, first, size, anchor, retiming, summary, ranks: ranks.into_iter().collect() });
+        first = next;
+    }
+    placed
+}
