@@ -40,9 +40,10 @@ mod step_times;
 pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
-use crate::{Outcome, Selection};
-use side::Side;
-use stepscope_trace::{FindingCode, Trace};
+use crate::{Needs, Outcome};
+pub(crate) use side::Counted;
+pub use side::Side;
+use stepscope_trace::FindingCode;
 
 /// What of two runs is put side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,10 +116,20 @@ pub fn definition() -> String {
     definition_of(include_str!("compare.rs"))
 }
 
-/// Puts the part of `a` that was asked for beside that of `b`.
-pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared) -> Outcome {
-    let sides = [Side::of(a), Side::of(b)];
-    let [of_a, of_b] = &sides;
+impl Compared {
+    /// What the contexts of both sides have to have.
+    pub fn needs(self) -> Needs {
+        match self {
+            Self::Steps | Self::Operators | Self::Kernels | Self::OutsideOfSteps | Self::Setting => Needs::Rows,
+            Self::StepDurations => Needs::Condensed,
+            Self::OperatorDurations | Self::KernelDurations | Self::OperatorTree | Self::Modules => Needs::Events,
+        }
+    }
+}
+
+/// Puts the part of a run that was asked for beside that of another.
+pub fn compare(of_a: &Side<'_>, of_b: &Side<'_>, what: Compared) -> Outcome {
+    let (a, b) = (of_a.asked(), of_b.asked());
     let mut outcome = match what {
         Compared::Steps => step_times::outcome(a, b),
         Compared::StepDurations => step_durations::outcome(a, b),
@@ -129,12 +140,12 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
         Compared::Kernels => joined::kernels(of_a, of_b),
         Compared::Modules => joined::modules(of_a, of_b),
         Compared::OutsideOfSteps => side::outcome(of_a, of_b),
-        Compared::Setting => setting::outcome(a, b),
+        Compared::Setting => setting::outcome(of_a, of_b),
     };
     if matches!(what, Compared::OperatorDurations | Compared::KernelDurations | Compared::StepDurations) {
         return outcome;
     }
-    outcome.findings.extend(&setting::findings(a, b));
+    outcome.findings.extend(&setting::findings(of_a, of_b));
     for (side, other, when) in [(of_a, of_b, "before"), (of_b, of_a, "now")] {
         outcome.findings.extend(&side.findings(when));
         if !side.has_steps() && other.has_steps() {
@@ -146,11 +157,17 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
 
 #[cfg(test)]
 mod tests {
+    use super::side::with_sides;
     use super::*;
+    use crate::Selection;
     use crate::Values;
     use proptest::prelude::*;
     use stepscope_trace::drawn::drawn;
-    use stepscope_trace::{DeviceEventClass, SliceId, SliceKind, Step, StepSource};
+    use stepscope_trace::{DeviceEventClass, SliceId, SliceKind, Step, StepSource, Trace};
+
+    fn compared(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared) -> Outcome {
+        with_sides(a, b, |a, b| compare(a, b, what))
+    }
 
     fn texts(outcome: &Outcome, name: &str) -> Vec<String> {
         match &outcome.table.column(name).unwrap_or_else(|| panic!("no column {name}")).values {
@@ -170,7 +187,7 @@ mod tests {
         let a = drawn("rank 0 step 000111\nrank 0 cpu 1 aab.ab");
         let b = drawn("rank 0 step 0001111\nrank 0 cpu 1 aaac.ac");
         let all = Selection::default();
-        let outcome = compare((&a, &all), (&b, &all), Compared::Operators);
+        let outcome = compared((&a, &all), (&b, &all), Compared::Operators);
         assert_eq!(texts(&outcome, "name"), ["b", "c", "a"]);
         assert_eq!(texts(&outcome, "runs"), ["a", "b", "both"]);
         assert_eq!(texts(&outcome, "a_host_self_ns"), ["1000", "–", "1500"]);
@@ -186,7 +203,7 @@ mod tests {
         );
         let all = Selection::default();
         for what in Compared::ALL {
-            let outcome = compare((&trace, &all), (&trace, &all), what);
+            let outcome = compared((&trace, &all), (&trace, &all), what);
             assert!(!outcome.table.is_empty(), "{what:?}");
             assert!(outcome.table.columns.iter().all(|column| column.doc.ends_with('.')), "{what:?}");
             for column in outcome.table.columns.iter().filter(|column| column.name.starts_with("change_")) {
@@ -205,7 +222,7 @@ mod tests {
         let a = drawn("rank 0 step 000111222333\nrank 0 cpu 1 aaaaaaaaaaaa");
         let b = drawn("rank 0 step 0000111122223333\nrank 0 cpu 1 aaaaaaaaaaaaaaaa");
         let all = Selection::default();
-        let outcome = compare((&a, &all), (&b, &all), Compared::Steps);
+        let outcome = compared((&a, &all), (&b, &all), Compared::Steps);
         assert_eq!(texts(&outcome, "a_median_ns"), ["3000"]);
         assert_eq!(texts(&outcome, "b_median_ns"), ["4000"]);
         assert_eq!(texts(&outcome, "change_ns"), ["1000"]);
@@ -227,7 +244,7 @@ mod tests {
     fn told_by_step(a: &Trace, b: &Trace) -> Vec<String> {
         let all = Selection::default();
         let whats = [Compared::Operators, Compared::Kernels, Compared::Modules, Compared::OperatorTree];
-        let compared = whats.map(|what| compare((a, &all), (b, &all), what));
+        let compared = whats.map(|what| compared((a, &all), (b, &all), what));
         compared.iter().map(|outcome| format!("{:?}", outcome.table)).collect()
     }
 
@@ -240,7 +257,7 @@ mod tests {
         let none = drawn(rows);
         assert_eq!(told_by_step(&all, &half), told_by_step(&all, &all));
         let whole = Selection::default();
-        let outside = compare((&all, &whole), (&half, &whole), Compared::OutsideOfSteps);
+        let outside = compared((&all, &whole), (&half, &whole), Compared::OutsideOfSteps);
         assert_eq!(texts(&outside, "name"), ["operators", "kernels"]);
         assert_eq!(
             (texts(&outside, "a_run_count"), texts(&outside, "a_run_ns")),
@@ -252,7 +269,7 @@ mod tests {
         );
         assert_eq!(texts(&outside, "b_run_ratio"), ["0.500", "0.500"]);
         let said = |a: &Trace, b: &Trace| -> Vec<String> {
-            let outcome = compare((a, &whole), (b, &whole), Compared::Steps);
+            let outcome = compared((a, &whole), (b, &whole), Compared::Steps);
             outcome.findings.iter().flat_map(|finding| finding.examples.clone()).collect()
         };
         assert_eq!(said(&all, &half), ["now: 4 of 8 calls of operators, 4 of 8 device events"]);
@@ -265,13 +282,13 @@ mod tests {
     fn a_window_has_the_steps_that_lie_in_it() {
         let trace = drawn("rank 0 step 000111222\nrank 0 cpu 1 aa.aa.aa.");
         let part = Selection { window: Selection::window_of(Some(1_000), Some(8_000)), ..Selection::default() };
-        let outcome = compare((&trace, &part), (&trace, &Selection::default()), Compared::Operators);
+        let outcome = compared((&trace, &part), (&trace, &Selection::default()), Compared::Operators);
         assert_eq!(
             (texts(&outcome, "a_count_per_step"), texts(&outcome, "a_host_self_ns")),
             (vec!["1.000".into()], vec!["2000".into()])
         );
         assert_eq!(texts(&outcome, "change_host_self_ns"), ["0"]);
-        let steps = compare((&trace, &part), (&trace, &part), Compared::Steps);
+        let steps = compared((&trace, &part), (&trace, &part), Compared::Steps);
         assert_eq!(texts(&steps, "a_steps"), ["1"]);
     }
 
@@ -314,7 +331,7 @@ mod tests {
             let (kernels, kernel_ns, ops, steps) = slow(&trace);
             let all = Selection::default();
             let sum = |what, name: &str| -> f64 {
-                match &compare((&trace, &all), (&trace, &all), what).table.column(name).unwrap().values {
+                match &compared((&trace, &all), (&trace, &all), what).table.column(name).unwrap().values {
                     Values::Float(values) => values.iter().flatten().sum(),
                     Values::Int(values) => values.iter().flatten().sum::<i64>() as f64,
                     _ => panic!("{name} is no number"),
@@ -332,7 +349,7 @@ mod tests {
     fn modules_are_compared_with_their_place_in_the_tree() {
         let a = drawn("rank 0 step 000\nrank 0 module 1 mmm\nrank 0 cpu 1 aab");
         let all = Selection::default();
-        let outcome = compare((&a, &all), (&a, &all), Compared::Modules);
+        let outcome = compared((&a, &all), (&a, &all), Compared::Modules);
         assert_eq!((texts(&outcome, "name"), texts(&outcome, "parent")), (texts(&outcome, "path"), vec!["–".into()]));
     }
 }

@@ -89,7 +89,7 @@ pub use groups::GroupLabel;
 pub use idle::IdleCause;
 pub use options::{Compat, GroupBy, Options};
 pub use rank_results::{FirstIds, RankResults, condensed, given};
-pub use rank_rows::{RankRows, has_stacks};
+pub use rank_rows::{RankAdvice, RankRows, has_stacks};
 pub use ranks::{Ranks, RanksError};
 pub use selection::Selection;
 pub use stretches::LateCause;

@@ -8,6 +8,7 @@
 
 use crate::AnalysisContext;
 use crate::advice::AllAdvice;
+use crate::compare::Counted;
 use crate::context::{Shared, SharedResults};
 use crate::coverage::Launched;
 use crate::kernels::{self, Kernels, Runs};
@@ -21,12 +22,16 @@ use serde::{Deserialize, Serialize};
 pub struct RankRows {
     launched: Launched,
     has_stacks: bool,
+    counted: Counted,
     operators: Vec<Operator>,
     kernels: Vec<Runs>,
     devices: Vec<TemporalBreakdown>,
     steps: Vec<StepBreakdown>,
-    advice: AllAdvice,
 }
+
+/// What is advised for one rank, or for a few: the same for all of it and for its complete steps.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RankAdvice(AllAdvice);
 
 impl RankRows {
     /// Those of the part of a trace that `context` is of.
@@ -34,11 +39,11 @@ impl RankRows {
         Self {
             launched: Launched::asked_for(context),
             has_stacks: has_stacks(context),
+            counted: *context.get(),
             operators: operators::rows(context).to_vec(),
             kernels: kernels::runs(context),
             devices: temporal_breakdown::rows(context),
             steps: step_breakdown::rows(context),
-            advice: context.get::<AllAdvice>().clone(),
         }
     }
 
@@ -46,16 +51,12 @@ impl RankRows {
     pub fn set_rank(&mut self, rank: u32) {
         self.devices.iter_mut().for_each(|row| row.rank = rank);
         self.steps.iter_mut().for_each(|row| row.rank = rank);
-        self.advice.rows.iter_mut().for_each(|row| row.rank = row.rank.and(Some(rank)));
     }
 
-    /// The same with every moment as `of` has it.
-    pub fn with_moments(mut self, of: impl Fn(i64) -> i64) -> Self {
-        let places = self.advice.rows.iter_mut().filter_map(|row| row.place.as_mut());
-        places.for_each(|place| place.start_ns = of(place.start_ns));
+    /// Takes every moment as `of` has it.
+    pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
         let starts = self.steps.iter_mut().filter_map(|row| row.start_ns.as_mut());
         starts.for_each(|start_ns| *start_ns = of(*start_ns));
-        self
     }
 
     /// The device time that they are about.
@@ -64,10 +65,12 @@ impl RankRows {
     }
 
     /// What analyses share of the ranks together; each rank is in one of them.
-    pub fn joined<'a>(of_ranks: impl Iterator<Item = &'a Self> + Clone) -> SharedResults {
-        let (shared, each) = (SharedResults::default(), || of_ranks.clone());
+    pub fn joined<'a>(of_ranks: impl Iterator<Item = (&'a Self, &'a RankAdvice)> + Clone) -> SharedResults {
+        let shared = SharedResults::default();
+        let each = || of_ranks.clone().map(|(rows, _)| rows);
         shared.give(each().map(|rows| rows.launched).sum::<Launched>().coverage());
         shared.give(HasStacks(each().any(|rows| rows.has_stacks)));
+        shared.give(each().map(|rows| rows.counted).sum::<Counted>());
         shared.give(Operators::joined(each().flat_map(|rows| &rows.operators)));
         shared.give(Kernels::joined(each().flat_map(|rows| &rows.kernels)));
         let mut devices: Vec<TemporalBreakdown> = each().flat_map(|rows| rows.devices.clone()).collect();
@@ -76,8 +79,26 @@ impl RankRows {
         let mut steps: Vec<StepBreakdown> = each().flat_map(|rows| rows.steps.clone()).collect();
         steps.sort_by_key(|row| row.rank);
         shared.give(StepBreakdowns(steps));
-        shared.give(AllAdvice::joined(each().map(|rows| rows.advice.clone())));
+        shared.give(AllAdvice::joined(of_ranks.map(|(_, advice)| advice.0.clone())));
         shared
+    }
+}
+
+impl RankAdvice {
+    /// That for the part of a trace that `context` is of.
+    pub fn of(context: &AnalysisContext<'_>) -> Self {
+        Self(context.get::<AllAdvice>().clone())
+    }
+
+    /// States that all of it is of this rank.
+    pub fn set_rank(&mut self, rank: u32) {
+        self.0.rows.iter_mut().for_each(|row| row.rank = row.rank.and(Some(rank)));
+    }
+
+    /// Takes every moment as `of` has it.
+    pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
+        let places = self.0.rows.iter_mut().filter_map(|row| row.place.as_mut());
+        places.for_each(|place| place.start_ns = of(place.start_ns));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::output::{deliver, line_width};
 use clap::Args;
 use fail_if::Condition;
 use std::path::PathBuf;
-use stepscope_engine::{self as engine, Compared, EngineError, Envelope, OpenOptions, Selection, Trace};
+use stepscope_engine::{self as engine, Compared, EngineError, Envelope, OpenOptions, OpenedRun, Selection};
 use stepscope_export as export;
 use summary::{SECTIONS, sentence, summary_text};
 
@@ -88,21 +88,21 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Ending {
     }
 }
 
-/// What is compared, in memory.
+/// What is compared.
 struct Runs {
-    a: Trace,
+    a: OpenedRun,
     /// Absent when it is the first one again.
-    b: Option<Trace>,
+    b: Option<OpenedRun>,
     of_a: Selection,
     of_b: Selection,
 }
 
 impl Runs {
     fn open(arguments: &CompareArguments) -> Result<Self, EngineError> {
-        let a = opening::open_whole(std::slice::from_ref(&arguments.a), &OpenOptions::default())?;
+        let a = opening::open(std::slice::from_ref(&arguments.a), &OpenOptions::default())?;
         let b = match arguments.a == arguments.b {
             true => None,
-            false => Some(opening::open_whole(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
+            false => Some(opening::open(std::slice::from_ref(&arguments.b), &OpenOptions::default())?),
         };
         let of_rank = |rank: Option<u32>| Selection { ranks: rank.into(), ..Selection::default() };
         Ok(Self { a, b, of_a: of_rank(arguments.rank_a), of_b: of_rank(arguments.rank_b) })

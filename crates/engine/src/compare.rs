@@ -1,24 +1,29 @@
 //! Two runs side by side, in the form of a result.
 
-use crate::{EngineError, Envelope, RunIdentity, Selection, Trace, check_selection};
-use stepscope_analyses::compare::{self as side_by_side, Compared};
+use crate::{EngineError, Envelope, OpenedRun, RunIdentity, Selection, check_selection};
+use stepscope_analyses::Needs;
+use stepscope_analyses::compare::{self as side_by_side, Compared, Side};
+
+/// A run, and what of it was asked for.
+type Asked<'a> = (&'a OpenedRun, &'a Selection);
 
 /// Puts the part of `a` that was asked for beside that of `b`. The result is of a run that is called `a → b`.
 ///
 /// # Errors
-/// When a rank or a step is not there.
-pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared) -> Result<Envelope, EngineError> {
-    for (trace, selection) in [a, b] {
-        check_selection(trace, selection)?;
+/// When a rank or a step is not there, or events that are needed cannot be read.
+pub fn compare(a: Asked<'_>, b: Asked<'_>, what: Compared) -> Result<Envelope, EngineError> {
+    for (run, selection) in [a, b] {
+        check_selection(run.trace(), selection)?;
     }
-    let outcome = side_by_side::compare(a, b, what);
-    let mut findings = a.0.findings.clone();
+    let needs = what.needs();
+    let outcome = with_side(a, needs, |a| with_side(b, needs, |b| side_by_side::compare(a, b, what)))??;
+    let mut findings = a.0.trace().findings.clone();
     // Of two ranks of one run they are the same, and counted once.
     if !std::ptr::eq(a.0, b.0) {
-        findings.extend(&b.0.findings);
+        findings.extend(&b.0.trace().findings);
     }
     findings.extend(&outcome.findings);
-    let (before, now) = (RunIdentity::of(a.0), RunIdentity::of(b.0));
+    let [before, now] = [a, b].map(|(run, _)| RunIdentity::of(run.trace()));
     let run = RunIdentity {
         name: format!("{} → {}", called(&before, a.1), called(&now, b.1)),
         ranks: now.ranks,
@@ -26,6 +31,18 @@ pub fn compare(a: (&Trace, &Selection), b: (&Trace, &Selection), what: Compared)
     };
     let (definition, results, coverage) = (side_by_side::definition(), outcome.table, outcome.coverage);
     Ok(Envelope { analysis: side_by_side::NAME, definition, run, results, coverage, findings })
+}
+
+/// What `make` makes of the part of a run that was asked for.
+fn with_side<T>(
+    (run, selection): Asked<'_>,
+    needs: Needs,
+    make: impl FnOnce(&Side<'_>) -> T,
+) -> Result<T, EngineError> {
+    let [whole, in_steps] = Side::selections(run.trace(), selection);
+    run.with_context(&whole, needs, |whole| {
+        run.with_context(&in_steps, needs, |in_steps| make(&Side { whole, in_steps }))
+    })?
 }
 
 /// A run's name, with the ranks when not all were asked for.
@@ -44,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_comparison_reads_like_a_result() {
-        let (a, b) = (drawn("rank 0 cpu 1 aab"), drawn("rank 0 cpu 1 aaab"));
+        let [a, b] = ["rank 0 cpu 1 aab", "rank 0 cpu 1 aaab"].map(|drawing| OpenedRun::of(drawn(drawing)));
         let all = Selection::default();
         let json = compare((&a, &all), (&b, &all), Compared::Operators).unwrap().to_json();
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -15,7 +15,7 @@ mod tables;
 pub use file::{SummaryError, from_bytes, to_bytes};
 pub use place::Place;
 
-use stepscope_analyses::{RankResults, RankRows, Table, Values};
+use stepscope_analyses::{RankAdvice, RankResults, RankRows, Table, Values};
 use stepscope_trace::{Contents, Trace};
 
 /// The summary of one trace, of one rank as a rule.
@@ -29,11 +29,22 @@ pub struct Summary {
     pub contents: Contents,
     /// The rows that are put together with those of other ranks.
     pub rows: RankRows,
+    /// The same of complete steps alone, by which runs are compared.
+    pub rows_in_steps: RankRows,
+    /// What is advised for the rank.
+    pub advice: RankAdvice,
     /// The results of analyses whose rows depend on no other rank, by name.
     pub tables: Vec<(&'static str, Table)>,
 }
 
 impl Summary {
+    /// Takes every moment of the rows as `of` has it.
+    pub fn set_moments(&mut self, of: impl Fn(i64) -> i64) {
+        self.rows.set_moments(&of);
+        self.rows_in_steps.set_moments(&of);
+        self.advice.set_moments(&of);
+    }
+
     /// The result of the analysis called `name`, if it is kept.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|(of, _)| *of == name).map(|(_, table)| table)
@@ -43,6 +54,8 @@ impl Summary {
     pub fn set_rank(&mut self, rank: u32) {
         self.results.set_rank(rank);
         self.rows.set_rank(rank);
+        self.rows_in_steps.set_rank(rank);
+        self.advice.set_rank(rank);
         for column in self.tables.iter_mut().flat_map(|(_, table)| &mut table.columns) {
             if let ("rank", Values::Int(ranks)) = (column.name, &mut column.values) {
                 ranks.fill(Some(rank.into()));

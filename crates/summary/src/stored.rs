@@ -4,7 +4,7 @@ use crate::{Summary, SummaryError};
 use arrow_schema::FieldRef;
 use serde::{Deserialize, Serialize};
 use serde_arrow::schema::{SchemaLike, TracingOptions};
-use stepscope_analyses::{RankResults, RankRows};
+use stepscope_analyses::{RankAdvice, RankResults, RankRows};
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
     ClockCorrection, Collective, Contents, Device, DeviceEvent, DeviceEventClass, DeviceId, FindingCode, Findings,
@@ -18,6 +18,8 @@ pub(crate) struct Stored {
     contents: Contents,
     results: RankResults,
     rows: RankRows,
+    rows_in_steps: RankRows,
+    advice: RankAdvice,
 }
 
 /// A trace. Ids are places in these lists.
@@ -86,9 +88,8 @@ pub(crate) fn fields() -> Result<Vec<FieldRef>, serde_arrow::Error> {
 
 impl Stored {
     pub(crate) fn of(summary: &Summary) -> Self {
-        let Summary { trace, contents, results, rows, .. } = summary;
-        let (results, rows) = (results.clone(), rows.clone());
-        Self { trace: StoredTrace::of(trace), contents: *contents, results, rows }
+        let Summary { trace, contents, results, rows, rows_in_steps, advice, .. } = summary.clone();
+        Self { trace: StoredTrace::of(&trace), contents, results, rows, rows_in_steps, advice }
     }
 
     /// The summary, without tables.
@@ -97,8 +98,8 @@ impl Stored {
         if !trace.is_sound() || !self.results.fits(&trace) {
             return Err(damaged("rows"));
         }
-        let Self { contents, results, rows, .. } = self;
-        Ok(Summary { trace, contents, results, rows, tables: Vec::new() })
+        let Self { contents, results, rows, rows_in_steps, advice, .. } = self;
+        Ok(Summary { trace, contents, results, rows, rows_in_steps, advice, tables: Vec::new() })
     }
 }
 

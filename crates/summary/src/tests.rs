@@ -1,5 +1,5 @@
 use super::*;
-use stepscope_analyses::{AnalysisContext, Needs, RankRows, Selection, catalogue, condensed};
+use stepscope_analyses::{AnalysisContext, Needs, RankAdvice, RankRows, Selection, catalogue, condensed};
 use stepscope_trace::Contents;
 use stepscope_trace::simulated::{Job, Schedule};
 
@@ -9,8 +9,10 @@ fn summary_of(trace: &Trace) -> Summary {
     let (condensed, results) = condensed(&context);
     let of_each_rank = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank);
     let tables = of_each_rank.map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
-    let (contents, rows) = (Contents::of(trace), RankRows::of(&context));
-    Summary { trace: condensed, contents, results, rows, tables }
+    let steps = Selection { complete_steps: true, ..Selection::default() };
+    let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
+    let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));
+    Summary { trace: condensed, contents, results, rows, rows_in_steps, advice, tables }
 }
 
 fn simulated(has_devices: bool) -> Trace {
@@ -20,12 +22,12 @@ fn simulated(has_devices: bool) -> Trace {
 
 /// All that a summary holds.
 fn text(summary: &Summary) -> String {
-    let Summary { trace, contents, results, rows, tables } = summary;
+    let Summary { trace, contents, results, rows, rows_in_steps, advice, tables } = summary;
     let Trace { strings, .. } = trace;
     let texts = (0..strings.len()).map(|at| strings.get(stepscope_base::StringId::from_index(at)).to_string());
     let events: Vec<_> = trace.device_events.iter().map(|event| (event.slice, event.launch, event.op)).collect();
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {events:?} {:?} {contents:?} {results:?} {rows:?} {tables:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {events:?} {:?} {contents:?} {results:?} {rows:?} {rows_in_steps:?} {advice:?} {tables:?}",
         texts.collect::<Vec<_>>(),
         trace.processes,
         trace.devices,

@@ -85,7 +85,7 @@ const COUNT_OF_B: &str = "Mean number of calls or runs per step in the second ru
 
 /// The rows of both runs, and of how many steps they are.
 struct Pair<'a, R> {
-    contexts: [AnalysisContext<'a>; 2],
+    contexts: [&'a AnalysisContext<'a>; 2],
     rows: [Vec<R>; 2],
     steps: [i64; 2],
 }
@@ -94,9 +94,9 @@ struct Pair<'a, R> {
 type Sums<'a> = FxHashMap<&'a str, Vec<Option<i64>>>;
 
 impl<'a, R> Pair<'a, R> {
-    fn of(a: &'a Side<'_>, b: &'a Side<'_>, rows: fn(&AnalysisContext<'_>) -> Vec<R>) -> Self {
-        let contexts = [a, b].map(|side| AnalysisContext::new(side.trace, &side.in_steps));
-        Self { rows: contexts.each_ref().map(rows), contexts, steps: [a.steps, b.steps] }
+    fn of(a: &Side<'a>, b: &Side<'a>, rows: fn(&AnalysisContext<'_>) -> Vec<R>) -> Self {
+        let contexts = [a, b].map(|side| side.in_steps);
+        Self { rows: contexts.map(rows), contexts, steps: [a.steps(), b.steps()] }
     }
 
     fn outcome(&self, columns: Vec<Column>) -> Outcome {

@@ -2,8 +2,8 @@
 
 use super::joined::by_step;
 use super::side::Side;
-use crate::Outcome;
 use crate::op_tree::{NONE, OpTree};
+use crate::{AnalysisContext, Outcome};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Tree {
 
 impl Tree {
     fn add(&mut self, run: usize, side: &Side<'_>) {
-        let (trace, selection) = (side.trace, &side.in_steps);
+        let AnalysisContext { trace, selection, .. } = *side.in_steps;
         let ops = OpTree::of(trace);
         let mut nodes = vec![NONE; ops.len()];
         // Names of this run by their number, so that each is looked up as a text once below each caller.
@@ -90,7 +90,7 @@ columns! {
 /// A row is an operator below the same callers. The most time comes first, a caller before what it calls.
 pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let mut tree = Tree::default();
-    let steps = [a.steps, b.steps];
+    let steps = [a.steps(), b.steps()];
     [a, b].into_iter().enumerate().for_each(|(run, side)| tree.add(run, side));
     let nodes = &tree.nodes;
     let total = |node: &Node, run: usize| node.sums[run].map(|(_, total_ns)| by_step(total_ns, steps[run]));
@@ -131,6 +131,7 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
 mod tests {
     use super::*;
     use crate::Table;
+    use crate::compare::side::with_sides;
     use crate::{Selection, Values};
     use stepscope_trace::drawn::drawn;
 
@@ -146,7 +147,7 @@ mod tests {
         let a = drawn("rank 0 cpu 1 mmmmmm.xx\nrank 0 cpu 1 .aab......\nrank 0 cpu 1 .......a.");
         let b = drawn("rank 0 cpu 1 mmmmmm.yy\nrank 0 cpu 1 .aaaa.....");
         let all = Selection::default();
-        let table = outcome(&Side::of((&a, &all)), &Side::of((&b, &all))).table;
+        let table = with_sides((&a, &all), (&b, &all), outcome).table;
         let Some(Values::Text(names)) = table.column("name").map(|column| &column.values) else { panic!() };
         let names: Vec<&str> = names.iter().flatten().map(|name| &**name).collect();
         let parent = ints(&table, "parent");
@@ -166,7 +167,7 @@ mod tests {
     fn only_the_rank_that_was_asked_for_counts() {
         let trace = drawn("rank 0 cpu 1 mm\nrank 1 cpu 1 nn");
         let of = |rank: u32| Selection { ranks: rank.into(), ..Selection::default() };
-        let table = outcome(&Side::of((&trace, &of(0))), &Side::of((&trace, &of(1)))).table;
+        let table = with_sides((&trace, &of(0)), (&trace, &of(1)), outcome).table;
         assert_eq!(ints(&table, "a_host_total_ns"), [Some(2_000), None]);
         assert_eq!(ints(&table, "b_host_total_ns"), [None, Some(2_000)]);
     }

@@ -1,8 +1,9 @@
 //! On what two runs ran, as far as their recordings say: what changed may come from that.
 
-use crate::{Outcome, Selection};
+use super::side::Side;
+use crate::{AnalysisContext, Outcome, temporal_breakdown};
 use std::collections::{BTreeMap, BTreeSet};
-use stepscope_trace::{FindingCode, Findings, Trace};
+use stepscope_trace::{FindingCode, Findings};
 
 /// A run's settings by name, in the order in which they are told.
 type Settings = BTreeMap<(usize, String), String>;
@@ -11,9 +12,10 @@ type Settings = BTreeMap<(usize, String), String>;
 const NAMED: [&str; 7] =
     ["backend", "cpu", "profile_memory", "record_shapes", "with_flops", "with_modules", "with_stack"];
 
-fn settings((trace, selection): (&Trace, &Selection)) -> Settings {
+fn settings(side: &Side<'_>) -> Settings {
+    let (trace, selection) = side.asked();
     let mut settings = Settings::new();
-    let devices = used_devices(trace, selection);
+    let devices = used_devices(side.whole);
     let mut add = |order: usize, name: &str, value: String| {
         if !value.is_empty() {
             settings.entry((order, name.to_string())).or_insert(value);
@@ -34,13 +36,14 @@ fn settings((trace, selection): (&Trace, &Selection)) -> Settings {
 }
 
 /// `2 × NVIDIA A100, …`: the devices that did something for what was asked for, or all that are known.
-fn used_devices(trace: &Trace, selection: &Selection) -> String {
-    let mut is_used = vec![false; trace.devices.len()];
-    selection.device_events(trace).for_each(|event| is_used[event.device.index()] = true);
-    let is_any_used = is_used.contains(&true);
+fn used_devices(context: &AnalysisContext<'_>) -> String {
+    let AnalysisContext { trace, selection, .. } = *context;
+    let used: BTreeSet<(u32, i64)> =
+        temporal_breakdown::rows(context).iter().map(|row| (row.rank, row.device)).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (device, is_used) in trace.devices.iter().zip(is_used) {
-        let Some(name) = device.name.as_deref().filter(|_| is_used || !is_any_used) else { continue };
+    for device in &trace.devices {
+        let is_used = used.is_empty() || used.contains(&(device.rank, device.ordinal));
+        let Some(name) = device.name.as_deref().filter(|_| is_used) else { continue };
         *counts.entry(name).or_default() += usize::from(selection.has_rank(device.rank));
     }
     let told = counts.into_iter().filter(|(_, count)| *count > 0);
@@ -63,7 +66,7 @@ columns! {
 }
 
 /// A row is a setting that either run tells.
-pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let [a, b] = [a, b].map(settings);
     let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let row = |key: &(usize, String)| {
@@ -75,8 +78,9 @@ pub(super) fn outcome(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outco
 }
 
 /// What differs. Of two ranks of one run, and of ranks that were both asked for, the rank is meant to.
-pub(super) fn findings(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Findings {
-    let is_rank_meant = std::ptr::eq(a.0, b.0) || (!a.1.ranks.are_all() && !b.1.ranks.are_all());
+pub(super) fn findings(a: &Side<'_>, b: &Side<'_>) -> Findings {
+    let [of_a, of_b] = [a, b].map(Side::asked);
+    let is_rank_meant = std::ptr::eq(of_a.0, of_b.0) || (!of_a.1.ranks.are_all() && !of_b.1.ranks.are_all());
     let [a, b] = [a, b].map(settings);
     let mut findings = Findings::default();
     for (key, before) in &a {
@@ -91,7 +95,9 @@ pub(super) fn findings(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Find
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CellValue;
+    use crate::compare::side::with_sides;
+    use crate::{CellValue, Selection};
+    use stepscope_trace::Trace;
     use stepscope_trace::drawn::drawn;
 
     fn run(rank: u32, gpu: &str, world_size: u32, facts: &[(&str, &str)]) -> Trace {
@@ -108,17 +114,17 @@ mod tests {
             run(3, "A100", 8, &[("torch_version", "2.6.0"), ("distributedInfo.nccl_version", "2.20"), ("note", "x")]);
         let b = run(1, "V100", 8, &[("torch_version", "2.7.0"), ("nccl_version", "2.20"), ("python_version", "3.11")]);
         let all = Selection::default();
-        let found = findings((&a, &all), (&b, &all));
+        let found = with_sides((&a, &all), (&b, &all), findings);
         let said: Vec<&String> = found.iter().flat_map(|finding| &finding.examples).collect();
         assert_eq!(
             said,
             ["GPU: A100 before, V100 now", "rank: 3 before, 1 now", "torch_version: 2.6.0 before, 2.7.0 now"]
         );
-        let table = outcome((&a, &all), (&b, &all)).table;
+        let table = with_sides((&a, &all), (&b, &all), outcome).table;
         let names = ["GPU", "rank", "world size", "nccl_version", "python_version", "torch_version"];
         assert_eq!(table.column("name").unwrap().values, <&str>::values(names.map(Some).to_vec()));
         let of_rank = |rank: u32| Selection { ranks: rank.into(), ..all.clone() };
-        assert_eq!(findings((&a, &of_rank(3)), (&b, &of_rank(1))).count(FindingCode::SettingDiffers), 2);
-        assert!(findings((&a, &all), (&a, &all)).is_empty());
+        assert_eq!(with_sides((&a, &of_rank(3)), (&b, &of_rank(1)), findings).count(FindingCode::SettingDiffers), 2);
+        assert!(with_sides((&a, &all), (&a, &all), findings).is_empty());
     }
 }

@@ -1,34 +1,42 @@
 //! A run as it is compared: what a step takes, and what lies outside of steps.
 
-use crate::kernels::kernels;
-use crate::operators::operators;
-use crate::{Outcome, Selection};
+use crate::context::Shared;
+use crate::{AnalysisContext, Outcome, Selection, kernels, operators};
+use serde::{Deserialize, Serialize};
 use stepscope_base::units::format_count;
-use stepscope_trace::{FindingCode, Findings, SliceId, SliceKind, Trace};
+use stepscope_trace::{FindingCode, Findings, SliceKind, Trace};
 
-/// What of a run belongs to a step, and how many steps it has.
-pub(super) struct Side<'a> {
-    pub(super) trace: &'a Trace,
+/// A run as it is compared.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
     /// All that was asked for.
-    whole: Selection,
+    pub whole: &'a AnalysisContext<'a>,
     /// What belongs to complete steps; everything where there are none.
-    pub(super) in_steps: Selection,
-    /// What sums over `in_steps` are divided by, at least 1.
-    pub(super) steps: i64,
+    pub in_steps: &'a AnalysisContext<'a>,
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn of((trace, selection): (&'a Trace, &Selection)) -> Self {
+    /// What the contexts of the part of `trace` that was asked for are of.
+    pub fn selections(trace: &Trace, selection: &Selection) -> [Selection; 2] {
         // Rows of several names of one operator cannot be joined: by name, whatever is asked for otherwise.
         let whole = Selection { group_by: None, compat: None, ..selection.clone() };
-        let steps = whole.complete_steps(trace).count() as i64;
-        let in_steps = Selection { complete_steps: steps > 0, ..whole.clone() };
-        Self { trace, whole, in_steps, steps: steps.max(1) }
+        let complete_steps = whole.complete_steps(trace).next().is_some();
+        [whole.clone(), Selection { complete_steps, ..whole }]
+    }
+
+    /// A trace that has what is asked for, with the selection that was asked for.
+    pub(super) fn asked(&self) -> (&'a Trace, &'a Selection) {
+        (self.whole.trace, self.whole.selection)
+    }
+
+    /// What sums over `in_steps` are divided by, at least 1.
+    pub(super) fn steps(&self) -> i64 {
+        (self.whole.selection.complete_steps(self.whole.trace).count() as i64).max(1)
     }
 
     /// True when its rows are of complete steps.
     pub(super) fn has_steps(&self) -> bool {
-        self.in_steps.complete_steps
+        self.in_steps.selection.complete_steps
     }
 
     /// What is told of the part that no row per step has; `when` is which run it is.
@@ -37,15 +45,14 @@ impl<'a> Side<'a> {
         if !self.has_steps() {
             return findings;
         }
-        let events = |selection: &Selection| selection.device_events(self.trace).count() as i64;
-        let is_op = |id: &SliceId| self.trace.slices.kind(*id) == SliceKind::Op;
-        let ops = |selection: &Selection| selection.slices(self.trace).filter(is_op).count() as i64;
-        let of = |count: &dyn Fn(&Selection) -> i64| (count(&self.whole) - count(&self.in_steps), count(&self.whole));
-        let (ops, events) = (of(&ops), of(&events));
-        if ops.0 + events.0 > 0 {
-            let told = |(part, all): (i64, i64)| format!("{} of {}", format_count(part), format_count(all));
+        let [whole, inside] = [self.whole, self.in_steps].map(|context| *context.get::<Counted>());
+        if whole != inside {
+            let told = |of: fn(&Counted) -> i64| {
+                format!("{} of {}", format_count(of(&whole) - of(&inside)), format_count(of(&whole)))
+            };
+            let (ops, events) = (told(|counted| counted.ops), told(|counted| counted.device_events));
             findings.add(FindingCode::OutsideOfSteps, || {
-                format!("{when}: {} calls of operators, {} device events", told(ops), told(events))
+                format!("{when}: {ops} calls of operators, {events} device events")
             });
         }
         findings
@@ -53,17 +60,38 @@ impl<'a> Side<'a> {
 
     /// Count and time of all calls of operators, in the whole run and in complete steps.
     fn operator_sums(&self) -> [(i64, i64); 2] {
-        [&self.whole, &self.in_steps].map(|selection| {
-            let rows = operators(self.trace, selection);
-            sums(rows.iter().map(|row| (row.count, row.host_self_ns)))
-        })
+        [self.whole, self.in_steps]
+            .map(|context| sums(operators::rows(context).iter().map(|row| (row.count, row.host_self_ns))))
     }
 
     /// The same of runs of kernels.
     fn kernel_sums(&self) -> [(i64, i64); 2] {
-        [&self.whole, &self.in_steps].map(|selection| {
-            let rows = kernels(self.trace, selection);
-            sums(rows.iter().map(|row| (row.count, row.total_ns)))
+        [self.whole, self.in_steps]
+            .map(|context| sums(kernels::rows(context).iter().map(|row| (row.count, row.total_ns))))
+    }
+}
+
+/// How much is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    /// Calls of operators.
+    ops: i64,
+    device_events: i64,
+}
+
+impl Shared for Counted {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let ops = selection.slices(trace).filter(|id| trace.slices.kind(*id) == SliceKind::Op);
+        Self { ops: ops.count() as i64, device_events: selection.device_events(trace).count() as i64 }
+    }
+}
+
+impl std::iter::Sum for Counted {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| Self {
+            ops: sum.ops + next.ops,
+            device_events: sum.device_events + next.device_events,
         })
     }
 }
@@ -111,4 +139,18 @@ pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
         }
     });
     Outcome::of_runs(&rows)
+}
+
+/// What `make` makes of two traces, each with what was asked for.
+#[cfg(test)]
+pub(crate) fn with_sides<T>(
+    a: (&Trace, &Selection),
+    b: (&Trace, &Selection),
+    make: impl FnOnce(&Side<'_>, &Side<'_>) -> T,
+) -> T {
+    let selections = [a, b].map(|(trace, selection)| Side::selections(trace, selection));
+    let [of_a, of_b] = [(a.0, &selections[0]), (b.0, &selections[1])]
+        .map(|(trace, of)| of.each_ref().map(|selection| AnalysisContext::new(trace, selection)));
+    let [a, b] = [&of_a, &of_b].map(|[whole, in_steps]| Side { whole, in_steps });
+    make(&a, &b)
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_analyses::{
-    Analysis, Coverage, FirstIds, Launched, Outcome, RankResults, RankRows, Ranks, SharedResults, Table,
+    Analysis, Coverage, FirstIds, Launched, Outcome, RankAdvice, RankResults, RankRows, Ranks, SharedResults, Table,
 };
 use stepscope_base::Span;
 use stepscope_import::{ImportError, JoinedFiles, Progress};
@@ -118,21 +118,23 @@ impl Files {
     pub(super) fn rows(&self, run: &Trace, selection: &Selection) -> Result<SharedResults, EngineError> {
         let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
         let rows = each(groups.len(), |at| self.rows_of(run, groups[at], selection));
-        let rows = rows.into_iter().collect::<Result<Vec<Cow<'_, RankRows>>, _>>()?;
-        Ok(RankRows::joined(rows.iter().map(Cow::as_ref)))
+        let rows = rows.into_iter().collect::<Result<Vec<(Cow<'_, RankRows>, Cow<'_, RankAdvice>)>, _>>()?;
+        Ok(RankRows::joined(rows.iter().map(|(rows, advice)| (rows.as_ref(), advice.as_ref()))))
     }
 
-    fn rows_of<'a>(
-        &'a self,
+    fn rows_of(
+        &self,
         run: &Trace,
         group: &[usize],
         selection: &Selection,
-    ) -> Result<Cow<'a, RankRows>, EngineError> {
+    ) -> Result<(Cow<'_, RankRows>, Cow<'_, RankAdvice>), EngineError> {
         if let Some(summary) = self.kept(group, selection) {
-            return Ok(Cow::Borrowed(&summary.rows));
+            let rows = if selection.complete_steps { &summary.rows_in_steps } else { &summary.rows };
+            return Ok((Cow::Borrowed(rows), Cow::Borrowed(&summary.advice)));
         }
         let trace = self.read(run, group)?;
-        Ok(Cow::Owned(RankRows::of(&AnalysisContext::new(&trace, selection))))
+        let context = AnalysisContext::new(&trace, selection);
+        Ok((Cow::Owned(RankRows::of(&context)), Cow::Owned(RankAdvice::of(&context))))
     }
 
     /// The summary that has the answer to `selection` of the files of a group.
@@ -152,7 +154,7 @@ impl Files {
     ) -> Result<Outcome, EngineError> {
         let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
         let found = each(groups.len(), |at| -> Result<(Table, Launched), EngineError> {
-            let summary = self.kept(groups[at], selection);
+            let summary = self.kept(groups[at], selection).filter(|_| !selection.complete_steps);
             let kept = summary.and_then(|summary| Some((summary.table(analysis.name)?, summary.rows.launched())));
             if let Some((table, launched)) = kept {
                 return Ok((table.clone(), launched));
@@ -198,8 +200,8 @@ impl File {
         let process = run.tracks[run.slices.track[slice].index()].process.index() - first;
         let process = ProcessId::from_index(process);
         self.retiming.before_ns = self.retiming.time(process, own_ns) - run.slices.start_ns[slice];
-        let moment = |time_ns: i64| self.retiming.time(ProcessId(0), time_ns);
-        self.summary.rows = std::mem::take(&mut self.summary.rows).with_moments(moment);
+        let retiming = &self.retiming;
+        self.summary.set_moments(|time_ns| retiming.time(ProcessId(0), time_ns));
     }
 
     /// All of its events, with the rank and the times that it has in `run`.
@@ -221,9 +223,9 @@ impl File {
     }
 }
 
-/// Whether what is kept of each file is about the part that is asked for.
+/// Whether rows of each file are kept of the part that is asked for: all of it, or its complete steps.
 fn is_kept(selection: &Selection) -> bool {
-    Selection { ranks: Ranks::default(), ..selection.clone() } == Selection::default()
+    Selection { ranks: Ranks::default(), complete_steps: false, ..selection.clone() } == Selection::default()
 }
 
 /// Whether two files say something of one rank and one moment, which then belongs together.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use stepscope_analyses::{Analysis, Needs, RankRows, catalogue, condensed};
+use stepscope_analyses::{Analysis, Needs, RankAdvice, RankRows, catalogue, condensed};
 use stepscope_import::{ImportError, Joining, Progress};
 use stepscope_summary::{Place, Summary};
 use stepscope_trace::Contents;
@@ -71,7 +71,9 @@ fn of_events(trace: &Trace) -> Summary {
     let context = AnalysisContext::new(trace, &all);
     let analyses: Vec<&Analysis> = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank).collect();
     let tables = analyses.iter().map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
-    let (contents, rows) = (Contents::of(trace), RankRows::of(&context));
+    let steps = Selection { complete_steps: true, ..Selection::default() };
+    let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
+    let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));
     let (trace, results) = condensed(&context);
-    Summary { trace, contents, results, rows, tables }
+    Summary { trace, contents, results, rows, rows_in_steps, advice, tables }
 }

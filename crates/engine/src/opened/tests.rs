@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::report;
-use crate::{Align, Joining, with_options};
+use crate::{Align, Compared, Joining, compare, with_options};
 use std::fmt::Write;
 use std::path::PathBuf;
 use stepscope_analyses::Values;
@@ -138,6 +138,22 @@ fn what_does_not_fit_into_memory_is_answered_rank_by_rank_or_not_at_all() {
 }
 
 #[test]
+fn runs_of_files_are_compared_as_ones_that_have_all_events() {
+    let (folder, other) = (two_ranks(), tempfile::tempdir().unwrap());
+    written(other.path(), "a.json", 1, 40);
+    written(other.path(), "b.json", 0, 70);
+    let of_files = [folder.path(), other.path()].map(opened_run);
+    let whole = [folder.path(), other.path()].map(|folder| OpenedRun::of(crate::open_run(&[folder]).unwrap()));
+    let (all, rank) = (Selection::default(), Selection { ranks: 1.into(), ..Selection::default() });
+    for (of_a, of_b) in [(&all, &all), (&rank, &all), (&rank, &rank)] {
+        for what in Compared::ALL {
+            let [own, expected] = [&of_files, &whole].map(|[a, b]| compare((a, of_a), (b, of_b), what).unwrap());
+            assert_eq!(own, expected, "{what:?}");
+        }
+    }
+}
+
+#[test]
 fn all_analyses_give_what_each_gives() {
     let folder = two_ranks();
     let selection = Selection { step: Some(1), ..Selection::default() };
@@ -175,7 +191,7 @@ fn a_kept_summary_is_read_instead_of_the_trace() {
     let made = summary(&path, &joining, true, &progress).unwrap();
     let place = Place::of(&path).unwrap();
     let mut other = place.read().expect("it was kept");
-    assert_eq!((&other.tables, &other.rows), (&made.tables, &made.rows));
+    assert_eq!((&other.tables, &other.rows, &other.advice), (&made.tables, &made.rows, &made.advice));
     // What is kept is what is given, whatever the trace says.
     other.trace.name = "kept".into();
     assert!(place.write(&other));

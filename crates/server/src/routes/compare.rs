@@ -31,13 +31,7 @@ pub(super) async fn compare(State(state): State<Arc<AppState>>, RawQuery(raw): R
         |path: &Path, run: &LoadedRun, of| ReadPart { path: path.into(), version: run.version, selection: of };
     let comparison =
         Comparison { a: part_of(&a_run.path, &a, of_a.clone()), b: part_of(&b_run.path, &b, of_b.clone()), what };
-    let compare = move || {
-        let [a, b] = [(&a, &of_a), (&b, &of_b)].map(|(loaded, of)| {
-            engine::check_selection(loaded.trace(), of)?;
-            loaded.run.events(&of.ranks)
-        });
-        engine::compare((&*a?, &of_a), (&*b?, &of_b), what)
-    };
+    let compare = move || engine::compare((&a.run, &of_a), (&b.run, &of_b), what);
     let computed = async { Ok::<_, Failure>(state.pool.long(compare).await??) };
     let result = state.comparisons.get(comparison, bytes_of, computed).await?;
     let name = format!("{}.{}.{}", a_run.name(), b_run.name(), what.as_str());

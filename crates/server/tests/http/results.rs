@@ -161,13 +161,13 @@ fn two_runs_stand_side_by_side() {
     for run in 0..3 {
         served.ready(run);
     }
-    let traces: Vec<Trace> =
-        inputs().iter().map(|input| engine::open_run(std::slice::from_ref(&input)).unwrap()).collect();
+    let runs: Vec<OpenedRun> =
+        inputs().iter().map(|input| OpenedRun::of(engine::open_run(std::slice::from_ref(input)).unwrap())).collect();
     let all = Selection::default();
     let rank = Selection { ranks: 0.into(), ..all };
     for what in engine::Compared::ALL {
         for (query, b_selection) in [("", &all), ("&b_rank=0", &rank)] {
-            let expected = engine::compare((&traces[1], &all), (&traces[2], b_selection), what).unwrap().to_json();
+            let expected = engine::compare((&runs[1], &all), (&runs[2], b_selection), what).unwrap().to_json();
             let expected: Value = serde_json::from_str(&expected).unwrap();
             let answer = served.json(&format!("compare?a=1&b=2&what={}&limit=10000{query}", what.as_str()));
             for field in ["analysis", "definition", "run", "results", "coverage", "findings"] {
