@@ -39,6 +39,11 @@ impl Joined {
         joined
     }
 
+    /// The parts of all communications, those of one behind each other.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// The parts, by rank, of the communication that `slice` belongs to: the operator that asks for it or a slice inside of
     /// that, the work of a backend, a kernel. Empty for every other slice.
     pub fn of_slice(&self, trace: &Trace, slice: SliceId) -> &[Part] {

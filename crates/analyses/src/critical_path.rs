@@ -34,19 +34,23 @@
 //! Steps overlap when the device runs behind the host: the path of a step may then begin with device work of the step
 //! before. A wait of which the profiler does not report what for is for all devices of the rank. Time of a stream that
 //! nothing explains, before its first event or before one whose launch is not known, continues on the step's thread.
-//! What other processes and ranks did is not followed: waiting inside a communication kernel is communication. Device
-//! events of no duration are not on it.
+//! What other processes and ranks did is not followed: waiting inside a communication kernel is communication.
+//! `critical_path_ranks` follows it. Device events of no duration are not on it.
 
 mod graph;
+mod meetings;
 #[cfg(test)]
 mod oracle;
 mod pieces;
+mod ranks;
 mod slack;
 mod walk;
 
 use crate::{Analysis, AnalysisContext, Outcome, Selection};
 use pieces::PathPiece;
 pub(crate) use pieces::{Paths, device_class};
+pub use ranks::RankTime;
+pub(crate) use ranks::{JobPath, job_paths};
 pub(crate) use slack::slacks;
 
 use stepscope_base::Span;

@@ -1,13 +1,15 @@
 //! What a path can go on with, found by time: work on streams, work of threads, what a call waited for.
 
+use super::meetings::Meetings;
 use crate::host_threads::{Doing, MainThreads, Thread, Threads, first_lane};
 use crate::stream_waits::{Stream, StreamWaits};
-use crate::{AnalysisContext, Selection};
+use crate::{AnalysisContext, Ranks};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use stepscope_align::Part;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{
-    DeviceEventId, FlowKind, ProcessId, SliceId, SliceKind, Step, SyncKind, Synchronization, Trace, TrackId,
+    DeviceEventId, FlowKind, ProcessId, SliceId, SliceKind, SliceRole, Step, SyncKind, Synchronization, Trace, TrackId,
 };
 
 /// A thread that a path can be on.
@@ -17,62 +19,83 @@ pub(super) struct PathThread<'a> {
     pub(super) doings: &'a Thread,
     /// When it is in an operator, a call, or a wait for data.
     pub(super) work: IntervalSet,
-    /// Calls that wait for the device, outermost ones, by start.
+    /// Calls that wait for the device, outermost ones, by start. Across ranks also operators that wait for a collective.
     pub(super) syncs: Vec<(Span, SliceId)>,
 }
 
-/// One rank.
+/// Ranks, put together in one pass over the trace.
 pub(super) struct Graph<'a> {
     pub(super) trace: &'a Trace,
     pub(super) threads: Vec<PathThread<'a>>,
+    threads_of: BTreeMap<ProcessId, Vec<usize>>,
     thread_of: FxHashMap<TrackId, usize>,
     main: &'a BTreeMap<ProcessId, TrackId>,
     step_track: BTreeMap<(ProcessId, Span), TrackId>,
     waits: &'a StreamWaits,
     /// For each device event with a duration the last on its stream that ended before it began, by its id.
     previous: Vec<Option<DeviceEventId>>,
-    /// Ends of device events with a duration, ascending: of each stream, and of all.
-    ends_of: FxHashMap<Stream, Vec<(i64, DeviceEventId)>>,
-    ends: Vec<(i64, DeviceEventId)>,
+    /// Ends of device events with a duration, by rank.
+    ends: BTreeMap<u32, Ends>,
     /// Device events by the start of their launch, each with the latest end up to there.
     launched: BTreeMap<ProcessId, Vec<(i64, DeviceEventId)>>,
     reported: FxHashMap<SliceId, Synchronization>,
+    /// What ranks do together, when paths go from one to another.
+    meetings: Option<Meetings>,
+}
+
+/// Ends of the device events of a rank, ascending: of each stream, and of all.
+#[derive(Default)]
+struct Ends {
+    of_stream: FxHashMap<Stream, Vec<(i64, DeviceEventId)>>,
+    all: Vec<(i64, DeviceEventId)>,
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn of(context: &'a AnalysisContext<'_>, rank: u32) -> Self {
+    /// Of paths that each stay on one of these ranks.
+    pub(super) fn of(context: &'a AnalysisContext<'_>, ranks: &Ranks) -> Self {
+        Self::with(context, ranks, None)
+    }
+
+    /// Of paths that may go from any rank to any other.
+    pub(super) fn across(context: &'a AnalysisContext<'_>) -> Self {
+        Self::with(context, &Ranks::default(), Some(Meetings::of(context)))
+    }
+
+    fn with(context: &'a AnalysisContext<'_>, ranks: &Ranks, meetings: Option<Meetings>) -> Self {
         let trace = context.trace;
-        let is_own = |process: ProcessId| trace.processes[process.index()].rank == rank;
-        let selection = Selection { ranks: rank.into(), ..Selection::default() };
+        let is_own = |process: ProcessId| ranks.has(trace.processes[process.index()].rank);
         let mut graph = Self {
             trace,
             threads: Vec::new(),
+            threads_of: BTreeMap::new(),
             thread_of: FxHashMap::default(),
             main: &context.get::<MainThreads>().0,
-            step_track: step_tracks(trace, rank),
+            step_track: step_tracks(trace, ranks),
             waits: context.get(),
             previous: Vec::new(),
-            ends_of: FxHashMap::default(),
-            ends: Vec::new(),
+            ends: BTreeMap::new(),
             launched: BTreeMap::new(),
             reported: FxHashMap::default(),
+            meetings,
         };
         let track_of = |slice: SliceId| first_lane(trace, trace.slices.track[slice.index()]);
         let main = graph.main.iter().filter(|(process, _)| is_own(**process)).map(|(_, track)| track);
         let mut tracks: BTreeSet<TrackId> = main.chain(graph.step_track.values()).copied().collect();
         for flow in trace.flows.iter().filter(|flow| flow.kind == FlowKind::ForwardBackward) {
             let (from, to) = (track_of(flow.from), track_of(flow.to));
-            if from != to && trace.rank_of_track(to) == rank {
+            if from != to && ranks.has(trace.rank_of_track(to)) {
                 tracks.extend([from, to]);
             }
         }
         for (at, event) in trace.device_events.iter().enumerate() {
             let span = trace.slices.span(event.slice);
-            if !selection.has_rank(trace.devices[event.device.index()].rank) || span.is_empty() {
+            let rank = trace.devices[event.device.index()].rank;
+            if !ranks.has(rank) || span.is_empty() {
                 continue;
             }
             let id = DeviceEventId::from_index(at);
-            graph.ends_of.entry((event.device, event.stream)).or_default().push((span.end_ns, id));
+            let ends = graph.ends.entry(rank).or_default();
+            ends.of_stream.entry((event.device, event.stream)).or_default().push((span.end_ns, id));
             if let Some(launch) = event.launch {
                 let track = track_of(launch);
                 tracks.insert(track);
@@ -80,10 +103,12 @@ impl<'a> Graph<'a> {
                 graph.launched.entry(trace.tracks[track.index()].process).or_default().push(row);
             }
         }
-        graph.ends_of.values_mut().for_each(|ends| ends.sort_unstable());
-        // Stable, since that merges the streams, which are ordered already, in one go.
-        graph.ends = graph.ends_of.values().flatten().copied().collect();
-        graph.ends.sort();
+        for Ends { of_stream, all } in graph.ends.values_mut() {
+            of_stream.values_mut().for_each(|ends| ends.sort_unstable());
+            // Stable, since that merges the streams, which are ordered already, in one go.
+            *all = of_stream.values().flatten().copied().collect();
+            all.sort();
+        }
         graph.previous = graph.previous_on_streams();
         graph.launched.values_mut().for_each(|launched| launched.sort_unstable());
         for row in &trace.synchronizations {
@@ -91,8 +116,11 @@ impl<'a> Graph<'a> {
                 graph.reported.insert(call, *row);
             }
         }
-        graph.threads = tracks.into_iter().map(|track| path_thread(context, track)).collect();
-        graph.thread_of = graph.threads.iter().enumerate().map(|(at, thread)| (thread.track, at)).collect();
+        graph.threads = tracks.into_iter().map(|track| path_thread(context, track, graph.meetings.is_some())).collect();
+        for (at, thread) in graph.threads.iter().enumerate() {
+            graph.thread_of.insert(thread.track, at);
+            graph.threads_of.entry(thread.process).or_default().push(at);
+        }
         graph
     }
 
@@ -100,6 +128,12 @@ impl<'a> Graph<'a> {
     pub(super) fn thread_of_step(&self, step: &Step) -> Option<usize> {
         let track = self.step_track.get(&(step.process, step.span)).or_else(|| self.main.get(&step.process))?;
         self.thread_of.get(track).copied()
+    }
+
+    /// The threads of a process, by their places.
+    pub(super) fn threads_of(&self, process: ProcessId) -> impl Iterator<Item = (usize, &PathThread<'a>)> {
+        let threads = self.threads_of.get(&process).into_iter().flatten();
+        threads.map(|at| (*at, &self.threads[*at]))
     }
 
     /// The thread that a launch is on.
@@ -116,7 +150,7 @@ impl<'a> Graph<'a> {
     /// One pass over each stream: events come by start, and so does what ended before each.
     fn previous_on_streams(&self) -> Vec<Option<DeviceEventId>> {
         let mut previous = vec![None; self.trace.device_events.len()];
-        for ends in self.ends_of.values() {
+        for ends in self.ends.values().flat_map(|ends| ends.of_stream.values()) {
             let mut by_start: Vec<DeviceEventId> = ends.iter().map(|(_, id)| *id).collect();
             by_start.sort_unstable();
             let mut ended = 0;
@@ -149,6 +183,46 @@ impl<'a> Graph<'a> {
         (on_stream, others.map(|(span, id)| (span.end_ns, id)))
     }
 
+    /// What a device event waited for on its device that no profiler reported, of what ended since `since_ns`: the last
+    /// that was launched before it, where one of the two carries out what ranks do together.
+    pub(super) fn unreported_ahead_of(&self, id: DeviceEventId, since_ns: Option<i64>) -> Option<(i64, DeviceEventId)> {
+        let event = self.trace.device_events.get(id);
+        let (meetings, rank) = (self.meetings.as_ref()?, self.trace.devices[event.device.index()].rank);
+        if meetings.has_waits(rank) {
+            return None;
+        }
+        let is_joined = |slice: SliceId| meetings.kernel(slice).is_some();
+        let launch_ns = |launch: Option<SliceId>| launch.map(|launch| self.trace.slices.start_ns[launch.index()]);
+        let is_ahead = |row: &&(i64, DeviceEventId)| {
+            let other = self.trace.device_events.get(row.1);
+            let is_before = launch_ns(other.launch) <= launch_ns(event.launch) && row.1 != id;
+            is_before && other.device == event.device && (is_joined(event.slice) || is_joined(other.slice))
+        };
+        let ended = last_up_to(&self.ends.get(&rank)?.all, self.span(id).start_ns);
+        ended.iter().rev().take_while(|row| Some(row.0) > since_ns).find(is_ahead).copied()
+    }
+
+    /// Of what ranks do together, the part that a slice carries out, and that of the rank that it waited for last; and
+    /// when that one came, on the clock of the former.
+    pub(super) fn meeting(&self, slice: SliceId) -> Option<(&Part, &Part, i64)> {
+        self.meetings.as_ref()?.of_slice(self.trace, slice)
+    }
+
+    /// The device event that a slice is, if it carries out what ranks do together.
+    pub(super) fn kernel(&self, slice: SliceId) -> Option<DeviceEventId> {
+        self.meetings.as_ref()?.kernel(slice)
+    }
+
+    /// The last work of a backend of a process that ended after one moment, up to another.
+    pub(super) fn work_since(&self, process: ProcessId, since_ns: i64, at_ns: i64) -> Option<(i64, SliceId)> {
+        self.meetings.as_ref()?.last_work(process, at_ns).filter(|(end_ns, _)| *end_ns > since_ns)
+    }
+
+    /// The work of a backend before another on its thread.
+    pub(super) fn previous_work(&self, work: SliceId) -> Option<SliceId> {
+        self.meetings.as_ref()?.previous(work)
+    }
+
     /// The last device event that a call waited for, of those that ended inside it up to `at_ns`.
     pub(super) fn waited_for(&self, call: SliceId, at_ns: i64) -> Option<(i64, DeviceEventId)> {
         let start_ns = self.trace.slices.start_ns[call.index()];
@@ -160,17 +234,17 @@ impl<'a> Graph<'a> {
         let last = |ends: &[(i64, DeviceEventId)]| {
             last_up_to(ends, at_ns).iter().rev().take_while(is_inside).find(is_enqueued).copied()
         };
-        let reported = self.reported.get(&call);
+        let (reported, ends) = (self.reported.get(&call), self.ends_at(call));
         match reported.map(|row| (row.kind, row)) {
             Some((SyncKind::Stream, row)) if row.stream.is_some() => {
-                self.ends_of.get(&(row.device, row.stream)).and_then(|ends| last(ends))
+                ends?.of_stream.get(&(row.device, row.stream)).and_then(|ends| last(ends))
             }
             Some((SyncKind::Event, row)) if row.event_record.is_some() && row.event_stream.is_some() => {
                 let record_ns = row.event_record.map(|record| self.trace.slices.start_ns[record.index()])?;
                 let id = self.waits.last_before((row.device, row.event_stream), record_ns)?;
                 Some((self.span(id).end_ns, id)).filter(|row| is_inside(&row))
             }
-            _ => last(&self.ends),
+            _ => last(&ends?.all),
         }
     }
 
@@ -193,10 +267,11 @@ impl<'a> Graph<'a> {
             last_ns = last_ns.max(enqueued.peek().map(|(end_ns, _)| *end_ns));
             asked.extend(enqueued.map(|(_, id)| *id).find(|id| is_asked(*id)));
         };
-        let reported = self.reported.get(&call);
+        let (reported, streams) = (self.reported.get(&call), self.ends_at(call).map(|ends| &ends.of_stream));
         match reported.map(|row| (row.kind, row)) {
             Some((SyncKind::Stream, row)) if row.stream.is_some() => {
-                self.ends_of.get(&(row.device, row.stream)).into_iter().for_each(|ends| wait_for(ends));
+                let ends = streams.and_then(|streams| streams.get(&(row.device, row.stream)));
+                ends.into_iter().for_each(|ends| wait_for(ends));
             }
             Some((SyncKind::Event, row)) if row.event_record.is_some() && row.event_stream.is_some() => {
                 let record_ns = row.event_record.map(|record| self.trace.slices.start_ns[record.index()]);
@@ -205,9 +280,14 @@ impl<'a> Graph<'a> {
                 id.into_iter().for_each(|id| wait_for(&[(self.span(id).end_ns, id)]));
             }
             // In any order: what is asked for is a maximum and a set.
-            _ => self.ends_of.values().for_each(|ends| wait_for(ends)),
+            _ => streams.into_iter().flat_map(|streams| streams.values()).for_each(|ends| wait_for(ends)),
         }
         (last_ns, asked)
+    }
+
+    /// Ends on the rank that makes a call.
+    fn ends_at(&self, call: SliceId) -> Option<&Ends> {
+        self.ends.get(&self.trace.rank_of_track(self.trace.slices.track[call.index()]))
     }
 
     /// Device events launched while a step runs on the host.
@@ -228,20 +308,24 @@ fn last_up_to(ends: &[(i64, DeviceEventId)], at_ns: i64) -> &[(i64, DeviceEventI
 }
 
 /// The threads of the labels that steps are from.
-fn step_tracks(trace: &Trace, rank: u32) -> BTreeMap<(ProcessId, Span), TrackId> {
+fn step_tracks(trace: &Trace, ranks: &Ranks) -> BTreeMap<(ProcessId, Span), TrackId> {
     let ids = trace.slices.ids().filter(|id| trace.slices.kind(*id) == SliceKind::Step);
     let rows = ids.map(|id| {
         let track = first_lane(trace, trace.slices.track[id.index()]);
         ((trace.tracks[track.index()].process, trace.slices.span(id)), track)
     });
-    rows.filter(|(_, track)| trace.rank_of_track(*track) == rank).collect()
+    rows.filter(|(_, track)| ranks.has(trace.rank_of_track(*track))).collect()
 }
 
-fn path_thread<'a>(context: &'a AnalysisContext<'_>, track: TrackId) -> PathThread<'a> {
+fn path_thread<'a>(context: &'a AnalysisContext<'_>, track: TrackId, is_across: bool) -> PathThread<'a> {
     let (trace, doings) = (context.trace, context.get::<Threads>().get(context.trace, track));
     let mut syncs: Vec<(Span, SliceId)> = Vec::new();
+    let waits = |id: &SliceId| {
+        let is_collective = || is_across && trace.role(*id) == Some(SliceRole::CollectiveWait);
+        trace.slices.kind(*id) == SliceKind::HostSync || is_collective()
+    };
     for lane in trace.lanes(track) {
-        for id in trace.tracks[lane.index()].slice_ids().filter(|id| trace.slices.kind(*id) == SliceKind::HostSync) {
+        for id in trace.tracks[lane.index()].slice_ids().filter(waits) {
             syncs.push((trace.slices.span(id), id));
         }
     }
@@ -252,7 +336,7 @@ fn path_thread<'a>(context: &'a AnalysisContext<'_>, track: TrackId) -> PathThre
         covered_ns = covered_ns.max(span.end_ns);
         is_kept
     });
-    assert_eq!(doings.doing(Doing::HostSync).is_empty(), syncs.is_empty(), "the same calls");
+    assert!(is_across || doings.doing(Doing::HostSync).is_empty() == syncs.is_empty(), "the same calls");
     let process = trace.tracks[track.index()].process;
     PathThread { track, process, work: doings.work(), doings, syncs }
 }

@@ -47,14 +47,11 @@ impl Paths {
 /// The path of every step asked for that has a thread.
 impl Shared for Paths {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        let steps: Vec<&Step> = context.selection.steps(context.trace).collect();
+        let graph = Graph::of(context, &context.selection.ranks);
         let mut paths = Self::default();
-        for steps in steps.chunk_by(|a, b| a.rank == b.rank) {
-            let graph = Graph::of(context, steps[0].rank);
-            for step in steps {
-                if let Some((span, found)) = walk(&graph, step) {
-                    paths.add(context.trace, step, span, &pieces(&graph, &found));
-                }
+        for step in context.selection.steps(context.trace) {
+            if let Some((span, found)) = walk(&graph, &[step]) {
+                paths.add(context.trace, step, span, &pieces(&graph, &found));
             }
         }
         paths
@@ -72,8 +69,9 @@ fn pieces(graph: &Graph<'_>, found: &[(Span, On)]) -> Vec<PathPiece> {
                 continue;
             }
             On::Device(id) => (device_class(graph.trace, *id), slice_of(*id)),
-            On::LaunchLatency(id) => (PathClass::LaunchLatency, slice_of(*id)),
-            On::QueueWait(id) => (PathClass::QueueWait, slice_of(*id)),
+            On::Communication(slice) | On::Transfer(slice) => (PathClass::Communication, Some(*slice)),
+            On::LaunchLatency(slice) => (PathClass::LaunchLatency, Some(*slice)),
+            On::QueueWait(slice) => (PathClass::QueueWait, Some(*slice)),
             On::Return(call) => (PathClass::HostSync, Some(*call)),
         };
         pieces.push(PathPiece { span: *span, class, slice });
@@ -103,20 +101,20 @@ const DOINGS: [(Doing, PathClass); 4] = [
 ];
 
 /// What one thread did on a path.
-struct OnThread<'a> {
+pub(super) struct OnThread<'a> {
     spans: [&'a [Span]; DOINGS.len()],
     /// The first of each that may still be ahead.
     next: [usize; DOINGS.len()],
-    parts: Vec<(Span, PathClass)>,
+    pub(super) parts: Vec<(Span, PathClass)>,
 }
 
 impl<'a> OnThread<'a> {
-    fn new(thread: &PathThread<'a>) -> Self {
+    pub(super) fn new(thread: &PathThread<'a>) -> Self {
         Self { spans: DOINGS.map(|(doing, _)| thread.doings.doing(doing).spans()), next: [0; 4], parts: Vec::new() }
     }
 
     /// Adds what it did in `span`, which lies after all before.
-    fn add(&mut self, span: Span) {
+    pub(super) fn add(&mut self, span: Span) {
         let Self { spans, next, parts } = self;
         if parts.is_empty() {
             *next = spans.map(|spans| spans.partition_point(|own| own.end_ns <= span.start_ns));

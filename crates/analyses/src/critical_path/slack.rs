@@ -17,10 +17,8 @@ pub(crate) struct Slack {
 /// The slack of every device event that was launched inside a step asked for; by rank.
 pub(crate) fn slacks(context: &AnalysisContext<'_>) -> Vec<(u32, Vec<Slack>)> {
     let steps: Vec<&Step> = context.selection.steps(context.trace).collect();
-    let of_rank = |steps: &[&Step]| {
-        let graph = Graph::of(context, steps[0].rank);
-        (steps[0].rank, steps.iter().flat_map(|step| of_step(&graph, step)).collect())
-    };
+    let graph = Graph::of(context, &context.selection.ranks);
+    let of_rank = |steps: &[&Step]| (steps[0].rank, steps.iter().flat_map(|step| of_step(&graph, step)).collect());
     steps.chunk_by(|a, b| a.rank == b.rank).map(of_rank).collect()
 }
 
@@ -49,8 +47,7 @@ fn of_step(graph: &Graph<'_>, step: &Step) -> Vec<Slack> {
 
 /// Calls inside a step in which the host waits for the device, by return.
 fn waits(graph: &Graph<'_>, step: &Step) -> Vec<(Span, SliceId)> {
-    let threads = graph.threads.iter().filter(|thread| thread.process == step.process);
-    let inside = threads.flat_map(|thread| {
+    let inside = graph.threads_of(step.process).flat_map(|(_, thread)| {
         let first = thread.syncs.partition_point(|(span, _)| span.start_ns < step.span.start_ns);
         thread.syncs[first..].iter().take_while(|(span, _)| span.start_ns < step.span.end_ns)
     });

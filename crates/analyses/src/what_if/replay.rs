@@ -1,8 +1,8 @@
 //! A step of several ranks, played again from what each did: who waits for whom is kept, how long things take is not.
 
 use super::of_rank::{Act, RankStep};
+use crate::communication::{leave_together, waits_for};
 use stepscope_align::{Part, together};
-use stepscope_trace::CollectiveKind;
 
 /// A communication of a rank: its place among ranks, and among those of the rank.
 type Place = (usize, usize);
@@ -115,13 +115,9 @@ impl JobStep {
 /// When the ranks of a communication leave, as they did.
 fn leaving(own: &[(Place, &Part)]) -> Leaving {
     let needs = |part: &Part| -> Vec<(Place, &Part)> {
-        let receives = part.key.from_to().is_some_and(|(_, to)| to == i64::from(part.rank));
-        // Who had not come by then was not waited for; but nothing is received before it is sent.
-        own.iter().filter(|(_, other)| receives || other.start_ns <= part.end_ns).copied().collect()
+        own.iter().filter(|(_, other)| waits_for(part, other)).copied().collect()
     };
-    let is_joined = own[0].1.kind.is_some_and(CollectiveKind::ends_together);
-    let all_needed = is_joined || own.iter().all(|(_, part)| needs(part).len() == own.len());
-    if all_needed {
+    if leave_together(own.iter().map(|(_, part)| *part)) {
         let shortest_ns = own.iter().map(|(_, part)| part.end_ns - part.start_ns).min();
         return Leaving::Together(shortest_ns.unwrap_or(0));
     }
