@@ -13,6 +13,40 @@ pub struct ClockPoint {
     pub unix_ns: i64,
 }
 
+/// A snapshot of the clocks: what the time of day was at a moment of the monotonic clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockSnapshot {
+    /// Monotonic clock, ns.
+    pub monotonic_ns: i64,
+    /// Unix time, ns.
+    pub unix_ns: i64,
+}
+
+impl ClockSnapshot {
+    /// Time from one kept snapshot to the next, ns.
+    const PERIOD_NS: i64 = 60_000_000_000;
+
+    /// Unix time minus monotonic clock.
+    pub fn unix_offset_ns(&self) -> i64 {
+        self.unix_ns.saturating_sub(self.monotonic_ns)
+    }
+
+    /// Of the moments of a capture, which begin with `opened`, by time: that one, one a minute, and the last.
+    pub(crate) fn kept(opened: ClockPoint, points: &[ClockPoint]) -> Vec<Self> {
+        let of = |point: &ClockPoint| Self { monotonic_ns: point.monotonic_ns, unix_ns: point.unix_ns };
+        let mut points: Vec<Self> = points.iter().map(of).collect();
+        points.sort_by_key(|point| point.monotonic_ns);
+        let mut kept = vec![of(&opened)];
+        for (at, point) in points.iter().enumerate() {
+            let since_ns = point.monotonic_ns.saturating_sub(kept[kept.len() - 1].monotonic_ns);
+            if since_ns >= Self::PERIOD_NS || (since_ns > 0 && at + 1 == points.len()) {
+                kept.push(*point);
+            }
+        }
+        kept
+    }
+}
+
 /// Maps ticks to monotonic nanoseconds; exact at every point it was given, monotonic between and beyond.
 #[derive(Clone, Debug)]
 pub struct TickClock {
@@ -169,6 +203,25 @@ mod tests {
         let near_end = (1 << TICK_BITS) - 10;
         let clock = TickClock::new(point(near_end, 0), [point(90, 50)]);
         assert_eq!(clock.monotonic_ns(10), 10);
+    }
+
+    #[test]
+    fn the_first_snapshot_one_a_minute_and_the_last_are_kept() {
+        let second = |second: i64| ClockPoint {
+            ticks: 0,
+            monotonic_ns: second * 1_000_000_000,
+            // Set an hour ahead after 100 seconds.
+            unix_ns: (second + if second < 100 { 0 } else { 3_600 }) * 1_000_000_000,
+        };
+        let kept = |seconds: &[i64]| -> Vec<(i64, i64)> {
+            let points: Vec<ClockPoint> = seconds.iter().copied().map(second).collect();
+            let kept = ClockSnapshot::kept(second(5), &points).into_iter();
+            kept.map(|point| (point.monotonic_ns / 1_000_000_000, point.unix_offset_ns() / 1_000_000_000)).collect()
+        };
+        assert_eq!(kept(&(6..200).collect::<Vec<_>>()), [(5, 0), (65, 0), (125, 3_600), (185, 3_600), (199, 3_600)]);
+        assert_eq!(kept(&[6, 5, 7]), [(5, 0), (7, 0)]);
+        assert_eq!(kept(&[300, 7, 301, 4]), [(5, 0), (300, 3_600), (301, 3_600)], "in any order");
+        assert_eq!(kept(&[]), [(5, 0)], "it was killed at once");
     }
 
     proptest! {

@@ -46,6 +46,7 @@ impl HeaderFields {
             state: self.state(),
             opened_ns: self.opened.monotonic_ns,
             unix_offset_ns: self.opened.unix_ns.saturating_sub(self.opened.monotonic_ns),
+            clocks: Vec::new(),
             last_ns: self.opened.monotonic_ns,
             metadata: Vec::new(),
             threads: Vec::new(),

@@ -21,7 +21,7 @@ mod read;
 mod ring;
 pub mod short;
 
-pub use clock::{ClockPoint, TickClock};
+pub use clock::{ClockPoint, ClockSnapshot, TickClock};
 pub use decode::{CollectiveOf, Event, EventList, Mark, ProfilerState, Sample, StepRange, Window};
 pub use device::DeviceActivity;
 pub use error::CaptureError;

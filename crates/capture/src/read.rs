@@ -1,6 +1,6 @@
 //! The reading half: any bytes give a [`Capture`] with counts of what could not be read, or an error.
 
-use crate::clock::TickClock;
+use crate::clock::{ClockSnapshot, TickClock};
 use crate::decode::{EVER, RareEvents, Scan, Segments, Threads, finish_devices, last_moment};
 use crate::device::ActivityList;
 use crate::header::HeaderFields;
@@ -43,6 +43,8 @@ pub struct Capture {
     pub opened_ns: i64,
     /// Unix time minus monotonic clock, read when the capture was opened.
     pub unix_offset_ns: i64,
+    /// What the time of day was when the capture was opened, then once a minute, and at its last reading.
+    pub clocks: Vec<ClockSnapshot>,
     /// The last moment the process is known to have lived.
     pub last_ns: i64,
     /// Metadata about the process, sorted by key.
@@ -129,6 +131,7 @@ impl CaptureReader {
         damaged.extend(scan.process.inputs.damage());
         damaged.extend(device_damage);
         let capture = Capture {
+            clocks: ClockSnapshot::kept(header.opened, &scan.process.clock_points),
             last_ns,
             metadata: scan.process.metadata(),
             threads,

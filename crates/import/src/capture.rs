@@ -7,6 +7,7 @@ mod calls;
 mod counters;
 mod device;
 mod devices;
+mod host_clocks;
 mod memory;
 mod ops;
 mod processes;
@@ -21,10 +22,11 @@ use crate::collectives;
 use crate::labels::{Label, label_kind};
 use crate::name_tables::{is_communication_call, roles};
 use calls::{ModuleNames, kind_of_call};
+use host_clocks::host_offsets;
 use ops::OpInfos;
 use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
 use stepscope_capture::layout::scope;
@@ -172,6 +174,7 @@ fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
 fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
     builder.facts = run_metadata(captures);
     let offsets = host_offsets(captures);
+    host_clocks::report(captures, &offsets, &mut builder.findings);
     let pids: Vec<_> = captures.iter().map(|capture| process_key(capture, capture.process.pid)).collect();
     let mut devices = devices::Devices::default();
     for capture in captures {
@@ -190,18 +193,6 @@ fn has_something_to_say(capture: &Capture) -> bool {
         && capture.device.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
     !is_empty || !is_in_order || metadata_value(capture, "hook_refused").is_some()
-}
-
-/// Unix time minus monotonic clock, one for each boot of a host: that of its first capture.
-fn host_offsets(captures: &[&Capture]) -> HashMap<[u8; 16], i64> {
-    let mut first: HashMap<[u8; 16], &Capture> = HashMap::new();
-    for &capture in captures {
-        let known = first.entry(capture.process.boot_id).or_insert(capture);
-        if capture.opened_ns < known.opened_ns {
-            *known = capture;
-        }
-    }
-    first.into_iter().map(|(boot, capture)| (boot, capture.unix_offset_ns)).collect()
 }
 
 /// The metadata of the process that recorded most: the one that everything else belongs to.

@@ -33,9 +33,10 @@ pub(crate) fn now() -> ClockPoint {
     let read = || {
         let before = ticks();
         let monotonic_ns = read_ns(libc::CLOCK_MONOTONIC);
-        let after = ticks();
-        let width = after.wrapping_sub(before);
-        (width, ClockPoint { ticks: before + width / 2, monotonic_ns, unix_ns: read_ns(libc::CLOCK_REALTIME) })
+        let between = ticks();
+        let unix_ns = read_ns(libc::CLOCK_REALTIME);
+        let width = ticks().wrapping_sub(before);
+        (width, ClockPoint { ticks: before + between.wrapping_sub(before) / 2, monotonic_ns, unix_ns })
     };
     let best = (0..5).map(|_| read()).min_by_key(|(width, _)| *width).map(|(_, point)| point);
     let point = best.unwrap_or(ClockPoint { ticks: 0, monotonic_ns: 0, unix_ns: 0 });

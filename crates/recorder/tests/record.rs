@@ -309,6 +309,11 @@ fn one_process_can_record_twice() {
     let counts: Vec<_> =
         captures.iter().map(|c| (count(c, "first"), count(c, "nowhere"), count(c, "second"))).collect();
     assert_eq!(counts, [(5, 0, 0), (0, 0, 7)]);
+    for capture in &captures {
+        let (clocks, ends) = (&capture.clocks, capture.events.iter().map(|event| event.end_ns));
+        assert_eq!(clocks[0].monotonic_ns, capture.opened_ns);
+        assert!(ends.max() <= clocks.last().map(|clock| clock.monotonic_ns), "the last snapshot is of the end");
+    }
 }
 
 #[test]

@@ -53,6 +53,9 @@ struct ProcessMetadata {
     is_killed: bool,
     opened_ns: i64,
     unix_offset_ns: i64,
+    /// Monotonic clock and Unix time of each snapshot.
+    #[serde(default)]
+    clocks: Vec<(i64, i64)>,
     last_ns: i64,
     #[serde(rename = "facts")]
     metadata: Vec<(String, String)>,
@@ -191,6 +194,7 @@ fn metadata_of(capture: &Capture) -> ProcessMetadata {
         is_killed: capture.state != State::Closed,
         opened_ns: capture.opened_ns,
         unix_offset_ns: capture.unix_offset_ns,
+        clocks: capture.clocks.iter().map(|clock| (clock.monotonic_ns, clock.unix_ns)).collect(),
         last_ns: capture.last_ns,
         metadata: capture.metadata.clone(),
         threads: capture.threads.iter().map(thread).collect(),

@@ -243,6 +243,7 @@ pub(crate) mod tests {
             state: State::Running,
             opened_ns: 0,
             unix_offset_ns: 0,
+            clocks: vec![],
             last_ns: 900,
             metadata: vec![],
             threads: vec![thread(0, "main"), thread(1, ""), thread(2, "backward")],

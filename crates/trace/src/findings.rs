@@ -174,6 +174,8 @@ finding_codes! {
         "activity records were dropped for lack of room: kernels, memcpy, memset or calls are missing";
     DeviceUnknownAfter = "capture.device_unknown_after", Suspect,
         "the process was killed, or a snapshot taken, before the vendor's library delivered all activity records: from when on the device's activity is unknown, which is neither busy nor idle";
+    ClockMoved = "capture.clock_moved", Suspect,
+        "the time of day of a host moved against its monotonic clock during the run, as when it is set or the host sleeps: times are by the monotonic clock, counted from the time of day when recording began on that host";
     OutOfMemory = "trace.out_of_memory", Suspect,
         "allocations failed for lack of memory: on which device, how often, and when first";
     RepeatedSlices = "trace.repeated_slices", Suspect,

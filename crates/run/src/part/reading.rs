@@ -20,8 +20,8 @@ use std::fs::File;
 use std::path::Path;
 use stepscope_capture::device::ActivityList;
 use stepscope_capture::{
-    Capture, Event, EventList, Mark, ProcessIdentity, ProfilerState, RingWindow, Sample, State, StepRange, Thread,
-    Window,
+    Capture, ClockSnapshot, Event, EventList, Mark, ProcessIdentity, ProfilerState, RingWindow, Sample, State,
+    StepRange, Thread, Window,
 };
 
 /// The most rows that room is made for before they are read.
@@ -116,6 +116,10 @@ fn columns_to_read(metadata: &ParquetMetaData, schema: &SchemaDescriptor) -> Pro
 }
 
 fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
+    let clock = |(monotonic_ns, unix_ns)| ClockSnapshot { monotonic_ns, unix_ns };
+    // Older parts kept the first one alone.
+    let opened = (metadata.opened_ns, metadata.opened_ns.saturating_add(metadata.unix_offset_ns));
+    let clocks = if metadata.clocks.is_empty() { vec![opened] } else { metadata.clocks };
     let thread = |(ordinal, thread): (usize, ThreadMetadata)| Thread {
         ordinal: ordinal as u32,
         tid: thread.tid,
@@ -136,6 +140,7 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         state: if metadata.is_killed { State::Killed } else { State::Closed },
         opened_ns: metadata.opened_ns,
         unix_offset_ns: metadata.unix_offset_ns,
+        clocks: clocks.into_iter().map(clock).collect(),
         last_ns: metadata.last_ns,
         metadata: metadata.metadata,
         threads: metadata.threads.into_iter().enumerate().map(thread).collect(),

@@ -38,6 +38,7 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         state: State::Closed,
         opened_ns: 0,
         unix_offset_ns: 0,
+        clocks: vec![],
         last_ns: 0,
         metadata: vec![],
         threads: vec![thread(0), thread(1)],

@@ -20,6 +20,11 @@ pub(crate) struct MadeCapture {
     threads: u64,
     pub(crate) pid: u64,
     pub(crate) is_killed: bool,
+    /// When it was opened: of the host's monotonic clock, and how far its time of day was then from [`UNIX_NS`] more.
+    pub(crate) opened_ns: i64,
+    pub(crate) moved_ns: i64,
+    /// Which host.
+    pub(crate) boot: u8,
 }
 
 impl MadeCapture {
@@ -96,6 +101,12 @@ impl MadeCapture {
         self.add(0, Tag::Device, encode(&record, CUDA).as_slice(), "");
     }
 
+    /// Both clocks of the host are read: its time of day is `moved_ns` ahead of what it was for the others.
+    pub(crate) fn clock(&mut self, at_ns: i64, moved_ns: i64) {
+        let monotonic_ns = self.opened_ns + at_ns;
+        self.add(at_ns, Tag::Clock, &[monotonic_ns as u64, (UNIX_NS + monotonic_ns + moved_ns) as u64], "");
+    }
+
     /// A sample of a quantity.
     pub(crate) fn sample(&mut self, at_ns: i64, name: &str, value: i64) {
         let name = self.name(name);
@@ -116,7 +127,9 @@ impl MadeCapture {
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[16..20].copy_from_slice(&(segment_bytes as u32).to_le_bytes());
         bytes[24..32].copy_from_slice(&self.pid.to_le_bytes());
-        bytes[88..96].copy_from_slice(&UNIX_NS.to_le_bytes());
+        bytes[56] = self.boot;
+        bytes[80..88].copy_from_slice(&self.opened_ns.to_le_bytes());
+        bytes[88..96].copy_from_slice(&(UNIX_NS + self.opened_ns + self.moved_ns).to_le_bytes());
         bytes[96] = u8::from(!self.is_killed);
         bytes.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.resize(HEADER_BYTES + segment_bytes, 0);

@@ -1,5 +1,6 @@
-//! Captures with activity records of devices, as traces.
+//! Captures as processes write them, as traces.
 
+mod clocks;
 mod made_capture;
 mod missing;
 mod ranks;
