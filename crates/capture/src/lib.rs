@@ -31,7 +31,7 @@ pub use huge::prefer_large_pages;
 pub use inputs::Inputs;
 pub use liveness::{ProcessIdentity, State};
 pub use memory::MemoryEvent;
-pub use read::{Capture, CaptureReader, Thread, read};
+pub use read::{Capture, CaptureReader, Thread, read, read_head};
 #[cfg(target_os = "linux")]
 pub use ring::Snapshot;
 pub use ring::{RingWindow, definitions};

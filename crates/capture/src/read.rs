@@ -91,6 +91,17 @@ pub fn read(path: &Path) -> Result<Capture, CaptureError> {
     CaptureReader::open(path)?.read(|_| EVER)
 }
 
+/// Reads the header of the capture at `path` alone: who wrote it, and its clocks.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_head(path: &Path) -> Result<Capture, CaptureError> {
+    let io = |source| CaptureError::Io { action: "read", source, path: path.into() };
+    let mut header = Vec::new();
+    File::open(path).and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut header)).map_err(io)?;
+    Ok(HeaderFields::read(&header, path)?.empty_capture())
+}
+
 /// A capture of which everything is known but what its threads recorded.
 #[derive(Debug)]
 pub struct CaptureReader {

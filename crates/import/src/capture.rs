@@ -14,6 +14,7 @@ mod processes;
 mod range_numbers;
 mod recording_findings;
 mod rows;
+mod run_ranks;
 mod torch_session;
 mod window;
 
@@ -22,10 +23,10 @@ use crate::collectives;
 use crate::labels::{Label, label_kind};
 use crate::name_tables::{is_communication_call, roles};
 use calls::{ModuleNames, kind_of_call};
-use host_clocks::host_offsets;
 use ops::OpInfos;
 use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
+pub use run_ranks::{RunRanks, open_rank};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};
@@ -62,30 +63,6 @@ const PROCESS_METADATA_KEYS: [&str; 19] = [
     "device_remarks",
 ];
 
-/// Opens a run folder.
-pub(crate) fn open_run(path: &Path) -> Result<Trace, ImportError> {
-    // A folder that cannot be written is read as it is.
-    let _ = compact(path);
-    let mut run = stepscope_run::read(path).map_err(|source| ImportError::Run { source })?;
-    let mut builder = TraceBuilder::new(run.name);
-    builder.sources.push(path.display().to_string());
-    builder.clock_zero_unix_ns = Some(0);
-    if run.manifest.is_none() {
-        builder.findings.add(FindingCode::ManifestMissing, || path.join("run.json").display().to_string());
-    }
-    for unreadable in run.unreadable {
-        builder.findings.add(FindingCode::DamagedSegment, || unreadable);
-    }
-    for kept in run.kept {
-        builder.findings.add(FindingCode::KeptWindows, || kept);
-    }
-    for capture in &mut run.captures {
-        add_warnings(torch_session::merge_torch_sessions(path, capture, None), &mut builder);
-    }
-    let captures: Vec<&Capture> = run.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
-    Ok(trace_of(&captures, builder))
-}
-
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of
 /// the trace.
 pub(crate) fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<(Trace, Option<Span>), ImportError> {
@@ -97,7 +74,7 @@ pub(crate) fn open_filtered(raw: &Path, filter: &RecordFilter) -> Result<(Trace,
     filter.exclude_device_calls(&mut capture);
     builder.sources.push(raw.display().to_string());
     builder.clock_zero_unix_ns = Some(0);
-    add_all(&[&capture], true, &mut builder);
+    add_all(&[&capture], &|capture| capture.unix_offset_ns, true, &mut builder);
     let unix_offset_ns = capture.unix_offset_ns;
     // Putting a trace together takes as much memory again.
     drop(capture);
@@ -165,20 +142,15 @@ fn add_warnings(warnings: Vec<String>, builder: &mut TraceBuilder) {
     }
 }
 
-fn trace_of(captures: &[&Capture], mut builder: TraceBuilder) -> Trace {
-    add_all(captures, false, &mut builder);
-    builder.finish()
-}
-
-/// `is_listed`: modules are called as a profile lists them, too.
-fn add_all(captures: &[&Capture], is_listed: bool, builder: &mut TraceBuilder) {
+/// `offset_ns` gives the Unix time minus monotonic clock of a capture's host. `is_listed`: modules are called as a profile
+/// lists them, too.
+fn add_all(captures: &[&Capture], offset_ns: &dyn Fn(&Capture) -> i64, is_listed: bool, builder: &mut TraceBuilder) {
     builder.facts = run_metadata(captures);
-    let offsets = host_offsets(captures);
-    host_clocks::report(captures, &offsets, &mut builder.findings);
+    host_clocks::report(captures, offset_ns, &mut builder.findings);
     let pids: Vec<_> = captures.iter().map(|capture| process_key(capture, capture.process.pid)).collect();
     let mut devices = devices::Devices::default();
     for capture in captures {
-        let offset_ns = offsets[&capture.process.boot_id];
+        let offset_ns = offset_ns(capture);
         AlignedCapture { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
     }
     builder.roles = roles(&builder.strings);

@@ -19,6 +19,7 @@ mod kineto;
 mod labels;
 mod memory_snapshot;
 mod name_tables;
+mod parts;
 mod pickle;
 mod process_groups;
 mod progress;
@@ -27,8 +28,9 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{DEVICE_SESSION, RecordingRows, SliceRow, SliceSink, read_capture, recover};
+pub use capture::{DEVICE_SESSION, RecordingRows, RunRanks, SliceRow, SliceSink, open_rank, read_capture, recover};
 pub use error::ImportError;
+pub use parts::Parts;
 pub use progress::Progress;
 pub use ranks::{JoinedFiles, Joining, join};
 pub use regex_lite::Regex;
@@ -71,7 +73,7 @@ pub fn open_joining(path: &Path, joining: &Joining, progress: &Progress) -> Resu
             return Ok(trace);
         }
         return match files_in(path)?.as_slice() {
-            [] => capture::open_run(path),
+            [] => RunRanks::of(path)?.open_all(progress),
             files => ranks::open(trace_name(path), files, joining, progress),
         };
     }
@@ -91,7 +93,7 @@ fn files_in(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 /// The name and the files of the run that `paths` are, when it is of several: several paths are, and a folder of traces.
-/// [`join`] puts them together as [`open_joining`] and [`open_several`] do.
+/// [`join`] puts them together as [`open_joining`] and [`open_several`] do. [`Parts`] has also the ranks of a run folder.
 ///
 /// # Errors
 /// When a folder cannot be listed.

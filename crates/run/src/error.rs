@@ -28,6 +28,14 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
+    /// The run has no file of this rank.
+    #[error("the run has no rank {rank}: {}", path.display())]
+    UnknownRank {
+        /// What was asked for.
+        rank: u32,
+        /// The folder.
+        path: PathBuf,
+    },
     /// A folder that should become a run holds something already.
     #[error("the folder is not empty: {}", path.display())]
     Occupied {
@@ -70,7 +78,7 @@ impl RunError {
                 "upgrade stepscope to read it"
             }
             Self::DamagedPart { .. } => "remove the part to read the rest of the run",
-            Self::Io { .. } | Self::Capture(_) => return None,
+            Self::Io { .. } | Self::UnknownRank { .. } | Self::Capture(_) => return None,
         };
         Some(hint.into())
     }

@@ -27,6 +27,17 @@ pub(crate) fn stem(file: &Path) -> String {
     stem.strip_prefix("part-").unwrap_or(&stem).to_string()
 }
 
+/// True for a raw capture, false for a process file.
+pub(crate) fn is_raw(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "capture")
+}
+
+/// The rank that the folder of a process file says: `rank=3`.
+pub(crate) fn rank_of_folder(part: &Path) -> u32 {
+    let folder = part.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    folder.strip_prefix("rank=").and_then(|rank| rank.parse().ok()).unwrap_or(0)
+}
+
 pub(crate) fn raw_captures_of(run: &Path) -> Vec<PathBuf> {
     files_in(&run.join("raw"), "capture")
 }

@@ -1,11 +1,11 @@
 //! Creating a run folder and reading all of it.
 
-use crate::files::{is_run_folder, kept_in, parts_of, raw_captures_of, stem};
-use crate::{RunError, read_part, warmup};
+use crate::files::is_run_folder;
+use crate::{RunError, RunFiles};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-use stepscope_capture::{Capture, CaptureError};
+use stepscope_capture::Capture;
 
 /// The format version this code writes, and the newest it reads.
 pub(crate) const VERSION: u32 = 1;
@@ -70,43 +70,18 @@ pub fn create(path: &Path, new: &NewRun) -> Result<(), RunError> {
 /// # Errors
 /// When the folder is no run, is of a newer version, or holds nothing that can be read.
 pub fn read(path: &Path) -> Result<Run, RunError> {
-    let manifest = check(path)?;
-    let mut unreadable = Vec::new();
-    // Raw first: one that vanishes meanwhile has become a part.
-    let mut captures = Vec::new();
-    let raw: Vec<(PathBuf, Result<Capture, CaptureError>)> =
-        raw_captures_of(path).into_iter().map(|file| (file.clone(), stepscope_capture::read(&file))).collect();
-    let parts = parts_of(path);
-    for (file, capture) in raw {
-        let is_compacted = parts.iter().any(|part| stem(part) == stem(&file));
-        match capture {
-            _ if is_compacted => {}
-            Ok(mut capture) => {
-                warmup::leave_out(&mut capture);
-                captures.push(capture);
-            }
-            Err(_) if !file.exists() => {}
-            Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
-            Err(error) => unreadable.push(error.to_string()),
-        }
+    let mut files = RunFiles::list(path)?;
+    let (mut captures, mut unreadable) = (Vec::new(), std::mem::take(&mut files.unreadable));
+    for rank in files.ranks.keys() {
+        let mut of_rank = files.read(*rank)?;
+        captures.append(&mut of_rank.captures);
+        unreadable.append(&mut of_rank.unreadable);
     }
-    for part in &parts {
-        match read_part(part) {
-            Ok(capture) => captures.push(capture),
-            Err(error @ RunError::NewerVersion { .. }) => return Err(error),
-            Err(error) => unreadable.push(error.to_string()),
-        }
-    }
-    if captures.is_empty() && unreadable.is_empty() && manifest.is_some() {
-        return Err(RunError::Empty { path: path.into() });
-    }
-    captures.sort_by_key(|capture| (rank_of(capture), capture.opened_ns, capture.process.pid));
-    let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let kept = kept_in(path).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
-    Ok(Run { name: name.unwrap_or_default(), manifest, captures, unreadable, kept })
+    let RunFiles { name, manifest, kept, .. } = files;
+    Ok(Run { name, manifest, captures, unreadable, kept })
 }
 
-fn file_name(path: &Path) -> String {
+pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

@@ -14,6 +14,7 @@ mod error;
 mod files;
 mod folder;
 mod part;
+mod ranks;
 mod record_filter;
 mod warmup;
 
@@ -23,6 +24,7 @@ pub use error::RunError;
 pub use files::{is_over, is_run_folder, kept_in};
 pub use folder::{Manifest, NewRun, Run, create, read};
 pub use part::{read_part, write_part};
+pub use ranks::{RankCaptures, RunFiles};
 pub use record_filter::{
     BACKWARD_SCOPE, Exclude, ExcludeDevice, RecordFilter, ResolvedFilter, ThreadFilter, ThreadInclusion, note_forward,
     read_capture,

@@ -6,8 +6,8 @@ mod inputs;
 mod memory;
 mod reading;
 
-pub(crate) use reading::part_summary;
 pub use reading::read_part;
+pub(crate) use reading::{part_summary, read_part_head};
 
 use crate::RunError;
 use arrow_array::types::Int32Type;

@@ -11,17 +11,26 @@ use std::collections::BTreeMap;
 use stepscope_base::{Span, StringId};
 
 /// All of `traces` in one trace called `name`, their processes and tracks one after the other. Each comes with what is
-/// added to its times to put them on the clock that all share, ns; the result's times count from the earliest of them.
+/// added to its times to put them on the clock that all share, ns; the result's times count from the earliest of those in
+/// which anything has a time.
 /// `clock_zero_unix_ns` is the Unix time of 0 on that clock. A device that two traces describe, of one rank and with one
 /// number, is one device. Where an event stands in its source is not known of the result.
 pub fn merge(name: String, traces: Vec<(Trace, i64)>, clock_zero_unix_ns: Option<i64>) -> Trace {
-    let start_ns = traces.iter().map(|(_, shift_ns)| *shift_ns).min().unwrap_or(0);
+    let timed = traces.iter().filter(|(trace, _)| has_times(trace)).map(|(_, shift_ns)| *shift_ns).min();
+    let start_ns = timed.or_else(|| traces.iter().map(|(_, shift_ns)| *shift_ns).min()).unwrap_or(0);
     let mut merged = Merged::new(name, &traces);
     merged.trace.start_unix_ns = clock_zero_unix_ns.map(|zero_ns| zero_ns + start_ns);
     for (trace, shift_ns) in traces {
         merged.add(trace, shift_ns - start_ns);
     }
     merged.finish()
+}
+
+/// Whether anything in a trace has a time.
+fn has_times(trace: &Trace) -> bool {
+    let Trace { slices, instants, memory, out_of_memory, counters, .. } = trace;
+    let is_sampled = counters.iter().any(|counter| !counter.time_ns.is_empty());
+    !slices.is_empty() || !instants.time_ns.is_empty() || !memory.is_empty() || !out_of_memory.is_empty() || is_sampled
 }
 
 struct Merged {
@@ -100,7 +109,10 @@ impl Merged {
     fn add(&mut self, part: Trace, shift_ns: i64) {
         let ids = self.new_ids(&part, shift_ns);
         let trace = &mut self.trace;
-        trace.sources.extend(part.sources);
+        // Parts of one source follow one another.
+        let sources = part.sources.into_iter();
+        let known = trace.sources.last().cloned();
+        trace.sources.extend(sources.filter(|source| known.as_ref() != Some(source)));
         trace.findings.extend(&part.findings);
         for (key, value) in part.facts {
             if !trace.facts.iter().any(|(known, _)| *known == key) {

@@ -26,7 +26,7 @@ pub struct Process {
     pub world_size: Option<u32>,
     /// Process id on its host; `None` when the source gives none.
     pub pid: Option<i64>,
-    /// The process that started it, when it is part of the run.
+    /// The process that started it, when it is part of the run and of the same rank.
     pub parent_pid: Option<i64>,
     /// Host name.
     pub host: Option<String>,

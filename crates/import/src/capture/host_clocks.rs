@@ -7,31 +7,17 @@
 //! ```
 
 use super::metadata_value;
-use std::collections::HashMap;
 use stepscope_base::units::format_ns;
 use stepscope_capture::Capture;
 use stepscope_trace::{FindingCode, Findings};
 
-/// Which boot of which host.
-pub(super) type BootId = [u8; 16];
 /// By how much the time of day may move without a finding: clocks are read one after the other.
 const MOST_MOVED_NS: u64 = 1_000_000;
 
-/// Unix time minus monotonic clock, one for each boot of a host: that of its first capture.
-pub(super) fn host_offsets(captures: &[&Capture]) -> HashMap<BootId, i64> {
-    let mut first: HashMap<BootId, &Capture> = HashMap::new();
-    for &capture in captures {
-        let known = first.entry(capture.process.boot_id).or_insert(capture);
-        if capture.opened_ns < known.opened_ns {
-            *known = capture;
-        }
-    }
-    first.into_iter().map(|(boot, capture)| (boot, capture.unix_offset_ns)).collect()
-}
-
-/// Says of each host whose time of day moved by how much that was at most, and when it was first seen.
-pub(super) fn report(captures: &[&Capture], offsets: &HashMap<BootId, i64>, findings: &mut Findings) {
-    let mut boots: Vec<BootId> = Vec::new();
+/// Says of each host whose time of day moved from the `offset_ns` that it is placed by: by how much at most, and when that
+/// was first seen.
+pub(super) fn report(captures: &[&Capture], offset_ns: &dyn Fn(&Capture) -> i64, findings: &mut Findings) {
+    let mut boots: Vec<[u8; 16]> = Vec::new();
     for capture in captures {
         if !boots.contains(&capture.process.boot_id) {
             boots.push(capture.process.boot_id);
@@ -39,9 +25,10 @@ pub(super) fn report(captures: &[&Capture], offsets: &HashMap<BootId, i64>, find
     }
     for boot in boots {
         let of_host = || captures.iter().filter(|capture| capture.process.boot_id == boot);
-        let moved_ns = |offset_ns: i64| offset_ns.saturating_sub(offsets[&boot]);
-        let snapshots = of_host().flat_map(|capture| &capture.clocks);
-        let snapshots = snapshots.map(|clock| (clock.monotonic_ns, moved_ns(clock.unix_offset_ns())));
+        let snapshots = of_host().flat_map(|capture| {
+            let moved_ns = |of_day_ns: i64| of_day_ns.saturating_sub(offset_ns(capture));
+            capture.clocks.iter().map(move |clock| (clock.monotonic_ns, moved_ns(clock.unix_offset_ns())))
+        });
         let moved: Vec<(i64, i64)> = snapshots.filter(|(_, moved)| moved.unsigned_abs() > MOST_MOVED_NS).collect();
         let opened_ns = of_host().map(|capture| capture.opened_ns).min();
         let first_ns = moved.iter().map(|(at_ns, _)| *at_ns).min();

@@ -11,7 +11,7 @@
 
 use super::collectives::describe;
 use super::{
-    DEVICE_SESSION, ModuleNames, OpInfos, USER_SCOPE, add_all, host_offsets, intern_names, kind_of_call, kind_of_event,
+    DEVICE_SESSION, ModuleNames, OpInfos, USER_SCOPE, add_all, intern_names, kind_of_call, kind_of_event,
     kind_of_label, memory, range_numbers, shifted_ns, used_threads, window_of,
 };
 use std::cmp::Reverse;
@@ -108,13 +108,12 @@ impl RecordingRows {
             seen.insert((event.thread, event.device_type, event.device_index, event.is_out_of_memory()))
         });
         let memory = std::mem::replace(&mut capture.memory, memory);
-        add_all(&[&capture], true, &mut builder);
+        add_all(&[&capture], &|capture| capture.unix_offset_ns, true, &mut builder);
         let names = intern_names(&capture, &mut builder);
         let op_infos = OpInfos::of(&capture, &mut builder);
         let described = capture.events.iter().filter_map(|event| Some(event.collective?.description));
         let described = described.map(|id| (id, describe(&capture.names[id as usize], &mut builder.strings)));
         let collectives = described.collect();
-        let unix_offset_ns = host_offsets(&[&capture])[&capture.process.boot_id];
         let mut skeleton = builder.finish();
         // They are among the rows.
         skeleton.memory.clear();
@@ -125,7 +124,7 @@ impl RecordingRows {
         let tracks = skeleton.tracks.iter().enumerate();
         let tracks = tracks.filter(|(_, track)| track.kind == TrackKind::Thread && track.lane == 0);
         let threads = used_threads(&capture).into_iter().zip(tracks.map(|(at, _)| TrackId::from_index(at))).collect();
-        let offset_ns = unix_offset_ns.saturating_sub(skeleton.start_unix_ns.unwrap_or(0));
+        let offset_ns = capture.unix_offset_ns.saturating_sub(skeleton.start_unix_ns.unwrap_or(0));
         let window = window_of(resolved, capture.unix_offset_ns, &skeleton);
         (capture.events, capture.memory) = (events, memory);
         Self { capture, window, skeleton, threads, names, op_infos, collectives, devices, offset_ns }

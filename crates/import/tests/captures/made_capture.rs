@@ -19,7 +19,10 @@ pub(crate) struct MadeCapture {
     names: HashMap<String, u32>,
     threads: u64,
     pub(crate) pid: u64,
+    pub(crate) parent_pid: u64,
     pub(crate) is_killed: bool,
+    /// It is not closed, and writes on.
+    pub(crate) is_running: bool,
     /// When it was opened: of the host's monotonic clock, and how far its time of day was then from [`UNIX_NS`] more.
     pub(crate) opened_ns: i64,
     pub(crate) moved_ns: i64,
@@ -127,10 +130,14 @@ impl MadeCapture {
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[16..20].copy_from_slice(&(segment_bytes as u32).to_le_bytes());
         bytes[24..32].copy_from_slice(&self.pid.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.parent_pid.to_le_bytes());
         bytes[56] = self.boot;
         bytes[80..88].copy_from_slice(&self.opened_ns.to_le_bytes());
         bytes[88..96].copy_from_slice(&(UNIX_NS + self.opened_ns + self.moved_ns).to_le_bytes());
-        bytes[96] = u8::from(!self.is_killed);
+        bytes[96] = u8::from(!self.is_killed && !self.is_running);
+        // A heartbeat from the future is a clock that runs ahead.
+        let heartbeat_ns = if self.is_running { i64::MAX / 2 } else { 0 };
+        bytes[104..112].copy_from_slice(&heartbeat_ns.to_le_bytes());
         bytes.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
         bytes.resize(HEADER_BYTES + segment_bytes, 0);
         std::fs::create_dir_all(run.join("raw")).expect("a folder");

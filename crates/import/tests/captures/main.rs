@@ -3,6 +3,7 @@
 mod clocks;
 mod made_capture;
 mod missing;
+mod one_rank;
 mod ranks;
 mod replayed;
 mod sessions;

@@ -28,21 +28,34 @@ use stepscope_capture::{
 const MOST_ROWS_AT_ONCE: usize = 16 << 20;
 /// Columns of texts that a part may do without.
 const OPTIONAL_TEXTS: [&str; 5] = ["overload", "inputs", "collective", "module_class", "device"];
+/// What is wrong with a part whose boot id cannot be read.
+const BOOT_ID: &str = "its boot id is not hexadecimal";
 
 /// How a part's process ended, and how many rows it has, without reading them.
 pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
     guarded(path, || read_summary(path))
 }
 
+/// What a part says of its process, without its rows.
+pub(crate) fn read_part_head(path: &Path) -> Result<Capture, RunError> {
+    let metadata = guarded(path, || read_footer(path))?.0;
+    empty_capture(metadata).ok_or_else(|| RunError::DamagedPart { reason: BOOT_ID.into(), path: path.into() })
+}
+
 fn read_summary(path: &Path) -> Result<(State, u64), RunError> {
+    let (metadata, rows) = read_footer(path)?;
+    Ok((if metadata.is_killed { State::Killed } else { State::Closed }, rows))
+}
+
+/// The metadata of a part, and how many rows it has.
+fn read_footer(path: &Path) -> Result<(ProcessMetadata, u64), RunError> {
     let damaged = |reason: String| RunError::DamagedPart { reason, path: path.into() };
     let file =
         File::open(path).map_err(|source| RunError::Io { action: "read the part", source, path: path.into() })?;
     let reader = SerializedFileReader::new(file).map_err(|error| damaged(error.to_string()))?;
     let file_metadata = reader.metadata().file_metadata();
     let metadata = parse_metadata(file_metadata.key_value_metadata(), path)?;
-    let state = if metadata.is_killed { State::Killed } else { State::Closed };
-    Ok((state, file_metadata.num_rows().max(0) as u64))
+    Ok((metadata, file_metadata.num_rows().max(0) as u64))
 }
 
 fn parse_metadata(pairs: Option<&Vec<KeyValue>>, path: &Path) -> Result<ProcessMetadata, RunError> {
@@ -85,7 +98,7 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     let read = columns_to_read(builder.metadata(), builder.parquet_schema());
     let builder = builder.with_projection(read).with_batch_size(ROWS_PER_READ);
     let reader = builder.build().map_err(|error| damaged(error.to_string()))?;
-    let mut capture = empty_capture(metadata).ok_or_else(|| damaged("its boot id is not hexadecimal".into()))?;
+    let mut capture = empty_capture(metadata).ok_or_else(|| damaged(BOOT_ID.into()))?;
     // Room for all at once, where the file is not damaged: a list that grows is copied again and again.
     capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE));
     let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());

@@ -59,7 +59,7 @@ pub(super) fn find_steps(
             steps.extend(whole_step(trace, rank));
         }
     }
-    steps.sort_unstable_by_key(|step| (step.rank, step.process, step.span, step.number));
+    steps.sort_unstable_by_key(|step| (step.rank, step.span, step.process, step.number));
     for step in steps.iter().filter(|step| !step.is_complete) {
         trace.findings.add(FindingCode::IncompleteStep, || format!("step {} of rank {}", step.number, step.rank));
     }
@@ -67,8 +67,8 @@ pub(super) fn find_steps(
 }
 
 fn add_inferred(trace: &mut Trace, steps: &mut Vec<Step>, inferred: Vec<Step>, from: &str) {
-    let process = inferred[0].process.0;
-    let example = || format!("{} steps of process {process}, from its {from}", inferred.len());
+    let rank = inferred[0].rank;
+    let example = || format!("{} steps of rank {rank}, from its {from}", inferred.len());
     trace.findings.add(FindingCode::InferredSteps, example);
     steps.extend(inferred);
 }

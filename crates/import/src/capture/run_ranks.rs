@@ -1,0 +1,120 @@
+//! A run of our own recorder, rank after rank: each is a trace, and all of them merged are the run.
+
+use super::{add_all, add_warnings, compact, has_something_to_say, torch_session};
+use crate::{ImportError, Progress};
+use std::path::{Path, PathBuf};
+use stepscope_capture::Capture;
+use stepscope_run::RunFiles;
+use stepscope_trace::{FindingCode, Trace, TraceBuilder, merge};
+
+/// The ranks of a run folder, and the files of each. What helpers recorded, such as DataLoader workers, is of the rank that
+/// they serve.
+#[derive(Debug)]
+pub struct RunRanks {
+    path: PathBuf,
+    files: RunFiles,
+}
+
+impl RunRanks {
+    /// Those of the run in the folder at `path`. What ended is compacted before; then only the names of files are read, and
+    /// of processes that still record who they are.
+    ///
+    /// # Errors
+    /// When the folder is no run, is of a newer version, or holds nothing.
+    pub fn of(path: &Path) -> Result<Self, ImportError> {
+        // A folder that cannot be written is read as it is.
+        let _ = compact(path);
+        Ok(Self { path: path.into(), files: RunFiles::list(path)? })
+    }
+
+    /// What a person calls the run.
+    pub fn name(&self) -> &str {
+        &self.files.name
+    }
+
+    /// The ranks, ascending: at least one.
+    pub fn ranks(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.files.ranks.keys().copied()
+    }
+
+    /// The files of a rank: process files, and captures of processes that still record; none of a rank that is not there.
+    pub fn files(&self, rank: u32) -> &[PathBuf] {
+        self.files.ranks.get(&rank).map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens one rank: its processes, and the findings that concern them. Those that concern the whole run are of the first
+    /// rank. `progress` tells another thread how far it is.
+    ///
+    /// # Errors
+    /// When the run has no such rank, or is of a newer version.
+    pub fn open(&self, rank: u32, progress: &Progress) -> Result<Trace, ImportError> {
+        progress.add_total(self.bytes(rank));
+        self.read(rank, progress)
+    }
+
+    /// Opens all ranks.
+    pub(crate) fn open_all(&self, progress: &Progress) -> Result<Trace, ImportError> {
+        progress.add_total(self.ranks().map(|rank| self.bytes(rank)).sum());
+        let traces: Result<Vec<Trace>, ImportError> = self.ranks().map(|rank| self.read(rank, progress)).collect();
+        Ok(self.join(traces?))
+    }
+
+    /// The run, whose `traces` are of its ranks, in their order.
+    pub fn join(&self, mut traces: Vec<Trace>) -> Trace {
+        if traces.len() == 1 {
+            return traces.remove(0);
+        }
+        let traces = traces.into_iter().map(|trace| (trace.start_unix_ns.unwrap_or(0), trace));
+        let traces = traces.map(|(start_ns, trace)| (trace, start_ns)).collect();
+        let mut run = merge(self.files.name.clone(), traces, Some(0));
+        // All of them write Unix times.
+        run.start_source_ns = run.start_unix_ns.unwrap_or(0);
+        run
+    }
+
+    fn bytes(&self, rank: u32) -> u64 {
+        self.files(rank).iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum()
+    }
+
+    fn read(&self, rank: u32, progress: &Progress) -> Result<Trace, ImportError> {
+        let bytes = self.bytes(rank);
+        let mut read = self.files.read(rank)?;
+        progress.add_done(bytes);
+        let mut builder = TraceBuilder::new(self.files.name.clone());
+        builder.sources.push(self.path.display().to_string());
+        builder.clock_zero_unix_ns = Some(0);
+        if self.ranks().next() == Some(rank) {
+            self.add_findings_of_run(&mut builder);
+        }
+        for unreadable in read.unreadable {
+            builder.findings.add(FindingCode::DamagedSegment, || unreadable);
+        }
+        for capture in &mut read.captures {
+            add_warnings(torch_session::merge_torch_sessions(&self.path, capture, None), &mut builder);
+        }
+        let captures: Vec<&Capture> = read.captures.iter().filter(|capture| has_something_to_say(capture)).collect();
+        add_all(&captures, &|capture| self.files.unix_offset_ns(capture), false, &mut builder);
+        Ok(builder.finish())
+    }
+
+    fn add_findings_of_run(&self, builder: &mut TraceBuilder) {
+        if self.files.manifest.is_none() {
+            builder.findings.add(FindingCode::ManifestMissing, || self.path.join("run.json").display().to_string());
+        }
+        for unreadable in &self.files.unreadable {
+            builder.findings.add(FindingCode::DamagedSegment, || unreadable.clone());
+        }
+        for kept in &self.files.kept {
+            builder.findings.add(FindingCode::KeptWindows, || kept.clone());
+        }
+    }
+}
+
+/// Opens one rank of the run folder at `folder`: what the whole run has of this rank. To open one rank after the other, list
+/// them once with [`RunRanks::of`].
+///
+/// # Errors
+/// When the folder is no run, is of a newer version, or has no such rank.
+pub fn open_rank(folder: &Path, rank: u32, progress: &Progress) -> Result<Trace, ImportError> {
+    RunRanks::of(folder)?.open(rank, progress)
+}

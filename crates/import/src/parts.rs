@@ -1,0 +1,80 @@
+//! What a run consists of that is opened part by part: trace files, or ranks of a run of our own recorder.
+
+use crate::ranks::{JoinedFiles, Joining};
+use crate::{ImportError, Progress, RunRanks, dftracer, files_to_join, is_run_folder, open_joining, ranks};
+use std::path::PathBuf;
+use stepscope_trace::Trace;
+
+/// The parts of a run, which are opened by their place.
+#[derive(Debug)]
+pub enum Parts {
+    /// Trace files.
+    Files {
+        /// What a person calls the run.
+        name: String,
+        /// The files.
+        files: Vec<PathBuf>,
+    },
+    /// Ranks of a run of our own recorder.
+    Ranks(RunRanks),
+}
+
+impl Parts {
+    /// The parts of the run that `paths` are, when it has several: several paths are, a folder of traces, and a run folder
+    /// with several ranks.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed, or is a run of a newer version.
+    pub fn of(paths: &[PathBuf]) -> Result<Option<Self>, ImportError> {
+        match paths {
+            [only] if only.is_dir() && is_run_folder(only) && !dftracer::is_folder(only) => {
+                let ranks = RunRanks::of(only)?;
+                let has_several = ranks.ranks().len() > 1;
+                Ok(has_several.then_some(Self::Ranks(ranks)))
+            }
+            _ => Ok(files_to_join(paths)?.map(|(name, files)| Self::Files { name, files })),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Files { files, .. } => files.len(),
+            Self::Ranks(ranks) => ranks.ranks().len(),
+        }
+    }
+
+    /// Opens the part at a place.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn open(&self, at: usize, joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
+        match self {
+            Self::Files { files, .. } => open_joining(&files[at], joining, progress),
+            Self::Ranks(ranks) => ranks.open(ranks.ranks().nth(at).expect("a place of a rank"), progress),
+        }
+    }
+
+    /// The run whose parts `read` opens, by their place, each once. What it gives may be a trace of few slices of the part,
+    /// as long as it has its processes, steps, facts, findings, first and last moment.
+    ///
+    /// # Errors
+    /// When none of the files can be read: what is wrong with the first. When a rank cannot be read.
+    pub fn join(
+        &self,
+        joining: &Joining,
+        read: &mut dyn FnMut(usize) -> Result<Trace, ImportError>,
+    ) -> Result<JoinedFiles, ImportError> {
+        match self {
+            Self::Files { name, files } => ranks::join(name.clone(), files, joining, read),
+            Self::Ranks(ranks) => {
+                let files: Vec<usize> = (0..self.count()).collect();
+                let traces: Result<Vec<Trace>, ImportError> = files.iter().map(|at| read(*at)).collect();
+                Ok(JoinedFiles { trace: ranks.join(traces?), files })
+            }
+        }
+    }
+}

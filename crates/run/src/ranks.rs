@@ -1,0 +1,161 @@
+//! The files of a run by rank, so that a run of many ranks can be read one rank after the other.
+//!
+//! ```text
+//! RUN/rank=3/part-….parquet   its folder says the rank
+//! RUN/raw/….capture           its records say the rank: the last one that does
+//! ```
+
+use crate::files::{is_raw, kept_in, parts_of, rank_of_folder, raw_captures_of, stem};
+use crate::folder::{Manifest, check, file_name, rank_of};
+use crate::part::read_part_head;
+use crate::{RunError, read_part, warmup};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use stepscope_capture::{Capture, CaptureError, CaptureReader};
+
+/// Which files a run has.
+#[derive(Debug)]
+pub struct RunFiles {
+    /// The folder's name.
+    pub name: String,
+    /// `run.json`, when it is there and whole.
+    pub manifest: Option<Manifest>,
+    /// By rank, what its processes recorded: process files, and captures that have not become one. There is always one
+    /// rank: without any file it is 0.
+    pub ranks: BTreeMap<u32, Vec<PathBuf>>,
+    /// Files that do not even say their rank, and why.
+    pub unreadable: Vec<String>,
+    /// Folders below this one with windows of a flight recorder, each a run of its own.
+    pub kept: Vec<String>,
+    run: PathBuf,
+    hosts: Mutex<HostClocks>,
+}
+
+/// The clocks of hosts, as the first process of each read them.
+#[derive(Debug)]
+struct HostClocks {
+    /// Files that were not looked at yet, by the time in their names.
+    left: VecDeque<PathBuf>,
+    /// Unix time minus monotonic clock, by the boot id of the host.
+    known: HashMap<[u8; 16], i64>,
+}
+
+/// What the processes of a rank recorded.
+#[derive(Clone, Debug, Default)]
+pub struct RankCaptures {
+    /// By time of opening.
+    pub captures: Vec<Capture>,
+    /// Files that could not be read, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl RunFiles {
+    /// Those of the run in the folder `run`. Of process files only the names are read, of captures not what threads did.
+    ///
+    /// # Errors
+    /// When the folder is no run, is of a newer version, or holds nothing.
+    pub fn list(run: &Path) -> Result<Self, RunError> {
+        let manifest = check(run)?;
+        let (mut ranks, mut unreadable) = (BTreeMap::<u32, Vec<PathBuf>>::new(), Vec::new());
+        // Raw first: one that vanishes meanwhile has become a part.
+        let raw = raw_captures_of(run).into_iter().map(|file| (rank_in_capture(&file), file));
+        let raw: Vec<(Result<u32, CaptureError>, PathBuf)> = raw.collect();
+        let parts = parts_of(run);
+        let compacted: HashSet<String> = parts.iter().map(|part| stem(part)).collect();
+        for (rank, file) in raw.into_iter().filter(|(_, file)| !compacted.contains(&stem(file))) {
+            match rank {
+                Ok(rank) => ranks.entry(rank).or_default().push(file),
+                Err(_) if !file.exists() => {}
+                Err(error @ CaptureError::NewerVersion { .. }) => return Err(error.into()),
+                Err(error) => unreadable.push(error.to_string()),
+            }
+        }
+        for part in parts {
+            ranks.entry(rank_of_folder(&part)).or_default().push(part);
+        }
+        if ranks.is_empty() && unreadable.is_empty() && manifest.is_some() {
+            return Err(RunError::Empty { path: run.into() });
+        }
+        let left = HostClocks::in_order(ranks.values().flatten().cloned().collect());
+        if ranks.is_empty() {
+            ranks.insert(0, Vec::new());
+        }
+        let name = run.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let kept = kept_in(run).iter().map(|folder| format!("kept/{}", file_name(folder))).collect();
+        let hosts = Mutex::new(HostClocks { left, known: HashMap::new() });
+        Ok(Self { name: name.unwrap_or_default(), manifest, ranks, unreadable, kept, run: run.into(), hosts })
+    }
+
+    /// Reads what the processes of `rank` recorded.
+    ///
+    /// # Errors
+    /// When the run has no such rank, or a file is of a newer version.
+    pub fn read(&self, rank: u32) -> Result<RankCaptures, RunError> {
+        let unknown = || RunError::UnknownRank { rank, path: self.run.clone() };
+        let mut read = RankCaptures::default();
+        for file in self.ranks.get(&rank).ok_or_else(unknown)? {
+            match read_file(&self.now(file)) {
+                Ok(capture) => read.captures.push(capture),
+                Err(error @ (RunError::NewerVersion { .. } | RunError::Capture(CaptureError::NewerVersion { .. }))) => {
+                    return Err(error);
+                }
+                Err(error) => read.unreadable.push(error.to_string()),
+            }
+        }
+        read.captures.sort_by_key(|capture| (capture.opened_ns, capture.process.pid));
+        Ok(read)
+    }
+
+    /// Unix time minus the monotonic clock of the host of `capture`. It is the same for all processes of a host, whichever
+    /// ranks are read: what the first of them read when it opened its capture.
+    pub fn unix_offset_ns(&self, capture: &Capture) -> i64 {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = capture.process.boot_id;
+        while !hosts.known.contains_key(&host) {
+            let Some(file) = hosts.left.pop_front() else { break };
+            if let Ok(head) = read_head(&self.now(&file)) {
+                hosts.known.entry(head.process.boot_id).or_insert(head.unix_offset_ns);
+            }
+        }
+        *hosts.known.entry(host).or_insert(capture.unix_offset_ns)
+    }
+
+    /// Where a file is now: a capture may have become a process file since it was listed.
+    fn now(&self, file: &Path) -> PathBuf {
+        let part = || parts_of(&self.run).into_iter().find(|part| stem(part) == stem(file));
+        let is_gone = is_raw(file) && !file.exists();
+        is_gone.then(part).flatten().unwrap_or_else(|| file.into())
+    }
+}
+
+impl HostClocks {
+    /// `files` by the time in their names.
+    fn in_order(mut files: Vec<PathBuf>) -> VecDeque<PathBuf> {
+        files.sort_by_cached_key(|file| {
+            let stem = stem(file);
+            let time_ns = stem.rsplit_once('-').and_then(|(_, time)| time.parse::<u64>().ok());
+            (time_ns.unwrap_or(u64::MAX), stem)
+        });
+        files.into()
+    }
+}
+
+/// The rank that the records of a capture say last.
+fn rank_in_capture(file: &Path) -> Result<u32, CaptureError> {
+    Ok(rank_of(CaptureReader::open(file)?.capture()))
+}
+
+fn read_file(file: &Path) -> Result<Capture, RunError> {
+    if !is_raw(file) {
+        return read_part(file);
+    }
+    let mut capture = stepscope_capture::read(file)?;
+    warmup::leave_out(&mut capture);
+    Ok(capture)
+}
+
+/// What a file says of its process, without anything that was recorded.
+fn read_head(file: &Path) -> Result<Capture, RunError> {
+    if is_raw(file) { Ok(stepscope_capture::read_head(file)?) } else { read_part_head(file) }
+}
