@@ -64,6 +64,17 @@ def test_one_run_has_four_ranks_with_their_names_and_sizes(how, request):
     assert f"{RANKS} ranks" in runs.report(run)
 
 
+def test_the_command_leaves_a_summary_of_each_rank(recorded):
+    names = sorted(path.name for path in (recorded / ".stepscope").iterdir())
+    assert names == [f"rank={rank}.parquet" for rank in range(RANKS)]
+    [kept] = runs.pyarrow.parquet.read_table(recorded / ".stepscope" / "rank=2.parquet").to_pylist()
+    own = runs.analyze("operators", recorded, "--rank", 2)["results"]
+    assert own
+    assert {(row["label"]["name"], row["count"]) for row in kept["rows"]["operators"]} == {
+        (row["name"], row["count"]) for row in own
+    }
+
+
 @pytest.mark.parametrize(("how", "first"), [("recorded", 0), ("self_recorded", 2)])
 def test_every_rank_has_its_steps(how, first, request):
     rows = runs.analyze("step_breakdown", request.getfixturevalue(how))["results"]

@@ -68,7 +68,7 @@ def test_times_are_unix_time_in_order(training):
         assert all(created_ns - 600e9 < start <= created_ns for start in starts)
 
 
-def test_a_run_holds_nothing_but_its_parts_when_it_is_closed(training):
+def test_a_run_holds_nothing_but_its_parts_and_their_summary_when_it_is_closed(training):
     names = sorted(str(path.relative_to(training)) for path in training.rglob("*") if path.is_file())
-    assert names[-1] == "run.json"
-    assert all(name.startswith("rank=3/part-") and name.endswith(".parquet") for name in names[:-1])
+    assert (names[0], names[-1]) == (".stepscope/rank=3.parquet", "run.json")
+    assert all(name.startswith("rank=3/part-") and name.endswith(".parquet") for name in names[1:-1])

@@ -59,7 +59,6 @@ mod words;
 use crate::context::Shared;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use facts::Facts;
-use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stepscope_trace::{FindingCode, Findings, SliceId, Trace};
 
@@ -142,7 +141,7 @@ impl Place {
     }
 }
 
-/// The stable code of a rule.
+/// The stable code of a rule; the default is none's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct RuleCode(&'static str);
 
@@ -166,8 +165,7 @@ impl Serialize for RuleCode {
 impl<'de> Deserialize<'de> for RuleCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = String::deserialize(deserializer)?;
-        let known = RULES.iter().find(|rule| rule.code == code);
-        known.map(|rule| Self(rule.code)).ok_or_else(|| D::Error::custom(format!("there is no rule {code}")))
+        Ok(RULES.iter().find(|rule| rule.code == code).map(|rule| Self(rule.code)).unwrap_or_default())
     }
 }
 
@@ -350,6 +348,12 @@ impl AllAdvice {
             all
         });
         joined.unwrap_or_default().in_order()
+    }
+
+    /// Whether all of it is of rules that there are.
+    pub(crate) fn is_known(&self) -> bool {
+        let mut codes = self.rows.iter().map(|row| row.rule).chain(self.not_judged.iter().map(|rule| rule.rule));
+        codes.all(|code| code.rule().is_some())
     }
 
     fn findings(&self) -> Findings {

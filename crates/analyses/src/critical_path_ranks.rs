@@ -43,7 +43,7 @@
 //! asked for select rows, and not what the path may go through.
 
 use crate::critical_path::{JobPath, PathClass, RankTime, job_paths};
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use stepscope_trace::Trace;
 
@@ -136,7 +136,7 @@ impl CriticalPathRanks {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::AllEvents);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

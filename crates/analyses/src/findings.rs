@@ -11,7 +11,7 @@
 //! No row means that nothing was found. Findings are about the whole input, whatever rank or step is asked for; of the
 //! cases only the first few are given as examples.
 
-use crate::{Analysis, AnalysisContext, Fixed, Outcome};
+use crate::{Analysis, AnalysisContext, Fixed, Needs, Outcome};
 use stepscope_trace::{Finding, Trace};
 
 /// Every finding of the trace, the most serious first, then by code.
@@ -37,7 +37,7 @@ columns! {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     let row = |finding: &Finding| FindingRow {

@@ -85,6 +85,11 @@ impl RankRows {
 }
 
 impl RankAdvice {
+    /// Whether all of it is of rules that there are.
+    pub fn is_known(&self) -> bool {
+        self.0.is_known()
+    }
+
     /// That for the part of a trace that `context` is of.
     pub fn of(context: &AnalysisContext<'_>) -> Self {
         Self(context.get::<AllAdvice>().clone())

@@ -84,6 +84,7 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
         }
     };
     summarise(&path, arguments.options.is_sampled());
+    stepscope_engine::keep_summaries(&path);
     Ok(child::exit_code(status))
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn recover(arguments: &RecoverArguments) -> Ending {
     let mut text = format!("{}\n", sum(&recovered));
     problems(&recovered).iter().for_each(|trouble| text.push_str(&format!("{trouble}\n")));
     print(&text)?;
+    stepscope_engine::keep_summaries(run);
     Ok(0)
 }
 

@@ -15,11 +15,12 @@ use crate::envelope::envelope;
 use crate::open::{opened, paths_of, told};
 use crate::{AnalysisContext, EngineError, Envelope, OpenOptions, Selection, Trace, check_selection, outcomes};
 use files::Files;
+pub use summaries::keep_summaries;
 use held::BySelection;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_analyses::{Analysis, Needs, Ranks, SharedResults, catalogue, given};
-use stepscope_import::Progress;
+use stepscope_import::{Parts, Progress};
 use stepscope_trace::Contents;
 
 /// A run that was opened.
@@ -43,9 +44,9 @@ impl OpenedRun {
         let paths = paths_of(inputs)?;
         // What is read from standard input cannot be read again.
         let is_read_once = paths.iter().any(|path| path.as_os_str() == "-");
-        let files = stepscope_import::files_to_join(&paths).map_err(|error| told(&error, &paths[0]))?;
-        if let Some((name, files)) = files.filter(|_| !is_read_once)
-            && let Some((trace, files)) = Files::open(name, &files, options, progress)?
+        let parts = Parts::of(&paths).map_err(|error| told(&error, &paths[0]))?;
+        if let Some(parts) = parts.filter(|_| !is_read_once)
+            && let Some((trace, files)) = Files::open(parts, options, progress)?
         {
             return Ok(Self { files: Some(files), ..Self::of(trace) });
         }

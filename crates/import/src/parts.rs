@@ -2,7 +2,7 @@
 
 use crate::ranks::{JoinedFiles, Joining};
 use crate::{ImportError, Progress, RunRanks, dftracer, files_to_join, is_run_folder, open_joining, ranks};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
 
 /// The parts of a run, which are opened by their place.
@@ -44,6 +44,48 @@ impl Parts {
         }
     }
 
+    /// The files of the part at a place.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn files(&self, at: usize) -> &[PathBuf] {
+        match self {
+            Self::Files { files, .. } => &files[at..=at],
+            Self::Ranks(ranks) => ranks.files(self.rank(ranks, at)),
+        }
+    }
+
+    /// The folder that the part at a place is in, and its name there.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn name_in_folder(&self, at: usize) -> (PathBuf, String) {
+        match self {
+            Self::Files { files, .. } => {
+                let name = files[at].file_name().unwrap_or_default().to_string_lossy().into_owned();
+                (files[at].parent().unwrap_or(Path::new(".")).into(), name)
+            }
+            Self::Ranks(ranks) => (ranks.path().into(), format!("rank={}", self.rank(ranks, at))),
+        }
+    }
+
+    /// Whether nothing is written to the part at a place any more, as far as its files say.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn is_closed(&self, at: usize) -> bool {
+        match self {
+            Self::Files { .. } => true,
+            Self::Ranks(_) => {
+                self.files(at).iter().all(|file| file.extension().is_some_and(|ending| ending == "parquet"))
+            }
+        }
+    }
+
+    fn rank(&self, ranks: &RunRanks, at: usize) -> u32 {
+        ranks.ranks().nth(at).expect("a place of a rank")
+    }
+
     /// Opens the part at a place.
     ///
     /// # Errors
@@ -54,7 +96,7 @@ impl Parts {
     pub fn open(&self, at: usize, joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
         match self {
             Self::Files { files, .. } => open_joining(&files[at], joining, progress),
-            Self::Ranks(ranks) => ranks.open(ranks.ranks().nth(at).expect("a place of a rank"), progress),
+            Self::Ranks(ranks) => ranks.open(self.rank(ranks, at), progress),
         }
     }
 

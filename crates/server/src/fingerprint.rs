@@ -41,7 +41,10 @@ fn add(path: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, u128)>) {
         if files.len() >= MAX_FILES {
             return;
         }
-        add(&entry.path(), depth + 1, files);
+        // What this program keeps beside traces changes nothing of them.
+        if !entry.file_name().to_string_lossy().starts_with('.') {
+            add(&entry.path(), depth + 1, files);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the summary of a trace is kept, and whether it is still of it.
+//! Where a summary is kept, and whether it is still of what it was made of.
 
 use crate::{Summary, from_bytes, to_bytes};
 use std::fs::{self, File};
@@ -24,19 +24,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of the trace file at `path`.
+    /// That of what is called `name` in `folder` and consists of `files`.
     ///
     /// # Errors
-    /// When the file cannot be looked at.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = path.parent().map(|folder| folder.join(FOLDER).join(format!("{name}.parquet")));
+    /// When a file cannot be looked at.
+    pub fn of(folder: &Path, name: &str, files: &[PathBuf]) -> io::Result<Self> {
+        let beside = folder.join(FOLDER).join(format!("{name}.parquet"));
         // All folders' traces share the cache, and many of them have the same name.
-        let whole = path.canonicalize()?;
+        let whole = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize()?.join(name);
         let mut sum = Sum::default();
         sum.add(whole.as_os_str().as_encoded_bytes());
         let cached = cache_folder().map(|folder| folder.join(format!("{name}.{:016x}.parquet", sum.0)));
-        Ok(Self { paths: beside.into_iter().chain(cached).collect(), of: sum_of(path)? })
+        Ok(Self { paths: std::iter::once(beside).chain(cached).collect(), of: sum_of(files)? })
     }
 
     /// The summary kept there; `None` without one that can be used.
@@ -74,16 +73,21 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
     Ok(folder.metadata()?.permissions())
 }
 
-/// What a trace and this program are: the trace's length, its time, its first and last bytes; the program's version, and
-/// what its analyses are.
-fn sum_of(path: &Path) -> io::Result<u64> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+/// What files and this program are: the length of each file, its time, its first and last bytes; the program's version,
+/// and what its analyses are.
+fn sum_of(files: &[PathBuf]) -> io::Result<u64> {
     let mut sum = Sum::default();
     sum.add(env!("CARGO_PKG_VERSION").as_bytes());
     sum.add(&FORMAT.to_le_bytes());
     catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+    files.iter().try_for_each(|path| add_file(&mut sum, path))?;
+    Ok(sum.0)
+}
+
+fn add_file(sum: &mut Sum, path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     sum.add(&metadata.len().to_le_bytes());
     sum.add(&modified.as_nanos().to_le_bytes());
     let mut bytes = Vec::new();
@@ -91,7 +95,7 @@ fn sum_of(path: &Path) -> io::Result<u64> {
     file.seek(SeekFrom::Start(metadata.len().saturating_sub(COMPARED_BYTES)))?;
     file.take(COMPARED_BYTES).read_to_end(&mut bytes)?;
     sum.add(&bytes);
-    Ok(sum.0)
+    Ok(())
 }
 
 /// FNV-1a: the same in every version of the program.

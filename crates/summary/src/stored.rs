@@ -95,7 +95,7 @@ impl Stored {
     /// The summary, without tables.
     pub(crate) fn into_summary(self) -> Result<Summary, SummaryError> {
         let trace = self.trace.into_trace()?;
-        if !trace.is_sound() || !self.results.fits(&trace) {
+        if !trace.is_sound() || !self.results.fits(&trace) || !self.advice.is_known() {
             return Err(damaged("rows"));
         }
         let Self { contents, results, rows, rows_in_steps, advice, .. } = self;

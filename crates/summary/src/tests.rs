@@ -89,14 +89,15 @@ fn a_summary_is_kept_beside_its_trace_until_that_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rank1.json");
     std::fs::write(&path, "{}").unwrap();
-    let place = Place::of(&path).unwrap();
+    let of = || Place::of(folder.path(), "rank1.json", std::slice::from_ref(&path)).unwrap();
+    let place = of();
     assert!(place.read().is_none());
     let summary = summary_of(&simulated(true));
     assert!(place.write(&summary));
-    assert_eq!(text(&Place::of(&path).unwrap().read().unwrap()), text(&summary));
+    assert_eq!(text(&of().read().unwrap()), text(&summary));
     let kept = || std::fs::read_dir(folder.path().join(".stepscope")).unwrap().count();
     std::fs::write(&path, "{ }").unwrap();
-    let changed = Place::of(&path).unwrap();
+    let changed = of();
     assert!(changed != place && changed.read().is_none());
     assert!(changed.write(&summary));
     assert_eq!(kept(), 1, "the earlier one is of no trace any more");

@@ -12,22 +12,24 @@ use stepscope_analyses::{
     Analysis, Coverage, FirstIds, Launched, Outcome, RankAdvice, RankResults, RankRows, Ranks, SharedResults, Table,
 };
 use stepscope_base::Span;
-use stepscope_import::{ImportError, JoinedFiles, Progress};
+use stepscope_import::{JoinedFiles, Parts, Progress};
 use stepscope_summary::Summary;
 use stepscope_trace::{ClockCorrection, Contents, ProcessId, Retiming, SliceId, merge};
 
 /// The files of a run, each of other ranks or of another time.
 pub(super) struct Files {
     options: OpenOptions,
+    parts: Parts,
     joined: Vec<File>,
     /// Places in `joined`: the files of one rank are together. By rank.
     groups: Vec<Vec<usize>>,
     held: Held,
 }
 
-/// What is known of a file that was joined.
+/// What is known of a file that was joined, or of a rank of a run of our own recorder.
 struct File {
-    path: PathBuf,
+    /// Its place in the parts of the run.
+    part: usize,
     /// Where it begins in the run, and where what follows it would begin if it were the first.
     first: FirstIds,
     size: FirstIds,
@@ -42,24 +44,22 @@ struct File {
 }
 
 impl Files {
-    /// The run called `name` that `files` are, with what was condensed of each; `None` where all events have to be
-    /// known at once.
+    /// The run of these parts, with what was condensed of each; `None` where all events have to be known at once.
     pub(super) fn open(
-        name: String,
-        files: &[PathBuf],
+        parts: Parts,
         options: &OpenOptions,
         progress: &Progress,
     ) -> Result<Option<(Trace, Self)>, EngineError> {
-        let mut made: Vec<_> = summaries(files, &options.joining, progress).into_iter().map(Some).collect();
+        let mut made: Vec<_> = summaries(&parts, &options.joining, progress).into_iter().map(Some).collect();
         let mut read = BTreeMap::new();
-        let joined = stepscope_import::join(name, files, &options.joining, &mut |at: usize| {
+        let joined = parts.join(&options.joining, &mut |at: usize| {
             let mut summary = made[at].take().expect("each file is asked for once")?;
             let trace = std::mem::take(&mut summary.trace);
             read.insert(at, (summary, FirstIds::default().after(&trace), trace.slices.start_ns.first().copied()));
-            Ok::<Trace, ImportError>(trace)
+            Ok(trace)
         });
-        let joined = joined.map_err(|error| told(&error, &files[0]))?;
-        let mut kept = placed(files, &joined, read);
+        let joined = joined.map_err(|error| told(&error, &path_of(&parts, 0)))?;
+        let mut kept = placed(&joined, read);
         if overlap(&kept, &joined.trace) {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ impl Files {
         kept.iter_mut().for_each(|file| file.take_clock(&trace));
         let groups = groups(&kept);
         let held = Held::new(options.max_memory.unwrap_or_else(free_bytes));
-        Ok(Some((trace, Self { options: options.clone(), joined: kept, groups, held })))
+        Ok(Some((trace, Self { options: options.clone(), parts, joined: kept, groups, held })))
     }
 
     pub(super) fn placed(&self) -> Vec<(FirstIds, &RankResults)> {
@@ -103,7 +103,7 @@ impl Files {
 
     /// All events of some files, in the times of `run`.
     fn read(&self, run: &Trace, files: &[usize]) -> Result<Trace, EngineError> {
-        let traces = each(files.len(), |at| self.joined[files[at]].read(run, &self.options));
+        let traces = each(files.len(), |at| self.joined[files[at]].read(run, &self.parts, &self.options));
         let mut traces = traces.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut trace = match traces.len() {
             1 => traces.remove(0),
@@ -111,6 +111,7 @@ impl Files {
         };
         trace.start_unix_ns = run.start_unix_ns;
         trace.joined.clone_from(&run.joined);
+        trace.findings.clone_from(&run.findings);
         Ok(trace)
     }
 
@@ -205,15 +206,16 @@ impl File {
     }
 
     /// All of its events, with the rank and the times that it has in `run`.
-    fn read(&self, run: &Trace, options: &OpenOptions) -> Result<Trace, EngineError> {
-        let read = stepscope_import::open_joining(&self.path, &options.joining, &Progress::default());
-        let mut trace = read.map_err(|error| told(&error, &self.path))?;
+    fn read(&self, run: &Trace, parts: &Parts, options: &OpenOptions) -> Result<Trace, EngineError> {
+        let read = parts.open(self.part, &options.joining, &Progress::default());
+        let mut trace = read.map_err(|error| told(&error, &path_of(parts, self.part)))?;
         if let ([rank], true) = (self.ranks.as_slice(), trace.ranks() != self.ranks) {
             trace.set_rank(*rank);
         }
         if trace.processes.len() != self.retiming.corrections.len() {
             let (what, hint) = ("the file has changed since it was opened", "open the run again");
-            return Err(EngineError::Import { what: what.into(), path: self.path.clone(), hint: Some(hint.into()) });
+            let path = path_of(parts, self.part);
+            return Err(EngineError::Import { what: what.into(), path, hint: Some(hint.into()) });
         }
         let mut trace = trace.retimed(self.retiming.clone());
         if run.clocks.is_empty() {
@@ -221,6 +223,12 @@ impl File {
         }
         Ok(trace)
     }
+}
+
+/// Where a part of a run is.
+fn path_of(parts: &Parts, at: usize) -> PathBuf {
+    let (folder, name) = parts.name_in_folder(at);
+    folder.join(name)
 }
 
 /// Whether rows of each file are kept of the part that is asked for: all of it, or its complete steps.
@@ -262,11 +270,7 @@ fn groups(files: &[File]) -> Vec<Vec<usize>> {
 }
 
 /// The files that were joined, in their order. Each has the rank that the run gives it.
-fn placed(
-    files: &[PathBuf],
-    joined: &JoinedFiles,
-    mut read: BTreeMap<usize, (Summary, FirstIds, Option<i64>)>,
-) -> Vec<File> {
+fn placed(joined: &JoinedFiles, mut read: BTreeMap<usize, (Summary, FirstIds, Option<i64>)>) -> Vec<File> {
     let mut first = FirstIds::default();
     let mut placed = Vec::new();
     for at in &joined.files {
@@ -278,8 +282,8 @@ fn placed(
             summary.set_rank(*rank);
         }
         let anchor = own_ns.map(|own_ns| (own_ns, joined.trace.slices.start_ns[first.slice as usize]));
-        let (path, retiming) = (files[*at].clone(), Retiming::default());
-        placed.push(File { path, first, size, anchor, retiming, summary, ranks: ranks.into_iter().collect() });
+        let (part, retiming) = (*at, Retiming::default());
+        placed.push(File { part, first, size, anchor, retiming, summary, ranks: ranks.into_iter().collect() });
         first = next;
     }
     placed

@@ -1,4 +1,4 @@
-//! The summary of each file of a run: read where one is kept, else made.
+//! The summary of each part of a run: read where one is kept, else made.
 
 use crate::{AnalysisContext, Selection, Trace};
 use std::num::NonZeroUsize;
@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use stepscope_analyses::{Analysis, Needs, RankAdvice, RankRows, catalogue, condensed};
-use stepscope_import::{ImportError, Joining, Progress};
+use stepscope_import::{ImportError, Joining, Parts, Progress, RunRanks};
 use stepscope_summary::{Place, Summary};
 use stepscope_trace::Contents;
 
 /// Files of fewer bytes, all together, are read again rather than kept as summaries.
 const KEPT_FROM_BYTES: u64 = 32 << 20;
+/// The same of a run of our own recorder, whose files are packed.
+const KEPT_FROM_BYTES_OF_RUN: u64 = 2 << 20;
 /// Files that are read at once, each with all of its events in memory.
 const READ_AT_ONCE: usize = 4;
 
@@ -35,29 +37,46 @@ pub(super) fn each<T: Send + Sync>(count: usize, make: impl Fn(usize) -> T + Syn
     made.into_iter().map(|made| made.into_inner().expect("each was made")).collect()
 }
 
-/// The summaries of `files`, in their order. They are kept where that saves reading much.
-pub(super) fn summaries(
-    files: &[PathBuf],
-    joining: &Joining,
-    progress: &Progress,
-) -> Vec<Result<Summary, ImportError>> {
+/// The summary of each part of a run, in order. They are kept where that saves reading much.
+pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -> Vec<Result<Summary, ImportError>> {
     let bytes = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
-    let is_kept = files.iter().map(bytes).sum::<u64>() >= KEPT_FROM_BYTES;
-    each(files.len(), |at| summary(&files[at], joining, is_kept, progress))
+    let all = (0..parts.count()).flat_map(|at| parts.files(at)).map(bytes).sum::<u64>();
+    let kept_from = match parts {
+        Parts::Files { .. } => KEPT_FROM_BYTES,
+        Parts::Ranks(_) => KEPT_FROM_BYTES_OF_RUN,
+    };
+    each(parts.count(), |at| summary(parts, at, joining, all >= kept_from, progress))
 }
 
-/// The summary of the file at `path`, kept where `is_kept`.
+/// Keeps the summary of each rank of the run of our own recorder at `run` that has ended, where the run is of several ranks
+/// as far as its folder says: so each host does it for what it has recorded. Where it cannot be, it is made when the run
+/// is opened.
+pub fn keep_summaries(run: &Path) {
+    let Ok(ranks) = RunRanks::of(run) else { return };
+    if ranks.ranks().all(|rank| rank == 0) {
+        return;
+    }
+    let parts = Parts::Ranks(ranks);
+    each(parts.count(), |at| summary(&parts, at, &Joining::default(), true, &Progress::default()).is_ok());
+}
+
+/// The summary of the part at a place, kept where `is_kept`.
 pub(super) fn summary(
-    path: &Path,
+    parts: &Parts,
+    at: usize,
     joining: &Joining,
     is_kept: bool,
     progress: &Progress,
 ) -> Result<Summary, ImportError> {
-    let place = is_kept.then(|| Place::of(path).ok()).flatten();
+    let place = || {
+        let (folder, name) = parts.name_in_folder(at);
+        Place::of(&folder, &name, parts.files(at)).ok()
+    };
+    let place = if is_kept && parts.is_closed(at) { place() } else { None };
     if let Some(summary) = place.as_ref().and_then(Place::read) {
         return Ok(summary);
     }
-    let summary = of_events(&stepscope_import::open_joining(path, joining, progress)?);
+    let summary = of_events(&parts.open(at, joining, progress)?);
     if let Some(place) = place {
         // Where nothing can be written, it is made again the next time.
         place.write(&summary);

@@ -187,16 +187,17 @@ fn no_events_are_read_for_what_is_known_of_ranks() {
 fn a_kept_summary_is_read_instead_of_the_trace() {
     let folder = two_ranks();
     let path = folder.path().join("a.json");
-    let (joining, progress) = (Joining::default(), Progress::default());
-    let made = summary(&path, &joining, true, &progress).unwrap();
-    let place = Place::of(&path).unwrap();
+    let parts = Parts::of(&[folder.path().into()]).unwrap().unwrap();
+    let summary = |is_kept| summary(&parts, 0, &Joining::default(), is_kept, &Progress::default()).unwrap();
+    let made = summary(true);
+    let place = Place::of(folder.path(), "a.json", &[path]).unwrap();
     let mut other = place.read().expect("it was kept");
     assert_eq!((&other.tables, &other.rows, &other.advice), (&made.tables, &made.rows, &made.advice));
     // What is kept is what is given, whatever the trace says.
     other.trace.name = "kept".into();
     assert!(place.write(&other));
-    assert_eq!(summary(&path, &joining, true, &progress).unwrap().trace.name, "kept");
-    assert_ne!(summary(&path, &joining, false, &progress).unwrap().trace.name, "kept");
+    assert_eq!(summary(true).trace.name, "kept");
+    assert_ne!(summary(false).trace.name, "kept");
 }
 
 #[test]

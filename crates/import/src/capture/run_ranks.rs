@@ -32,6 +32,11 @@ impl RunRanks {
         &self.files.name
     }
 
+    /// The run folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The ranks, ascending: at least one.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = u32> {
         self.files.ranks.keys().copied()
