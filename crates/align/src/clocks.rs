@@ -8,6 +8,7 @@
 //! ```
 
 use crate::line::{Line, Reading};
+use crate::whole_run::report_assumed_groups;
 use crate::{Calls, Domain, Matched, Part, domains, parts};
 use std::collections::BTreeMap;
 use stepscope_base::percentiles::{nearest_rank, nearest_rank_of_unsorted};
@@ -28,8 +29,9 @@ pub enum Align {
     None,
 }
 
-/// `trace` on one clock. A finding says what was corrected, and what contradicts.
+/// `trace` on one clock. Findings say what was corrected, what contradicts, and of which collectives the group was assumed.
 pub fn aligned(mut trace: Trace, align: Align) -> Trace {
+    report_assumed_groups(&mut trace);
     let domains = domains(&trace);
     if align == Align::None {
         return begun_together(trace, &domains);
@@ -37,13 +39,15 @@ pub fn aligned(mut trace: Trace, align: Align) -> Trace {
     if domains.len() < 2 || trace.collectives.is_empty() {
         return trace;
     }
+    let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;
+    // Where clocks are stated, a contradiction may as well show that a group is not what was assumed.
+    let counts = |part: &Part| !part.is_group_assumed || is_unknown || align == Align::Collectives;
     let mut pairs = {
         let parts = parts(&trace, &Calls::of(&trace));
-        Pairs::of(&domains, Matched::of(&parts).each(&parts))
+        Pairs::of(&domains, Matched::of(&parts).each(&parts).filter(|same| counts(&same[0])))
     };
     let stated = vec![Line::default(); domains.len()];
     let contradictions = pairs.contradictions(&stated);
-    let is_unknown = trace.findings.count(FindingCode::ClocksUnrelated) > 0;
     let is_corrected = match align {
         Align::Base | Align::None => false,
         Align::Collectives => true,

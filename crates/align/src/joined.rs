@@ -17,7 +17,7 @@ pub struct Joined {
 
 impl Joined {
     /// Puts together what `trace` says. What only one rank of it took part in, what took no time or has not ended, and
-    /// what is of a group without a name is not among it, as for [`matched`](crate::matched).
+    /// what is of an unknown group is not among it, as for [`matched`](crate::matched).
     pub fn of(trace: &Trace) -> Self {
         let calls = Calls::of(trace);
         let all = parts(trace, &calls);

@@ -11,6 +11,7 @@ mod joined;
 mod line;
 mod matched;
 mod residuals;
+mod whole_run;
 
 pub use calls::{Call, Calls};
 pub use clocks::{Align, aligned, with_offsets};

@@ -1,6 +1,7 @@
 //! The same collective on several ranks.
 
 use crate::Calls;
+use crate::whole_run::WholeRun;
 use rustc_hash::FxHashMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, ProcessId, SliceId, Trace};
@@ -20,6 +21,8 @@ pub struct Part {
     pub group_description: StringId,
     /// Ranks in the group.
     pub group_size: Option<i64>,
+    /// Whether no rank states the group, so that all ranks of the run are taken for it.
+    pub is_group_assumed: bool,
     /// What it does.
     pub kind: Option<CollectiveKind>,
     /// Where the rank asks for it: a slice of the host, or a kernel of which no call is known.
@@ -66,9 +69,16 @@ enum Kind {
         from: Option<i64>,
         to: Option<i64>,
     },
+    /// Of a group that is not known, and no other part's.
+    Alone(SliceId),
 }
 
 impl Key {
+    /// That of what `asked_by` asks for in an unknown group.
+    fn alone(asked_by: SliceId) -> Self {
+        Self { group: StringTable::EMPTY, group_ranks: StringTable::EMPTY, kind: Kind::Alone(asked_by) }
+    }
+
     fn of(said: &Collective, rank: u32) -> Self {
         let Collective { group, group_ranks, name, dtype, input_elements, output_elements, .. } = *said;
         let own = Some(i64::from(rank));
@@ -212,23 +222,28 @@ impl Carried {
     }
 }
 
-/// Every communication of a group that took time on a rank, and has ended.
+/// Every communication of a group that took time on a rank, and has ended. A collective that states no group is of all
+/// ranks of the run where that may be assumed, else of an unknown group; what goes from one rank to another is left out
+/// then.
 pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
+    let whole_run = WholeRun::of(trace);
     let mut on_device: FxHashMap<usize, Carried> = FxHashMap::default();
     let mut parts = Vec::with_capacity(calls.statements());
     let mut add = |rank: u32, said: &Collective, asked_by: SliceId, carried: Carried| {
-        let has_group = [said.group, said.group_ranks].iter().any(|text| *text != StringTable::EMPTY);
-        if carried.dur_ns > 0 && has_group {
+        let is_known = said.states_group() || said.kind.is_some_and(|kind| !kind.is_between_two());
+        if carried.dur_ns > 0 && is_known {
+            let is_group_assumed = whole_run.is_group_of(said);
             let Collective { group, group_description, group_size, kind, .. } = *said;
             let Carried { slice, launch, start_ns, end_ns, dur_ns } = carried;
             let process = trace.tracks[trace.slices.track[asked_by.index()].index()].process;
             parts.push(Part {
-                key: Key::of(said, rank),
+                key: if said.states_group() || is_group_assumed { Key::of(said, rank) } else { Key::alone(asked_by) },
                 rank,
                 process,
                 group,
                 group_description,
                 group_size,
+                is_group_assumed,
                 kind,
                 asked_by,
                 carried_by: slice,
@@ -318,6 +333,7 @@ mod tests {
             group: text,
             group_description: text,
             group_size: None,
+            is_group_assumed: false,
             kind: Some(kind),
             asked_by: SliceId(0),
             carried_by: SliceId(0),

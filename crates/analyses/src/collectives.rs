@@ -27,7 +27,7 @@
 //! What operators, ranges and kernels say of the collectives that they are: `record_param_comms` and the kernels of NCCL
 //! in traces of `torch.profiler`; the operators of `c10d` and the ranges of Gloo in runs of our own, which are one call
 //! where they have the same process, group and number. Of operators of backends that say nothing, as those of oneCCL's
-//! bindings, the name and the only input: groups are not known then. What lies one in the other is one call. Kernels of
+//! bindings, the name and the only input: no group is stated then. What lies one in the other is one call. Kernels of
 //! communication as in `overlap`.
 //!
 //! # Edge cases

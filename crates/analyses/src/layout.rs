@@ -33,7 +33,7 @@ use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::Calls;
-use stepscope_base::{StringId, StringTable};
+use stepscope_base::StringId;
 use stepscope_trace::{Collective, CollectiveKind, SliceId, Trace, listed};
 
 columns! {
@@ -105,7 +105,7 @@ fn groups(context: &AnalysisContext<'_>) -> BTreeMap<Key, Group> {
     let mut lists: FxHashMap<StringId, Option<Vec<u32>>> = FxHashMap::default();
     let mut add = |slice: SliceId, said: &Collective| {
         let text = |id: StringId| trace.strings.get(id);
-        if said.group == StringTable::EMPTY && said.group_ranks == StringTable::EMPTY {
+        if !said.states_group() {
             return;
         }
         let rank = trace.rank_of_track(trace.slices.track[slice.index()]);
@@ -235,6 +235,7 @@ fn outcome(context: &AnalysisContext<'_>) -> Outcome {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use stepscope_base::StringTable;
     use stepscope_trace::drawn::drawn;
     use stepscope_trace::{ProcessGroup, SliceKind};
 

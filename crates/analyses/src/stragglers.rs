@@ -4,7 +4,8 @@
 //!
 //! - A collective of one rank is *matched* with those of the other ranks of the run: the one of the same number in the
 //!   same group; where no number is known, the one of the same name, type and size that is as far in the order of the
-//!   rank.
+//!   rank. Where no rank states a group for what it does (all-reduce, broadcast …), and nothing is known of groups of
+//!   fewer ranks, all ranks of the run are taken for the group, which is a finding.
 //! - It takes as long as its kernels, or, where there are none, its work on the host.
 //! - A collective ends everywhere at about the same moment. Who takes the shortest came last, and transfer is what it
 //!   takes there. What another rank takes beyond that is waiting: transfer and waiting are the whole. No clocks are
@@ -28,7 +29,7 @@
 //! # Edge cases
 //! Only ranks of the run are compared: where ranks of a group are missing, the last of all may be among them. What has no
 //! rank to be compared with is left out: a collective that only one rank of the run has, that took no time, that did not
-//! end, or that is of a group without a name, and what goes from one rank to another. Of an even number of ranks the
+//! end, or that is of an unknown group, and what goes from one rank to another. Of an even number of ranks the
 //! middle one is the earlier of the two in the middle. Who comes last together with another holds nobody up. A rank that leaves before the others, as the
 //! source of a broadcast may, is taken for late. Without numbers, ranks whose recordings begin at different collectives are
 //! matched wrongly. For one rank the others still count; for one step, what begins in it on the rank.

@@ -40,8 +40,8 @@
 //! shorter. Of communications that end at the same moment all are waited for. Communication that runs beside work slows
 //! it down, which is not known either. So gains are estimates, and mostly upper bounds. At the beginning of a step ranks
 //! stay as far apart as they were. Of an even number of ranks the middle one is the earlier of the two in the middle.
-//! Communication of which the group is not known is idle time of its rank; what only one rank of the run has is over when
-//! it was. Stages that go round in a circle, as in interleaved pipelines, have no last one. Steps that were cut, that one
+//! A message from rank to rank of which the group is not known is idle time of its rank; what only one rank of the run has,
+//! as a collective of an unknown group, is over when it was. Stages that go round in a circle, as in interleaved pipelines, have no last one. Steps that were cut, that one
 //! rank alone has or in which no communication joins ranks are left out, and so are those that cannot be replayed since
 //! what was matched contradicts itself. Where ranks are asked for, each has its own row, and
 //! there are no others.

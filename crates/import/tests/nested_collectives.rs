@@ -70,9 +70,19 @@ fn the_ranges_of_oneccl_are_one_collective() {
     let trace = opened(&[&rank]);
     let expected = ["rank 0 allreduce: 1 calls, 0 works, 1 kernels, 4000 bytes, host 46000, device 60000"];
     assert_eq!(lines(&trace), expected);
-    assert!(stragglers(&trace, &Selection::default()).is_empty(), "its group is not known");
     // Older ones have no operator of PyTorch around them.
     assert_eq!(lines(&opened(&[&rank[1..]])), expected);
+    // No rank states a group: all ranks of the job are one.
+    let mut late = rank;
+    late[5].3 += 20;
+    late[5].4 -= 20;
+    let trace = opened(&[&rank, &late]);
+    let matched: Vec<_> = stragglers(&trace, &Selection::default())
+        .into_iter()
+        .map(|row| (row.rank, row.group, row.ranks, row.transfer_ns, row.waiting_ns))
+        .collect();
+    assert_eq!(matched, [(1, None, 2, 40_000, 0), (0, None, 2, 40_000, 20_000)]);
+    assert!(stragglers(&opened(&[&rank]), &Selection::default()).is_empty(), "it has no other rank");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::SliceId;
 use serde::{Deserialize, Serialize};
-use stepscope_base::StringId;
+use stepscope_base::{StringId, StringTable};
 
 /// What a collective does with the data of its ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -106,6 +106,11 @@ impl Collective {
     /// True for what goes from one rank to another.
     pub fn is_between_two(&self) -> bool {
         self.kind.is_some_and(CollectiveKind::is_between_two)
+    }
+
+    /// True when it says which group it is of, by name or by ranks.
+    pub fn states_group(&self) -> bool {
+        self.group != StringTable::EMPTY || self.group_ranks != StringTable::EMPTY
     }
 }
 

@@ -190,6 +190,8 @@ finding_codes! {
         "waits for a stream were reported while a kernel of it was running";
     CollectiveWithoutMetadata = "trace.collective_without_metadata", Info,
         "calls of collectives have no metadata: sizes and groups are not known";
+    CollectiveGroupAssumed = "trace.collective_group_assumed", Info,
+        "collectives whose process group no rank states: all ranks of the run were taken for it";
     SharedBackwardNumber = "trace.shared_backward_number", Info,
         "several backward nodes share one sequence number: forward and backward may be joined wrongly";
     InferredSteps = "trace.inferred_steps", Info,

@@ -45,6 +45,8 @@ pub struct Job {
     /// Whether kernels on streams compute and communicate, launched at the beginning of each step; else operators and
     /// threads of a backend do.
     pub has_devices: bool,
+    /// Whether collectives say which group they are of and their number in it.
+    pub states_groups: bool,
 }
 
 impl Default for Job {
@@ -62,6 +64,7 @@ impl Default for Job {
             slow_groups: Vec::new(),
             hosts: Vec::new(),
             has_devices: true,
+            states_groups: true,
         }
     }
 }

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use stepscope_align::Calls;
-use stepscope_base::{StringId, StringTable};
+use stepscope_base::StringId;
 use stepscope_trace::{Collective, ProcessId, SliceId, Trace};
 
 /// Whether a rank has left a collective.
@@ -43,7 +43,7 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
     let mut of_call: FxHashMap<usize, bool> = FxHashMap::default();
     let mut entries: Vec<(Key, u32, Entry)> = Vec::new();
     let mut add = |rank: u32, said: &Collective, slice: SliceId, left: Left| {
-        if [said.group, said.group_ranks].iter().any(|text| *text != StringTable::EMPTY) {
+        if said.states_group() {
             let key = Key { group: said.group, group_ranks: said.group_ranks, is_between_two: said.is_between_two() };
             entries.push((key, rank, Entry { said: *said, slice, left }));
         }

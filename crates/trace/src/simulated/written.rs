@@ -135,6 +135,7 @@ impl Writer<'_> {
         let peer = |at: usize| i64::from(channel.ranks[at]);
         let group = format!("{} {}", channel.group, channel.group_ranks[0]);
         let group_ranks = format!("{:?}", channel.group_ranks);
+        let states_group = self.run.job.states_groups;
         let mut text = |text: &str| self.builder.strings.intern(text);
         let collective = Collective {
             slice,
@@ -155,6 +156,14 @@ impl Writer<'_> {
             is_async: Some(true),
             sequence_number: Some(carried.number),
         };
-        self.builder.add_collective(collective);
+        let without_group = Collective {
+            group: StringTable::EMPTY,
+            group_description: StringTable::EMPTY,
+            group_size: None,
+            group_ranks: StringTable::EMPTY,
+            sequence_number: None,
+            ..collective
+        };
+        self.builder.add_collective(if states_group { collective } else { without_group });
     }
 }
