@@ -1,6 +1,7 @@
 //! The same communication on all ranks, found by any slice of it.
 
-use crate::{Calls, Part, parts, together};
+use crate::matched::begun;
+use crate::{Calls, Part, together};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use stepscope_trace::{DeviceEventClass, SliceId, Trace};
@@ -16,11 +17,11 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Puts together what `trace` says. What only one rank of it took part in, what took no time or has not ended, and
-    /// what is of an unknown group is not among it, as for [`matched`](crate::matched).
+    /// Puts together what `trace` says. What only one rank of it took part in, what took no time, and what is of an
+    /// unknown group is not among it. Parts that have not ended are.
     pub fn of(trace: &Trace) -> Self {
         let calls = Calls::of(trace);
-        let all = parts(trace, &calls);
+        let all = begun(trace, &calls);
         let mut joined = Self { calls, parts: Vec::new(), places: FxHashMap::default() };
         for same in together(&all).places().filter(|same| same.len() > 1) {
             let first = joined.parts.len();
@@ -55,8 +56,11 @@ impl Joined {
 }
 
 /// The rank that came last to a collective: the one that it takes the shortest on, since it ends everywhere at about the
-/// same moment. `None` where several share that, or where it goes from one rank to another.
+/// same moment. `None` where several share that, where it goes from one rank to another, or where it has not ended.
 pub fn last_to_come(parts: &[Part]) -> Option<u32> {
+    if parts.iter().any(|part| part.is_unfinished) {
+        return None;
+    }
     let shortest_ns = parts.iter().map(|part| part.dur_ns).min()?;
     let mut last = parts.iter().filter(|part| part.dur_ns == shortest_ns && !part.is_between_two());
     last.next().filter(|_| last.next().is_none()).map(|part| part.rank)
@@ -154,5 +158,56 @@ mod tests {
         assert_eq!(last_to_come(&[parts[0], parts[0]]), None);
         assert_eq!(last_to_come(&[]), None);
         assert!(joined.of_slice(&trace, SliceId(99)).is_empty());
+    }
+
+    #[test]
+    fn a_collective_that_does_not_end_is_found_on_the_ranks_that_are_in_it() {
+        for has_devices in [true, false] {
+            let mut trace = Job { ranks: 4, has_devices, ..Job::default() }.run().trace();
+            let last = trace.collectives.iter().filter_map(|said| said.sequence_number).max();
+            let rank_of = |trace: &Trace, slice: SliceId| trace.rank_of_track(trace.slices.track[slice.index()]);
+            let is_last = |said: &stepscope_trace::Collective| said.sequence_number == last;
+            let of_last: Vec<SliceId> =
+                trace.collectives.iter().filter(|said| is_last(said)).map(|said| said.slice).collect();
+            let kernels = trace.device_events.iter().filter(|event| event.op.is_some_and(|op| of_last.contains(&op)));
+            let kernels: Vec<SliceId> = kernels.map(|event| event.slice).collect();
+            // Rank 1 never comes; nothing is known of what rank 3 launched, or gave its backend; the others do not end.
+            let gone: Vec<SliceId> =
+                of_last.iter().chain(&kernels).copied().filter(|slice| rank_of(&trace, *slice) == 3).collect();
+            let open = of_last.iter().chain(&kernels).filter(|slice| rank_of(&trace, **slice) % 2 == 0);
+            let open: Vec<SliceId> = open.copied().collect();
+            open.iter().for_each(|slice| trace.slices.is_unfinished[slice.index()] = true);
+            let is_said = |said: &stepscope_trace::Collective| match rank_of(&trace, said.slice) {
+                1 => !is_last(said),
+                3 => !is_last(said) || trace.slices.kind(said.slice) == SliceKind::Op,
+                _ => true,
+            };
+            let said: Vec<_> = trace.collectives.iter().filter(|said| is_said(said)).copied().collect();
+            trace.collectives = said;
+            let is_there = |event: &stepscope_trace::DeviceEvent| !gone.contains(&event.slice);
+            trace.device_events = trace.device_events.iter().filter(is_there).collect();
+            let found = |trace: &Trace| {
+                let joined = Joined::of(trace);
+                let ranks = open.iter().map(|slice| {
+                    let parts = joined.of_slice(trace, *slice);
+                    assert!(parts.iter().all(|part| part.is_unfinished) && last_to_come(parts).is_none());
+                    parts.iter().map(|part| part.rank).collect::<Vec<_>>()
+                });
+                let mut ranks: Vec<Vec<u32>> = ranks.collect();
+                ranks.dedup();
+                ranks
+            };
+            // That rank 3 is still in it shows when it was recorded up to the middle of something.
+            assert_eq!(found(&trace), [[0, 2]], "devices: {has_devices}");
+            let step = trace
+                .slices
+                .ids()
+                .filter(|id| rank_of(&trace, *id) == 3)
+                .max_by_key(|id| (trace.slices.kind(*id) == SliceKind::Step, trace.slices.start_ns[id.index()]));
+            trace.slices.is_unfinished[step.expect("it has steps").index()] = true;
+            assert_eq!(found(&trace), [[0, 2, 3]], "devices: {has_devices}");
+            let parts = crate::parts(&trace, &Calls::of(&trace));
+            assert!(parts.iter().all(|part| !open.contains(&part.carried_by)), "none of it counts");
+        }
     }
 }

@@ -37,6 +37,8 @@ pub struct Part {
     pub end_ns: i64,
     /// How long it is carried out: all its kernels, or its work on the host.
     pub dur_ns: i64,
+    /// Whether its end was not recorded. Nobody knows then how long it takes, and only [`Joined`](crate::Joined) has it.
+    pub is_unfinished: bool,
 }
 
 impl Part {
@@ -207,18 +209,22 @@ struct Carried {
     start_ns: i64,
     end_ns: i64,
     dur_ns: i64,
+    is_unfinished: bool,
 }
 
 impl Carried {
     fn by(trace: &Trace, slice: SliceId, launch: Option<SliceId>) -> Self {
         let span = trace.slices.span(slice);
-        Self { slice, launch, start_ns: span.start_ns, end_ns: span.end_ns, dur_ns: span.duration_ns() }
+        let is_unfinished = trace.slices.is_unfinished[slice.index()];
+        let (start_ns, end_ns, dur_ns) = (span.start_ns, span.end_ns, span.duration_ns());
+        Self { slice, launch, start_ns, end_ns, dur_ns, is_unfinished }
     }
 
     /// Device events come by start: `self` is first.
     fn add(&mut self, other: Self) {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.dur_ns = self.dur_ns.saturating_add(other.dur_ns);
+        self.is_unfinished |= other.is_unfinished;
     }
 }
 
@@ -226,15 +232,23 @@ impl Carried {
 /// ranks of the run where that may be assumed, else of an unknown group; what goes from one rank to another is left out
 /// then.
 pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
+    let mut parts = begun(trace, calls);
+    parts.retain(|part| !part.is_unfinished);
+    parts
+}
+
+/// As [`parts`], with those that have not ended: what was going on when recording ended. Also calls that returned on a
+/// rank that was recorded up to the middle of something, as long as nothing carries out them or later ones of their group.
+pub(crate) fn begun(trace: &Trace, calls: &Calls) -> Vec<Part> {
     let whole_run = WholeRun::of(trace);
     let mut on_device: FxHashMap<usize, Carried> = FxHashMap::default();
     let mut parts = Vec::with_capacity(calls.statements());
     let mut add = |rank: u32, said: &Collective, asked_by: SliceId, carried: Carried| {
         let is_known = said.states_group() || said.kind.is_some_and(|kind| !kind.is_between_two());
-        if carried.dur_ns > 0 && is_known {
+        if (carried.dur_ns > 0 || carried.is_unfinished) && is_known {
             let is_group_assumed = whole_run.is_group_of(said);
             let Collective { group, group_description, group_size, kind, .. } = *said;
-            let Carried { slice, launch, start_ns, end_ns, dur_ns } = carried;
+            let Carried { slice, launch, start_ns, end_ns, dur_ns, is_unfinished } = carried;
             let process = trace.tracks[trace.slices.track[asked_by.index()].index()].process;
             parts.push(Part {
                 key: if said.states_group() || is_group_assumed { Key::of(said, rank) } else { Key::alone(asked_by) },
@@ -251,6 +265,7 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
                 start_ns,
                 end_ns,
                 dur_ns,
+                is_unfinished,
             });
         }
     };
@@ -262,14 +277,51 @@ pub fn parts(trace: &Trace, calls: &Calls) -> Vec<Part> {
             add(trace.devices[event.device.index()].rank, said, event.slice, carried);
         }
     }
+    let cut = cut_processes(trace);
+    let process = |slice: SliceId| trace.tracks[trace.slices.track[slice.index()].index()].process;
+    let mut returned = Vec::new();
     for (at, call) in calls.calls.iter().enumerate() {
-        // Of what has not ended nobody knows how long it takes.
-        let work = call.work.filter(|work| !trace.slices.is_unfinished[work.index()]);
-        let on_host = || work.map(|work| Carried::by(trace, work, None));
-        let Some(carried) = on_device.get(&at).copied().or_else(on_host) else { continue };
-        add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, carried);
+        let on_host = || call.work.map(|work| Carried::by(trace, work, None));
+        let carried = on_device.get(&at).copied().or_else(on_host);
+        let is_cut = || cut.contains(&process(call.slice));
+        let not_left = || is_cut().then(|| Carried { is_unfinished: true, ..Carried::by(trace, call.slice, None) });
+        let Some(found) = carried.or_else(not_left) else { continue };
+        if carried.is_none() && !trace.slices.is_unfinished[call.slice.index()] {
+            returned.push(call.slice);
+        }
+        add(trace.rank_of_track(trace.slices.track[call.slice.index()]), &call.said, call.slice, found);
     }
+    without_left(trace, &mut parts, &returned);
     parts
+}
+
+/// The processes that were recorded up to the middle of something.
+fn cut_processes(trace: &Trace) -> Vec<ProcessId> {
+    let mut cut: Vec<ProcessId> = Vec::new();
+    for track in &trace.tracks {
+        let is_unfinished = |id: SliceId| trace.slices.is_unfinished[id.index()];
+        if !cut.contains(&track.process) && track.slice_ids().any(is_unfinished) {
+            cut.push(track.process);
+        }
+    }
+    cut
+}
+
+/// Forgets calls that `returned` and that were left for certain: a later one of the group was carried out, or nothing is
+/// known of what carries out any.
+fn without_left(trace: &Trace, parts: &mut Vec<Part>, returned: &[SliceId]) {
+    if returned.is_empty() {
+        return;
+    }
+    let group = |part: &Part| (part.process, part.key.group, part.key.group_ranks, part.is_between_two());
+    let asked_ns = |part: &Part| trace.slices.start_ns[part.asked_by.index()];
+    let mut last_ns = FxHashMap::default();
+    for part in parts.iter().filter(|part| !part.is_unfinished) {
+        let last_ns: &mut i64 = last_ns.entry(group(part)).or_insert(asked_ns(part));
+        *last_ns = asked_ns(part).max(*last_ns);
+    }
+    let is_left = |part: &Part| last_ns.get(&group(part)).is_none_or(|last_ns| asked_ns(part) <= *last_ns);
+    parts.retain(|part| returned.binary_search(&part.asked_by).is_err() || !is_left(part));
 }
 
 #[cfg(test)]
@@ -341,6 +393,7 @@ mod tests {
             start_ns,
             end_ns: start_ns + 1,
             dur_ns: 1,
+            is_unfinished: false,
         }
     }
 

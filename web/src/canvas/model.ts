@@ -84,9 +84,10 @@ export interface Together {
 /** The part of one rank. */
 export interface PartOfRank {
   readonly rank: number;
-  /** When it begins to be carried out, and for how long it is. */
+  /** When it begins to be carried out, and for how long it is: that is not known where it has not ended. */
   readonly start_ns: number;
   readonly dur_ns: number;
+  readonly is_unfinished: boolean;
   /** What carries it out first. */
   readonly slice: Slice;
   /** What asks for it, where that is another slice. */

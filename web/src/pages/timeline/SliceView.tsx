@@ -145,9 +145,7 @@ function OnAllRanks({ controller }: { controller: TimelineController }) {
               <td class="number">
                 <Value unit="ns" value={part.start_ns} />
               </td>
-              <td class="number">
-                <Value unit="ns" value={part.dur_ns} />
-              </td>
+              <td class="number">{part.is_unfinished ? "not finished" : <Value unit="ns" value={part.dur_ns} />}</td>
             </tr>
           ))}
         </tbody>

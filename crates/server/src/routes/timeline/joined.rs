@@ -25,9 +25,10 @@ struct Together {
 #[derive(Serialize)]
 struct OfRank {
     rank: u32,
-    /// When it begins to be carried out, and for how long it is.
+    /// When it begins to be carried out, and for how long it is: that is not known where it has not ended.
     start_ns: i64,
     dur_ns: i64,
+    is_unfinished: bool,
     /// What carries it out first.
     slice: SliceSummary,
     /// What asks for it, where that is another slice.
@@ -51,6 +52,7 @@ pub(super) async fn joined(
             rank: part.rank,
             start_ns: part.start_ns,
             dur_ns: part.dur_ns,
+            is_unfinished: part.is_unfinished,
             slice: timeline.summary(trace, part.carried_by),
             asked_by: (part.asked_by != part.carried_by).then(|| timeline.summary(trace, part.asked_by)),
         };
