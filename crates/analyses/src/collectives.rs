@@ -311,7 +311,17 @@ fn bandwidth(size_bytes: i64, sum: &Sum, (over, under): (i64, i64)) -> Option<i6
         return None;
     }
     let bytes = i128::from(size_bytes) * i128::from(timed.calls) * i128::from(over);
-    let ns = i128::from(timed.ns) * i128::from(under);
+    per_second(bytes, i128::from(timed.ns) * i128::from(under))
+}
+
+/// The bandwidth on the links of each rank of a group when a collective of this size takes `ns`, rounded; `None` where
+/// nothing is carried, or the share of the links is not known.
+pub(crate) fn bus_bandwidth(kind: CollectiveKind, group_size: i64, size_bytes: i64, ns: i64) -> Option<i64> {
+    let (over, under) = on_links(kind, Some(group_size)).filter(|_| size_bytes > 0 && ns > 0)?;
+    per_second(i128::from(size_bytes) * i128::from(over), i128::from(ns) * i128::from(under))
+}
+
+fn per_second(bytes: i128, ns: i128) -> Option<i64> {
     i64::try_from(bytes.saturating_mul(1_000_000_000).saturating_add(ns / 2) / ns).ok()
 }
 

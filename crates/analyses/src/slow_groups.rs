@@ -8,13 +8,16 @@
 //!   the same size, as the tensor-parallel groups of a job do; the group itself is one of them.
 //! - Each group has a middle transfer time, over its collectives. That of the siblings is the middle one of these, so that
 //!   a group counts once however much it communicates.
+//! - The bus bandwidth is that of nccl-tests, as in `collectives`, but of the middle transfer: waiting is not in it. The peak
+//!   of the link is what the NVLink links of a device carry in one direction, all together, by its product name.
 //! - The excess is what collectives of the group take beyond the middle of the siblings, of those that take longer.
 //!
 //! # Units
-//! Nanoseconds, bytes of one collective. Counts of ranks, groups and collectives. A ratio of 1 is as the siblings.
+//! Nanoseconds, bytes of one collective, bytes in a second, rounded. Counts of ranks, groups and collectives. A ratio of 1 is as the siblings.
 //!
 //! # Source
 //! What operators, ranges and kernels say of the collectives that they are, and their size, as in `collectives`.
+//! The peaks of links: `crates/analyses/data/devices.tsv`, with its documents.
 //!
 //! # Edge cases
 //! With fewer than three siblings nobody knows who is slow: what compares them is absent. The middle one of an even number
@@ -22,11 +25,14 @@
 //! when not all ranks of its group are known to be in the run, since the last of all may be missing then; when it is of a
 //! kind after which a rank may leave before the others have come, as from a broadcast; and when its size is not known,
 //! unless it is a barrier. Groups on links of different kinds, within a host and between hosts, are siblings too: the slower ones have a
-//! ratio above 1 then without a fault. For one rank, the groups that it is in, beside all their siblings; for one step,
+//! ratio above 1 then without a fault. The share of the link's peak is absent unless NCCL carries the collectives out on devices
+//! that the table knows, of the same peak, and the ranks are known to be on one host. It can be above 1, as where switches
+//! reduce, and few ranks without a switch between them cannot use all links. For one rank, the groups that it is in, beside all their siblings; for one step,
 //! collectives that the first rank of the group asks for in it.
 
-use crate::collectives::size_bytes;
+use crate::collectives::{bus_bandwidth, size_bytes};
 use crate::communication::matched;
+use crate::roofline::devices::link_bytes_per_s;
 use crate::windows::Windows;
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Ranks, Selection};
 use std::cmp::Reverse;
@@ -34,7 +40,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stepscope_align::{Calls, Part};
 use stepscope_base::percentiles::{nearest_rank, nearest_rank_of_unsorted};
 use stepscope_base::{StringId, StringTable};
-use stepscope_trace::{Collective, CollectiveKind, Trace};
+use stepscope_trace::{Collective, CollectiveKind, CommBackend, Trace};
 
 columns! {
     /// Collectives of one kind and size of one process group, beside those of its siblings.
@@ -60,6 +66,11 @@ columns! {
         excess_ns: Option<i64> => Nanoseconds,
         /// Number of siblings, with the group itself.
         siblings: i64 => Count,
+        /// The size over `median_transfer_ns`, times the share of it that crosses the links of each rank.
+        bus_bandwidth_bytes_per_s: Option<i64> => BytesPerSecond,
+        /// `bus_bandwidth_bytes_per_s` over the peak of the links between the devices. Absent when it is not known, as between
+        /// hosts and over PCIe.
+        link_peak_ratio: Option<f64> => Ratio,
         /// Sum of the transfer times.
         transfer_ns: i64 => Nanoseconds,
         /// Number of ranks in the process group.
@@ -99,10 +110,34 @@ struct Group {
     ranks: BTreeSet<u32>,
     /// What each collective takes on the rank that comes last.
     transfers_ns: Vec<i64>,
+    /// What the links between the devices of each collective carry at best.
+    links: BTreeSet<Option<i64>>,
+}
+
+/// What links carry at best, bytes per second, by device.
+struct Links(Vec<Option<i64>>);
+
+impl Links {
+    fn of(trace: &Trace) -> Self {
+        Self(trace.devices.iter().map(link_bytes_per_s).collect())
+    }
+
+    /// Those between the devices that carry out a collective of NCCL; `None` when they are not known to be of one host and
+    /// alike.
+    fn between(&self, trace: &Trace, parts: &[Part]) -> Option<i64> {
+        let of = |part: &Part| {
+            let process = &trace.processes[part.process.index()];
+            let device = trace.tracks[trace.slices.track[part.carried_by.index()].index()].device?;
+            let is_nccl = process.comm_backend == Some(CommBackend::Nccl);
+            Some((process.host.as_deref()?, self.0[device.index()]?)).filter(|_| is_nccl)
+        };
+        let first = of(&parts[0])?;
+        parts.iter().all(|part| of(part) == Some(first)).then_some(first.1)
+    }
 }
 
 fn families(context: &AnalysisContext<'_>) -> BTreeMap<Family, BTreeMap<GroupKey, Group>> {
-    let trace = context.trace;
+    let (trace, links) = (context.trace, Links::of(context.trace));
     // Siblings are compared, whichever rank is asked for.
     let windows = Windows::of(trace, &Selection { ranks: Ranks::default(), ..context.selection.clone() });
     let mut families: BTreeMap<Family, BTreeMap<GroupKey, Group>> = BTreeMap::new();
@@ -111,6 +146,7 @@ fn families(context: &AnalysisContext<'_>) -> BTreeMap<Family, BTreeMap<GroupKey
         let group = families.entry(family).or_default().entry(group).or_default();
         group.ranks.extend(parts.iter().map(|part| part.rank));
         group.transfers_ns.extend(parts.iter().map(|part| part.dur_ns).min());
+        group.links.insert(links.between(trace, &parts));
     }
     families
 }
@@ -156,6 +192,8 @@ fn row(
     (siblings, usual_ns): (usize, Option<i64>),
 ) -> SlowGroup {
     let sum = |of: &dyn Fn(i64) -> i64| group.transfers_ns.iter().fold(0_i64, |sum, ns| sum.saturating_add(of(*ns)));
+    let bus_bandwidth = size_bytes.and_then(|size| bus_bandwidth(kind, group_size, size, median_ns));
+    let link = group.links.first().copied().flatten().filter(|_| group.links.len() == 1);
     let ranks = || format!("{:?}", group.ranks.iter().collect::<Vec<_>>());
     SlowGroup {
         group: trace.text(name),
@@ -168,6 +206,8 @@ fn row(
         transfer_ratio: usual_ns.map(|usual_ns| median_ns as f64 / usual_ns as f64),
         excess_ns: usual_ns.map(|usual_ns| sum(&|ns| (ns - usual_ns).max(0))),
         siblings: siblings as i64,
+        bus_bandwidth_bytes_per_s: bus_bandwidth,
+        link_peak_ratio: bus_bandwidth.zip(link).map(|(bandwidth, link)| bandwidth as f64 / link as f64),
         transfer_ns: sum(&|ns| ns),
         group_size,
         group_description: trace.text(description),

@@ -20,6 +20,8 @@ pub(crate) struct Peaks {
     /// Bytes per second that memory moves.
     pub(super) bytes_per_s: i64,
     memory_bytes: i64,
+    /// Bytes per second that its links to devices of the same host carry in one direction.
+    link_bytes_per_s: Option<i64>,
 }
 
 static ROWS: LazyLock<Vec<Peaks>> = LazyLock::new(|| {
@@ -29,7 +31,7 @@ static ROWS: LazyLock<Vec<Peaks>> = LazyLock::new(|| {
 
 fn row(line: &'static str) -> Option<Peaks> {
     let cells: Vec<&str> = line.split('\t').collect();
-    let [words, _architecture, _units, rates @ .., bandwidth, memory, _source] = &cells[..] else { return None };
+    let [words, _architecture, _units, rates @ .., bandwidth, memory, link, _source] = &cells[..] else { return None };
     let [fp64, fp64_tensor, fp32, fp32_tensor, fp16, fp8, int8] = *rates else { return None };
     let peak = |cell: &str| if cell == "-" { Some(None) } else { Some(Some(scaled(cell, 12)?)) };
     Some(Peaks {
@@ -43,6 +45,7 @@ fn row(line: &'static str) -> Option<Peaks> {
         int8: peak(int8)?,
         bytes_per_s: scaled(bandwidth, 9)?,
         memory_bytes: scaled(memory, 9)?,
+        link_bytes_per_s: if *link == "-" { None } else { Some(scaled(link, 9)?) },
     })
 }
 
@@ -65,6 +68,14 @@ pub(crate) fn peaks(device: &Device) -> Option<&'static Peaks> {
     let fitting = ROWS.iter().filter(|row| row.words.iter().all(|word| words.contains(word)));
     let away = |row: &Peaks| device.memory_bytes.map_or(0, |bytes| bytes.abs_diff(row.memory_bytes));
     fitting.min_by_key(|row| (std::cmp::Reverse(row.words.len()), away(row)))
+}
+
+/// Bytes per second that the links of a device to others of its host carry in one direction; `None` when the table does
+/// not know them. Those of an `NVL` card lead to the cards beside it alone.
+pub(crate) fn link_bytes_per_s(device: &Device) -> Option<i64> {
+    let name = device.name.as_deref()?.to_lowercase();
+    let is_card = name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == "nvl");
+    peaks(device)?.link_bytes_per_s.filter(|_| !is_card)
 }
 
 impl Peaks {
@@ -130,6 +141,33 @@ mod tests {
         assert_eq!(found("NVIDIA A100-SXM4-40GB MIG 1g.5gb", Some(5)), None);
     }
 
+    #[test]
+    fn links_of_a_device_are_as_many_as_its_architecture_has() {
+        let link = |name: &str| {
+            let device = Device { name: Some(name.into()), ..Device::default() };
+            link_bytes_per_s(&device).map(|bytes_per_s| bytes_per_s / 1_000_000_000)
+        };
+        // Links, and what one carries in one direction, GB/s.
+        assert_eq!(link("Tesla V100-SXM2-32GB"), Some(6 * 25));
+        assert_eq!(link("NVIDIA A100-SXM4-40GB"), Some(12 * 25));
+        assert_eq!(link("NVIDIA H100 80GB HBM3"), Some(18 * 25));
+        assert_eq!(link("NVIDIA H200"), Some(18 * 25));
+        assert_eq!(link("NVIDIA B200"), Some(18 * 50));
+        let unknown = [
+            "Tesla V100-PCIE-16GB",
+            "NVIDIA A100 80GB PCIe",
+            "NVIDIA A100-PCIE-40GB",
+            "NVIDIA H100 PCIe",
+            "NVIDIA H100 NVL",
+            "NVIDIA H200 NVL",
+            "NVIDIA L40S",
+            "AMD Instinct MI300X",
+            "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+            "Graphics",
+        ];
+        unknown.iter().for_each(|name| assert_eq!(link(name), None, "{name}"));
+    }
+
     /// Operations that one unit does in a clock: fp64, fp64_tensor, fp32, fp32_tensor, fp16, fp8, int8.
     const A_CLOCK: [(&str, [i64; 7]); 14] = [
         ("volta", [64, 0, 128, 0, 1_024, 0, 0]),
@@ -169,7 +207,7 @@ mod tests {
             }
             let between = clock_mhz(2).unwrap() * 100 / clock_mhz(4).unwrap();
             assert!((95..=120).contains(&between), "plain rates and those of tensor cores differ: {line}");
-            assert!(cells[12].len() > 10, "no source: {line}");
+            assert!(cells[13].len() > 10, "no source: {line}");
         }
     }
 

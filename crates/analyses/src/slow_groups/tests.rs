@@ -69,6 +69,34 @@ fn waiting_is_no_transfer() {
 }
 
 #[test]
+fn the_share_of_the_link_is_known_within_a_host_and_of_devices_in_the_table() {
+    let ratios = |name: &str, change: &dyn Fn(&mut Trace)| {
+        let mut trace = trace_of(&[vec![(false, [2, 4])], vec![(true, [5, 5])]]);
+        for process in &mut trace.processes {
+            process.comm_backend = Some(CommBackend::Nccl);
+            process.host = Some(format!("host{}", process.rank / 2));
+        }
+        trace.devices.iter_mut().for_each(|device| device.name = Some(name.into()));
+        change(&mut trace);
+        let rows = slow_groups(&trace, &Selection::default());
+        rows.iter().map(|row| (row.bus_bandwidth_bytes_per_s, row.link_peak_ratio)).collect::<Vec<_>>()
+    };
+    // 4,000 bytes in 2 us cross the links once, and half of 2,000 in 5 us.
+    let bandwidths = [2_000_000_000, 200_000_000];
+    let known = |peak: f64| bandwidths.map(|bandwidth| (Some(bandwidth), Some(bandwidth as f64 / peak))).to_vec();
+    let unknown = bandwidths.map(|bandwidth| (Some(bandwidth), None)).to_vec();
+    assert_eq!(ratios("NVIDIA H100 80GB HBM3", &|_| {}), known(450e9));
+    assert_eq!(ratios("NVIDIA A100-SXM4-80GB", &|_| {}), known(300e9));
+    assert_eq!(ratios("NVIDIA A100 80GB PCIe", &|_| {}), unknown);
+    let sxm = "NVIDIA H100 80GB HBM3";
+    assert_eq!(ratios(sxm, &|trace| trace.processes.iter_mut().for_each(|process| process.host = None)), unknown);
+    assert_eq!(ratios(sxm, &|trace| trace.processes[1].host = Some("host1".into()))[0], unknown[0]);
+    assert_eq!(ratios(sxm, &|trace| trace.processes[0].comm_backend = Some(CommBackend::Gloo))[0], unknown[0]);
+    let other = |trace: &mut Trace| trace.devices[0].name = Some("NVIDIA A100-SXM4-80GB".into());
+    assert_eq!(ratios(sxm, &other), [unknown[0], known(450e9)[1]]);
+}
+
+#[test]
 fn two_groups_are_compared_with_nobody() {
     let trace = trace_of(&[vec![(false, [2, 2])], vec![(false, [6, 6])], vec![(true, [3, 3])]]);
     let expected = [
