@@ -147,6 +147,7 @@ pub fn catalogue() -> &'static [Analysis] {
         what_if,
         hangs,
         clock_residuals,
+        device_clocks,
         synchronizations,
         idle_causes,
         idle_gaps,

@@ -22,6 +22,7 @@ pub mod critical_path_ranks;
 pub mod critical_path_slack;
 pub mod critical_path_slices;
 mod device_busy;
+pub mod device_clocks;
 mod device_windows;
 pub mod findings;
 mod flops;

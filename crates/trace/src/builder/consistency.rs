@@ -3,16 +3,25 @@
 
 use crate::{DeviceEvent, FindingCode, SyncKind, Trace, TrackId};
 use rustc_hash::FxHashMap;
+use stepscope_base::units::format_ns;
 
 /// Adds a finding for each contradiction.
 pub(super) fn check(trace: &mut Trace) {
     let mut findings = std::mem::take(&mut trace.findings);
     let start_ns = |slice: crate::SliceId| trace.slices.start_ns[slice.index()];
-    let at = |event: &DeviceEvent| format!("{} at {} ns", short(trace.slice_name(event.slice)), start_ns(event.slice));
+    let (mut early, mut earliest) = (0, None::<(i64, DeviceEvent)>);
     for event in trace.device_events.iter() {
-        if event.launch.is_some_and(|launch| start_ns(launch) > start_ns(event.slice)) {
-            findings.add(FindingCode::DeviceEventBeforeLaunch, || at(&event));
+        let lead_ns = event.launch.map_or(0, |launch| start_ns(launch).saturating_sub(start_ns(event.slice)));
+        early += u64::from(lead_ns > 0);
+        if lead_ns > earliest.as_ref().map_or(0, |(known_ns, _)| *known_ns) {
+            earliest = Some((lead_ns, event));
         }
+    }
+    if let Some((lead_ns, event)) = earliest {
+        let (name, at_ns) = (short(trace.slice_name(event.slice)), start_ns(event.slice));
+        let example = || format!("at most {}: {name} at {at_ns} ns", format_ns(lead_ns));
+        findings.add(FindingCode::DeviceEventBeforeLaunch, example);
+        findings.add_count(FindingCode::DeviceEventBeforeLaunch, early - 1);
     }
     let repeated = repeated_slices(trace);
     if let Some((first, count)) = repeated {
@@ -147,6 +156,18 @@ mod tests {
         assert_eq!(findings(0, 5, SyncKind::Stream, 14, None), ["trace.sync_during_kernel"]);
         assert_eq!(findings(0, 5, SyncKind::Event, 15, None), ["trace.wait_without_event"]);
         assert_eq!(findings(0, 5, SyncKind::StreamWaitEvent, 15, Some(16)), ["trace.wait_on_future_event"]);
+    }
+
+    #[test]
+    fn the_largest_lead_of_a_device_is_the_example() {
+        let trace = crate::drawn::drawn(
+            "rank 0 cpu 1    a
+             rank 0 launch 1 .....C.....C....C
+             rank 0 stream 7 ....CC..CC.....CC",
+        );
+        let found = trace.findings.iter().find(|found| found.code == FindingCode::DeviceEventBeforeLaunch);
+        let found = found.expect("three start before their launch");
+        assert_eq!((found.count, &found.examples[..]), (3, &["at most 3.00 µs: C at 8000 ns".to_string()][..]));
     }
 
     #[test]
