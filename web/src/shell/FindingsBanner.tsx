@@ -2,13 +2,21 @@ import { runPath } from "../api/paths";
 import type { Envelope } from "../api/types";
 import { FindingList } from "../components/FindingList";
 import { useAnswer } from "../state/answer";
-
 import { detail, runId } from "../state/runs";
 
 /** What is doubtful about the numbers, before anyone reads them. */
 export function FindingsBanner() {
   const known = detail.value;
   const answer = useAnswer<Envelope>(known && runPath(runId.value, "analyses/findings?limit=1"), known?.version ?? 0);
+  if (answer.state === "failed") {
+    const { what, hint } = answer.error;
+    return (
+      <details class="banner suspect">
+        <summary>Findings are not known: {what}</summary>
+        {hint && <p>{hint}</p>}
+      </details>
+    );
+  }
   const findings = answer.value?.findings ?? [];
   const severe = findings.filter((finding) => finding.severity === "severe").length;
   const suspect = findings.filter((finding) => finding.severity === "suspect").length;

@@ -82,7 +82,10 @@ export function Table(props: TableProps) {
 
   const envelope = shown.envelope;
   if (shown.error) {
-    const reset = () => set({ sort: "", search: "", where: [], columns: null });
+    const reset = () => {
+      set({ sort: "", search: "", where: [], columns: null });
+      shown.retry();
+    };
     return <ErrorNotice error={shown.error} onRetry={reset} />;
   }
   if (!envelope) return <Loading what={`Computing ${title.toLowerCase()}…`} />;

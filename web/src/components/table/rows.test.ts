@@ -62,7 +62,7 @@ test("rows far away are forgotten, so that memory stays small", async () => {
   expect([store.row(0), store.row(59 * PAGE_ROWS)]).toEqual([undefined, { index: 59 * PAGE_ROWS }]);
 });
 
-test("what the server says is wrong is the table's error", async () => {
+test("what the server says is wrong is the table's error, until it is asked again", async () => {
   const error = { what: "no column `x`", where: "kernels", hint: "it has name, count" };
   vi.stubGlobal("fetch", async () => new Response(JSON.stringify({ error }), { status: 400 }));
   let changes = 0;
@@ -70,4 +70,8 @@ test("what the server says is wrong is the table's error", async () => {
   store.want(0, 0);
   await vi.waitFor(() => expect(changes).toBe(1));
   expect(store.error).toEqual(error);
+  vi.stubGlobal("fetch", async (address: string) => answer(address));
+  store.retry();
+  expect(store.error).toBe(null);
+  await vi.waitFor(() => expect(store.row(0)).toEqual({ index: 0 }));
 });

@@ -43,6 +43,13 @@ export class RowStore {
     }
   }
 
+  /** Asks again after an error: what did not fit into memory then may fit now. */
+  retry(): void {
+    this.error = null;
+    this.want(0, 0);
+    this.onChange();
+  }
+
   /** Gives up everything that is under way. */
   close(): void {
     for (const abort of this.#asked.values()) abort.abort();
