@@ -83,6 +83,8 @@ export interface RunDetail {
   readonly facts: readonly (readonly [string, string])[];
   readonly counts: Readonly<Record<string, Num>>;
   readonly has: Readonly<Record<Has, boolean>>;
+  /** False where events do not fit into memory: then the timeline shows the collectives of all ranks, or one rank. */
+  readonly shows_all: boolean;
 }
 
 export interface RunIdentity {

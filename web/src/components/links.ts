@@ -3,6 +3,7 @@
 import type { Num } from "../api/types";
 import { clipped } from "../format/printable";
 import { hrefOf } from "../state/route";
+import { detail } from "../state/runs";
 import type { Condition } from "./table/choices";
 
 interface Moment {
@@ -27,10 +28,11 @@ export function nameCondition(column: string, name: string): Condition {
   return { column, operator: "has", value: linkedName(name).slice(0, LONG_NAME - 2) };
 }
 
-/** The timeline at one slice, or at a moment. */
+/** The timeline at one slice, or at a moment: that of its rank, where it does not show all events at once. */
 export function timelineAt({ rank, start_ns, name }: Moment): string {
   const at = rank === null || rank === undefined ? null : String(rank);
   return hrefOf("timeline", {
+    ...(at !== null && detail.value?.shows_all === false && { rank: at }),
     at: String(start_ns),
     "at-rank": at,
     "at-name": name ? clipped(name, SLICE_NAME) : null,

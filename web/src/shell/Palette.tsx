@@ -9,6 +9,7 @@ import { Words } from "../components/Words";
 import { clipped } from "../format/printable";
 import { formatCount, formatNs } from "../format/units";
 import { PAGES } from "../pages/registry";
+import { shownRank } from "../state/rank";
 import { hrefOf, hrefWith, route, stepChanges } from "../state/route";
 import { analyses, detail, runId, runs } from "../state/runs";
 import { placeOfNumber } from "../state/steps";
@@ -111,6 +112,7 @@ function useNames(typed: string): readonly Destination[] {
     const path = withQuery(runPath(runId.value, "search"), [
       ["q", text],
       ["limit", NAMES],
+      ["of_rank", shownRank.value],
     ]);
     const destination = ({ name, slices, total_ns }: Found["names"][number]): Destination => ({
       title: clipped(name, 200),

@@ -28,11 +28,17 @@ const whole = ({ start_ns, end_ns }: Span) =>
     ["end_ns", Math.max(Math.ceil(end_ns), 0)],
   ] as const;
 
-/** The requests of one version of one run. */
+/** What is done until the rows are there: events of one rank are read when they are first asked for. */
+export const loadingWords = ({ ofRank }: Requests): string =>
+  ofRank === null ? "Laying out the timeline…" : `Reading all events of rank ${ofRank}…`;
+
+/** The requests of one version of one run: of all that its timeline shows, or of the events of one rank. */
 export class Requests {
+  /** `ofRank` is null, but for a rank of a run that does not show all events at once: its slices have ids of their own. */
   constructor(
     readonly run: number,
     readonly version: number,
+    readonly ofRank: number | null,
   ) {}
 
   readonly canvas: DataSource = {
@@ -121,6 +127,6 @@ export class Requests {
     withQuery(runPath(this.run, "export"), [["format", format], ...(window ? whole(window) : [])]);
 
   private path(rest: string, query: Parameters<typeof withQuery>[1]): string {
-    return withQuery(runPath(this.run, rest), query);
+    return withQuery(runPath(this.run, rest), [...query, ["of_rank", this.ofRank]]);
   }
 }

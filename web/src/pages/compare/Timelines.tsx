@@ -5,7 +5,8 @@ import { Linked } from "../../canvas/linked";
 import type { TimelineInfo } from "../../canvas/model";
 import { Choices } from "../../components/Choices";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
-import { Requests } from "../../components/timeline-shared/requests";
+import { loadingWords, Requests } from "../../components/timeline-shared/requests";
+import { isCondensed, rankShown } from "../../state/rank";
 import { param, setParams } from "../../state/route";
 import { useSteps } from "../../state/steps";
 import { parseSpan } from "../../state/timeline_params";
@@ -24,15 +25,21 @@ interface Loaded {
 
 /** The timelines of both, one above the other, aligned at the start of a step. */
 export function Timelines({ compared }: { compared: Compared }) {
-  const [a, b] = [useTimeline(compared.details[0]), useTimeline(compared.details[1])];
+  const { sides, details, names } = compared;
+  const [a, b] = [useTimeline(details[0], sides.a.rank), useTimeline(details[1], sides.b.rank)];
   const [before, now] = [useStepsOf(compared, 0), useStepsOf(compared, 1)];
   const error = a.error ?? b.error ?? before.error ?? now.error;
   const isThere = a.loaded && b.loaded && before.steps && now.steps;
+  const waitedFor = a.loaded ? b.requests : a.requests;
+  const condensed = names.filter((_, at) => isCondensed(details[at] ?? null, at === 0 ? sides.a.rank : sides.b.rank));
   return (
     <section aria-label="Timelines">
       <h2>Timelines, aligned at a step</h2>
       {error && <ErrorNotice error={error} />}
-      {!error && !isThere && <Loading what="Laying out the timelines…" />}
+      {!error && !isThere && <Loading what={loadingWords(waitedFor)} />}
+      {condensed.map((name, at) => (
+        <p key={at}>Only collectives of all ranks of {name} are shown; choose a rank above to see all of its events.</p>
+      ))}
       {a.loaded && b.loaded && before.steps && now.steps && (
         <Pair compared={compared} timelines={[a.loaded, b.loaded]} steps={[before.steps, now.steps]} />
       )}
@@ -40,13 +47,21 @@ export function Timelines({ compared }: { compared: Compared }) {
   );
 }
 
-/** The rows of a run's timeline. */
-function useTimeline({ id, version }: RunDetail): { loaded: Loaded | null; error: ErrorBody | null } {
+interface Timelined {
+  readonly requests: Requests;
+  readonly loaded: Loaded | null;
+  readonly error: ErrorBody | null;
+}
+
+/** The rows of a run's timeline, or of a rank's. */
+function useTimeline(detail: RunDetail, rank: number | null): Timelined {
+  const { id, version } = detail;
+  const ofRank = rankShown(detail, rank);
+  const requests = useMemo(() => new Requests(id, version, ofRank), [id, version, ofRank]);
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
     const abort = new AbortController();
-    const requests = new Requests(id, version);
     setError(null);
     requests.info(abort.signal).then(
       (info) => setLoaded({ requests, info }),
@@ -55,9 +70,8 @@ function useTimeline({ id, version }: RunDetail): { loaded: Loaded | null; error
       },
     );
     return () => abort.abort();
-  }, [id, version]);
-  const isThis = loaded?.requests.run === id && loaded.requests.version === version;
-  return { loaded: isThis ? loaded : null, error };
+  }, [requests]);
+  return { requests, loaded: loaded?.requests === requests ? loaded : null, error };
 }
 
 /** The steps of a side's rank, or of the first rank that has any. */

@@ -2,6 +2,7 @@
 
 import type { Query } from "../../api/paths";
 import type { RunSummary } from "../../api/types";
+import { rankNumber } from "../../state/rank";
 
 /** A run, or one rank of it. */
 export interface Side {
@@ -31,7 +32,7 @@ export interface Chosen {
  * ranks. `ranks` are those of the first side's run. Null when there is nothing to compare with.
  */
 export function sidesOf(chosen: Chosen, runs: readonly number[], ranks: readonly number[]): Sides | null {
-  const [rank, bRank] = [whole(chosen.rank), whole(chosen.bRank)];
+  const [rank, bRank] = [rankNumber(chosen.rank), rankNumber(chosen.bRank)];
   const next = runs.find((id) => id > chosen.run) ?? runs.findLast((id) => id < chosen.run);
   const other = chosen.b ?? next ?? (ranks.length > 1 ? chosen.run : null);
   if (other === null) return null;
@@ -61,8 +62,4 @@ export function changesFor({ a, b }: Sides, runs: readonly Run[]): Record<string
 export function sideName({ run, rank }: Side, runs: readonly Run[]): string {
   const name = runs.find((each) => each.id === run)?.name ?? `run ${run}`;
   return rank === null ? name : `${name}, rank ${rank}`;
-}
-
-function whole(text: string | undefined): number | null {
-  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
 }

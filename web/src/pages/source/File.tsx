@@ -6,6 +6,7 @@ import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { topWords } from "../../components/TopBars";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
+import { shownRank } from "../../state/rank";
 import { hrefWith, param, selection, whereWords } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { Code } from "./Code";
@@ -36,6 +37,7 @@ export function File({ file, by, isDevice }: Props) {
     ["file", file],
     ["line", line],
     ["around", around],
+    ["of_rank", shownRank.value],
   ]);
   const excerpt = useAnswer<SourceAnswer>(line === null ? null : place, version);
   const column = lines.value?.columns.find((column) => column.name === by);

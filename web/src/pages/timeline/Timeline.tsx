@@ -6,25 +6,34 @@ import type { TimelineInfo } from "../../canvas/model";
 import type { Elements } from "../../canvas/surface";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { CanvasFrame } from "../../components/timeline-shared/CanvasFrame";
-import { Requests } from "../../components/timeline-shared/requests";
+import { loadingWords, Requests } from "../../components/timeline-shared/requests";
+import { chosenRank, shownRank } from "../../state/rank";
 import { param } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { TimelineController } from "./controller";
 import { FindTrack } from "./FindTrack";
+import { OnlyCollectives } from "./OnlyCollectives";
 import { Panel, type PanelTab } from "./Panel";
-import { numberOf, Steps } from "./steps";
+import { Steps } from "./steps";
 import { Toolbar } from "./Toolbar";
 
 const version = computed(() => detail.value?.version ?? 0);
-const requests = computed(() => new Requests(runId.value, version.value));
+const requests = computed(() => new Requests(runId.value, version.value, shownRank.value));
 
 /** Everything that happened, by rank, device and thread, over time. */
 export default function TimelinePage() {
-  return <Loaded requests={requests.value} />;
+  const [tab, setTab] = useState<PanelTab>("slice");
+  // Nothing of the timeline of one rank stays when that of another is shown.
+  return <Loaded key={requests.value.ofRank} requests={requests.value} tab={tab} onTab={setTab} />;
+}
+
+interface Tabs {
+  readonly tab: PanelTab;
+  readonly onTab: (tab: PanelTab) => void;
 }
 
 /** The rows of one version of a run; while they load, those of the version before stay. */
-function Loaded({ requests }: { requests: Requests }) {
+function Loaded({ requests, ...tabs }: Tabs & { requests: Requests }) {
   const [info, setInfo] = useState<{ requests: Requests; info: TimelineInfo; steps: Steps } | null>(null);
   const [error, setError] = useState<ErrorBody | null>(null);
   useEffect(() => {
@@ -32,7 +41,7 @@ function Loaded({ requests }: { requests: Requests }) {
     setError(null);
     const steps = new Steps(requests.steps, abort.signal);
     // A step that was chosen is where the timeline begins.
-    const [rank, step] = [numberOf(param("rank")), param("step")];
+    const [rank, step] = [chosenRank.peek(), param("step")];
     const begin = step === undefined ? null : steps.load(rank === null ? { step } : { rank });
     Promise.all([requests.info(abort.signal), begin]).then(
       ([info]) => setInfo({ requests, info, steps }),
@@ -44,39 +53,49 @@ function Loaded({ requests }: { requests: Requests }) {
   }, [requests]);
 
   const controller = useMemo(() => info && new TimelineController(info.info, info.steps, info.requests), [info]);
-  if (error) return <ErrorNotice error={error} onRetry={() => location.reload()} />;
-  if (!controller) return <Loading what="Laying out the timeline…" />;
-  if (controller.rows.groups.length === 0)
-    return <Empty>Nothing with a duration was recorded: there is no timeline.</Empty>;
+  if (error || !controller || controller.rows.groups.length === 0) {
+    return (
+      <>
+        <h1 class="hidden">Timeline</h1>
+        <OnlyCollectives />
+        {error ? (
+          <ErrorNotice error={error} onRetry={() => location.reload()} />
+        ) : controller ? (
+          <Empty>Nothing with a duration was recorded: there is no timeline.</Empty>
+        ) : (
+          <Loading what={loadingWords(requests)} />
+        )}
+      </>
+    );
+  }
   // A run that is read again keeps its canvas, and with it the focus and how far it is scrolled.
-  return <Stage key={controller.requests.run} controller={controller} />;
+  return <Stage key={controller.requests.run} controller={controller} {...tabs} />;
 }
 
 /** The canvas with what stands around it. */
-function Stage({ controller }: { controller: TimelineController }) {
+function Stage({ controller, tab, onTab }: Tabs & { controller: TimelineController }) {
   const search = useRef<HTMLInputElement>(null);
   const [isFinding, setFinding] = useState(false);
-  const [tab, setTab] = useState<PanelTab>("slice");
   const draw = useCallback(
     (elements: Elements) =>
       controller.attach(elements, {
         focusSearch: () => search.current?.focus(),
         findTrack: () => setFinding(true),
-        showTab: setTab,
+        showTab: onTab,
       }),
-    [controller],
+    [controller, onTab],
   );
   return (
     <div class="timeline">
       <h1 class="hidden">Timeline</h1>
-      <Toolbar controller={controller} search={search} onFind={() => setFinding(true)} onList={() => setTab("list")} />
+      <Toolbar controller={controller} search={search} onFind={() => setFinding(true)} onList={() => onTab("list")} />
       <CanvasFrame
         state={controller.canvas}
         draw={draw}
         label="Timeline. Full stop and comma go from slice to slice, the arrow keys move, L lists what is shown."
         mapLabel="The whole run, and which part of it is shown"
       />
-      <Panel controller={controller} tab={tab} onTab={setTab} />
+      <Panel controller={controller} tab={tab} onTab={onTab} />
       <p class="hidden" aria-live="polite">
         {controller.selection.announcement.value}
       </p>

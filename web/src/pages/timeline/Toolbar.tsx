@@ -6,9 +6,10 @@ import { searchText } from "../../components/links";
 import { Menu } from "../../components/Menu";
 import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
-import { run } from "../../state/runs";
+import { detail, run } from "../../state/runs";
 import { address } from "./address";
 import type { TimelineController } from "./controller";
+import { OnlyCollectives } from "./OnlyCollectives";
 import { openInPerfetto } from "./perfetto";
 
 interface Props {
@@ -22,6 +23,7 @@ interface Props {
 export function Toolbar({ controller, search, onFind, onList }: Props) {
   return (
     <div class="timeline-bar">
+      <OnlyCollectives />
       <Search controller={controller} field={search} />
       <button type="button" onClick={() => controller.fit()} title="F">
         Fit
@@ -129,6 +131,16 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
       controller.canvas.error.value = bodyOf(error);
     }
   };
+  if (detail.value?.shows_all === false) {
+    return (
+      <Menu label="Export">
+        <p>
+          A file would have the events of all ranks, which do not fit into memory. Convert the trace of one rank with{" "}
+          <code>stepscope convert</code>.
+        </p>
+      </Menu>
+    );
+  }
   return (
     <Menu label="Export">
       <p>

@@ -1,9 +1,9 @@
 // The parts of the address that the timeline shows, each as a signal that changes only when its part says something else.
 
 import { computed, type ReadonlySignal } from "@preact/signals";
-import { param, route } from "../../state/route";
+import { chosenRank } from "../../state/rank";
+import { route } from "../../state/route";
 import { parseTimeline, type TimelineParams } from "../../state/timeline_params";
-import { numberOf } from "./steps";
 
 const all = computed(() => parseTimeline(route.value.params));
 
@@ -19,5 +19,5 @@ export const address = {
   range: part("range"),
   marks: part("marks"),
   search: part("search"),
-  rank: computed(() => numberOf(param("rank"))),
+  rank: chosenRank,
 } as const;

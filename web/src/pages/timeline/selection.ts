@@ -11,6 +11,7 @@ import type { LatestTask } from "../../components/timeline-shared/latest_task";
 import type { Requests } from "../../components/timeline-shared/requests";
 import type { Rows } from "../../components/timeline-shared/rows";
 import { clipped } from "../../format/printable";
+import { showsCondensed } from "../../state/rank";
 import { param, setParams } from "../../state/route";
 import { formatTimeline, parseSpan, type SliceLink } from "../../state/timeline_params";
 import type { Changes } from "../../state/url";
@@ -77,13 +78,25 @@ export class Selection {
 
   private load(at: SliceLink, picked: Slice | null): void {
     if (picked && picked.id === this.loaded.peek()?.slice.id) return;
+    const { ofRank } = this.requests;
+    // On the timeline of one rank there are no slices of another.
+    if (ofRank !== null && at.rank !== null && at.rank !== ofRank) {
+      this.forget();
+      return;
+    }
     const isPlaced = parseSpan(param("view")) !== null;
     if (!picked && at.name === null) {
+      if (this.goToRank(at)) return;
       if (!isPlaced) setParams(this.viewport.centred(at.start_ns), { replace: true });
       return;
     }
     this.tasks.run("select", async (signal) => {
       const slice = picked ?? (await this.named(at, signal));
+      if (!slice) {
+        if (this.goToRank(at)) return;
+        const where = `rank ${at.rank ?? this.firstRank}, ${at.start_ns} ns: ${at.name}`;
+        throw new ApiError({ what: "the slice of this link is not in this run", where }, 404);
+      }
       const details = await this.requests.details(slice.id, signal);
       this.show(details);
       if (picked) return;
@@ -93,12 +106,26 @@ export class Selection {
     });
   }
 
-  private async named(at: SliceLink, signal: AbortSignal): Promise<Slice> {
-    const rank = at.rank ?? this.rows.groups[0]?.group.rank ?? 0;
-    const slice = await this.requests.named({ ...at, rank }, signal);
-    if (slice) return slice;
-    const where = `rank ${rank}, ${at.start_ns} ns: ${at.name}`;
-    throw new ApiError({ what: "the slice of this link is not in this run", where }, 404);
+  private forget(): void {
+    batch(() => {
+      this.picked.value = null;
+      this.loaded.value = null;
+    });
+  }
+
+  private get firstRank(): number {
+    return this.rows.groups[0]?.group.rank ?? 0;
+  }
+
+  private named(at: SliceLink, signal: AbortSignal): Promise<Slice | null> {
+    return this.requests.named({ ...at, rank: at.rank ?? this.firstRank }, signal);
+  }
+
+  /** Goes to the timeline of the rank that a link is about, where this one shows only collectives. */
+  private goToRank({ rank }: SliceLink): boolean {
+    if (rank === null || !showsCondensed.peek()) return false;
+    setParams({ rank: String(rank) }, { replace: true });
+    return true;
   }
 
   private show(details: SliceDetails): void {

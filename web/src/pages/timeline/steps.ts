@@ -13,10 +13,6 @@ interface Of {
 /** Asks the server: `Requests.steps`. */
 type RequestSteps = (of: Of, signal: AbortSignal) => Promise<readonly StepOfRun[]>;
 
-/** The number of a rank as the address has it. */
-export const numberOf = (text: string | undefined): number | null =>
-  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : null;
-
 /** Steps as far as they were requested; an effect that reads some that are not there yet runs again when they are. */
 export class Steps {
   private readonly known = new Map<string, Signal<readonly StepOfRun[] | undefined>>();

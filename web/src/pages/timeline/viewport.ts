@@ -4,10 +4,11 @@
 import { computed, effect, type Signal, signal } from "@preact/signals";
 import type { Timeline } from "../../canvas/timeline";
 import { around, clampView, revealing, type Span } from "../../canvas/view";
+import { rankNumber } from "../../state/rank";
 import { entered, route, setParams } from "../../state/route";
 import { formatSpan, isLargeMove, parseSpan } from "../../state/timeline_params";
 import { type Changes, paramOf, type Route } from "../../state/url";
-import { numberOf, type Steps } from "./steps";
+import type { Steps } from "./steps";
 
 export class Viewport {
   /** The window at rest. */
@@ -42,7 +43,7 @@ export class Viewport {
     const view = parseSpan(paramOf(at, "view"));
     if (view) return clampView(view, this.info.span);
     const number = paramOf(at, "step");
-    const step = number === undefined ? null : this.steps.find(numberOf(paramOf(at, "rank")), number);
+    const step = number === undefined ? null : this.steps.find(rankNumber(paramOf(at, "rank")), number);
     if (step === undefined) return null;
     const window = parseSpan(paramOf(at, "window"));
     const begin = step ? around(step, 0.02) : window ? around(window, 0.05) : around(this.info.focus, 0.01);
