@@ -4,7 +4,7 @@ use crate::{EngineError, Envelope, OpenedRun, RunIdentity, Selection, check_sele
 use stepscope_analyses::Needs;
 use stepscope_analyses::compare::{self as side_by_side, Compared, Side};
 
-/// A run, and what of it was asked for.
+/// A run, and the part of it that was asked for.
 type Asked<'a> = (&'a OpenedRun, &'a Selection);
 
 /// Puts the part of `a` that was asked for beside that of `b`. The result is of a run that is called `a → b`.

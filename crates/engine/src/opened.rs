@@ -15,13 +15,13 @@ use crate::envelope::envelope;
 use crate::open::{opened, paths_of, told};
 use crate::{AnalysisContext, EngineError, Envelope, OpenOptions, Selection, Trace, check_selection, outcomes};
 use files::Files;
-pub use summaries::keep_summaries;
 use held::BySelection;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_analyses::{Analysis, Needs, Ranks, SharedResults, catalogue, given};
 use stepscope_import::{Parts, Progress};
 use stepscope_trace::Contents;
+pub use summaries::keep_summaries;
 
 /// A run that was opened.
 pub struct OpenedRun {

@@ -16,7 +16,7 @@ pub enum Parts {
         files: Vec<PathBuf>,
     },
     /// Ranks of a run of our own recorder.
-    Ranks(RunRanks),
+    Ranks(Box<RunRanks>),
 }
 
 impl Parts {
@@ -30,7 +30,7 @@ impl Parts {
             [only] if only.is_dir() && is_run_folder(only) && !dftracer::is_folder(only) => {
                 let ranks = RunRanks::of(only)?;
                 let has_several = ranks.ranks().len() > 1;
-                Ok(has_several.then_some(Self::Ranks(ranks)))
+                Ok(has_several.then(|| Self::Ranks(Box::new(ranks))))
             }
             _ => Ok(files_to_join(paths)?.map(|(name, files)| Self::Files { name, files })),
         }

@@ -6,6 +6,7 @@ use crate::open::{on_one_clock, told};
 use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_analyses::{
@@ -103,13 +104,17 @@ impl Files {
 
     /// All events of some files, in the times of `run`.
     fn read(&self, run: &Trace, files: &[usize]) -> Result<Trace, EngineError> {
-        let traces = each(files.len(), |at| self.joined[files[at]].read(run, &self.parts, &self.options));
+        let traces = each(files.len(), |at| self.joined[files[at]].read(&self.parts, &self.options));
         let mut traces = traces.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut trace = match traces.len() {
             1 => traces.remove(0),
             _ => merge(run.name.clone(), traces.into_iter().map(|trace| (trace, 0)).collect(), None),
         };
         trace.start_unix_ns = run.start_unix_ns;
+        let of_file = |at: &usize| self.joined[*at].processes().filter_map(|process| run.clocks.get(process));
+        let clocks = files.iter().flat_map(of_file).enumerate();
+        let clocks = clocks.map(|(at, clock)| ClockCorrection { process: ProcessId::from_index(at), ..*clock });
+        trace.clocks = clocks.collect();
         trace.joined.clone_from(&run.joined);
         trace.findings.clone_from(&run.findings);
         Ok(trace)
@@ -185,15 +190,20 @@ impl File {
         spans.reduce(|a, b| Span::new(a.start_ns.min(b.start_ns), a.end_ns.max(b.end_ns)))
     }
 
+    /// Its processes in the run.
+    fn processes(&self) -> Range<usize> {
+        let first = self.first.process as usize;
+        first..first + self.size.process as usize
+    }
+
     /// Takes over how the clocks of `run` were put together.
     fn take_clock(&mut self, run: &Trace) {
         let first = self.first.process as usize;
-        let processes = first..first + self.size.process as usize;
         let own = |(at, process): (usize, usize)| match run.clocks.get(process) {
             Some(correction) => ClockCorrection { process: ProcessId::from_index(at), ..*correction },
             None => ClockCorrection::none(ProcessId::from_index(at)),
         };
-        self.retiming.corrections = processes.enumerate().map(own).collect();
+        self.retiming.corrections = self.processes().enumerate().map(own).collect();
         let Some((own_ns, joined_ns)) = self.anchor else { return };
         self.retiming.shift_ns = joined_ns - own_ns;
         // What moved all clocks alike is what the corrections do not say.
@@ -205,8 +215,8 @@ impl File {
         self.summary.set_moments(|time_ns| retiming.time(ProcessId(0), time_ns));
     }
 
-    /// All of its events, with the rank and the times that it has in `run`.
-    fn read(&self, run: &Trace, parts: &Parts, options: &OpenOptions) -> Result<Trace, EngineError> {
+    /// All of its events, with the rank and the times that it has in the run.
+    fn read(&self, parts: &Parts, options: &OpenOptions) -> Result<Trace, EngineError> {
         let read = parts.open(self.part, &options.joining, &Progress::default());
         let mut trace = read.map_err(|error| told(&error, &path_of(parts, self.part)))?;
         if let ([rank], true) = (self.ranks.as_slice(), trace.ranks() != self.ranks) {
@@ -217,11 +227,7 @@ impl File {
             let path = path_of(parts, self.part);
             return Err(EngineError::Import { what: what.into(), path, hint: Some(hint.into()) });
         }
-        let mut trace = trace.retimed(self.retiming.clone());
-        if run.clocks.is_empty() {
-            trace.clocks.clear();
-        }
-        Ok(trace)
+        Ok(trace.retimed(self.retiming.clone()))
     }
 }
 

@@ -56,7 +56,7 @@ pub fn keep_summaries(run: &Path) {
     if ranks.ranks().all(|rank| rank == 0) {
         return;
     }
-    let parts = Parts::Ranks(ranks);
+    let parts = Parts::Ranks(Box::new(ranks));
     each(parts.count(), |at| summary(&parts, at, &Joining::default(), true, &Progress::default()).is_ok());
 }
 

@@ -56,7 +56,7 @@ function Loaded({ requests, ...tabs }: Tabs & { requests: Requests }) {
   if (error || !controller || controller.rows.groups.length === 0) {
     return (
       <>
-        <h1 class="hidden">Timeline</h1>
+        {(error || controller) && <h1 class="hidden">Timeline</h1>}
         <OnlyCollectives />
         {error ? (
           <ErrorNotice error={error} onRetry={() => location.reload()} />
