@@ -3,6 +3,7 @@
 use crate::Calls;
 use crate::whole_run::WholeRun;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, CollectiveKind, DeviceEventClass, ProcessId, SliceId, Trace};
 
@@ -296,15 +297,10 @@ pub(crate) fn begun(trace: &Trace, calls: &Calls) -> Vec<Part> {
 }
 
 /// The processes that were recorded up to the middle of something.
-fn cut_processes(trace: &Trace) -> Vec<ProcessId> {
-    let mut cut: Vec<ProcessId> = Vec::new();
-    for track in &trace.tracks {
-        let is_unfinished = |id: SliceId| trace.slices.is_unfinished[id.index()];
-        if !cut.contains(&track.process) && track.slice_ids().any(is_unfinished) {
-            cut.push(track.process);
-        }
-    }
-    cut
+fn cut_processes(trace: &Trace) -> BTreeSet<ProcessId> {
+    let unfinished =
+        trace.slices.is_unfinished.iter().zip(&trace.slices.track).filter(|(is_unfinished, _)| **is_unfinished);
+    unfinished.map(|(_, track)| trace.tracks[track.index()].process).collect()
 }
 
 /// Forgets calls that `returned` and that were left for certain: a later one of the group was carried out, or nothing is

@@ -12,14 +12,14 @@ mod held;
 mod summaries;
 
 use crate::envelope::envelope;
-use crate::open::{opened, paths_of, told};
+use crate::open::{on_one_clock, opened, paths_of, told};
 use crate::{AnalysisContext, EngineError, Envelope, OpenOptions, Selection, Trace, check_selection, outcomes};
 use files::Files;
 use held::BySelection;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_analyses::{Analysis, Needs, Ranks, SharedResults, catalogue, given};
-use stepscope_import::{Parts, Progress};
+use stepscope_import::{ImportError, Parts, Progress};
 use stepscope_trace::Contents;
 pub use summaries::keep_summaries;
 
@@ -44,13 +44,16 @@ impl OpenedRun {
         let paths = paths_of(inputs)?;
         // What is read from standard input cannot be read again.
         let is_read_once = paths.iter().any(|path| path.as_os_str() == "-");
-        let parts = Parts::of(&paths).map_err(|error| told(&error, &paths[0]))?;
-        if let Some(parts) = parts.filter(|_| !is_read_once)
-            && let Some((trace, files)) = Files::open(parts, options, progress)?
-        {
-            return Ok(Self { files: Some(files), ..Self::of(trace) });
+        let failed = |error: ImportError| told(&error, &paths[0]);
+        let parts = Parts::of(&paths).map_err(failed)?.filter(|_| !is_read_once);
+        if let Some(only) = parts.as_ref().filter(|parts| parts.count() == 1) {
+            let trace = only.open(0, &options.joining, progress).map_err(failed)?;
+            return Ok(Self::of(on_one_clock(trace, options)?));
         }
-        Ok(Self::of(opened(&paths, options, progress)?))
+        match parts.map(|parts| Files::open(parts, options, progress)).transpose()?.flatten() {
+            Some((trace, files)) => Ok(Self { files: Some(files), ..Self::of(trace) }),
+            None => Ok(Self::of(opened(&paths, options, progress)?)),
+        }
     }
 
     /// A run of which all events are in `trace`.

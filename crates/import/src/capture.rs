@@ -26,7 +26,7 @@ use calls::{ModuleNames, kind_of_call};
 use ops::OpInfos;
 use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
-pub use run_ranks::{RunRanks, open_rank};
+pub use run_ranks::RunRanks;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stepscope_base::{Span, StringId};

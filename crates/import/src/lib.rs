@@ -28,11 +28,11 @@ mod source_text;
 mod stream;
 mod window;
 
-pub use capture::{DEVICE_SESSION, RecordingRows, RunRanks, SliceRow, SliceSink, open_rank, read_capture, recover};
+pub use capture::{DEVICE_SESSION, RecordingRows, RunRanks, SliceRow, SliceSink, read_capture, recover};
 pub use error::ImportError;
 pub use parts::Parts;
 pub use progress::Progress;
-pub use ranks::{JoinedFiles, Joining, join};
+pub use ranks::{JoinedFiles, Joining};
 pub use regex_lite::Regex;
 pub use source_text::source_text;
 pub use stepscope_run::{Exclude, ExcludeDevice, RecordFilter};
@@ -90,23 +90,6 @@ pub fn files_of_folder(path: &Path) -> Vec<PathBuf> {
 fn files_in(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let failed = |source| ImportError::Read { path: path.into(), source };
     if is_run_folder(path) { Ok(Vec::new()) } else { ranks::files_in(path).map_err(failed) }
-}
-
-/// The name and the files of the run that `paths` are, when it is of several: several paths are, and a folder of traces.
-/// [`join`] puts them together as [`open_joining`] and [`open_several`] do. [`Parts`] has also the ranks of a run folder.
-///
-/// # Errors
-/// When a folder cannot be listed.
-pub fn files_to_join(paths: &[PathBuf]) -> Result<Option<(String, Vec<PathBuf>)>, ImportError> {
-    match paths {
-        [] => Ok(None),
-        [only] => {
-            let is_folder = only.is_dir() && !dftracer::is_folder(only);
-            let files = if is_folder { files_in(only)? } else { Vec::new() };
-            Ok((files.len() > 1).then(|| (trace_name(only), files)))
-        }
-        several => Ok(Some((name_of_several(several), several.to_vec()))),
-    }
 }
 
 /// Whether the folder at `path` holds the files of a job's ranks, which are one run, and not traces that have nothing to

@@ -1,7 +1,10 @@
 //! What a run consists of that is opened part by part: trace files, or ranks of a run of our own recorder.
 
 use crate::ranks::{JoinedFiles, Joining};
-use crate::{ImportError, Progress, RunRanks, dftracer, files_to_join, is_run_folder, open_joining, ranks};
+use crate::{
+    ImportError, Progress, RunRanks, dftracer, files_in, is_run_folder, name_of_several, open_joining, ranks,
+    trace_name,
+};
 use std::path::{Path, PathBuf};
 use stepscope_trace::Trace;
 
@@ -20,19 +23,21 @@ pub enum Parts {
 }
 
 impl Parts {
-    /// The parts of the run that `paths` are, when it has several: several paths are, a folder of traces, and a run folder
-    /// with several ranks.
+    /// The parts of the run that `paths` are: the ranks of a run folder, several paths, or the several trace files of a
+    /// folder. `None` of what is opened at once.
     ///
     /// # Errors
     /// When a folder cannot be listed, or is a run of a newer version.
     pub fn of(paths: &[PathBuf]) -> Result<Option<Self>, ImportError> {
         match paths {
-            [only] if only.is_dir() && is_run_folder(only) && !dftracer::is_folder(only) => {
-                let ranks = RunRanks::of(only)?;
-                let has_several = ranks.ranks().len() > 1;
-                Ok(has_several.then(|| Self::Ranks(Box::new(ranks))))
+            [] => Ok(None),
+            [only] if !only.is_dir() || dftracer::is_folder(only) => Ok(None),
+            [only] if is_run_folder(only) => Ok(Some(Self::Ranks(Box::new(RunRanks::of(only)?)))),
+            [only] => {
+                let files = files_in(only)?;
+                Ok((files.len() > 1).then(|| Self::Files { name: trace_name(only), files }))
             }
-            _ => Ok(files_to_join(paths)?.map(|(name, files)| Self::Files { name, files })),
+            several => Ok(Some(Self::Files { name: name_of_several(several), files: several.to_vec() })),
         }
     }
 
@@ -51,7 +56,7 @@ impl Parts {
     pub fn files(&self, at: usize) -> &[PathBuf] {
         match self {
             Self::Files { files, .. } => &files[at..=at],
-            Self::Ranks(ranks) => ranks.files(self.rank(ranks, at)),
+            Self::Ranks(ranks) => ranks.files(ranks.ranks()[at]),
         }
     }
 
@@ -65,7 +70,7 @@ impl Parts {
                 let name = files[at].file_name().unwrap_or_default().to_string_lossy().into_owned();
                 (files[at].parent().unwrap_or(Path::new(".")).into(), name)
             }
-            Self::Ranks(ranks) => (ranks.path().into(), format!("rank={}", self.rank(ranks, at))),
+            Self::Ranks(ranks) => (ranks.path().into(), format!("rank={}", ranks.ranks()[at])),
         }
     }
 
@@ -82,10 +87,6 @@ impl Parts {
         }
     }
 
-    fn rank(&self, ranks: &RunRanks, at: usize) -> u32 {
-        ranks.ranks().nth(at).expect("a place of a rank")
-    }
-
     /// Opens the part at a place.
     ///
     /// # Errors
@@ -96,7 +97,7 @@ impl Parts {
     pub fn open(&self, at: usize, joining: &Joining, progress: &Progress) -> Result<Trace, ImportError> {
         match self {
             Self::Files { files, .. } => open_joining(&files[at], joining, progress),
-            Self::Ranks(ranks) => ranks.open(self.rank(ranks, at), progress),
+            Self::Ranks(ranks) => ranks.open(ranks.ranks()[at], progress),
         }
     }
 

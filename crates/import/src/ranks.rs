@@ -146,7 +146,7 @@ pub(crate) fn open(
 ///
 /// # Errors
 /// When none of them can be read: what is wrong with the first.
-pub fn join(
+pub(crate) fn join(
     name: String,
     files: &[PathBuf],
     joining: &Joining,

@@ -88,8 +88,14 @@ pub(crate) fn fields() -> Result<Vec<FieldRef>, serde_arrow::Error> {
 
 impl Stored {
     pub(crate) fn of(summary: &Summary) -> Self {
-        let Summary { trace, contents, results, rows, rows_in_steps, advice, .. } = summary.clone();
-        Self { trace: StoredTrace::of(&trace), contents, results, rows, rows_in_steps, advice }
+        Self {
+            trace: StoredTrace::of(&summary.trace),
+            contents: summary.contents,
+            results: summary.results.clone(),
+            rows: summary.rows.clone(),
+            rows_in_steps: summary.rows_in_steps.clone(),
+            advice: summary.advice.clone(),
+        }
     }
 
     /// The summary, without tables.

@@ -53,7 +53,7 @@ pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -
 /// is opened.
 pub fn keep_summaries(run: &Path) {
     let Ok(ranks) = RunRanks::of(run) else { return };
-    if ranks.ranks().all(|rank| rank == 0) {
+    if ranks.ranks() == [0] {
         return;
     }
     let parts = Parts::Ranks(Box::new(ranks));

@@ -1,7 +1,8 @@
 //! What ranks do to each other, from `stragglers`, `lateness` and `hangs`.
 
 use crate::{AnalysisContext, fit_name};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use stepscope_analyses::{LateCause, hangs, lateness, stragglers};
 use stepscope_base::units::{format_count, format_ns, format_ratio};
 
@@ -30,7 +31,8 @@ pub struct Straggler {
     /// Number of its matched collectives.
     pub calls: i64,
     /// What made it late the most, as in `lateness`.
-    pub cause: Option<&'static str>,
+    #[serde(serialize_with = "word")]
+    pub cause: Option<LateCause>,
     /// That cause's share of its lateness.
     pub cause_ratio: Option<f64>,
 }
@@ -83,27 +85,31 @@ pub(super) fn ranks_together(context: &AnalysisContext<'_>) -> Option<RanksToget
 
 /// Of a rank that takes part in several groups, all groups together.
 fn straggler(context: &AnalysisContext<'_>, rows: &[stragglers::Stragglers]) -> Option<Straggler> {
-    let of_rank = |rank: u32, value: fn(&stragglers::Stragglers) -> i64| -> i64 {
-        rows.iter().filter(|row| row.rank == rank).map(value).fold(0, i64::saturating_add)
-    };
-    let mut ranks: Vec<u32> = rows.iter().filter(|row| row.held_up_ns > 0).map(|row| row.rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    // Of several the lowest.
-    let rank = ranks.into_iter().rev().max_by_key(|rank| of_rank(*rank, |row| row.held_up_ns))?;
-    let lateness = lateness::rows(context);
-    let own = || lateness.iter().filter(|row| row.rank == rank);
-    let late_ns: i64 = own().map(|row| row.late_ns).fold(0, i64::saturating_add);
-    let of_cause = |cause: LateCause| own().filter(|row| row.cause == cause).map(|row| row.late_ns).sum::<i64>();
-    let cause = own().map(|row| (of_cause(row.cause), row.cause)).max_by_key(|(ns, _)| *ns);
-    Some(Straggler {
-        rank,
-        held_up_ns: of_rank(rank, |row| row.held_up_ns),
-        last_calls: of_rank(rank, |row| row.last_calls),
-        calls: of_rank(rank, |row| row.calls),
-        cause: cause.map(|(_, cause)| cause.as_str()),
-        cause_ratio: cause.filter(|_| late_ns > 0).map(|(ns, _)| ns as f64 / late_ns as f64),
-    })
+    let mut of_ranks: BTreeMap<u32, Straggler> = BTreeMap::new();
+    for row in rows {
+        let new =
+            || Straggler { rank: row.rank, held_up_ns: 0, last_calls: 0, calls: 0, cause: None, cause_ratio: None };
+        let sum = of_ranks.entry(row.rank).or_insert_with(new);
+        sum.held_up_ns = sum.held_up_ns.saturating_add(row.held_up_ns);
+        sum.last_calls += row.last_calls;
+        sum.calls += row.calls;
+    }
+    // Of several the lowest rank.
+    let longest = of_ranks.into_values().rev().max_by_key(|sum| sum.held_up_ns)?;
+    let mut by_cause: BTreeMap<LateCause, i64> = BTreeMap::new();
+    for row in lateness::rows(context).iter().filter(|row| row.rank == longest.rank) {
+        let sum = by_cause.entry(row.cause).or_default();
+        *sum = sum.saturating_add(row.late_ns);
+    }
+    let late_ns = by_cause.values().fold(0, |sum: i64, ns| sum.saturating_add(*ns));
+    let cause = by_cause.into_iter().rev().max_by_key(|(_, ns)| *ns);
+    let cause_ratio = cause.filter(|_| late_ns > 0).map(|(_, ns)| ns as f64 / late_ns as f64);
+    let straggler = Straggler { cause: cause.map(|(cause, _)| cause), cause_ratio, ..longest };
+    (straggler.held_up_ns > 0).then_some(straggler)
+}
+
+fn word<S: Serializer>(cause: &Option<LateCause>, serializer: S) -> Result<S::Ok, S::Error> {
+    cause.map(LateCause::as_str).serialize(serializer)
 }
 
 impl RanksTogether {
@@ -143,22 +149,22 @@ impl HangingRank {
 }
 
 /// A cause of lateness in words that end a sentence.
-fn because(cause: &str) -> &str {
+fn because(cause: LateCause) -> &'static str {
     match cause {
-        "compute" => "because it computes for longer",
-        "other_collective" => "because another group held it up",
-        "copy" => "because it copies for longer",
-        "profiler_overhead" => "because of the profiler",
-        "garbage_collection" => "because Python collects garbage",
-        "allocation" => "because it allocates memory of the device",
-        "host_sync" => "because the host waits for the device",
-        "input" => "because it waits for data",
-        "io" => "because it reads or writes files",
-        "launch_bound" => "because the host launches work too slowly",
-        "host_other" => "because of other code on the host",
-        "device_wait" => "because launched work is held back on the device",
-        "unknown" => "without a known cause",
-        _ => "that nothing explains",
+        LateCause::Compute => "because it computes for longer",
+        LateCause::OtherCollective => "because another group held it up",
+        LateCause::Copy => "because it copies for longer",
+        LateCause::ProfilerOverhead => "because of the profiler",
+        LateCause::GarbageCollection => "because Python collects garbage",
+        LateCause::Allocation => "because it allocates memory of the device",
+        LateCause::HostSync => "because the host waits for the device",
+        LateCause::Input => "because it waits for data",
+        LateCause::Io => "because it reads or writes files",
+        LateCause::LaunchBound => "because the host launches work too slowly",
+        LateCause::HostOther => "because of other code on the host",
+        LateCause::DeviceWait => "because launched work is held back on the device",
+        LateCause::Unknown => "without a known cause",
+        LateCause::Unexplained => "that nothing explains",
     }
 }
 
@@ -176,7 +182,9 @@ mod tests {
         let all = Selection::default();
         let found = ranks_together(&AnalysisContext::new(&trace, &all)).unwrap();
         let straggler = found.straggler.as_ref().unwrap();
-        assert_eq!((straggler.rank, straggler.cause), (2, Some("compute")));
+        assert_eq!((straggler.rank, straggler.cause), (2, Some(LateCause::Compute)));
+        let json = serde_json::to_value(&found).unwrap();
+        assert_eq!(json["straggler"]["cause"], "compute");
         assert!(straggler.cause_ratio.is_some_and(|ratio| ratio > 0.5 && ratio <= 1.0), "{straggler:?}");
         assert!(found.waiting_ns > 0 && found.hangs.is_empty());
         let sentences = found.sentences();

@@ -13,6 +13,7 @@ use stepscope_trace::{FindingCode, Trace, TraceBuilder, merge};
 pub struct RunRanks {
     path: PathBuf,
     files: RunFiles,
+    ranks: Vec<u32>,
 }
 
 impl RunRanks {
@@ -24,12 +25,8 @@ impl RunRanks {
     pub fn of(path: &Path) -> Result<Self, ImportError> {
         // A folder that cannot be written is read as it is.
         let _ = compact(path);
-        Ok(Self { path: path.into(), files: RunFiles::list(path)? })
-    }
-
-    /// What a person calls the run.
-    pub fn name(&self) -> &str {
-        &self.files.name
+        let files = RunFiles::list(path)?;
+        Ok(Self { path: path.into(), ranks: files.ranks.keys().copied().collect(), files })
     }
 
     /// The run folder.
@@ -38,8 +35,8 @@ impl RunRanks {
     }
 
     /// The ranks, ascending: at least one.
-    pub fn ranks(&self) -> impl ExactSizeIterator<Item = u32> {
-        self.files.ranks.keys().copied()
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
     }
 
     /// The files of a rank: process files, and captures of processes that still record; none of a rank that is not there.
@@ -59,8 +56,9 @@ impl RunRanks {
 
     /// Opens all ranks.
     pub(crate) fn open_all(&self, progress: &Progress) -> Result<Trace, ImportError> {
-        progress.add_total(self.ranks().map(|rank| self.bytes(rank)).sum());
-        let traces: Result<Vec<Trace>, ImportError> = self.ranks().map(|rank| self.read(rank, progress)).collect();
+        progress.add_total(self.ranks.iter().map(|rank| self.bytes(*rank)).sum());
+        let traces: Result<Vec<Trace>, ImportError> =
+            self.ranks.iter().map(|rank| self.read(*rank, progress)).collect();
         Ok(self.join(traces?))
     }
 
@@ -88,7 +86,7 @@ impl RunRanks {
         let mut builder = TraceBuilder::new(self.files.name.clone());
         builder.sources.push(self.path.display().to_string());
         builder.clock_zero_unix_ns = Some(0);
-        if self.ranks().next() == Some(rank) {
+        if self.ranks.first() == Some(&rank) {
             self.add_findings_of_run(&mut builder);
         }
         for unreadable in read.unreadable {
@@ -113,13 +111,4 @@ impl RunRanks {
             builder.findings.add(FindingCode::KeptWindows, || kept.clone());
         }
     }
-}
-
-/// Opens one rank of the run folder at `folder`: what the whole run has of this rank. To open one rank after the other, list
-/// them once with [`RunRanks::of`].
-///
-/// # Errors
-/// When the folder is no run, is of a newer version, or has no such rank.
-pub fn open_rank(folder: &Path, rank: u32, progress: &Progress) -> Result<Trace, ImportError> {
-    RunRanks::of(folder)?.open(rank, progress)
 }

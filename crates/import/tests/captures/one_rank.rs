@@ -2,7 +2,7 @@
 
 use crate::made_capture::MadeCapture;
 use std::path::Path;
-use stepscope_import::{Joining, Parts, Progress, RunRanks, open, open_rank};
+use stepscope_import::{ImportError, Joining, Parts, Progress, RunRanks, open};
 use stepscope_trace::{SliceId, Trace, merge};
 
 const MS: i64 = 1_000_000;
@@ -70,15 +70,20 @@ fn text(trace: &Trace) -> Vec<String> {
     of_trace.chain(facts).chain(processes).chain(slices).chain(steps).chain(findings).chain(counters).collect()
 }
 
+fn open_rank(run: &Path, rank: u32) -> Result<Trace, ImportError> {
+    RunRanks::of(run)?.open(rank, &Progress::default())
+}
+
 fn check(run: &Path) {
     let ranks = RunRanks::of(run).unwrap();
-    assert_eq!(ranks.ranks().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(ranks.ranks(), [0, 1, 2, 3]);
     assert_eq!([0, 1, 2, 3, 4].map(|rank| ranks.files(rank).len()), [2, 1, 1, 1, 0]);
     let whole = open(run).unwrap();
     let processes: Vec<_> = whole.processes.iter().map(|of| (of.rank, of.pid, of.parent_pid)).collect();
     let expected = [(0, 10, None), (0, 20, Some(10)), (1, 11, None), (2, 12, None), (3, 13, None)];
     assert_eq!(processes, expected.map(|(rank, pid, parent)| (rank, Some(pid), parent)));
-    let alone = || ranks.ranks().map(|rank| open_rank(run, rank, &Progress::default()).unwrap());
+    // Each as if nobody had listed the run before.
+    let alone = || ranks.ranks().iter().map(|rank| open_rank(run, *rank).unwrap());
     // In any order.
     let mut listed: Vec<Trace> =
         [3, 1, 2, 0].map(|rank| ranks.open(rank, &Progress::default()).unwrap()).into_iter().collect();
@@ -134,22 +139,25 @@ fn what_concerns_the_run_is_of_its_first_rank_and_what_concerns_a_rank_of_that_r
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
     let codes = |rank: u32| -> Vec<_> {
-        let trace = open_rank(folder.path(), rank, &Progress::default()).unwrap();
+        let trace = open_rank(folder.path(), rank).unwrap();
         trace.findings.iter().map(|finding| (finding.code.code(), finding.count)).collect()
     };
     assert_eq!(codes(0), [("capture.damaged_segment", 1)]);
     assert_eq!(codes(1), [("capture.clock_moved", 1)]);
     assert_eq!(codes(2), [("capture.unfinished_slices", 1), ("capture.process_running", 1)]);
     assert_eq!(codes(3), [("capture.process_killed", 1)]);
-    let error = open_rank(folder.path(), 7, &Progress::default()).unwrap_err().to_string();
+    let error = open_rank(folder.path(), 7).unwrap_err().to_string();
     assert_eq!(error, format!("the run has no rank 7: {}", folder.path().display()));
 }
 
 #[test]
-fn a_run_of_one_rank_has_no_parts() {
+fn a_run_of_one_rank_is_its_only_part() {
     let folder = tempfile::tempdir().unwrap();
     trainer(10, 0, (1, 5)).write(folder.path());
-    assert!(Parts::of(&[folder.path().into()]).unwrap().is_none());
+    let parts = Parts::of(&[folder.path().into()]).unwrap().unwrap();
+    assert_eq!(parts.count(), 1);
+    let alone = parts.open(0, &Joining::default(), &Progress::default()).unwrap();
+    assert_eq!(text(&alone), text(&open(folder.path()).unwrap()));
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/ddp-cpu");
     assert_eq!(Parts::of(&[recorded]).unwrap().map(|parts| parts.count()), Some(2));
 }
