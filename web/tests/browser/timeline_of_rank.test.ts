@@ -182,7 +182,7 @@ test("the page says what is read, drops what comes too late, and shows an error 
   const seen = requestsOf(page);
   await goTo(page, "timeline?rank=5&view=0-1000000");
   expect(timelinesIn(seen())).toEqual(["5"]);
-  const error = { what: "all events of 1 file would take about 9 GiB of memory", hint: "allow more: --memory 10GiB" };
+  const error = { what: "all events of 1 file would take about 9 GiB of memory", hint: "allow more memory: --memory 10GiB" };
   await page.route(/\/timeline\?of_rank=6$/, (route) => route.fulfill({ status: 400, json: { error } }));
   await header(page).selectOption("6");
   const alert = page.getByRole("alert");
@@ -260,7 +260,7 @@ test("a table that needs more memory than allowed says so, and what to do", asyn
   await alert
     .getByText(/^all events of 8 files would take about .* of memory, more than the 58.6 KiB allowed$/)
     .waitFor();
-  await alert.getByText("allow more: --memory 1GiB").waitFor();
+  await alert.getByText("allow more memory: --memory 1GiB").waitFor();
   // One rank fits; so may all when they are asked for again.
   const path = /\/analyses\/memory_timeline\?/;
   await page.route(path, async (route) => {
