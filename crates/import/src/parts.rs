@@ -74,6 +74,29 @@ impl Parts {
         }
     }
 
+    /// Where the trace of the part at a place says that it is from.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn source(&self, at: usize) -> String {
+        let path = match self {
+            Self::Files { files, .. } => &files[at],
+            Self::Ranks(ranks) => ranks.path(),
+        };
+        path.display().to_string()
+    }
+
+    /// What the trace of the part at a place has that its files do not say; it changes with other files of a run.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn surroundings(&self, at: usize) -> String {
+        match self {
+            Self::Files { .. } => String::new(),
+            Self::Ranks(ranks) => ranks.surroundings(ranks.ranks()[at]),
+        }
+    }
+
     /// Whether nothing is written to the part at a place any more, as far as its files say.
     ///
     /// # Panics

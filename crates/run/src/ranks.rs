@@ -110,15 +110,24 @@ impl RunFiles {
     /// Unix time minus the monotonic clock of the host of `capture`. It is the same for all processes of a host, whichever
     /// ranks are read: what the first of them read when it opened its capture.
     pub fn unix_offset_ns(&self, capture: &Capture) -> i64 {
+        self.offset_of_host_ns(capture.process.boot_id, capture.unix_offset_ns)
+    }
+
+    /// The same of each file of `rank` that can be read; none of a rank that is not there.
+    pub fn unix_offsets_ns(&self, rank: u32) -> Vec<i64> {
+        let heads = self.ranks.get(&rank).into_iter().flatten().filter_map(|file| read_head(&self.now(file)).ok());
+        heads.map(|head| self.offset_of_host_ns(head.process.boot_id, head.unix_offset_ns)).collect()
+    }
+
+    fn offset_of_host_ns(&self, host: [u8; 16], own_ns: i64) -> i64 {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        let host = capture.process.boot_id;
         while !hosts.known.contains_key(&host) {
             let Some(file) = hosts.left.pop_front() else { break };
             if let Ok(head) = read_head(&self.now(&file)) {
                 hosts.known.entry(head.process.boot_id).or_insert(head.unix_offset_ns);
             }
         }
-        *hosts.known.entry(host).or_insert(capture.unix_offset_ns)
+        *hosts.known.entry(host).or_insert(own_ns)
     }
 
     /// Where a file is now: a capture may have become a process file since it was listed.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use stepscope_analyses::catalogue;
 
 /// Raised when what a summary holds changes its meaning.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// The folder beside the traces.
 const FOLDER: &str = ".stepscope";
 /// How much of the beginning and of the end of a trace is compared.
@@ -24,18 +24,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of what is called `name` in `folder` and consists of `files`.
+    /// That of what is called `name` in `folder` and consists of `files`, and of what else it depends on, as text.
     ///
     /// # Errors
     /// When a file cannot be looked at.
-    pub fn of(folder: &Path, name: &str, files: &[PathBuf]) -> io::Result<Self> {
+    pub fn of(folder: &Path, name: &str, files: &[PathBuf], surroundings: &str) -> io::Result<Self> {
         let beside = folder.join(FOLDER).join(format!("{name}.parquet"));
         // All folders' traces share the cache, and many of them have the same name.
         let whole = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize()?.join(name);
         let mut sum = Sum::default();
         sum.add(whole.as_os_str().as_encoded_bytes());
         let cached = cache_folder().map(|folder| folder.join(format!("{name}.{:016x}.parquet", sum.0)));
-        Ok(Self { paths: std::iter::once(beside).chain(cached).collect(), of: sum_of(files)? })
+        Ok(Self { paths: std::iter::once(beside).chain(cached).collect(), of: sum_of(files, surroundings)? })
     }
 
     /// The summary kept there; `None` without one that can be used.
@@ -73,13 +73,14 @@ fn permissions(folder: &Path) -> io::Result<fs::Permissions> {
     Ok(folder.metadata()?.permissions())
 }
 
-/// What files and this program are: the length of each file, its time, its first and last bytes; the program's version,
-/// and what its analyses are.
-fn sum_of(files: &[PathBuf]) -> io::Result<u64> {
+/// What files and this program are: the length of each file, its time, its first and last bytes; what else they depend on;
+/// the program's version, and what its analyses are.
+fn sum_of(files: &[PathBuf], surroundings: &str) -> io::Result<u64> {
     let mut sum = Sum::default();
     sum.add(env!("CARGO_PKG_VERSION").as_bytes());
     sum.add(&FORMAT.to_le_bytes());
     catalogue().iter().for_each(|analysis| sum.add(analysis.source.as_bytes()));
+    sum.add(surroundings.as_bytes());
     files.iter().try_for_each(|path| add_file(&mut sum, path))?;
     Ok(sum.0)
 }

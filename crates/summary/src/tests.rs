@@ -89,12 +89,14 @@ fn a_summary_is_kept_beside_its_trace_until_that_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rank1.json");
     std::fs::write(&path, "{}").unwrap();
-    let of = || Place::of(folder.path(), "rank1.json", std::slice::from_ref(&path)).unwrap();
+    let beside = |surroundings| Place::of(folder.path(), "rank1.json", std::slice::from_ref(&path), surroundings).unwrap();
+    let of = || beside("");
     let place = of();
     assert!(place.read().is_none());
     let summary = summary_of(&simulated(true));
     assert!(place.write(&summary));
     assert_eq!(text(&of().read().unwrap()), text(&summary));
+    assert!(beside("an earlier clock").read().is_none(), "it depends on more than its file");
     let kept = || std::fs::read_dir(folder.path().join(".stepscope")).unwrap().count();
     std::fs::write(&path, "{ }").unwrap();
     let changed = of();

@@ -70,10 +70,12 @@ pub(super) fn summary(
 ) -> Result<Summary, ImportError> {
     let place = || {
         let (folder, name) = parts.name_in_folder(at);
-        Place::of(&folder, &name, parts.files(at)).ok()
+        Place::of(&folder, &name, parts.files(at), &parts.surroundings(at)).ok()
     };
     let place = if is_kept && parts.is_closed(at) { place() } else { None };
-    if let Some(summary) = place.as_ref().and_then(Place::read) {
+    if let Some(mut summary) = place.as_ref().and_then(Place::read) {
+        // Folders are moved with what is kept in them.
+        summary.trace.sources = vec![parts.source(at)];
         return Ok(summary);
     }
     let summary = of_events(&parts.open(at, joining, progress)?);

@@ -190,7 +190,7 @@ fn a_kept_summary_is_read_instead_of_the_trace() {
     let parts = Parts::of(&[folder.path().into()]).unwrap().unwrap();
     let summary = |is_kept| summary(&parts, 0, &Joining::default(), is_kept, &Progress::default()).unwrap();
     let made = summary(true);
-    let place = Place::of(folder.path(), "a.json", &[path]).unwrap();
+    let place = Place::of(folder.path(), "a.json", &[path], "").unwrap();
     let mut other = place.read().expect("it was kept");
     assert_eq!((&other.tables, &other.rows, &other.advice), (&made.tables, &made.rows, &made.advice));
     // What is kept is what is given, whatever the trace says.
@@ -198,6 +198,23 @@ fn a_kept_summary_is_read_instead_of_the_trace() {
     assert!(place.write(&other));
     assert_eq!(summary(true).trace.name, "kept");
     assert_ne!(summary(false).trace.name, "kept");
+}
+
+#[test]
+fn what_is_moved_is_from_where_it_is_now() {
+    let folder = two_ranks();
+    let summary = |folder: &Path| {
+        let parts = Parts::Files { name: "run".into(), files: vec![folder.join("a.json")] };
+        (summary(&parts, 0, &Joining::default(), true, &Progress::default()).unwrap().trace.sources, parts.source(0))
+    };
+    let (made, source) = summary(folder.path());
+    assert_eq!(made, [source]);
+    let moved = tempfile::tempdir().unwrap();
+    for name in [".stepscope", "a.json"] {
+        std::fs::rename(folder.path().join(name), moved.path().join(name)).unwrap();
+    }
+    let (kept, source) = summary(moved.path());
+    assert_eq!(kept, [source]);
 }
 
 #[test]

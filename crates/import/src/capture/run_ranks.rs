@@ -44,6 +44,14 @@ impl RunRanks {
         self.files.ranks.get(&rank).map_or(&[], Vec::as_slice)
     }
 
+    /// What the trace of a rank has that its own files do not say: the run's name, the clocks of its hosts, which the first
+    /// file of a host says, and, of the first rank, what concerns the whole run.
+    pub fn surroundings(&self, rank: u32) -> String {
+        let RunFiles { name, manifest, unreadable, kept, .. } = &self.files;
+        let of_run = (self.ranks.first() == Some(&rank)).then(|| (manifest.is_some(), unreadable, kept));
+        format!("{name} {:?} {of_run:?}", self.files.unix_offsets_ns(rank))
+    }
+
     /// Opens one rank: its processes, and the findings that concern them. Those that concern the whole run are of the first
     /// rank. `progress` tells another thread how far it is.
     ///

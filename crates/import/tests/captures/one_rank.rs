@@ -161,3 +161,30 @@ fn a_run_of_one_rank_is_its_only_part() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/ddp-cpu");
     assert_eq!(Parts::of(&[recorded]).unwrap().map(|parts| parts.count()), Some(2));
 }
+
+#[test]
+fn an_earlier_process_of_its_host_moves_a_rank_and_its_surroundings_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path();
+    std::fs::write(run.join("run.json"), r#"{"format":"stepscope-run","version":1,"created_unix_ns":1}"#).unwrap();
+    let state = || {
+        let ranks = RunRanks::of(run).unwrap();
+        let start = |rank: u32| ranks.open(rank, &Progress::default()).unwrap().start_unix_ns;
+        (ranks.surroundings(2), start(2))
+    };
+    let mut of_rank_2 = trainer(12, 2, (1, 30));
+    of_rank_2.moved_ns = HOUR;
+    [trainer(10, 0, (2, 5)), of_rank_2].iter().for_each(|made| made.write(run));
+    let alone = state();
+    trainer(13, 3, (1, 90)).write(run);
+    assert_eq!(state(), alone, "a later process says nothing of the clock");
+    trainer(11, 1, (1, 3)).write(run);
+    let moved = state();
+    assert_eq!(moved.1.zip(alone.1).map(|(moved, alone)| alone - moved), Some(HOUR));
+    assert_ne!(moved.0, alone.0);
+    let first = RunRanks::of(run).unwrap().surroundings(0);
+    std::fs::remove_file(run.join("run.json")).unwrap();
+    let ranks = RunRanks::of(run).unwrap();
+    assert_eq!(ranks.surroundings(2), moved.0, "what concerns the run is of its first rank");
+    assert_ne!(ranks.surroundings(0), first);
+}
