@@ -17,8 +17,8 @@
 //! As for `io_files`; work of devices as their profiler recorded it.
 //!
 //! # Edge cases
-//! A bucket is 10 ms wide, or as asked for. Where that makes more than 100,000 buckets in all, all are wider by the
-//! least power of ten that does not. What has come by the end of a bucket is rounded to whole bytes. In a bucket in
+//! A bucket is 10 ms wide, or as asked for. Where that makes more than 100,000 buckets for a rank, all buckets of that
+//! rank are wider by the least power of ten that does not. What has come by the end of a bucket is rounded to whole bytes. In a bucket in
 //! which something is read, or written, and no such call says its bytes, they are not known. For a rank whose devices
 //! recorded no work, or that has none, nothing is known of what is exposed.
 
@@ -30,7 +30,7 @@ use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{IoAction, Trace};
 
 const DEFAULT_BUCKET_NS: i64 = 10_000_000;
-const MOST_BUCKETS: i128 = 100_000;
+const MOST_BUCKETS: i64 = 100_000;
 /// Bits behind the point of a byte while bytes are spread, where there is room for them.
 const FRACTION_BITS: u32 = 62;
 
@@ -79,13 +79,12 @@ pub fn io_curve(trace: &Trace, selection: &Selection) -> Vec<IoBucket> {
 fn rows(context: &AnalysisContext<'_>) -> Vec<IoBucket> {
     let mut by_rank: BTreeMap<u32, Vec<IoCall>> = BTreeMap::new();
     context.get::<Vec<IoCall>>().iter().for_each(|call| by_rank.entry(call.rank).or_default().push(*call));
-    let windows: Vec<Span> = by_rank.values().filter_map(|calls| window(calls)).collect();
-    let width_ns = width_ns(&windows, context.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1));
-    let of_rank = |((rank, calls), window): ((u32, Vec<IoCall>), Span)| {
-        let buckets = Buckets { window, width_ns };
-        of_rank(&buckets, rank, &calls, device_work(context, rank).as_ref())
+    let bucket_ns = context.selection.bucket_ns.unwrap_or(DEFAULT_BUCKET_NS).max(1);
+    let of_rank = |(rank, calls): (u32, Vec<IoCall>)| {
+        let buckets = Buckets::of(window(&calls)?, bucket_ns);
+        Some(of_rank(&buckets, rank, &calls, device_work(context, rank).as_ref()))
     };
-    by_rank.into_iter().zip(windows).flat_map(of_rank).collect()
+    by_rank.into_iter().filter_map(of_rank).flatten().collect()
 }
 
 /// From the first start to the last end; at least a nanosecond for each call.
@@ -93,17 +92,6 @@ fn window(calls: &[IoCall]) -> Option<Span> {
     let start_ns = calls.iter().map(|call| call.span.start_ns).min()?;
     let end_ns = calls.iter().map(|call| call.span.end_ns.max(call.span.start_ns.saturating_add(1))).max()?;
     Some(Span::new(start_ns, end_ns))
-}
-
-/// `bucket_ns`, or as much wider as it takes.
-fn width_ns(windows: &[Span], bucket_ns: i64) -> i64 {
-    let len = |window: &Span, width_ns| i128::from(Buckets { window: *window, width_ns }.len());
-    let count = |width_ns| windows.iter().map(|window| len(window, width_ns)).sum::<i128>();
-    let mut width_ns = bucket_ns;
-    while count(width_ns) > MOST_BUCKETS.max(2 * windows.len() as i128) {
-        width_ns = width_ns.saturating_mul(10);
-    }
-    width_ns
 }
 
 /// When any device of a rank works; `None` when no device recorded anything.
@@ -120,6 +108,15 @@ struct Buckets {
 }
 
 impl Buckets {
+    /// Buckets of `bucket_ns`, or as much wider as it takes.
+    fn of(window: Span, bucket_ns: i64) -> Self {
+        let mut buckets = Self { window, width_ns: bucket_ns };
+        while buckets.len() > MOST_BUCKETS {
+            buckets.width_ns = buckets.width_ns.saturating_mul(10);
+        }
+        buckets
+    }
+
     fn first(&self) -> i64 {
         self.window.start_ns.div_euclid(self.width_ns)
     }
