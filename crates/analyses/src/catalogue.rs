@@ -1,6 +1,6 @@
 //! Every analysis, by name. One line here makes it a command, a Python method, a JSON document and a page.
 
-use crate::{AnalysisContext, Column, Coverage, Options, Row, Selection, Table};
+use crate::{AnalysisContext, Column, Coverage, Joined, Options, Row, Selection, Table};
 use stepscope_trace::{Findings, Trace};
 
 /// What an analysis found, in the form that every face prints.
@@ -44,33 +44,49 @@ pub struct Analysis {
     pub options: Options,
     /// What it needs of a run of several ranks.
     pub needs: Needs,
+    /// The same where another program's definition is used.
+    pub compat_needs: Needs,
 }
 
 /// What an analysis needs of a run of several ranks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub enum Needs {
-    /// The events of the ranks asked for at once.
-    #[default]
-    Events,
     /// The events of all ranks at once, whichever are asked for.
     AllEvents,
     /// The events of one rank after the other: its rows come by rank, and those of a rank depend on no other.
     EachRank,
-    /// The events of one rank after the other, of which [`RankRows`](crate::RankRows) are made.
+    /// The same, of an analysis that is cheap and has few rows as a rule: they are kept with what is known of a rank.
+    EachRankKept,
+    /// The events of one rank after the other, of which results are made that are then [joined](Joined).
+    Joined(Joined),
+    /// The events of one rank after the other, of which [`RankRows`](crate::RankRows) are made, and kept.
     Rows,
     /// No events: what was [condensed](crate::condensed) of each rank, and [given](crate::given).
     Condensed,
+    /// No events and no results: what is known of all ranks, such as their steps.
+    Steps,
 }
 
 impl Analysis {
     /// The entry of an analysis without options; the catalogue adds its name and its source.
     pub(crate) const fn of(run: fn(&AnalysisContext<'_>) -> Outcome) -> Self {
-        Self { name: "", source: "", run, options: Options::NONE, needs: Needs::Events }
+        let [needs, compat_needs] = [Needs::AllEvents; 2];
+        Self { name: "", source: "", run, options: Options::NONE, needs, compat_needs }
     }
 
     /// The same, which needs only this of a run of several ranks.
     pub(crate) const fn needing(self, needs: Needs) -> Self {
-        Self { needs, ..self }
+        Self { needs, compat_needs: needs, ..self }
+    }
+
+    /// The same, which needs this where another program's definition is used.
+    pub(crate) const fn needing_for_compat(self, compat_needs: Needs) -> Self {
+        Self { compat_needs, ..self }
+    }
+
+    /// What it needs for an answer to `selection`.
+    pub fn needs_for(&self, selection: &Selection) -> Needs {
+        if selection.compat.is_some() { self.compat_needs } else { self.needs }
     }
 
     /// The columns that its result has for `selection`, without values.
@@ -230,7 +246,7 @@ mod tests {
     #[test]
     fn what_is_linked_is_a_share_of_device_time() {
         let trace = drawn("rank 0 launch 1 K...\nrank 0 stream 7 .KZZ");
-        let ratio = Coverage::of(&trace, trace.device_events.iter()).device_ns_linked_ratio;
+        let ratio = AnalysisContext::new(&trace, &Selection::default()).coverage().device_ns_linked_ratio;
         assert_eq!(ratio, Some(1.0 / 3.0));
     }
 }

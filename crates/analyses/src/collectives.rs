@@ -359,7 +359,8 @@ fn element_bytes(dtype: &str) -> Option<i64> {
 
 pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
-        .needing(Needs::EachRank);
+        .needing(Needs::EachRankKept)
+        .needing_for_compat(Needs::Condensed);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {

@@ -40,7 +40,10 @@ mod step_times;
 pub use significance::{Difference, difference};
 
 use crate::catalogue::definition_of;
-use crate::{Needs, Outcome};
+use crate::modules::ModuleTree;
+use crate::{Joined, Needs, Outcome};
+use call_durations::OperatorDurations;
+use operator_tree::OperatorTree;
 pub(crate) use side::Counted;
 pub use side::Side;
 use stepscope_trace::FindingCode;
@@ -117,12 +120,15 @@ pub fn definition() -> String {
 }
 
 impl Compared {
-    /// What the contexts of both sides have to have.
-    pub fn needs(self) -> Needs {
+    /// What the contexts of each side have to have: of all that was asked for, and of complete steps.
+    pub fn needs(self) -> [Needs; 2] {
         match self {
-            Self::Steps | Self::Operators | Self::Kernels | Self::OutsideOfSteps | Self::Setting => Needs::Rows,
-            Self::StepDurations => Needs::Condensed,
-            Self::OperatorDurations | Self::KernelDurations | Self::OperatorTree | Self::Modules => Needs::Events,
+            Self::Steps | Self::Operators | Self::Kernels | Self::OutsideOfSteps | Self::Setting => [Needs::Rows; 2],
+            Self::StepDurations => [Needs::Steps; 2],
+            Self::KernelDurations => [Needs::Rows, Needs::Steps],
+            Self::OperatorDurations => [Needs::Joined(Joined::by::<OperatorDurations>()), Needs::Steps],
+            Self::OperatorTree => [Needs::Rows, Needs::Joined(Joined::by::<OperatorTree>())],
+            Self::Modules => [Needs::Rows, Needs::Joined(Joined::by::<ModuleTree>())],
         }
     }
 }
@@ -133,8 +139,8 @@ pub fn compare(of_a: &Side<'_>, of_b: &Side<'_>, what: Compared) -> Outcome {
     let mut outcome = match what {
         Compared::Steps => step_times::outcome(a, b),
         Compared::StepDurations => step_durations::outcome(a, b),
-        Compared::OperatorDurations => call_durations::of_operators(a, b),
-        Compared::KernelDurations => call_durations::of_kernels(a, b),
+        Compared::OperatorDurations => call_durations::of_operators(of_a, of_b),
+        Compared::KernelDurations => call_durations::of_kernels(of_a, of_b),
         Compared::OperatorTree => operator_tree::outcome(of_a, of_b),
         Compared::Operators => joined::operators(of_a, of_b),
         Compared::Kernels => joined::kernels(of_a, of_b),

@@ -28,6 +28,13 @@ pub struct AnalysisContext<'a> {
 pub struct SharedResults(Arc<Link>);
 
 impl SharedResults {
+    /// Results of which only this is known.
+    pub fn resting_on(coverage: Coverage) -> Self {
+        let results = Self::default();
+        results.give(coverage);
+        results
+    }
+
     /// Adds a result that need not be computed; of its type there is none yet.
     pub(crate) fn give<T: Shared>(&self, result: T) {
         let mut link = &*self.0;

@@ -111,7 +111,7 @@ fn row(trace: &Trace, key: (DeviceId, CopyDirection, Option<bool>), sums: &Sums)
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &copies(context.trace, context.selection))

@@ -13,13 +13,6 @@ pub struct Coverage {
     pub device_ns_linked_ratio: Option<f64>,
 }
 
-impl Coverage {
-    /// What a result over `events` rests on.
-    pub fn of(trace: &Trace, events: impl IntoIterator<Item = DeviceEvent>) -> Self {
-        events.into_iter().map(|event| Launched::of_event(trace, &event)).sum::<Launched>().coverage()
-    }
-}
-
 /// That of a result over all device events asked for.
 impl Shared for Coverage {
     fn compute(context: &AnalysisContext<'_>) -> Self {

@@ -46,7 +46,7 @@ mod ranks;
 mod slack;
 mod walk;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use pieces::PathPiece;
 pub(crate) use pieces::{Paths, device_class};
 pub use ranks::RankTime;
@@ -184,7 +184,7 @@ fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 impl CriticalPath {
     fn part_ns(&self, class: PathClass) -> i64 {

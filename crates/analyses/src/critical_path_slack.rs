@@ -29,7 +29,7 @@
 //! communication is as long as was recorded. Device events of no duration are left out.
 
 use crate::critical_path::{PathClass, device_class, slacks};
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringId;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
@@ -94,7 +94,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalPathSlack> {
     rows
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -16,7 +16,7 @@
 //! thread without nesting are told by their class only.
 
 use crate::critical_path::{PathClass, Paths};
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
 use stepscope_trace::Trace;
@@ -63,7 +63,7 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalSlices> {
     rows
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

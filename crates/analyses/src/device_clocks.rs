@@ -81,7 +81,7 @@ fn empty(trace: &Trace, device: DeviceId) -> DeviceClock {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &device_clocks(context.trace, context.selection))

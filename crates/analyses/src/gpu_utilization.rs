@@ -132,7 +132,7 @@ fn of_device(trace: &Trace, window: &DeviceWindow, time: &KernelTime, kernels: K
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -19,7 +19,7 @@
 use crate::device_windows::{DeviceWindow, slots_of_devices};
 use crate::gpu_activity::{Kernels, ONE, is_kernel, ratio_of};
 use crate::occupancy::blocks_per_sm;
-use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
 use stepscope_base::Span;
 use stepscope_trace::Trace;
 
@@ -121,7 +121,7 @@ fn of_device(
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) }.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -21,7 +21,7 @@
 //! total are known. Device events that run at the same time count once in busy, each in the device total.
 //! Device events of other launches that run in a gap do not fill it. For one step, the launches on the host inside it.
 
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use stepscope_base::StringId;
@@ -61,7 +61,7 @@ columns! {
 /// Rank, graph, call, and the launch when each has a row of its own.
 type Key = (u32, Option<i64>, Option<StringId>, Option<SliceId>);
 
-/// Graphs by rank, the longest device total first; launches by rank and start.
+/// Graphs by rank, the longest device total first; launches by rank and start. Then by graph and call.
 pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
     let mut events_of = vec![0_u32; trace.slices.len()];
     let launches = selection.device_events(trace).filter_map(|event| event.launch);
@@ -92,7 +92,8 @@ pub fn graphs(trace: &Trace, selection: &Selection) -> Vec<Graph> {
     let named =
         rows.into_iter().map(|((rank, graph, call, _), row)| Graph { rank, graph, call: call.map(name), ..row });
     let mut rows: Vec<Graph> = named.collect();
-    rows.sort_by_key(|row| (row.rank, row.start_ns, std::cmp::Reverse(row.device_total_ns)));
+    let key = |row: &Graph| (row.rank, row.start_ns, std::cmp::Reverse(row.device_total_ns), row.graph);
+    rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.call.cmp(&b.call)));
     rows
 }
 
@@ -143,7 +144,8 @@ fn span_and_busy_ns(trace: &Trace, events: &[DeviceEvent]) -> (i64, i64) {
 pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::Name, GroupBy::Launch], ..Options::NONE },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &graphs(context.trace, context.selection))

@@ -136,7 +136,7 @@ pub(crate) fn longest_host(trace: &Trace, idle: &DeviceIdle, cause: IdleCause) -
 
 pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Hta], ..Options::NONE }, ..Analysis::of(outcome) }
-        .needing(Needs::EachRank);
+        .needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {

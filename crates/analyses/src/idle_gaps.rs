@@ -17,7 +17,7 @@
 //! Nothing is named where the cause lies on the device, or where nothing was recorded of the host.
 
 use crate::idle::{DeviceIdle, IdleCause, IdlePart};
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use stepscope_base::Span;
 use stepscope_trace::{DeviceEventId, SliceId, Trace};
@@ -98,7 +98,7 @@ fn main_cause(parts: &[IdlePart]) -> Option<(IdleCause, i64)> {
     totals.reduce(|a, b| if b.1 > a.1 { b } else { a })
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

@@ -24,7 +24,7 @@
 
 use crate::device_busy::DeviceBusy;
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
 use std::collections::BTreeMap;
 use stepscope_base::{IntervalSet, Span};
 use stepscope_trace::{IoAction, Trace};
@@ -258,7 +258,7 @@ fn spread(buckets: &Buckets, calls: &[&IoCall]) -> Vec<i64> {
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) }.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

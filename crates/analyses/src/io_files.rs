@@ -24,7 +24,7 @@
 //! first of several. For one step, or a window, the calls that begin inside it.
 
 use crate::io_calls::{IoCall, bytes_per_s};
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
@@ -266,7 +266,8 @@ fn helpers(trace: &Trace) -> Vec<bool> {
 pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::File, GroupBy::Process], ..Options::NONE },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -16,10 +16,10 @@
 //! inside it, or that start in it where the launch is not known. The kernel with the longest total comes first, of each
 //! the shortest range.
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
-use rustc_hash::FxHashMap;
+use crate::kernels::KernelRuns;
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use stepscope_base::StringId;
 use stepscope_trace::{DeviceEventClass, Trace};
 
 columns! {
@@ -60,23 +60,22 @@ type Ranges = BTreeMap<(i64, i64), (i64, i64)>;
 
 /// The ranges of every kernel asked for: the longest total first, then by name and kind; of each the shortest first.
 pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurations> {
-    let mut kernels: FxHashMap<(StringId, DeviceEventClass), (i64, Ranges)> = FxHashMap::default();
-    for event in selection.device_events(trace) {
-        if !matches!(event.class, DeviceEventClass::Compute | DeviceEventClass::Communication) {
-            continue;
+    rows(&AnalysisContext::new(trace, selection))
+}
+
+fn rows(context: &AnalysisContext<'_>) -> Vec<KernelDurations> {
+    let mut kernels: BTreeMap<(&str, DeviceEventClass), (i64, Ranges)> = BTreeMap::new();
+    for runs in &context.get::<KernelRuns>().0 {
+        let (total_ns, ranges) = kernels.entry((&runs.name, runs.kind())).or_default();
+        for dur_ns in runs.dur_ns.iter().copied() {
+            *total_ns = total_ns.saturating_add(dur_ns);
+            let (count, sum_ns) = ranges.entry(range_of(dur_ns)).or_default();
+            (*count, *sum_ns) = (*count + 1, sum_ns.saturating_add(dur_ns));
         }
-        let dur_ns = trace.slices.dur_ns[event.slice.index()];
-        let (total_ns, ranges) = kernels.entry((trace.slices.name[event.slice.index()], event.class)).or_default();
-        *total_ns = total_ns.saturating_add(dur_ns);
-        let (count, sum_ns) = ranges.entry(range_of(dur_ns)).or_default();
-        (*count, *sum_ns) = (*count + 1, sum_ns.saturating_add(dur_ns));
     }
-    let mut kernels: Vec<_> = kernels
-        .into_iter()
-        .map(|((name, kind), (total_ns, ranges))| (-total_ns, trace.strings.get(name), kind, ranges))
-        .collect();
-    kernels.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
-    let rows = kernels.into_iter().flat_map(|(_, name, kind, ranges)| {
+    let mut kernels: Vec<_> = kernels.into_iter().collect();
+    kernels.sort_by_key(|(_, (total_ns, _))| Reverse(*total_ns));
+    let rows = kernels.into_iter().flat_map(|((name, kind), (_, ranges))| {
         ranges.into_iter().map(move |((from_ns, to_ns), (count, total_ns))| KernelDurations {
             name: name.to_string(),
             kind,
@@ -89,10 +88,10 @@ pub fn kernel_durations(trace: &Trace, selection: &Selection) -> Vec<KernelDurat
     rows.collect()
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Rows);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    Outcome::of(context, &kernel_durations(context.trace, context.selection))
+    Outcome::of(context, &rows(context))
 }
 
 #[cfg(test)]

@@ -109,20 +109,20 @@ pub(crate) struct Kernels(Vec<Kernel>);
 
 impl Shared for Kernels {
     fn compute(context: &AnalysisContext<'_>) -> Self {
-        Self::of(runs(context))
+        Self::of(context.get::<KernelRuns>().0.clone())
     }
 }
 
-impl Kernels {
-    fn of(runs: impl IntoIterator<Item = Runs>) -> Self {
-        let mut rows: Vec<Kernel> = runs.into_iter().map(Runs::kernel).collect();
-        rows.sort_by(|a, b| {
-            let total = b.total_ns.cmp(&a.total_ns);
-            total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
-        });
-        Self(rows)
-    }
+/// The runs of each kernel asked for, in no particular order.
+pub(crate) struct KernelRuns(pub(crate) Vec<Runs>);
 
+impl Shared for KernelRuns {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(runs(context))
+    }
+}
+
+impl KernelRuns {
     /// Those of several ranks together.
     pub(crate) fn joined<'a>(of_ranks: impl Iterator<Item = &'a Runs>) -> Self {
         let mut joined: BTreeMap<(&str, bool, &Option<Properties>), Runs> = BTreeMap::new();
@@ -130,12 +130,22 @@ impl Kernels {
             let known = joined.entry((&runs.name, runs.communicates, &runs.properties));
             known.or_insert_with(|| runs.without_runs()).extend(runs);
         }
-        Self::of(joined.into_values())
+        Self(joined.into_values().collect())
     }
 }
 
-/// The runs of each kernel asked for, in no particular order.
-pub(crate) fn runs(context: &AnalysisContext<'_>) -> Vec<Runs> {
+impl Kernels {
+    fn of(runs: Vec<Runs>) -> Self {
+        let mut rows: Vec<Kernel> = runs.into_iter().map(Runs::kernel).collect();
+        rows.sort_by(|a, b| {
+            let total = b.total_ns.cmp(&a.total_ns);
+            total.then_with(|| (&a.name, a.kind, &a.properties).cmp(&(&b.name, b.kind, &b.properties)))
+        });
+        Self(rows)
+    }
+}
+
+fn runs(context: &AnalysisContext<'_>) -> Vec<Runs> {
     let AnalysisContext { trace, selection, .. } = *context;
     let name = |event: &DeviceEvent| trace.slices.name[event.slice.index()];
     match selection.group_by {
@@ -192,19 +202,24 @@ impl WeightedMean {
 /// The runs of one kernel: what a [`Kernel`] is made of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Runs {
-    name: String,
+    pub(crate) name: String,
     communicates: bool,
     uses_tensor_cores: bool,
     /// Not kept: what is kept is not grouped by them.
     #[serde(skip)]
     properties: Option<Properties>,
     /// The duration of each run.
-    dur_ns: Vec<i64>,
+    pub(crate) dur_ns: Vec<i64>,
     blocks_per_sm: WeightedMean,
     occupancy_ratio: WeightedMean,
 }
 
 impl Runs {
+    /// Whether the kernel computes or communicates.
+    pub(crate) fn kind(&self) -> DeviceEventClass {
+        if self.communicates { DeviceEventClass::Communication } else { DeviceEventClass::Compute }
+    }
+
     /// None yet, of the kernel that `event` is a run of.
     fn new(trace: &Trace, event: &DeviceEvent, has_properties: bool) -> Self {
         let name = |slice: SliceId| trace.slice_name(slice).to_string();
@@ -259,12 +274,9 @@ impl Runs {
             p99_ns: nearest_rank(&mut self.dur_ns, 99),
             blocks_per_sm: self.blocks_per_sm.get(),
             occupancy_ratio: self.occupancy_ratio.get(),
+            kind: self.kind(),
             name: self.name,
             uses_tensor_cores: self.uses_tensor_cores,
-            kind: match self.communicates {
-                true => DeviceEventClass::Communication,
-                false => DeviceEventClass::Compute,
-            },
             properties: self.properties,
         }
     }

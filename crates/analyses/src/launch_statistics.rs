@@ -241,7 +241,7 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::Call, GroupBy::Name], ..Options::NONE },
     ..Analysis::of(outcome)
 }
-.needing(Needs::EachRank);
+.needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &launch_statistics(context.trace, context.selection))

@@ -22,7 +22,7 @@
 //! tensors in shared memory, is in no total of the source and is added to it.
 
 use crate::allocations::{Level, Pool, levels_inside, window};
-use crate::{Analysis, AnalysisContext, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Options, Outcome, Selection};
 use stepscope_trace::Trace;
 
 /// Changes of a device up to which each is a row, and buckets beyond.
@@ -109,7 +109,7 @@ fn higher(a: Level, b: Level) -> Level {
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { bucket: true, ..Options::NONE }, ..Analysis::of(outcome) }.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

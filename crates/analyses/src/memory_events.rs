@@ -25,7 +25,7 @@ use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::op_tree::OpTree;
 use crate::source_lines::calling_lines;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use stepscope_base::Span;
@@ -122,7 +122,7 @@ fn first_event<'a>(trace: &'a Trace, pair: &Allocation) -> Option<&'a MemoryEven
     pair.allocated.or(pair.freed).map(|at| &trace.memory[at])
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -37,7 +37,7 @@ mod unpaired;
 use crate::allocations::{Allocation, AllocationState, Level, Pool, levels_inside, window};
 use crate::groups::Groups;
 use crate::op_tree::OpTree;
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Needs, Options, Outcome, Selection};
 use category::Categories;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -215,7 +215,8 @@ pub(crate) const ANALYSIS: Analysis = Analysis {
         ..Options::NONE
     },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

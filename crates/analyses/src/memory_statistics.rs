@@ -21,7 +21,7 @@
 
 use crate::allocations::Pool;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_base::StringId;
 use stepscope_trace::{SliceId, SliceKind, Trace};
 
@@ -199,7 +199,7 @@ fn close(calls: &mut [Call], at: usize) {
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -21,7 +21,7 @@
 use crate::allocations::{Level, Pool, levels_inside, window};
 use crate::memory_peak::peak_of;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use stepscope_trace::{Step, Trace};
 
 columns! {
@@ -139,7 +139,7 @@ fn grown(trace: &Trace, rank: u32, levels: &[Level]) -> Vec<Grown> {
     steps.skip(1).filter_map(of_step).collect()
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::without_coverage(context, &rows(context))

@@ -19,7 +19,7 @@
 use crate::allocations::{Allocation, AllocationState, Pool};
 use crate::memory_peak::category::Categories;
 use crate::windows::contains;
-use crate::{Analysis, AnalysisContext, Fixed, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, Fixed, Needs, Outcome, Selection};
 use stepscope_trace::Trace;
 
 /// What happened to memory.
@@ -126,7 +126,7 @@ fn changes(trace: &Trace, categories: &Categories, pool: &Pool) -> Vec<MemoryCha
     changes
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
 
 named_cells!(MemoryAction);
 

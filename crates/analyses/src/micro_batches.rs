@@ -283,7 +283,7 @@ fn correlation(pairs: &[[i64; 2]]) -> Option<f64> {
     (pairs.len() >= 3).then(|| (sum(0, 1) / (sum(0, 0).sqrt() * sum(1, 1).sqrt())).clamp(-1.0, 1.0))
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

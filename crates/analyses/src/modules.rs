@@ -23,8 +23,8 @@
 
 mod account;
 
-use crate::{Analysis, AnalysisContext, Outcome, Selection};
-use account::Account;
+use crate::{Analysis, AnalysisContext, Joined, Needs, Outcome, Selection};
+pub(crate) use account::ModuleTree;
 use stepscope_trace::Trace;
 
 /// Time of one pass.
@@ -92,13 +92,13 @@ impl ModuleRow {
     }
 }
 
-/// Every module asked for, callers before what they call, in order of first call.
+/// Every module asked for, callers before what they call, in the order in which they first do anything.
 pub fn modules(trace: &Trace, selection: &Selection) -> Vec<ModuleRow> {
     rows(&AnalysisContext::new(trace, selection))
 }
 
 pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
-    let rows = Account::of(context).into_rows(context.trace);
+    let rows = context.get::<ModuleTree>().rows();
     for pass in rows.iter().flat_map(|row| [row.forward, row.backward]) {
         assert!(pass.device_self_ns <= pass.device_total_ns, "self is part of total");
         assert!(pass.host_self_ns <= pass.host_total_ns, "self is part of total");
@@ -106,7 +106,7 @@ pub(crate) fn rows(context: &AnalysisContext<'_>) -> Vec<ModuleRow> {
     rows
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::Joined(Joined::by::<ModuleTree>()));
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

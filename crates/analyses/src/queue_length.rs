@@ -118,7 +118,7 @@ fn of_stream(trace: &Trace, (device, stream): Stream, waits: &[Span]) -> QueueLe
     }
 }
 
-pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
+pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRankKept);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &queue_length(context.trace, context.selection))

@@ -292,16 +292,21 @@ impl Replay {
     }
 }
 
-/// What analyses share of `selection` of `trace`, which condensed traces were merged into, each with its results. The
-/// selection has no window.
-pub fn given(trace: &Trace, ranks: &[(FirstIds, &RankResults)], selection: &Selection) -> SharedResults {
+/// What analyses share of `selection` of `trace`, which condensed traces were merged into, each with its results.
+/// `in_window` is the device time that was asked for where the selection has a window, which results know nothing of.
+pub fn given(
+    trace: &Trace,
+    ranks: &[(FirstIds, &RankResults)],
+    selection: &Selection,
+    in_window: Option<Launched>,
+) -> SharedResults {
     let results = by_step(ranks);
     let steps: Vec<(&Step, FirstIds, &StepResults)> =
         places(trace).map(|(place, step)| (step, results[&place].0, results[&place].1)).collect();
     let shared = SharedResults::default();
     shared.give(StepsBusy(steps.iter().map(|(.., results)| results.busy).collect()));
     shared.give(StepsKernels(steps.iter().map(|(.., results)| results.kernels.clone()).collect()));
-    shared.give(coverage(trace, ranks, selection));
+    shared.give(in_window.map_or_else(|| coverage(trace, ranks, selection), Launched::coverage));
     let threads = ranks.iter().flat_map(|(first, results)| {
         let thread = |row: &MainThread| (ProcessId(first.process + row.process.0), TrackId(first.track + row.track.0));
         results.main_threads.iter().map(thread)

@@ -11,7 +11,7 @@ use crate::advice::AllAdvice;
 use crate::compare::Counted;
 use crate::context::{Shared, SharedResults};
 use crate::coverage::Launched;
-use crate::kernels::{self, Kernels, Runs};
+use crate::kernels::{KernelRuns, Runs};
 use crate::operators::{self, Operator, Operators};
 use crate::step_breakdown::{self, StepBreakdown, StepBreakdowns};
 use crate::temporal_breakdown::{self, TemporalBreakdown, TemporalBreakdowns};
@@ -41,7 +41,7 @@ impl RankRows {
             has_stacks: has_stacks(context),
             counted: *context.get(),
             operators: operators::rows(context).to_vec(),
-            kernels: kernels::runs(context),
+            kernels: context.get::<KernelRuns>().0.clone(),
             devices: temporal_breakdown::rows(context),
             steps: step_breakdown::rows(context),
         }
@@ -72,7 +72,7 @@ impl RankRows {
         shared.give(HasStacks(each().any(|rows| rows.has_stacks)));
         shared.give(each().map(|rows| rows.counted).sum::<Counted>());
         shared.give(Operators::joined(each().flat_map(|rows| &rows.operators)));
-        shared.give(Kernels::joined(each().flat_map(|rows| &rows.kernels)));
+        shared.give(KernelRuns::joined(each().flat_map(|rows| &rows.kernels)));
         let mut devices: Vec<TemporalBreakdown> = each().flat_map(|rows| rows.devices.clone()).collect();
         devices.sort_by_key(|row| (row.rank, row.device));
         shared.give(TemporalBreakdowns(devices));

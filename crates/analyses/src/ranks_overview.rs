@@ -242,7 +242,8 @@ impl Shared for BTreeMap<u32, RankBusy> {
 
 pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
-        .needing(Needs::Condensed);
+        .needing(Needs::Condensed)
+        .needing_for_compat(Needs::EachRank);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {

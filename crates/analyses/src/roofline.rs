@@ -34,12 +34,15 @@
 mod account;
 pub(crate) mod devices;
 
+use crate::context::Shared;
+use crate::coverage::Launched;
 use crate::groups::{GroupLabel, OPERATOR_GROUPS, operator_group_by};
-use crate::{Analysis, AnalysisContext, Coverage, GroupBy, Options, Outcome, Selection};
+use crate::joined::Joinable;
+use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
 use account::Account;
 use devices::peaks;
 use std::collections::BTreeMap;
-use stepscope_trace::{CopyDirection, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
+use stepscope_trace::{CopyDirection, Device, DeviceEvent, DeviceEventClass, FindingCode, Findings, Trace};
 
 /// What limits work at the roofline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,19 +135,51 @@ impl RooflineRow {
 
 /// Every operator with device work, the most wasted time first, then the longest device time, then by name.
 pub fn roofline(trace: &Trace, selection: &Selection) -> Vec<RooflineRow> {
-    let context = AnalysisContext::new(trace, selection);
-    rows(&context, operator_group_by(selection))
+    rows(&AnalysisContext::new(trace, selection))
 }
 
-pub(crate) fn rows(context: &AnalysisContext<'_>, by: GroupBy) -> Vec<RooflineRow> {
+fn rows(context: &AnalysisContext<'_>) -> Vec<RooflineRow> {
+    in_order(context.get::<Roofline>().rows.clone())
+}
+
+/// The rows in no particular order, and what they rest on.
+pub(crate) struct Roofline {
+    rows: Vec<RooflineRow>,
+    launched: Launched,
+    findings: Findings,
+}
+
+impl Shared for Roofline {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let rows = rows_of_ranks(context, operator_group_by(selection));
+        Self {
+            rows: summed(rows.into_iter().map(|(_, row)| row)),
+            launched: events(trace, selection).map(|event| Launched::of_event(trace, &event)).sum(),
+            findings: unknown_devices(trace, selection),
+        }
+    }
+}
+
+impl Joinable for Roofline {
+    fn joined(of_ranks: Vec<Self>) -> Self {
+        let mut findings = Findings::default();
+        of_ranks.iter().for_each(|of| findings.extend(&of.findings));
+        let launched = of_ranks.iter().map(|of| of.launched).sum();
+        Self { rows: summed(of_ranks.into_iter().flat_map(|of| of.rows)), launched, findings }
+    }
+}
+
+/// One row of each label.
+fn summed(rows: impl Iterator<Item = RooflineRow>) -> Vec<RooflineRow> {
     let mut sums: BTreeMap<Option<GroupLabel>, RooflineRow> = BTreeMap::new();
-    for (_, row) in rows_of_ranks(context, by) {
+    for row in rows {
         match sums.get_mut(&row.label) {
             Some(sum) => sum.extend(&row),
             None => drop(sums.insert(row.label.clone(), row)),
         }
     }
-    in_order(sums.into_values().collect())
+    sums.into_values().collect()
 }
 
 /// The operators of each rank, each with its rank, in no particular order.
@@ -177,23 +212,24 @@ fn events<'a>(trace: &'a Trace, selection: &'a Selection) -> impl Iterator<Item 
 }
 
 pub(crate) const ANALYSIS: Analysis =
-    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) };
+    Analysis { options: Options { group_by: OPERATOR_GROUPS, ..Options::NONE }, ..Analysis::of(outcome) }
+        .needing(Needs::Joined(Joined::by::<Roofline>()));
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
-    let AnalysisContext { trace, selection, .. } = *context;
-    Outcome {
-        coverage: Coverage::of(trace, events(trace, selection)),
-        findings: unknown_devices(trace, selection),
-        ..Outcome::without_coverage(context, &rows(context, operator_group_by(selection)))
-    }
+    let Roofline { launched, findings, .. } = context.get();
+    let (coverage, findings) = (launched.coverage(), findings.clone());
+    Outcome { coverage, findings, ..Outcome::without_coverage(context, &rows(context)) }
 }
 
+/// The devices asked for that the table does not know, by rank.
 fn unknown_devices(trace: &Trace, selection: &Selection) -> Findings {
     let mut is_used = vec![false; trace.devices.len()];
     events(trace, selection).for_each(|event| is_used[event.device.index()] = true);
+    let used = trace.devices.iter().zip(is_used).filter(|(_, is_used)| *is_used).map(|(device, _)| device);
+    let mut unknown: Vec<&Device> = used.filter(|device| peaks(device).is_none()).collect();
+    unknown.sort_by_key(|device| (device.rank, device.ordinal));
     let mut findings = Findings::default();
-    for (device, _) in trace.devices.iter().zip(is_used).filter(|(device, is_used)| *is_used && peaks(device).is_none())
-    {
+    for device in unknown {
         findings.add(FindingCode::UnknownDevice, || {
             let name = device.name.as_deref().unwrap_or("without a name");
             format!("device {} of rank {}: {name}", device.ordinal, device.rank)

@@ -18,9 +18,11 @@
 //! What has no stack stands in a row without file. For one step, operators that begin in it and device work launched in
 //! it. Device work without a known operator is left out.
 
+use crate::context::Shared;
+use crate::joined::Joinable;
 use crate::op_tree::{NONE, OpTree};
 use crate::windows::Windows;
-use crate::{Analysis, AnalysisContext, GroupBy, Options, Outcome, Selection};
+use crate::{Analysis, AnalysisContext, GroupBy, Joined, Needs, Options, Outcome, Selection};
 use rustc_hash::FxHashMap;
 use stepscope_base::StringTable;
 use stepscope_trace::{FlowKind, Frame, SliceId, SliceKind, Trace};
@@ -54,6 +56,57 @@ pub fn source_lines(trace: &Trace, selection: &Selection) -> Vec<SourceLine> {
 }
 
 fn rows(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
+    let mut rows = context.get::<LineSums>().0.clone();
+    rows.retain(|row| row.count != 0 || row.host_total_ns != 0 || row.device_total_ns != 0);
+    let order = |row: &SourceLine| row.host_total_ns.saturating_add(row.device_total_ns);
+    rows.sort_by(|a, b| order(b).cmp(&order(a)).then_with(|| a.place().cmp(&b.place())));
+    rows
+}
+
+/// Every line, in no particular order.
+pub(crate) struct LineSums(Vec<SourceLine>);
+
+impl Shared for LineSums {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        Self(sums(context))
+    }
+}
+
+impl Joinable for LineSums {
+    fn joined(of_ranks: Vec<Self>) -> Self {
+        let mut rows: Vec<SourceLine> = of_ranks.into_iter().flat_map(|of| of.0).collect();
+        rows.sort_by(|a, b| a.place().cmp(&b.place()));
+        rows.dedup_by(|row, sum| {
+            let is_same = row.place() == sum.place();
+            if is_same {
+                sum.add(row);
+            }
+            is_same
+        });
+        Self(rows)
+    }
+}
+
+impl SourceLine {
+    /// What it is.
+    fn place(&self) -> (Option<&str>, Option<u32>, Option<&str>) {
+        (self.file.as_deref(), self.line, self.function.as_deref())
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, value) in [
+            (&mut self.count, other.count),
+            (&mut self.host_total_ns, other.host_total_ns),
+            (&mut self.host_self_ns, other.host_self_ns),
+            (&mut self.device_total_ns, other.device_total_ns),
+            (&mut self.device_self_ns, other.device_self_ns),
+        ] {
+            *sum = sum.saturating_add(value);
+        }
+    }
+}
+
+fn sums(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
     let (trace, tree) = (context.trace, context.get::<OpTree>());
     let stacks = Stacks::of(trace, tree, context.selection.group_by == Some(GroupBy::File));
     let is_asked = Windows::of(trace, context.selection).ops(trace, tree);
@@ -84,10 +137,6 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<SourceLine> {
         own.device_self_ns = own.device_self_ns.saturating_add(dur_ns);
         add_to_all(&mut rows, lines, |row| &mut row.device_total_ns, dur_ns);
     }
-    rows.retain(|row| row.count != 0 || row.host_total_ns != 0 || row.device_total_ns != 0);
-    let order = |row: &SourceLine| row.host_total_ns.saturating_add(row.device_total_ns);
-    let place = |row: &SourceLine| (row.file.clone(), row.line, row.function.clone());
-    rows.sort_by(|a, b| order(b).cmp(&order(a)).then_with(|| place(a).cmp(&place(b))));
     rows
 }
 
@@ -204,7 +253,8 @@ impl<'a> Stacks<'a> {
 pub(crate) const ANALYSIS: Analysis = Analysis {
     options: Options { group_by: &[GroupBy::Line, GroupBy::File], ..Options::NONE },
     ..Analysis::of(outcome)
-};
+}
+.needing(Needs::Joined(Joined::by::<LineSums>()));
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     Outcome::of(context, &rows(context))

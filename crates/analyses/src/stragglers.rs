@@ -131,7 +131,8 @@ fn empty(trace: &Trace, part: &Part) -> Stragglers {
 
 pub(crate) const ANALYSIS: Analysis =
     Analysis { options: Options { compat: &[Compat::Tb], ..Options::NONE }, ..Analysis::of(outcome) }
-        .needing(Needs::Condensed);
+        .needing(Needs::Condensed)
+        .needing_for_compat(Needs::AllEvents);
 
 fn outcome(context: &AnalysisContext<'_>) -> Outcome {
     match context.selection.compat {

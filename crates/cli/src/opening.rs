@@ -48,8 +48,8 @@ enum How {
 /// How much memory a run of many files may take.
 #[derive(Args)]
 pub(crate) struct MemoryArgument {
-    /// How much memory events of a run of many files may take together, as in 8GiB: the ranks looked at last stay, and what
-    /// needs more is refused. Without it, three quarters of what is free
+    /// How much memory events of a run of many files may take together, as in 8GiB: the ranks looked at last stay, and
+    /// what needs more is read rank by rank. Without it, three quarters of what is free
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }

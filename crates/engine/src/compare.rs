@@ -36,12 +36,12 @@ pub fn compare(a: Asked<'_>, b: Asked<'_>, what: Compared) -> Result<Envelope, E
 /// What `make` makes of the part of a run that was asked for.
 fn with_side<T>(
     (run, selection): Asked<'_>,
-    needs: Needs,
+    [of_whole, of_steps]: [Needs; 2],
     make: impl FnOnce(&Side<'_>) -> T,
 ) -> Result<T, EngineError> {
     let [whole, in_steps] = Side::selections(run.trace(), selection);
-    run.with_context(&whole, needs, |whole| {
-        run.with_context(&in_steps, needs, |in_steps| make(&Side { whole, in_steps }))
+    run.with_context(&whole, of_whole, |whole| {
+        run.with_context(&in_steps, of_steps, |in_steps| make(&Side { whole, in_steps }))
     })?
 }
 

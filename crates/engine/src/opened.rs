@@ -74,7 +74,7 @@ impl OpenedRun {
 
     /// Whether all events fit into the memory that they may take.
     pub fn fits_in_memory(&self) -> bool {
-        self.files.as_ref().is_none_or(Files::fit_in_memory)
+        self.files.as_ref().is_none_or(|files| files.fit_in_memory(&Ranks::default()))
     }
 
     /// What it has, all events counted.
@@ -99,11 +99,12 @@ impl OpenedRun {
     /// When the run has no such rank or step, or when events are needed and their file cannot be read any more.
     pub fn analyze(&self, analysis: &Analysis, selection: &Selection) -> Result<Envelope, EngineError> {
         check_selection(&self.trace, selection)?;
-        let outcome = match &self.files {
-            Some(files) if analysis.needs == Needs::EachRank && files.are_several_to_ask(selection) => {
+        let needs = analysis.needs_for(selection);
+        let outcome = match (&self.files, needs) {
+            (Some(files), Needs::EachRank | Needs::EachRankKept) if files.are_by_rank(needs, selection) => {
                 files.one_after_the_other(&self.trace, analysis, selection)?
             }
-            _ => self.with_context(selection, analysis.needs, analysis.run)?,
+            _ => self.with_context(selection, needs, analysis.run)?,
         };
         Ok(envelope(&self.trace, analysis, outcome))
     }
@@ -138,18 +139,24 @@ impl OpenedRun {
             let shared = self.shared.get(selection, nothing)?;
             return Ok(make(&AnalysisContext::with_results(&self.trace, selection, shared)));
         };
-        // What was condensed knows no part of a step, and no other definition.
-        let is_condensed = selection.window.is_none() && selection.compat.is_none();
+        let is_of_asked = !matches!(needs, Needs::AllEvents | Needs::Condensed);
+        let ranks = if is_of_asked { selection.ranks.clone() } else { Ranks::default() };
         let shared = match needs {
-            Needs::Condensed if is_condensed => {
-                self.shared.get(selection, || Ok(given(&self.trace, &files.placed(), selection)))?
+            Needs::Steps => SharedResults::default(),
+            Needs::Condensed if selection.window.is_none() => {
+                self.shared.get(selection, || Ok(given(&self.trace, &files.placed(), selection, None)))?
             }
-            Needs::Rows if files.are_several_to_ask(selection) => {
+            Needs::Condensed if !files.fit_in_memory(&ranks) => self.shared.get(selection, || {
+                let launched = files.launched(&self.trace, selection)?;
+                Ok(given(&self.trace, &files.placed(), selection, Some(launched)))
+            })?,
+            Needs::Rows if files.are_by_rank(needs, selection) => {
                 self.of_rows.get(selection, || files.rows(&self.trace, selection))?
             }
+            Needs::Joined(joined) if files.are_by_rank(needs, selection) => {
+                files.joined(&self.trace, joined, selection)?
+            }
             _ => {
-                let is_of_asked = matches!(needs, Needs::Events | Needs::EachRank | Needs::Rows);
-                let ranks = if is_of_asked { selection.ranks.clone() } else { Ranks::default() };
                 let held = files.events(&self.trace, &ranks)?;
                 let shared = held.shared.get(selection, nothing)?;
                 return Ok(make(&AnalysisContext::with_results(&held.trace, selection, shared)));

@@ -28,7 +28,7 @@ pub(crate) fn to_column(name: &str, table: &Table) -> (FieldRef, ArrayRef) {
 
 /// The results in a batch of one row; those of analyses that now have other columns are left out.
 pub(crate) fn of_batch(batch: &RecordBatch) -> Vec<(&'static str, Table)> {
-    let of_each_rank = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank);
+    let of_each_rank = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
     of_each_rank.filter_map(|analysis| Some((analysis.name, of_column(analysis, batch)?))).collect()
 }
 

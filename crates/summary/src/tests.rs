@@ -7,7 +7,7 @@ fn summary_of(trace: &Trace) -> Summary {
     let all = Selection::default();
     let context = AnalysisContext::new(trace, &all);
     let (condensed, results) = condensed(&context);
-    let of_each_rank = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank);
+    let of_each_rank = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
     let tables = of_each_rank.map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
     let steps = Selection { complete_steps: true, ..Selection::default() };
     let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
@@ -89,7 +89,8 @@ fn a_summary_is_kept_beside_its_trace_until_that_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rank1.json");
     std::fs::write(&path, "{}").unwrap();
-    let beside = |surroundings| Place::of(folder.path(), "rank1.json", std::slice::from_ref(&path), surroundings).unwrap();
+    let beside =
+        |surroundings| Place::of(folder.path(), "rank1.json", std::slice::from_ref(&path), surroundings).unwrap();
     let of = || beside("");
     let place = of();
     assert!(place.read().is_none());

@@ -1,55 +1,85 @@
 //! How many calls of an operator, or runs of a kernel, take how long in two runs.
 
+use super::side::Side;
+use crate::context::Shared;
+use crate::joined::Joinable;
 use crate::kernel_durations::range_of;
-use crate::{Outcome, Selection};
+use crate::kernels::KernelRuns;
+use crate::{AnalysisContext, Outcome};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stepscope_base::StringId;
-use stepscope_trace::{DeviceEventClass, SliceKind, Trace};
+use stepscope_trace::SliceKind;
 
 /// How many calls lie in a range of durations.
 type Ranges<Count> = BTreeMap<(i64, i64), Count>;
+
+/// What is known of the calls of a name: their time, and the number in each range.
+#[derive(Clone, Default)]
+struct Durations {
+    total_ns: i64,
+    ranges: Ranges<i64>,
+}
+
+impl Durations {
+    fn add(&mut self, dur_ns: i64) {
+        self.total_ns = self.total_ns.saturating_add(dur_ns);
+        *self.ranges.entry(range_of(dur_ns)).or_default() += 1;
+    }
+}
+
+/// Those of each operator by its time on the host, calls inside of others too.
+pub(super) struct OperatorDurations(Vec<(Arc<str>, Durations)>);
+
+impl Shared for OperatorDurations {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let mut of_name: FxHashMap<StringId, Durations> = FxHashMap::default();
+        for id in selection.slices(trace).filter(|id| trace.slices.kind(*id) == SliceKind::Op) {
+            of_name.entry(trace.slices.name[id.index()]).or_default().add(trace.slices.dur_ns[id.index()]);
+        }
+        Self(of_name.into_iter().map(|(name, durations)| (trace.strings.get(name).into(), durations)).collect())
+    }
+}
+
+impl Joinable for OperatorDurations {
+    fn joined(of_ranks: Vec<Self>) -> Self {
+        // Names that occur several times are one row in the end.
+        Self(of_ranks.into_iter().flat_map(|of| of.0).collect())
+    }
+}
 
 /// What is known of a name: its time in both runs, and the calls of each.
 type Names = FxHashMap<Arc<str>, (i64, Ranges<[i64; 2]>)>;
 
 /// Operators by their time on the host, calls inside of others too.
-pub(super) fn of_operators(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+pub(super) fn of_operators(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let mut names = Names::default();
-    for (run, (trace, selection)) in [a, b].into_iter().enumerate() {
-        let ops = selection.slices(trace).filter(|id| trace.slices.kind(*id) == SliceKind::Op);
-        let calls = ops.map(|id| (trace.slices.name[id.index()], trace.slices.dur_ns[id.index()]));
-        add(&mut names, run, trace, calls);
+    for (run, side) in [a, b].into_iter().enumerate() {
+        let durations = &side.whole.get::<OperatorDurations>().0;
+        durations.iter().for_each(|(name, durations)| add(&mut names, run, name, durations));
     }
     outcome(names)
 }
 
 /// Kernels that compute or communicate, by their time on the device.
-pub(super) fn of_kernels(a: (&Trace, &Selection), b: (&Trace, &Selection)) -> Outcome {
+pub(super) fn of_kernels(a: &Side<'_>, b: &Side<'_>) -> Outcome {
     let mut names = Names::default();
-    for (run, (trace, selection)) in [a, b].into_iter().enumerate() {
-        let is_kernel =
-            |class: DeviceEventClass| matches!(class, DeviceEventClass::Compute | DeviceEventClass::Communication);
-        let events = selection.device_events(trace).filter(|event| is_kernel(event.class)).map(|event| event.slice);
-        let runs = events.map(|id| (trace.slices.name[id.index()], trace.slices.dur_ns[id.index()]));
-        add(&mut names, run, trace, runs);
+    for (run, side) in [a, b].into_iter().enumerate() {
+        for runs in &side.whole.get::<KernelRuns>().0 {
+            let mut durations = Durations::default();
+            runs.dur_ns.iter().for_each(|dur_ns| durations.add(*dur_ns));
+            add(&mut names, run, &runs.name.as_str().into(), &durations);
+        }
     }
     outcome(names)
 }
 
-fn add(names: &mut Names, run: usize, trace: &Trace, calls: impl Iterator<Item = (StringId, i64)>) {
-    let mut by_id: FxHashMap<StringId, (i64, Ranges<i64>)> = FxHashMap::default();
-    for (name, dur_ns) in calls {
-        let (total_ns, ranges) = by_id.entry(name).or_default();
-        *total_ns = total_ns.saturating_add(dur_ns);
-        *ranges.entry(range_of(dur_ns)).or_default() += 1;
-    }
-    for (name, (total_ns, ranges)) in by_id {
-        let (sum_ns, counts) = names.entry(trace.strings.get(name).into()).or_default();
-        *sum_ns = sum_ns.saturating_add(total_ns);
-        ranges.into_iter().for_each(|(range, count)| counts.entry(range).or_default()[run] += count);
-    }
+fn add(names: &mut Names, run: usize, name: &Arc<str>, durations: &Durations) {
+    let (sum_ns, counts) = names.entry(Arc::clone(name)).or_default();
+    *sum_ns = sum_ns.saturating_add(durations.total_ns);
+    durations.ranges.iter().for_each(|(range, count)| counts.entry(*range).or_default()[run] += count);
 }
 
 columns! {
@@ -86,8 +116,10 @@ fn outcome(names: Names) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Values;
+    use crate::compare::side::with_sides;
     use crate::kernel_durations::kernel_durations;
+    use crate::{Selection, Values};
+    use stepscope_trace::Trace;
     use stepscope_trace::drawn::drawn;
 
     fn lines(outcome: &Outcome) -> Vec<String> {
@@ -110,7 +142,7 @@ mod tests {
         let b = drawn("rank 0 cpu 1 a.aa.bbbb");
         let all = Selection::default();
         assert_eq!(
-            lines(&of_operators((&a, &all), (&b, &all))),
+            lines(&with_sides((&a, &all), (&b, &all), of_operators)),
             ["b 1792..2048 1 0", "b 3584..4096 0 1", "a 896..1024 2 1", "a 1792..2048 0 1"]
         );
     }
@@ -124,6 +156,6 @@ mod tests {
             .map(|row| format!("{} {}..{} {} 0", row.name, row.from_ns, row.to_ns, row.count))
             .collect();
         assert!(!expected.is_empty());
-        assert_eq!(lines(&of_kernels((&trace, &all), (&none, &all))), expected);
+        assert_eq!(lines(&with_sides((&trace, &all), (&none, &all), of_kernels)), expected);
     }
 }

@@ -2,6 +2,8 @@
 
 use super::joined::by_step;
 use super::side::Side;
+use crate::context::Shared;
+use crate::joined::Joinable;
 use crate::op_tree::{NONE, OpTree};
 use crate::{AnalysisContext, Outcome};
 use rustc_hash::FxHashMap;
@@ -9,29 +11,70 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use stepscope_base::StringId;
 
-/// An operator below the same callers, in both runs.
-struct Node {
+/// An operator below the same callers.
+struct Node<S> {
     name: Arc<str>,
     /// The caller's number, or [`NONE`].
     parent: u32,
     depth: i64,
-    /// Calls and their time in each run.
-    sums: [Option<(i64, i64)>; 2],
+    sums: S,
 }
 
-/// The trees of both runs, laid on each other.
-#[derive(Default)]
-struct Tree {
-    nodes: Vec<Node>,
+/// Operators by who calls them; callers stand before what they call.
+struct Tree<S> {
+    nodes: Vec<Node<S>>,
     by_name: FxHashMap<(u32, Arc<str>), u32>,
 }
 
-impl Tree {
-    fn add(&mut self, run: usize, side: &Side<'_>) {
-        let AnalysisContext { trace, selection, .. } = *side.in_steps;
-        let ops = OpTree::of(trace);
+/// Calls and their time.
+type Calls = (i64, i64);
+
+impl<S: Default> Tree<S> {
+    fn new() -> Self {
+        Self { nodes: Vec::new(), by_name: FxHashMap::default() }
+    }
+
+    fn node(&mut self, parent: u32, name: &Arc<str>) -> u32 {
+        let next = self.nodes.len() as u32;
+        let depth = if parent == NONE { 0 } else { self.nodes[parent as usize].depth + 1 };
+        *self.by_name.entry((parent, Arc::clone(name))).or_insert_with(|| {
+            self.nodes.push(Node { name: Arc::clone(name), parent, depth, sums: S::default() });
+            next
+        })
+    }
+
+    /// Lays another tree on this one.
+    fn lay(&mut self, other: &Tree<Calls>, calls: impl Fn(&mut S) -> &mut Calls) {
+        let mut places: Vec<u32> = Vec::with_capacity(other.nodes.len());
+        for node in &other.nodes {
+            let parent = if node.parent == NONE { NONE } else { places[node.parent as usize] };
+            let place = self.node(parent, &node.name);
+            let (count, total_ns) = calls(&mut self.nodes[place as usize].sums);
+            (*count, *total_ns) = (*count + node.sums.0, total_ns.saturating_add(node.sums.1));
+            places.push(place);
+        }
+    }
+
+    /// The names of a node's callers, the outermost first, and its own.
+    fn path(&self, at: u32) -> Vec<&str> {
+        let caller = |at: &u32| Some(self.nodes[*at as usize].parent).filter(|parent| *parent != NONE);
+        let outwards = std::iter::successors(Some(at), caller);
+        let mut path: Vec<&str> = outwards.map(|at| &*self.nodes[at as usize].name).collect();
+        path.reverse();
+        path
+    }
+}
+
+/// The operators asked for.
+pub(super) struct OperatorTree(Tree<Calls>);
+
+impl Shared for OperatorTree {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let ops = context.get::<OpTree>();
+        let mut tree = Tree::new();
         let mut nodes = vec![NONE; ops.len()];
-        // Names of this run by their number, so that each is looked up as a text once below each caller.
+        // Names by their number, so that each is looked up as a text once below each caller.
         let mut known: FxHashMap<(u32, StringId), u32> = FxHashMap::default();
         for id in selection.slices(trace) {
             let Some(row) = ops.row(Some(id)) else { continue };
@@ -41,21 +84,21 @@ impl Tree {
                 parent => nodes[parent as usize],
             };
             let name = trace.slices.name[id.index()];
-            let node = *known.entry((parent, name)).or_insert_with(|| self.node(parent, trace.strings.get(name)));
+            let node =
+                *known.entry((parent, name)).or_insert_with(|| tree.node(parent, &trace.strings.get(name).into()));
             nodes[row as usize] = node;
-            let (count, total_ns) = self.nodes[node as usize].sums[run].get_or_insert((0, 0));
+            let (count, total_ns): &mut Calls = &mut tree.nodes[node as usize].sums;
             (*count, *total_ns) = (*count + 1, total_ns.saturating_add(trace.slices.dur_ns[id.index()]));
         }
+        Self(tree)
     }
+}
 
-    fn node(&mut self, parent: u32, name: &str) -> u32 {
-        let name: Arc<str> = name.into();
-        let next = self.nodes.len() as u32;
-        let depth = if parent == NONE { 0 } else { self.nodes[parent as usize].depth + 1 };
-        *self.by_name.entry((parent, Arc::clone(&name))).or_insert_with(|| {
-            self.nodes.push(Node { name, parent, depth, sums: [None; 2] });
-            next
-        })
+impl Joinable for OperatorTree {
+    fn joined(of_ranks: Vec<Self>) -> Self {
+        let mut tree = Tree::new();
+        of_ranks.iter().for_each(|of| tree.lay(&of.0, |calls| calls));
+        Self(tree)
     }
 }
 
@@ -89,18 +132,19 @@ columns! {
 
 /// A row is an operator below the same callers. The most time comes first, a caller before what it calls.
 pub(super) fn outcome(a: &Side<'_>, b: &Side<'_>) -> Outcome {
-    let mut tree = Tree::default();
+    let mut tree: Tree<[Option<Calls>; 2]> = Tree::new();
     let steps = [a.steps(), b.steps()];
-    [a, b].into_iter().enumerate().for_each(|(run, side)| tree.add(run, side));
+    for (run, side) in [a, b].into_iter().enumerate() {
+        tree.lay(&side.in_steps.get::<OperatorTree>().0, |sums| sums[run].get_or_insert_default());
+    }
+    type Both = Node<[Option<Calls>; 2]>;
     let nodes = &tree.nodes;
-    let total = |node: &Node, run: usize| node.sums[run].map(|(_, total_ns)| by_step(total_ns, steps[run]));
-    let count = |node: &Node, run: usize| node.sums[run].map(|(count, _)| count as f64 / steps[run] as f64);
-    let most = |node: &Node| total(node, 0).max(total(node, 1)).unwrap_or(0);
+    let total = |node: &Both, run: usize| node.sums[run].map(|(_, total_ns)| by_step(total_ns, steps[run]));
+    let count = |node: &Both, run: usize| node.sums[run].map(|(count, _)| count as f64 / steps[run] as f64);
+    let most = |node: &Both| total(node, 0).max(total(node, 1)).unwrap_or(0);
     let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
-    order.sort_by_key(|at| {
-        let node = &nodes[*at as usize];
-        (Reverse(most(node)), node.depth, *at)
-    });
+    let key = |at: &u32| (Reverse(most(&nodes[*at as usize])), nodes[*at as usize].depth);
+    order.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| tree.path(*a).cmp(&tree.path(*b))));
     let mut place = vec![0_i64; nodes.len()];
     (0_i64..).zip(&order).for_each(|(row, at)| place[*at as usize] = row);
     let row = |(id, at): (i64, &u32)| {

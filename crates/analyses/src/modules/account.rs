@@ -1,11 +1,15 @@
 //! What each module did itself, then summed towards the root.
 
 use super::{ModuleRow, PassTime};
+use crate::context::Shared;
 use crate::flops::Works;
+use crate::joined::Joinable;
 use crate::module_contexts::{Context, ModuleContexts};
 use crate::op_tree::OpTree;
 use crate::windows::Windows;
 use crate::{AnalysisContext, Selection};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use stepscope_trace::{SliceId, Trace};
 
 /// What a module did without the modules that it calls.
@@ -17,8 +21,21 @@ struct Own {
     device_ns: [i64; 2],
     allocated_bytes: i64,
     flops: Option<i64>,
-    /// True when anything of it was asked for.
-    is_there: bool,
+    /// When the first of it begins; `None` when nothing of it was asked for.
+    first_ns: Option<i64>,
+}
+
+impl Own {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        for pass in 0..2 {
+            add(&mut self.host_ns[pass], other.host_ns[pass]);
+            add(&mut self.device_ns[pass], other.device_ns[pass]);
+        }
+        add(&mut self.allocated_bytes, other.allocated_bytes);
+        add_known(&mut self.flops, other.flops);
+        self.first_ns = [self.first_ns, other.first_ns].into_iter().flatten().min();
+    }
 }
 
 fn add(sum: &mut i64, part: i64) {
@@ -32,43 +49,28 @@ fn add_known(sum: &mut Option<i64>, part: Option<i64>) {
 }
 
 /// What each node of the tree did itself.
-pub(super) struct Account {
+struct Account {
     contexts: ModuleContexts,
     own: Vec<Own>,
-    has_memory: bool,
 }
 
 impl Account {
-    /// Everything asked for.
-    pub(super) fn of(context: &AnalysisContext<'_>) -> Self {
-        let AnalysisContext { trace, selection, .. } = *context;
-        let contexts = ModuleContexts::of(trace);
-        let own = vec![Own::default(); contexts.nodes.len()];
-        let has_memory = !trace.memory.is_empty();
-        let mut account = Self { contexts, own, has_memory };
-        if !account.own.is_empty() {
-            account.add_calls(trace, selection);
-            account.add_device_time(trace, selection);
-            account.add_memory_and_work(context);
-        }
-        account
+    fn own(&mut self, trace: &Trace, slice: SliceId) -> Option<(&mut Own, Context)> {
+        let context = self.contexts.get(slice)?;
+        Some((self.own_of(trace, slice, context), context))
     }
 
-    fn own(&mut self, slice: SliceId) -> Option<(&mut Own, Context)> {
-        let context = self.contexts.get(slice)?;
-        let own = &mut self.own[context.module as usize];
-        own.is_there = true;
-        Some((own, context))
+    fn own_of(&mut self, trace: &Trace, slice: SliceId, context: Context) -> &mut Own {
+        let (own, start_ns) = (&mut self.own[context.module as usize], trace.slices.start_ns[slice.index()]);
+        own.first_ns = Some(own.first_ns.map_or(start_ns, |first_ns| first_ns.min(start_ns)));
+        own
     }
 
     fn add_calls(&mut self, trace: &Trace, selection: &Selection) {
         let windows = Windows::of(trace, selection);
-        for frame in &self.contexts.frames {
-            let track = &trace.tracks[trace.slices.track[frame.slice.index()].index()];
-            let start_ns = trace.slices.start_ns[frame.slice.index()];
-            if windows.track(trace, track).is_some_and(|windows| windows.contains(start_ns)) {
-                let own = &mut self.own[frame.context.module as usize];
-                own.is_there = true;
+        for frame in std::mem::take(&mut self.contexts.frames) {
+            if windows.has_slice(trace, frame.slice) {
+                let own = self.own_of(trace, frame.slice, frame.context);
                 own.count += i64::from(frame.is_call);
                 add(&mut own.host_ns[usize::from(frame.context.is_backward)], frame.self_ns);
             }
@@ -77,7 +79,7 @@ impl Account {
 
     fn add_device_time(&mut self, trace: &Trace, selection: &Selection) {
         for event in selection.device_events(trace) {
-            if let Some((own, context)) = event.launch.and_then(|launch| self.own(launch)) {
+            if let Some((own, context)) = event.launch.and_then(|launch| self.own(trace, launch)) {
                 let dur_ns = trace.slices.dur_ns[event.slice.index()];
                 add(&mut own.device_ns[usize::from(context.is_backward)], dur_ns);
             }
@@ -89,50 +91,105 @@ impl Account {
         let is_asked = Windows::of(trace, context.selection).ops(trace, tree);
         for event in trace.memory.iter().filter(|event| event.bytes > 0) {
             let Some(op) = tree.row(event.op).filter(|op| is_asked[*op as usize]) else { continue };
-            if let Some((own, _)) = self.own(tree.slice[op as usize]) {
+            if let Some((own, _)) = self.own(trace, tree.slice[op as usize]) {
                 add(&mut own.allocated_bytes, event.bytes);
             }
         }
         for (op, work) in context.get::<Works>().iter().filter(|(op, _)| is_asked[*op as usize]) {
-            if let Some((own, _)) = self.own(tree.slice[op as usize]) {
+            if let Some((own, _)) = self.own(trace, tree.slice[op as usize]) {
                 add_known(&mut own.flops, Some(work.flops));
             }
         }
     }
+}
 
-    /// Rows in order of the tree.
-    pub(super) fn into_rows(self, trace: &Trace) -> Vec<ModuleRow> {
-        let nodes = &self.contexts.nodes;
-        let mut total = self.own.clone();
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-        // A node stands behind its parent.
+/// Every place in the tree of calls, with what the module there did itself.
+#[derive(Default)]
+pub(crate) struct ModuleTree {
+    /// A node stands behind its parent.
+    nodes: Vec<Node>,
+    has_memory: bool,
+}
+
+struct Node {
+    name: Arc<str>,
+    parent: Option<u32>,
+    own: Own,
+}
+
+impl Shared for ModuleTree {
+    fn compute(context: &AnalysisContext<'_>) -> Self {
+        let AnalysisContext { trace, selection, .. } = *context;
+        let contexts = ModuleContexts::of(trace);
+        let own = vec![Own::default(); contexts.nodes.len()];
+        let mut account = Account { contexts, own };
+        if account.own.is_empty() {
+            return Self::default();
+        }
+        account.add_calls(trace, selection);
+        account.add_device_time(trace, selection);
+        account.add_memory_and_work(context);
+        let name = |id| trace.strings.get(id).into();
+        let nodes = account.contexts.nodes.iter().zip(account.own);
+        let nodes = nodes.map(|(node, own)| Node { name: name(node.name), parent: node.parent, own }).collect();
+        let has_memory = trace.memory.iter().any(|event| selection.has_rank(trace.rank_of_track(event.track)));
+        Self { nodes, has_memory }
+    }
+}
+
+impl Joinable for ModuleTree {
+    fn joined(of_ranks: Vec<Self>) -> Self {
+        let has_memory = of_ranks.iter().any(|tree| tree.has_memory);
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut known: FxHashMap<(Option<u32>, Arc<str>), u32> = FxHashMap::default();
+        for tree in of_ranks {
+            let mut places: Vec<u32> = Vec::with_capacity(tree.nodes.len());
+            for Node { name, parent, own } in tree.nodes {
+                let parent = parent.map(|parent| places[parent as usize]);
+                let place = *known.entry((parent, Arc::clone(&name))).or_insert_with(|| {
+                    nodes.push(Node { name, parent, own: Own::default() });
+                    nodes.len() as u32 - 1
+                });
+                nodes[place as usize].own.add(&own);
+                places.push(place);
+            }
+        }
+        Self { nodes, has_memory }
+    }
+}
+
+impl ModuleTree {
+    /// Rows in order of the tree, of what was asked for.
+    pub(super) fn rows(&self) -> Vec<ModuleRow> {
+        let nodes = &self.nodes;
+        let mut total: Vec<Own> = nodes.iter().map(|node| node.own).collect();
         for (at, node) in nodes.iter().enumerate().rev() {
             let Some(parent) = node.parent else { continue };
-            children[parent as usize].push(at as u32);
-            let (part, sum) = (total[at], &mut total[parent as usize]);
-            for pass in 0..2 {
-                add(&mut sum.host_ns[pass], part.host_ns[pass]);
-                add(&mut sum.device_ns[pass], part.device_ns[pass]);
+            let part = total[at];
+            total[parent as usize].add(&part);
+        }
+        let mut order: Vec<u32> = (0..nodes.len() as u32).filter(|at| total[*at as usize].first_ns.is_some()).collect();
+        order.sort_by(|a, b| {
+            let key = |at: &u32| (total[*at as usize].first_ns, &nodes[*at as usize].name);
+            key(b).cmp(&key(a))
+        });
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+        let mut pending: Vec<(u32, Option<usize>)> = Vec::new();
+        for at in order {
+            match nodes[at as usize].parent {
+                Some(parent) => children[parent as usize].push(at),
+                None => pending.push((at, None)),
             }
-            add(&mut sum.allocated_bytes, part.allocated_bytes);
-            add_known(&mut sum.flops, part.flops);
-            sum.is_there |= part.is_there;
         }
         let mut rows: Vec<ModuleRow> = Vec::new();
-        let roots = (0..nodes.len() as u32).filter(|at| nodes[*at as usize].parent.is_none());
-        let mut pending: Vec<(u32, Option<usize>)> = roots.map(|root| (root, None)).collect();
-        pending.reverse();
         while let Some((node, parent)) = pending.pop() {
             let at = node as usize;
-            if !total[at].is_there {
-                continue;
-            }
             pending.extend(children[at].iter().map(|child| (*child, Some(rows.len()))));
-            let name = trace.strings.get(nodes[at].name).to_string();
+            let name = nodes[at].name.to_string();
             let around = parent.map(|parent| &rows[parent]);
             let path = around.map_or_else(|| name.clone(), |around| format!("{}.{name}", around.path));
             let depth = around.map_or(0, |around| around.depth + 1);
-            let (own, total) = (&self.own[at], &total[at]);
+            let (own, total) = (&nodes[at].own, &total[at]);
             let pass = |pass: usize| PassTime {
                 host_total_ns: total.host_ns[pass],
                 host_self_ns: own.host_ns[pass],

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Analysis, Needs, Outcome, Ranks, catalogue};
+use crate::{Analysis, Compat, GroupBy, Needs, Outcome, Ranks, Table, catalogue};
 use proptest::prelude::*;
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::simulated::{Job, Schedule, Straggler};
@@ -20,9 +20,10 @@ fn both(ranks: &[Trace], selection: &Selection) -> Vec<(&'static str, Outcome, O
         first = first.after(trace);
     }
     let small = merged(traces.clone());
-    let shared = given(&small, &placed, selection);
+    let in_window = selection.window.map(|_| Launched::asked_for(&AnalysisContext::new(&whole, selection)));
+    let shared = given(&small, &placed, selection, in_window);
     let context = AnalysisContext::with_results(&small, selection, shared);
-    let needless = catalogue().iter().filter(|analysis| analysis.needs == Needs::Condensed);
+    let needless = catalogue().iter().filter(|analysis| matches!(analysis.needs_for(selection), Needs::Condensed));
     needless
         .map(|analysis| {
             let from_events = (analysis.run)(&AnalysisContext::new(&whole, selection));
@@ -37,7 +38,9 @@ fn check(ranks: &[Trace]) -> Vec<&'static str> {
     let steps = [None, Some(1)].map(|step| Selection { step, ..Selection::default() });
     let complete = Selection { complete_steps: true, ..Selection::default() };
     let one = Selection { ranks: 1.into(), ..Selection::default() };
-    for selection in steps.into_iter().chain([complete, one]) {
+    let window = Selection { window: Some(Span::new(5_000, 900_000)), ..Selection::default() };
+    let tensorboard = Selection { compat: Some(Compat::Tb), ..Selection::default() };
+    for selection in steps.into_iter().chain([complete, one, window, tensorboard]) {
         for (name, from_events, from_condensed) in both(ranks, &selection) {
             assert_eq!(from_condensed, from_events, "{name} of {selection:?}");
             if !from_events.table.is_empty() && !with_rows.contains(&name) {
@@ -64,7 +67,7 @@ fn what_was_condensed_of_ranks_gives_the_same_answers_as_their_events() {
         with_rows.extend(check(&simulated(Job::default().schedule, 4, has_devices, 2)));
         // Nobody hangs, and nothing is doubtful.
         let is_empty = |analysis: &&Analysis| ["hangs", "findings"].contains(&analysis.name);
-        let condensed = catalogue().iter().filter(|analysis| analysis.needs == Needs::Condensed);
+        let condensed = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::Condensed));
         let condensed = condensed.filter(|analysis| !is_empty(analysis));
         condensed.for_each(|analysis| assert!(with_rows.contains(&analysis.name), "{} has no rows", analysis.name));
     }
@@ -113,19 +116,95 @@ proptest! {
     }
 }
 
+/// Compares what is put together from the events of each rank with what all of them give at once. What has rows.
+#[track_caller]
+fn check_by_rank(ranks: &[Trace]) -> Vec<&'static str> {
+    let whole = merge("all".into(), ranks.iter().map(|trace| (trace.clone(), 0)).collect(), None);
+    let mut with_rows = Vec::new();
+    let window = Selection { window: Some(Span::new(5_000, 20_000)), ..Selection::default() };
+    let some = Selection { ranks: Ranks::from(1), ..Selection::default() };
+    let step = Selection { step: Some(1), ..Selection::default() };
+    let by_file = Selection { group_by: Some(GroupBy::File), ..Selection::default() };
+    for selection in [Selection::default(), window, some, step, by_file] {
+        let asked = || ranks.iter().filter(|trace| trace.ranks().iter().all(|rank| selection.has_rank(*rank)));
+        for analysis in catalogue() {
+            let at_once = (analysis.run)(&AnalysisContext::new(&whole, &selection));
+            match analysis.needs {
+                Needs::Joined(joined) => {
+                    let of_ranks = asked().map(|trace| joined.of(&AnalysisContext::new(trace, &selection)));
+                    let shared = joined.join(of_ranks.collect());
+                    let nothing = Trace::default();
+                    let own = (analysis.run)(&AnalysisContext::with_results(&nothing, &selection, shared));
+                    assert_eq!(own, at_once, "{} of {selection:?}", analysis.name);
+                }
+                Needs::EachRank | Needs::EachRankKept => {
+                    let mut own = Table { columns: analysis.columns(&selection) };
+                    asked()
+                        .for_each(|trace| own.append((analysis.run)(&AnalysisContext::new(trace, &selection)).table));
+                    assert_eq!(own, at_once.table, "{} of {selection:?}", analysis.name);
+                }
+                _ => continue,
+            }
+            if !at_once.table.is_empty() && !with_rows.contains(&analysis.name) {
+                with_rows.push(analysis.name);
+            }
+        }
+    }
+    with_rows
+}
+
 #[test]
-fn rows_of_a_rank_depend_on_no_other() {
-    let ranks = simulated(Job::default().schedule, 3, true, 4);
-    let whole = merge("all".into(), ranks.into_iter().map(|trace| (trace, 0)).collect(), None);
-    for analysis in catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank) {
-        let of = |ranks: Ranks| {
-            let selection = Selection { ranks, ..Selection::default() };
-            (analysis.run)(&AnalysisContext::new(&whole, &selection)).table
+fn what_is_put_together_from_each_rank_is_what_all_events_give() {
+    let simulated = simulated(Job::default().schedule, 3, true, 4);
+    let of_rank = |rank: u32| {
+        let late = ".".repeat(rank as usize);
+        drawn(&format!(
+            "rank {rank} step {late}000000001111111\nrank {rank} python 1 {late}ffffff.ffffff\n\
+             rank {rank} module 1 {late}mmmmm..mmmmm\nrank {rank} module 1 {late}.n{rank}n...n..p\n\
+             rank {rank} cpu 1 {late}.aab...aaaa\nrank {rank} launch 1 {late}.K.....LHKD\n\
+             rank {rank} stream 7 {late}..KKK...LLLLKKHD\nrank {rank} memory 1 {late}.a.A.bb.cC\n\
+             rank {rank} io 2 {late}..rr..w\n"
+        ))
+    };
+    let mut with_rows = check_by_rank(&simulated);
+    // By name of their files, ranks may come in any order; here they come by rank.
+    with_rows.extend(check_by_rank(&[of_rank(0), of_rank(1), of_rank(2)]));
+    for name in [
+        "modules",
+        "source_lines",
+        "roofline",
+        "memory_summary",
+        "memory_peak",
+        "memory_events",
+        "memory_timeline",
+        "memory_curve",
+        "memory_statistics",
+        "idle_gaps",
+        "gpu_utilization_curve",
+        "critical_path",
+        "critical_path_slack",
+        "critical_path_slices",
+    ] {
+        assert!(with_rows.contains(&name), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn drawn_ranks_are_put_together_as_all_events(
+        rows in prop::collection::vec(
+            ["0{1,15}1{15}", "[.mn|]{30}", "[.fg|]{30}", "[.amx|]{30}", "[.CDN|]{30}", "[.CDNH|]{30}", "[.abcABC]{30}"],
+            2..4,
+        ),
+    ) {
+        let of_rank = |(rank, rows): (usize, &[String; 7])| {
+            let [steps, module, python, host, launch, stream, memory] = rows;
+            drawn(&format!(
+                "rank {rank} step {steps}\nrank {rank} module 1 {module}\nrank {rank} python 1 {python}\n\
+                 rank {rank} cpu 1 {host}\nrank {rank} launch 1 {launch}\nrank {rank} stream 7 {stream}\n\
+                 rank {rank} memory 1 {memory}\n"
+            ))
         };
-        let each = (0..3).map(|rank| of(rank.into())).reduce(|mut all, next| {
-            all.append(next);
-            all
-        });
-        assert_eq!(each, Some(of(Ranks::default())), "{}", analysis.name);
+        check_by_rank(&rows.iter().enumerate().map(of_rank).collect::<Vec<_>>());
     }
 }

@@ -1,21 +1,21 @@
 //! The files of a run: their summaries, joined and on one clock, and their events, on the same clock.
 
 use super::held::{Held, HeldTrace, free_bytes};
-use super::summaries::{each, summaries};
+use super::summaries::{READ_AT_ONCE, each, summaries};
 use crate::open::{on_one_clock, told};
 use crate::{AnalysisContext, EngineError, OpenOptions, Selection, Trace};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Arc;
 use stepscope_analyses::{
-    Analysis, Coverage, FirstIds, Launched, Outcome, RankAdvice, RankResults, RankRows, Ranks, SharedResults, Table,
+    Analysis, FirstIds, Joined, Launched, Needs, Outcome, RankAdvice, RankResults, RankRows, Ranks, SharedResults,
 };
 use stepscope_base::Span;
 use stepscope_import::{JoinedFiles, Parts, Progress};
 use stepscope_summary::Summary;
-use stepscope_trace::{ClockCorrection, Contents, ProcessId, Retiming, SliceId, merge};
+use stepscope_trace::{ClockCorrection, Contents, Findings, ProcessId, Retiming, SliceId, merge};
 
 /// The files of a run, each of other ranks or of another time.
 pub(super) struct Files {
@@ -66,7 +66,7 @@ impl Files {
         }
         let trace = on_one_clock(joined.trace, options)?;
         kept.iter_mut().for_each(|file| file.take_clock(&trace));
-        let groups = groups(&kept);
+        let groups = groups(kept.iter().map(|file| file.ranks.as_slice()));
         let held = Held::new(options.max_memory.unwrap_or_else(free_bytes));
         Ok(Some((trace, Self { options: options.clone(), parts, joined: kept, groups, held })))
     }
@@ -80,8 +80,14 @@ impl Files {
         self.joined.iter().map(|file| file.summary.contents).fold(Contents::default(), Contents::with)
     }
 
-    pub(super) fn fit_in_memory(&self) -> bool {
-        self.held.has_room_for(self.contents().held_bytes)
+    /// Whether the events of these ranks fit into memory at once.
+    pub(super) fn fit_in_memory(&self, ranks: &Ranks) -> bool {
+        self.held.has_room_for(self.asked(ranks).map(|group| self.held_bytes(group)).sum())
+    }
+
+    /// What the events of some files take.
+    fn held_bytes(&self, files: &[usize]) -> u64 {
+        files.iter().map(|at| self.joined[*at].summary.contents.held_bytes).sum()
     }
 
     /// The groups of the ranks asked for.
@@ -90,21 +96,23 @@ impl Files {
         self.groups.iter().filter(move |group| group.iter().any(is_asked))
     }
 
-    /// Whether what is asked for is not all in one group whose events have to be read anyway.
-    pub(super) fn are_several_to_ask(&self, selection: &Selection) -> bool {
-        is_kept(selection) || self.asked(&selection.ranks).nth(1).is_some()
+    /// Whether what is needed is put together from results of each rank, and not from the events of all ranks asked for:
+    /// because these do not fit, or because results may be kept.
+    pub(super) fn are_by_rank(&self, needs: Needs, selection: &Selection) -> bool {
+        let may_be_kept = matches!(needs, Needs::Rows | Needs::EachRankKept);
+        let are_several = || self.asked(&selection.ranks).nth(1).is_some();
+        may_be_kept && (is_kept(selection) || are_several()) || !self.fit_in_memory(&selection.ranks)
     }
 
     /// The events of the ranks asked for at once, in the times of `run`.
     pub(super) fn events(&self, run: &Trace, ranks: &Ranks) -> Result<Arc<HeldTrace>, EngineError> {
         let files: Vec<usize> = self.asked(ranks).flatten().copied().collect();
-        let bytes = files.iter().map(|at| self.joined[*at].summary.contents.held_bytes).sum();
-        self.held.get(files.clone(), bytes, || self.read(run, &files))
+        self.held.get(files.clone(), self.held_bytes(&files), || self.read(run, &files))
     }
 
     /// All events of some files, in the times of `run`.
     fn read(&self, run: &Trace, files: &[usize]) -> Result<Trace, EngineError> {
-        let traces = each(files.len(), |at| self.joined[files[at]].read(&self.parts, &self.options));
+        let traces = each(files.len(), READ_AT_ONCE, |at| self.joined[files[at]].read(&self.parts, &self.options));
         let mut traces = traces.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut trace = match traces.len() {
             1 => traces.remove(0),
@@ -120,11 +128,42 @@ impl Files {
         Ok(trace)
     }
 
+    /// What `make` makes of each group of the ranks asked for, by rank: of as many at once as fit, and at least of one.
+    fn of_groups<'a, T: Send + Sync>(
+        &'a self,
+        ranks: &'a Ranks,
+        make: impl Fn(&'a [usize]) -> Result<T, EngineError> + Sync,
+    ) -> Result<Vec<T>, EngineError> {
+        let groups: Vec<&Vec<usize>> = self.asked(ranks).collect();
+        let most_bytes = groups.iter().map(|group| self.held_bytes(group)).max().unwrap_or(0);
+        let at_once = (1..=READ_AT_ONCE).rev().find(|count| self.held.has_room_for(most_bytes * *count as u64));
+        each(groups.len(), at_once.unwrap_or(1), |at| make(groups[at])).into_iter().collect()
+    }
+
+    /// The device time asked for.
+    pub(super) fn launched(&self, run: &Trace, selection: &Selection) -> Result<Launched, EngineError> {
+        let launched = self.of_groups(&selection.ranks, |group| {
+            Ok(Launched::asked_for(&AnalysisContext::new(&self.read(run, group)?, selection)))
+        })?;
+        Ok(launched.into_iter().sum())
+    }
+
+    /// What analyses share of the ranks asked for, put together from the results of each.
+    pub(super) fn joined(
+        &self,
+        run: &Trace,
+        joined: Joined,
+        selection: &Selection,
+    ) -> Result<SharedResults, EngineError> {
+        let results = self.of_groups(&selection.ranks, |group| {
+            Ok(joined.of(&AnalysisContext::new(&self.read(run, group)?, selection)))
+        })?;
+        Ok(joined.join(results))
+    }
+
     /// What analyses share of the rows of the ranks asked for.
     pub(super) fn rows(&self, run: &Trace, selection: &Selection) -> Result<SharedResults, EngineError> {
-        let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
-        let rows = each(groups.len(), |at| self.rows_of(run, groups[at], selection));
-        let rows = rows.into_iter().collect::<Result<Vec<(Cow<'_, RankRows>, Cow<'_, RankAdvice>)>, _>>()?;
+        let rows = self.of_groups(&selection.ranks, |group| self.rows_of(run, group, selection))?;
         Ok(RankRows::joined(rows.iter().map(|(rows, advice)| (rows.as_ref(), advice.as_ref()))))
     }
 
@@ -158,26 +197,26 @@ impl Files {
         analysis: &Analysis,
         selection: &Selection,
     ) -> Result<Outcome, EngineError> {
-        let groups: Vec<&Vec<usize>> = self.asked(&selection.ranks).collect();
-        let found = each(groups.len(), |at| -> Result<(Table, Launched), EngineError> {
-            let summary = self.kept(groups[at], selection).filter(|_| !selection.complete_steps);
+        let found = self.of_groups(&selection.ranks, |group| {
+            let summary = self.kept(group, selection).filter(|_| !selection.complete_steps);
             let kept = summary.and_then(|summary| Some((summary.table(analysis.name)?, summary.rows.launched())));
             if let Some((table, launched)) = kept {
-                return Ok((table.clone(), launched));
+                return Ok((table.clone(), launched, Findings::default()));
             }
-            let trace = self.read(run, groups[at])?;
+            let trace = self.read(run, group)?;
             let context = AnalysisContext::new(&trace, selection);
-            Ok(((analysis.run)(&context).table, Launched::asked_for(&context)))
-        });
-        let mut table = Table { columns: analysis.columns(selection) };
-        let mut launched = Vec::new();
-        for found in found {
-            let (rows, of_rank) = found?;
-            table.append(rows);
-            launched.push(of_rank);
+            let Outcome { table, findings, .. } = (analysis.run)(&context);
+            Ok((table, Launched::asked_for(&context), findings))
+        })?;
+        // An analysis of nothing has the columns, and says whether it rests on launches.
+        let launched: Launched = found.iter().map(|(_, launched, _)| *launched).sum();
+        let (nothing, shared) = (Trace::default(), SharedResults::resting_on(launched.coverage()));
+        let mut outcome = (analysis.run)(&AnalysisContext::with_results(&nothing, selection, shared));
+        for (rows, _, findings) in found {
+            outcome.table.append(rows);
+            outcome.findings.extend(&findings);
         }
-        let coverage: Coverage = launched.into_iter().sum::<Launched>().coverage();
-        Ok(Outcome { table, coverage, ..Outcome::default() })
+        Ok(outcome)
     }
 }
 
@@ -254,24 +293,24 @@ fn overlap(files: &[File], joined: &Trace) -> bool {
     })
 }
 
-/// The places of the files that have ranks in common, by rank.
-fn groups(files: &[File]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(BTreeSet<u32>, Vec<usize>)> = Vec::new();
-    for (at, file) in files.iter().enumerate() {
-        let mut ranks: BTreeSet<u32> = file.ranks.iter().copied().collect();
-        let mut places = vec![at];
+/// The places of the files whose ranks do not come before or after those of all others, by rank.
+fn groups<'a>(ranks_of_files: impl Iterator<Item = &'a [u32]>) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(RangeInclusive<u32>, Vec<usize>)> = Vec::new();
+    for (at, ranks) in ranks_of_files.enumerate() {
+        let (Some(first), Some(last)) = (ranks.first(), ranks.last()) else { continue };
+        let (mut first, mut last, mut places) = (*first, *last, vec![at]);
         groups.retain_mut(|(known, of_known)| {
-            let is_apart = known.is_disjoint(&ranks);
+            let is_apart = *known.end() < first || last < *known.start();
             if !is_apart {
-                ranks.append(known);
+                (first, last) = (first.min(*known.start()), last.max(*known.end()));
                 places.append(of_known);
             }
             is_apart
         });
         places.sort_unstable();
-        groups.push((ranks, places));
+        groups.push((first..=last, places));
     }
-    groups.sort();
+    groups.sort_by_key(|(ranks, _)| *ranks.start());
     groups.into_iter().map(|(_, places)| places).collect()
 }
 
@@ -293,4 +332,18 @@ fn placed(joined: &JoinedFiles, mut read: BTreeMap<usize, (Summary, FirstIds, Op
         first = next;
     }
     placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+
+    #[test]
+    fn groups_come_by_rank() {
+        let of = |ranks: &[&[u32]]| groups(ranks.iter().copied());
+        assert_eq!(of(&[&[1], &[0]]), [[1], [0]]);
+        assert_eq!(of(&[&[2], &[0], &[2]]), [vec![1], vec![0, 2]]);
+        // The rows of rank 1 come between those of one file.
+        assert_eq!(of(&[&[5], &[0, 2], &[1], &[3, 4]]), [vec![1, 2], vec![3], vec![0]]);
+    }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use stepscope_analyses::{Analysis, Needs, RankAdvice, RankRows, catalogue, condensed};
+use stepscope_analyses::{Needs, RankAdvice, RankRows, catalogue, condensed};
 use stepscope_import::{ImportError, Joining, Parts, Progress, RunRanks};
 use stepscope_summary::{Place, Summary};
 use stepscope_trace::Contents;
@@ -15,10 +15,12 @@ const KEPT_FROM_BYTES: u64 = 32 << 20;
 /// The same of a run of our own recorder, whose files are packed.
 const KEPT_FROM_BYTES_OF_RUN: u64 = 2 << 20;
 /// Files that are read at once, each with all of its events in memory.
-const READ_AT_ONCE: usize = 4;
+pub(super) const READ_AT_ONCE: usize = 4;
+/// Rows of an analysis up to which they are kept.
+const KEPT_ROWS: usize = 10_000;
 
-/// What `make` makes of each of `count`, in order, on all processors but for no more than a few at once.
-pub(super) fn each<T: Send + Sync>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// What `make` makes of each of `count`, in order, on all processors but for no more than `at_once`.
+pub(super) fn each<T: Send + Sync>(count: usize, at_once: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let left = Mutex::new(0..count);
     let made: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
     let work = || {
@@ -29,7 +31,7 @@ pub(super) fn each<T: Send + Sync>(count: usize, make: impl Fn(usize) -> T + Syn
     };
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {
-        for _ in 1..processors.min(READ_AT_ONCE).min(count) {
+        for _ in 1..processors.min(at_once).min(count) {
             scope.spawn(work);
         }
         work();
@@ -45,7 +47,7 @@ pub(super) fn summaries(parts: &Parts, joining: &Joining, progress: &Progress) -
         Parts::Files { .. } => KEPT_FROM_BYTES,
         Parts::Ranks(_) => KEPT_FROM_BYTES_OF_RUN,
     };
-    each(parts.count(), |at| summary(parts, at, joining, all >= kept_from, progress))
+    each(parts.count(), READ_AT_ONCE, |at| summary(parts, at, joining, all >= kept_from, progress))
 }
 
 /// Keeps the summary of each rank of the run of our own recorder at `run` that has ended, where the run is of several ranks
@@ -57,7 +59,9 @@ pub fn keep_summaries(run: &Path) {
         return;
     }
     let parts = Parts::Ranks(Box::new(ranks));
-    each(parts.count(), |at| summary(&parts, at, &Joining::default(), true, &Progress::default()).is_ok());
+    each(parts.count(), READ_AT_ONCE, |at| {
+        summary(&parts, at, &Joining::default(), true, &Progress::default()).is_ok()
+    });
 }
 
 /// The summary of the part at a place, kept where `is_kept`.
@@ -90,8 +94,9 @@ pub(super) fn summary(
 fn of_events(trace: &Trace) -> Summary {
     let all = Selection::default();
     let context = AnalysisContext::new(trace, &all);
-    let analyses: Vec<&Analysis> = catalogue().iter().filter(|analysis| analysis.needs == Needs::EachRank).collect();
-    let tables = analyses.iter().map(|analysis| (analysis.name, (analysis.run)(&context).table)).collect();
+    let kept = catalogue().iter().filter(|analysis| matches!(analysis.needs, Needs::EachRankKept));
+    let tables = kept.map(|analysis| (analysis.name, (analysis.run)(&context).table));
+    let tables = tables.filter(|(_, table)| table.len() <= KEPT_ROWS).collect();
     let steps = Selection { complete_steps: true, ..Selection::default() };
     let rows_in_steps = RankRows::of(&AnalysisContext::new(trace, &steps));
     let (contents, rows, advice) = (Contents::of(trace), RankRows::of(&context), RankAdvice::of(&context));

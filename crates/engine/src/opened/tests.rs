@@ -3,10 +3,11 @@ use crate::report::report;
 use crate::{Align, Compared, Joining, compare, with_options};
 use std::fmt::Write;
 use std::path::PathBuf;
-use stepscope_analyses::Values;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use stepscope_analyses::{Compat, Values};
 use stepscope_base::Span;
 use stepscope_summary::Place;
-use summaries::summary;
+use summaries::{each, summary};
 
 /// The trace of a rank as PyTorch writes it: two steps of kernels, operators and an all-reduce that both end with.
 fn written(folder: &Path, name: &str, rank: u32, late_us: i64) -> PathBuf {
@@ -23,6 +24,10 @@ fn written_at(folder: &Path, name: &str, rank: u32, late_us: i64, start_us: i64)
     for step in 0..2_i64 {
         let at = start_us + step * 1_000;
         slice("user_annotation", &format!("ProfilerStep#{step}"), "1", at, 1_000, "");
+        slice("python_function", "train.py(12): step", "1", at + 2, 95, r#""Python id":1"#);
+        slice("python_function", "nn.Module: Net_0", "1", at + 4, 72, r#""Python id":2,"Python module id":0"#);
+        let layer = format!("nn.Module: Linear_{rank}");
+        slice("python_function", &layer, "1", at + 5, 70, r#""Python id":3,"Python module id":0"#);
         slice("cpu_op", "aten::mm", "1", at + 10, 50, r#""External id":1"#);
         let id = rank * 100 + step as u32 * 10;
         slice("cuda_runtime", "cudaLaunchKernel", "1", at + 20, 10, &format!(r#""correlation":{id}"#));
@@ -34,6 +39,16 @@ fn written_at(folder: &Path, name: &str, rank: u32, late_us: i64, start_us: i64)
         );
         let from = at + 360 + late_us;
         slice("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "9", from, at + 600 - from, &said);
+    }
+    for step in 0..2_i64 {
+        let place = format!(r#""ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{rank},"tid":1"#);
+        let ts = start_us + step * 1_000 + 15;
+        let (bytes, total) = (64 + late_us * 8, (step + 1) * (64 + late_us * 8));
+        let args = format!(
+            r#""Device Type":1,"Device Id":0,"Addr":{},"Bytes":{bytes},"Total Allocated":{total},"Total Reserved":4096"#,
+            100 + step
+        );
+        events.push(format!(r#"{{{place},"ts":{ts},"args":{{{args}}}}}"#));
     }
     let mut text = String::new();
     let info = format!(r#""distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": 2}}"#);
@@ -55,35 +70,55 @@ fn opened_run(folder: &Path) -> OpenedRun {
     OpenedRun::open(&[folder], &OpenOptions::default(), &Progress::default()).unwrap()
 }
 
-/// Compares every answer of a run of files with that of all its events.
+/// The run in memory that has no room for events.
+fn opened_without_room(folder: &Path) -> OpenedRun {
+    let options = OpenOptions { max_memory: Some(0), ..OpenOptions::default() };
+    OpenedRun::open(&[folder], &options, &Progress::default()).unwrap()
+}
+
+/// Compares an answer of a run of files with that of all its events. What needs all of them has none without room.
+#[track_caller]
+fn check_answer(run: &OpenedRun, whole: &OpenedRun, analysis: &Analysis, selection: &Selection) {
+    let own = run.analyze(analysis, selection);
+    if matches!(analysis.needs_for(selection), Needs::AllEvents) && !run.fits_in_memory() {
+        assert!(matches!(own, Err(EngineError::TooLarge { .. })), "{} of {selection:?}", analysis.name);
+        return;
+    }
+    assert_eq!(own, whole.analyze(analysis, selection), "{} of {selection:?}", analysis.name);
+}
+
+/// Compares every answer of a run of files with that of all its events, with and without room for events.
 #[track_caller]
 fn check_against_events(folder: &Path) -> OpenedRun {
     let whole = OpenedRun::of(crate::open_run(&[folder]).unwrap());
-    let run = opened_run(folder);
-    assert!(!run.has_all_events() && run.trace().slices.len() < whole.trace().slices.len());
     let step = Selection { step: Some(1), ..Selection::default() };
     let rank = Selection { ranks: 1.into(), ..Selection::default() };
+    let ranks = Selection { ranks: "0,2".parse().unwrap(), ..Selection::default() };
+    let ranks = Some(ranks).filter(|ranks| check_selection(whole.trace(), ranks).is_ok());
     let window = Selection { window: Some(Span::new(0, 1_500_000)), ..Selection::default() };
-    for selection in [Selection::default(), step, rank, window] {
+    let window_of_rank = Selection { ranks: 1.into(), ..window.clone() };
+    let complete = Selection { complete_steps: true, ..Selection::default() };
+    let selections = [Selection::default(), step, rank, window, window_of_rank, complete];
+    let selections: Vec<Selection> = selections.into_iter().chain(ranks).collect();
+    for run in [opened_run(folder), opened_without_room(folder)] {
+        assert!(!run.has_all_events() && run.trace().slices.len() < whole.trace().slices.len());
+        for selection in &selections {
+            catalogue().iter().for_each(|analysis| check_answer(&run, &whole, analysis, selection));
+            let [own, expected] = [&run, &whole].map(|run| report(run, selection, "RUN").unwrap());
+            assert_eq!(own, expected, "{selection:?}");
+        }
         for analysis in catalogue() {
-            let expected = whole.analyze(analysis, &selection).unwrap();
-            assert_eq!(run.analyze(analysis, &selection).unwrap(), expected, "{} of {selection:?}", analysis.name);
-        }
-        let [own, expected] = [&run, &whole].map(|run| report(run, &selection, "RUN").unwrap());
-        assert_eq!(own, expected, "{selection:?}");
-    }
-    for analysis in catalogue() {
-        let groups = analysis.options.group_by.iter();
-        let texts = groups.map(|by| (Some(by.as_str().to_string()), None));
-        let compat = analysis.options.compat.iter().map(|compat| (None, Some(compat.as_str().to_string())));
-        for (group_by, compat) in texts.chain(compat) {
-            let texts = crate::OptionTexts { group_by, compat, bucket_ms: None };
-            let selection = with_options(analysis, Selection::default(), &texts).unwrap();
-            let expected = whole.analyze(analysis, &selection).unwrap();
-            assert_eq!(run.analyze(analysis, &selection).unwrap(), expected, "{} of {selection:?}", analysis.name);
+            let groups = analysis.options.group_by.iter();
+            let texts = groups.map(|by| (Some(by.as_str().to_string()), None));
+            let compat = analysis.options.compat.iter().map(|compat| (None, Some(compat.as_str().to_string())));
+            for (group_by, compat) in texts.chain(compat) {
+                let texts = crate::OptionTexts { group_by, compat, bucket_ms: None };
+                let selection = with_options(analysis, Selection::default(), &texts).unwrap();
+                check_answer(&run, &whole, analysis, &selection);
+            }
         }
     }
-    run
+    opened_run(folder)
 }
 
 #[test]
@@ -93,6 +128,49 @@ fn a_run_of_files_answers_as_one_that_has_all_events() {
     let late = run.analyze(crate::find_analysis("stragglers").unwrap(), &Selection::default()).unwrap();
     let held_up = &late.results.column("held_up_ns").unwrap().values;
     assert_eq!(held_up, &Values::Int(vec![Some(200_000), Some(0)]));
+    let rows = |name: &str| run.analyze(crate::find_analysis(name).unwrap(), &Selection::default()).unwrap().results;
+    for name in
+        ["modules", "source_lines", "roofline", "kernel_durations", "memory_summary", "memory_events", "idle_gaps"]
+    {
+        assert!(!rows(name).is_empty(), "{name}");
+    }
+    let modules = rows("modules");
+    let Values::Text(paths) = &modules.column("path").unwrap().values else { panic!() };
+    let paths: Vec<&str> = paths.iter().flatten().map(|path| &**path).collect();
+    assert_eq!(paths, ["Net_0", "Net_0.Linear_0", "Net_0.Linear_1"]);
+}
+
+#[test]
+fn some_of_three_ranks_are_put_together() {
+    let folder = two_ranks();
+    written(folder.path(), "0.json", 2, 30);
+    check_against_events(folder.path());
+}
+
+#[test]
+fn only_what_compares_ranks_event_by_event_needs_all_events() {
+    let named = |compat: Option<Compat>| {
+        let selection = Selection { compat, ..Selection::default() };
+        let needing = |analysis: &&Analysis| matches!(analysis.needs_for(&selection), Needs::AllEvents);
+        let answering =
+            catalogue().iter().filter(|analysis| compat.is_none_or(|of| analysis.options.compat.contains(&of)));
+        answering.filter(needing).map(|analysis| analysis.name).collect::<Vec<_>>()
+    };
+    assert_eq!(named(None), ["critical_path_ranks"]);
+    assert_eq!(named(Some(Compat::Tb)), ["stragglers"]);
+    assert!(named(Some(Compat::Hta)).is_empty());
+}
+
+#[test]
+fn no_more_is_made_at_once_than_there_is_room_for() {
+    let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let made = each(9, 1, |at| {
+        most.fetch_max(running.fetch_add(1, Relaxed) + 1, Relaxed);
+        std::thread::yield_now();
+        running.fetch_sub(1, Relaxed);
+        at
+    });
+    assert_eq!((made, most.into_inner()), ((0..9).collect(), 1));
 }
 
 #[test]
@@ -130,10 +208,11 @@ fn what_does_not_fit_into_memory_is_answered_rank_by_rank_or_not_at_all() {
     let all_bytes = opened_run(folder.path()).contents().held_bytes;
     let options = OpenOptions { max_memory: Some(all_bytes - 1), ..OpenOptions::default() };
     let run = OpenedRun::open(&[folder.path()], &options, &Progress::default()).unwrap();
-    let modules = crate::find_analysis("critical_path").unwrap();
-    let error = run.analyze(modules, &Selection::default()).unwrap_err();
+    let together = crate::find_analysis("critical_path_ranks").unwrap();
+    let error = run.analyze(together, &Selection::default()).unwrap_err();
     assert!(matches!(error, EngineError::TooLarge { files: 2, .. }), "{error:?}");
-    assert!(run.analyze(modules, &Selection { ranks: 0.into(), ..Selection::default() }).is_ok());
+    let of_each = crate::find_analysis("critical_path").unwrap();
+    assert_eq!(run.analyze(of_each, &Selection::default()).unwrap().results.len(), 4);
     assert!(report(&run, &Selection { step: Some(1), ..Selection::default() }, "RUN").is_ok());
 }
 
@@ -143,12 +222,15 @@ fn runs_of_files_are_compared_as_ones_that_have_all_events() {
     written(other.path(), "a.json", 1, 40);
     written(other.path(), "b.json", 0, 70);
     let of_files = [folder.path(), other.path()].map(opened_run);
+    let without_room = [folder.path(), other.path()].map(opened_without_room);
     let whole = [folder.path(), other.path()].map(|folder| OpenedRun::of(crate::open_run(&[folder]).unwrap()));
     let (all, rank) = (Selection::default(), Selection { ranks: 1.into(), ..Selection::default() });
     for (of_a, of_b) in [(&all, &all), (&rank, &all), (&rank, &rank)] {
         for what in Compared::ALL {
-            let [own, expected] = [&of_files, &whole].map(|[a, b]| compare((a, of_a), (b, of_b), what).unwrap());
+            let [own, without_room, expected] =
+                [&of_files, &without_room, &whole].map(|[a, b]| compare((a, of_a), (b, of_b), what).unwrap());
             assert_eq!(own, expected, "{what:?}");
+            assert_eq!(without_room, expected, "{what:?}");
         }
     }
 }
@@ -172,14 +254,12 @@ fn no_events_are_read_for_what_is_known_of_ranks() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
     let selection = Selection::default();
-    let is_answered = |needs: Needs| {
-        let analyses: Vec<_> = catalogue().iter().filter(|analysis| analysis.needs == needs).collect();
-        assert!(!analyses.is_empty());
-        analyses.iter().filter(|analysis| run.analyze(analysis, &selection).is_ok()).count() == analyses.len()
-    };
-    assert!(
-        [Needs::Condensed, Needs::EachRank, Needs::Rows].into_iter().all(is_answered) && !is_answered(Needs::Events)
-    );
+    for analysis in catalogue() {
+        let is_known = matches!(analysis.needs, Needs::Condensed | Needs::EachRankKept | Needs::Rows);
+        assert_eq!(run.analyze(analysis, &selection).is_ok(), is_known, "{}", analysis.name);
+    }
+    let memory = run.analyze(crate::find_analysis("memory_summary").unwrap(), &selection).unwrap();
+    assert_eq!(memory.results.len(), 2);
     assert!(report(&run, &selection, "RUN").is_ok());
 }
 
