@@ -92,6 +92,10 @@ impl Key {
                 (None, None) => Kind::Message { from: own, to: None },
             },
             (_, Some(number)) => Kind::Number(number),
+            // Ranks may carry different sizes.
+            (Some(kind), None) if !kind.has_equal_sizes() => {
+                Kind::Like { name, dtype, input_elements: None, output_elements: None }
+            }
             (_, None) => Kind::Like { name, dtype, input_elements, output_elements },
         };
         Self { group, group_ranks, kind }

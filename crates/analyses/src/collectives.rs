@@ -26,9 +26,10 @@
 //! # Source
 //! What operators, ranges and kernels say of the collectives that they are: `record_param_comms` and the kernels of NCCL
 //! in traces of `torch.profiler`; the operators of `c10d` and the ranges of Gloo in runs of our own, which are one call
-//! where they have the same process, group and number. Of operators of backends that say nothing, as those of oneCCL's
-//! bindings, the name and the only input: no group is stated then. What lies one in the other is one call. Kernels of
-//! communication as in `overlap`.
+//! where they have the same process, group and number. Of operators and labels of backends that say nothing, as those of
+//! oneCCL's bindings, of Gloo, and older ones of NCCL, the name and the only input: no group is stated then. A label inside
+//! of an operator is the operator's; one on a thread of the backend is a work. What lies one in the other is one call.
+//! Kernels of communication as in `overlap`.
 //!
 //! # Edge cases
 //! Kernels of communication of which nothing is said make a row without a name, so that the device's time of a device's

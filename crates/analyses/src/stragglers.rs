@@ -4,7 +4,7 @@
 //!
 //! - A collective of one rank is *matched* with those of the other ranks of the run: the one of the same number in the
 //!   same group; where no number is known, the one of the same name, type and size that is as far in the order of the
-//!   rank. Where no rank states a group for what it does (all-reduce, broadcast …), and nothing is known of groups of
+//!   rank; of what ranks may carry different sizes of, as an all-to-all, of the same name and type. Where no rank states a group for what it does (all-reduce, broadcast …), and nothing is known of groups of
 //!   fewer ranks, all ranks of the run are taken for the group, which is a finding.
 //! - It takes as long as its kernels, or, where there are none, its work on the host.
 //! - A collective ends everywhere at about the same moment. Who takes the shortest came last, and transfer is what it

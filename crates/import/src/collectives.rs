@@ -93,15 +93,17 @@ fn inside(list: &str) -> Option<&str> {
     Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.trim())
 }
 
-/// Types of inputs, and how collectives name them.
-const DTYPES: [(&str, &str); 10] = [
+/// Types of inputs, as compilers name them, and how collectives name them.
+const DTYPES: [(&str, &str); 12] = [
     ("float", "Float"),
     ("double", "Double"),
     ("c10::Half", "Half"),
     ("c10::BFloat16", "BFloat16"),
     ("long int", "Long"),
+    ("long", "Long"),
     ("int", "Int"),
     ("short int", "Short"),
+    ("short", "Short"),
     ("signed char", "Char"),
     ("unsigned char", "Byte"),
     ("bool", "Bool"),

@@ -134,3 +134,62 @@ fn an_operator_of_the_backend_in_a_record_without_metadata_is_one_collective() {
     ];
     assert_eq!(lines(&opened(&[&rank])), expected);
 }
+
+const TENSORS: &str = r#""Input Dims": [[], []], "Input type": ["TensorList", ""]"#;
+
+#[test]
+fn older_labels_of_nccl_say_what_is_carried_and_are_matched_by_their_order() {
+    // PyTorch did not yet say of a collective what it carries.
+    let rank = |wait: i64, sent: &'static str| -> [Row<'_>; 11] {
+        [
+            ("cpu_op", "c10d::allreduce_", 1, 2, 40, TENSORS),
+            ("cpu_op", "record_param_comms", 1, 4, 30, TENSORS),
+            ("user_annotation", "nccl:all_reduce", 1, 6, 20, INPUT),
+            ("cuda_runtime", "cudaLaunchKernel", 1, 10, 3, r#""correlation": 7"#),
+            ("kernel", "ncclKernel_AllReduce", 20, 20, 30 + wait, r#""correlation": 7, "device": 0, "stream": 20"#),
+            ("cpu_op", "c10d::alltoall_base_", 1, 60, 30, ""),
+            ("user_annotation", "nccl:all_to_all", 1, 62, 20, sent),
+            ("cuda_runtime", "cudaLaunchKernel", 1, 70, 3, r#""correlation": 8"#),
+            ("kernel", "ncclKernel_SendRecv", 20, 100, 40, r#""correlation": 8, "device": 0, "stream": 20"#),
+            // Its kernel was not recorded: how long its label takes says nothing of the transfer.
+            ("cpu_op", "record_param_comms", 1, 150, 30, ""),
+            ("user_annotation", "nccl:broadcast", 1, 152, 20, ""),
+        ]
+    };
+    let first = rank(0, r#""Input Dims": [[500]], "Input type": ["long"]"#);
+    let second = rank(5, r#""Input Dims": [[800]], "Input type": ["long"]"#);
+    let trace = opened(&[&first, &second]);
+    let expected = [
+        "rank 0 all_to_all: 1 calls, 0 works, 1 kernels, 4000 bytes, host 30000, device 40000",
+        "rank 0 all_reduce: 1 calls, 0 works, 1 kernels, 4000 bytes, host 30000, device 30000",
+        "rank 0 broadcast: 1 calls, 0 works, 0 kernels, 0 bytes, host 30000, device 0",
+        "rank 1 all_to_all: 1 calls, 0 works, 1 kernels, 6400 bytes, host 30000, device 40000",
+        "rank 1 all_reduce: 1 calls, 0 works, 1 kernels, 4000 bytes, host 30000, device 35000",
+        "rank 1 broadcast: 1 calls, 0 works, 0 kernels, 0 bytes, host 30000, device 0",
+    ];
+    assert_eq!(lines(&trace), expected);
+    let matched: Vec<_> = stragglers(&trace, &Selection::default())
+        .iter()
+        .map(|row| (row.rank, row.calls, row.transfer_ns, row.waiting_ns))
+        .collect();
+    assert_eq!(matched, [(0, 2, 70_000, 0), (1, 2, 70_000, 5_000)]);
+}
+
+#[test]
+fn labels_of_gloo_on_its_threads_are_works() {
+    let rank = |wait: i64| -> [Row<'_>; 2] {
+        [
+            ("cpu_op", "c10d::allreduce_", 1, 0, 10, r#""Input Dims": [[[10, 100]]], "Input type": ["TensorList"]"#),
+            ("user_annotation", "gloo:all_reduce", 2, 5, 40 + wait, INPUT),
+        ]
+    };
+    let trace = opened(&[&rank(0), &rank(7)]);
+    let expected = [
+        "rank 0 all_reduce: 0 calls, 1 works, 0 kernels, 4000 bytes, host 0, device 0",
+        "rank 1 all_reduce: 0 calls, 1 works, 0 kernels, 4000 bytes, host 0, device 0",
+    ];
+    assert_eq!(lines(&trace), expected);
+    let rows = stragglers(&trace, &Selection::default());
+    let matched: Vec<_> = rows.iter().map(|row| (row.rank, row.transfer_ns, row.waiting_ns)).collect();
+    assert_eq!(matched, [(0, 40_000, 0), (1, 40_000, 7_000)]);
+}

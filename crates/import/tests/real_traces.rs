@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use stepscope_analyses::collectives::{Collectives, collectives};
 use stepscope_analyses::memory_summary::memory_summary;
 use stepscope_analyses::operators::operators;
 use stepscope_analyses::step_breakdown::step_breakdown;
@@ -318,4 +319,36 @@ fn operator_time_equals_an_independent_walk_to_the_nanosecond() {
         ("aten::mm", 96, 3_690_535, 3_690_535, 6_668_679, 6_668_679),
     ];
     assert_eq!(numbers.collect::<Vec<_>>(), expected);
+}
+
+/// Counted in the file by a script: labels of NCCL, each with one input, of PyTorch before it said what a collective carries.
+#[test]
+fn collectives_of_older_traces_have_the_sizes_of_their_labels() {
+    for path in files().iter().filter(|path| name(path) == "sampled_128_rank0.json.gz") {
+        let trace = open(path).expect("a trace");
+        let line = |row: &Collectives| {
+            let (name, dtype) = (row.name.as_deref().unwrap_or("-"), row.dtype.as_deref().unwrap_or("-"));
+            format!(
+                "{} x {name} of {:?} {dtype}, {:?} bytes",
+                row.calls.unwrap_or(0),
+                row.input_elements,
+                row.size_bytes
+            )
+        };
+        let rows = collectives(&trace, &Selection::default());
+        let mut lines: Vec<String> = rows.iter().map(line).collect();
+        lines.sort_unstable();
+        let expected = [
+            "1 x all_reduce of Some(19618307) Float, Some(78473228) bytes",
+            "1 x all_reduce of Some(26258430) Float, Some(105033720) bytes",
+            "1 x all_reduce of Some(26955536) Float, Some(107822144) bytes",
+            "1 x all_reduce of Some(5716654) Float, Some(22866616) bytes",
+            "1 x all_to_all of Some(2846720) Int, Some(11386880) bytes",
+            "1 x all_to_all of Some(384) Long, Some(3072) bytes",
+            "2 x _all_gather_base of Some(16777216) Char, None bytes",
+            "2 x all_to_all of Some(419430400) Byte, Some(419430400) bytes",
+        ];
+        assert_eq!(lines, expected);
+        assert!(rows.iter().all(|row| row.kernels == row.calls), "each has launched one kernel");
+    }
 }

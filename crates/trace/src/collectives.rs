@@ -57,6 +57,11 @@ impl CollectiveKind {
         matches!(self, Self::Send | Self::Receive | Self::PointToPoint)
     }
 
+    /// True when as much goes in, and comes out, on every rank.
+    pub fn has_equal_sizes(self) -> bool {
+        matches!(self, Self::AllReduce | Self::AllGather | Self::ReduceScatter | Self::Broadcast | Self::Reduce)
+    }
+
     /// True when no rank can be done before every rank has come: they all end at about the same moment.
     pub fn ends_together(self) -> bool {
         matches!(self, Self::AllReduce | Self::AllGather | Self::ReduceScatter | Self::AllToAll | Self::Barrier)

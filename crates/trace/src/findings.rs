@@ -189,7 +189,7 @@ finding_codes! {
     SyncDuringKernel = "trace.sync_during_kernel", Info,
         "waits for a stream were reported while a kernel of it was running";
     CollectiveWithoutMetadata = "trace.collective_without_metadata", Info,
-        "calls of collectives have no metadata: sizes and groups are not known";
+        "calls of collectives have no metadata: their groups are not known, and sizes only where a label has them";
     CollectiveGroupAssumed = "trace.collective_group_assumed", Info,
         "collectives whose process group no rank states: all ranks of the run were taken for it";
     SharedBackwardNumber = "trace.shared_backward_number", Info,

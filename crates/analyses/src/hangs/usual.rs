@@ -16,8 +16,7 @@ pub(super) struct Alike {
 
 impl Alike {
     fn of(said: &Collective) -> Self {
-        use CollectiveKind::{AllGather, AllReduce, Broadcast, Reduce, ReduceScatter};
-        let is_alike = matches!(said.kind, Some(AllReduce | AllGather | ReduceScatter | Broadcast | Reduce));
+        let is_alike = said.kind.is_some_and(CollectiveKind::has_equal_sizes);
         let elements = if is_alike { [said.input_elements, said.output_elements] } else { [None; 2] };
         Self { name: said.name, kind: said.kind, dtype: said.dtype, elements }
     }

@@ -257,11 +257,13 @@ impl Chunk {
 
     fn add_op(&mut self, event: &Event<'_>, slice: u32) {
         self.add_collective(event, slice);
-        let sequence_number = event.integer(Integer::SequenceNumber).unwrap_or(-1).max(-1);
-        let has_op_info = sequence_number >= 0 || event.has_text(Text::CallStack) || event.has_inputs();
-        if event.category == Category::Op && has_op_info {
+        // Labels have inputs where a backend of collectives set them.
+        let is_op = event.category == Category::Op;
+        let sequence_number = event.integer(Integer::SequenceNumber).filter(|_| is_op).unwrap_or(-1).max(-1);
+        let has_stack = is_op && event.has_text(Text::CallStack);
+        if sequence_number >= 0 || has_stack || event.has_inputs() {
             let inputs = self.inputs(event);
-            let stack = self.texts.intern(event.text(Text::CallStack));
+            let stack = self.texts.intern(if has_stack { event.text(Text::CallStack) } else { b"" });
             let forward_thread = event.integer(Integer::ForwardThread).unwrap_or(0) as u64;
             self.ops.push(ChunkOp { slice, inputs, stack, sequence_number, forward_thread });
         }

@@ -342,12 +342,12 @@ impl Rows {
         }
     }
 
-    /// PyTorch's record of a collective says what it carries.
-    /// Operators of which only the name says that they are a collective, with what their inputs tell.
+    /// Operators and labels of which only the name says that they are a collective, with what their inputs tell.
     fn add_collectives_by_name(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
         let chunk = translation.chunk;
         let says_itself = |at: usize| chunk.collectives.binary_search_by_key(&(at as u32), |found| found.slice).is_ok();
-        for (at, slice) in slices.iter().enumerate().filter(|(_, slice)| slice.category == Category::Op) {
+        let is_on_host = |slice: &ChunkSlice| matches!(slice.category, Category::Op | Category::Annotation);
+        for (at, slice) in slices.iter().enumerate().filter(|(_, slice)| is_on_host(slice)) {
             let info = self.name(translation, slice.name);
             let Some((name, kind)) = self.name_infos[info].collective.filter(|_| !says_itself(at)) else { continue };
             let op = chunk.ops.binary_search_by_key(&(at as u32), |op| op.slice).ok().map(|op| chunk.ops[op].inputs);
@@ -358,6 +358,7 @@ impl Rows {
         }
     }
 
+    /// PyTorch's record of a collective says what it carries.
     fn check_collectives(&mut self, slices: &[ChunkSlice], translation: &mut Translation<'_>) {
         let mut found = translation.chunk.collectives.iter().peekable();
         for (at, slice) in slices.iter().enumerate() {

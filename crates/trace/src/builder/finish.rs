@@ -3,8 +3,8 @@
 use super::{TraceBuilder, arrows, consistency, links, nesting, out_of_memory, step_limits};
 use crate::device_events::DeviceEventRow;
 use crate::{
-    Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId, Synchronization, Trace,
-    TrackId,
+    Collective, Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId, SliceKind,
+    Slices, Synchronization, Trace, TrackId,
 };
 use stepscope_base::Span;
 
@@ -31,7 +31,7 @@ impl TraceBuilder {
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
         let mut collectives = self.collectives;
         collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
-        collectives.sort_unstable_by_key(|row| row.slice);
+        let collectives = of_askers(collectives, &slices);
         let mut range_numbers = self.range_numbers;
         range_numbers.iter_mut().for_each(|(slice, _)| *slice = new_slice(*slice));
         range_numbers.sort_unstable();
@@ -168,6 +168,24 @@ fn by_slice<T>(
     let mut pairs: Vec<(SliceId, T)> = slices.into_iter().zip(rows).collect();
     pairs.sort_unstable_by_key(|(id, _)| *id);
     pairs.into_iter().unzip()
+}
+
+/// What is said of collectives, by slice. A label inside of an operator is of the thread that asks, and no work of a
+/// backend: the operator says it then, unless it says more itself.
+fn of_askers(mut collectives: Vec<Collective>, slices: &Slices) -> Vec<Collective> {
+    let has_kind = |slice: &SliceId, kind| slices.kind(*slice) == kind;
+    collectives.sort_by_key(|said| said.slice);
+    let known: Vec<SliceId> = collectives.iter().map(|said| said.slice).collect();
+    collectives.retain_mut(|said| {
+        let label = Some(said.slice).filter(|slice| has_kind(slice, SliceKind::Annotation));
+        let Some(op) = label.and_then(|label| slices.parent(label)).filter(|op| has_kind(op, SliceKind::Op)) else {
+            return true;
+        };
+        said.slice = op;
+        known.binary_search(&op).is_err()
+    });
+    collectives.sort_by_key(|said| said.slice);
+    collectives
 }
 
 fn sort_samples(counters: &mut [Counter]) {
