@@ -17,11 +17,16 @@ use crate::json::texts::TextId;
 use crate::labels::Label;
 use crate::name_tables::roles;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{
     Counter, DeviceEvent, DeviceEventClass, FindingCode, Findings, LaunchKey, OpInfo, OpInputs, OpInputsId, Room,
     SliceId, SliceKind, Synchronization, Trace, TraceBuilder, TrackId, TrackKind,
 };
+
+/// Times that can only be Unix times, of 2015 to 2099: profilers wrote these before they wrote `baseTimeNanoseconds`. Those
+/// since the machine started are far below.
+const UNIX_TIMES_NS: Range<i64> = 1_420_070_400_000_000_000..4_102_444_800_000_000_000;
 
 /// Everything read so far.
 pub(super) struct Rows {
@@ -149,7 +154,10 @@ impl Rows {
             self.builder.findings.add(FindingCode::NoDeviceEvents, || self.builder.name.clone());
         }
         self.builder.roles = roles(&self.builder.strings);
-        self.builder.finish()
+        let mut trace = self.builder.finish();
+        let written = Some(trace.start_source_ns).filter(|start_ns| UNIX_TIMES_NS.contains(start_ns));
+        trace.start_unix_ns = trace.start_unix_ns.or(written);
+        trace
     }
 
     fn row(&mut self, chunk: &Chunk, (pid, tid): (ChunkRowId, ChunkRowId)) -> Row {

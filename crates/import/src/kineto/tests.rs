@@ -113,6 +113,17 @@ fn metadata_may_stand_after_the_events() {
     assert_eq!(trace.start_unix_ns, Some(1_000_000 + 1_001));
 }
 
+#[test]
+fn times_without_a_base_are_unix_times_where_they_can_be() {
+    let start = |more: &str, us: &str| {
+        let event = format!(r#"{{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": {us}, "dur": 2}}"#);
+        trace_of(&format!(r#"{{"traceEvents": [{event}] {more}}}"#)).start_unix_ns
+    };
+    assert_eq!(start("", "1682725898094185.25"), Some(1_682_725_898_094_185_250));
+    assert_eq!(start("", "4733094171936.528"), None);
+    assert_eq!(start(r#", "baseTimeNanoseconds": 7"#, "1682725898094185"), Some(1_682_725_898_094_185_007));
+}
+
 /// Kernels on device 2, an allocation on device 0, and the devices that `properties` describe; devices as `number
 /// name`, then that of the allocation.
 fn devices(properties: &str, more: &str) -> (Vec<String>, Option<i64>, u64) {
