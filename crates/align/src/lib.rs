@@ -19,3 +19,4 @@ pub use domains::{Domain, domains};
 pub use joined::{Joined, last_to_come};
 pub use matched::{Key, Matched, Part, parts, together};
 pub use residuals::{Residual, residuals};
+pub use whole_run::WholeRun;

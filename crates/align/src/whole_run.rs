@@ -1,10 +1,12 @@
-//! Collectives of which no rank states the process group, as operators of oneCCL and older traces of `torch.profiler`.
+//! Collectives of which no rank states the process group, as operators of oneCCL, and labels of NCCL and Gloo in traces of
+//! `torch.profiler` without metadata.
 
 use crate::{Calls, Matched, Part, parts};
 use stepscope_trace::{Collective, CollectiveKind, FindingCode, ProcessGroup, Trace};
 
 /// Whether all ranks of a run can be taken for the group of a collective that states none.
-pub(crate) struct WholeRun {
+#[derive(Debug)]
+pub struct WholeRun {
     /// How many ranks the run has, also those that no file is of.
     ranks: i64,
     /// What is done in groups that are stated.
@@ -14,7 +16,8 @@ pub(crate) struct WholeRun {
 }
 
 impl WholeRun {
-    pub(crate) fn of(trace: &Trace) -> Self {
+    /// What `trace` says of groups.
+    pub fn of(trace: &Trace) -> Self {
         let mut in_groups: Vec<CollectiveKind> =
             trace.collectives.iter().filter(|said| said.states_group()).filter_map(|said| said.kind).collect();
         in_groups.sort_unstable();
@@ -27,7 +30,7 @@ impl WholeRun {
 
     /// True when `said` states no group and all ranks are taken for it: no rank states one for what it does, and nothing
     /// is known of smaller groups.
-    pub(crate) fn is_group_of(&self, said: &Collective) -> bool {
+    pub fn is_group_of(&self, said: &Collective) -> bool {
         let is_in_groups = |kind: CollectiveKind| kind.is_between_two() || self.in_groups.contains(&kind);
         !said.states_group()
             && !self.is_divided

@@ -9,6 +9,7 @@
 //!   they are numbered by their order on each rank, from 0.
 //! - The ranks of a group are those that the source states, those of the job when the group has as many, else those of the
 //!   run that called one of its collectives.
+//! - A collective that states no group is of all ranks of the run, where `stragglers` takes it so.
 //! - A rank has *never entered* it when its last collective of the group has a lower number, or when it has none.
 //! - A rank *calls something else* when kind, type or size differ from what most ranks call at that number; of equally many
 //!   the lowest rank counts. Sizes are compared where they must be the same on all ranks.

@@ -2,8 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use stepscope_align::Calls;
-use stepscope_base::StringId;
+use stepscope_align::{Call, Calls, WholeRun};
+use stepscope_base::{StringId, StringTable};
 use stepscope_trace::{Collective, ProcessId, SliceId, Trace};
 
 /// Whether a rank has left a collective.
@@ -23,12 +23,19 @@ pub(super) struct Entry {
     pub(super) left: Left,
 }
 
-/// Which collectives are numbered together.
+/// Which collectives are numbered together. Without name and ranks those of all ranks of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Key {
     pub(super) group: StringId,
     pub(super) group_ranks: StringId,
     pub(super) is_between_two: bool,
+}
+
+impl Key {
+    /// True for the group that is assumed of collectives that state none.
+    pub(super) fn is_whole_run(&self) -> bool {
+        self.group == StringTable::EMPTY && self.group_ranks == StringTable::EMPTY
+    }
 }
 
 /// Entries of one rank in one group, by number.
@@ -40,10 +47,11 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
     let process = |slice: SliceId| trace.tracks[trace.slices.track[slice.index()].index()].process;
     let is_open = |slice: &SliceId| trace.slices.is_unfinished[slice.index()];
     let cut: FxHashSet<ProcessId> = trace.slices.ids().filter(is_open).map(process).collect();
+    let whole_run = WholeRun::of(trace);
     let mut of_call: FxHashMap<usize, bool> = FxHashMap::default();
     let mut entries: Vec<(Key, u32, Entry)> = Vec::new();
     let mut add = |rank: u32, said: &Collective, slice: SliceId, left: Left| {
-        if said.states_group() {
+        if said.states_group() || whole_run.is_group_of(said) {
             let key = Key { group: said.group, group_ranks: said.group_ranks, is_between_two: said.is_between_two() };
             entries.push((key, rank, Entry { said: *said, slice, left }));
         }
@@ -56,7 +64,15 @@ pub(super) fn groups(trace: &Trace, calls: &Calls) -> Groups {
             add(trace.devices[event.device.index()].rank, said, event.slice, of(is_open(&event.slice)));
         }
     }
+    // Without numbers an operator and its work are not known to be one collective: each work is counted, and no operator.
+    let is_work_alone = |call: &&Call| !call.is_asked() && !call.said.states_group();
+    let with_works: FxHashSet<ProcessId> =
+        calls.calls.iter().filter(is_work_alone).map(|call| process(call.slice)).collect();
     for (at, call) in calls.calls.iter().enumerate() {
+        let is_of_work = call.is_asked() && call.work.is_none() && !of_call.contains_key(&at);
+        if is_of_work && !call.said.states_group() && with_works.contains(&process(call.slice)) {
+            continue;
+        }
         let left = match (of_call.get(&at), call.work) {
             (Some(is_open), _) => of(*is_open),
             (None, Some(work)) => of(is_open(&work)),

@@ -172,8 +172,9 @@ impl<'a> Stuck<'a> {
     fn place_of(&self, trace: &Trace, rank: u32) -> Option<String> {
         let status = self.statuses.get(&rank)?;
         let entry = self.entry(rank).filter(|_| matches!(status, Status::Inside | Status::Differs(_)))?;
-        let (name, group) = (trace.strings.get(entry.said.name), trace.strings.get(self.key.group));
-        Some(format!("; it is in {name} {} of group {group}", self.number))
+        let name = trace.strings.get(entry.said.name);
+        let group = trace.text(self.key.group).map_or(String::new(), |group| format!(" of group {group}"));
+        Some(format!("; it is in {name} {}{group}", self.number))
     }
 }
 
@@ -185,10 +186,11 @@ fn members(trace: &Trace, key: Key, ranks: &BTreeMap<u32, OfRank>) -> BTreeSet<u
     }
     let size = ranks.values().flat_map(BTreeMap::values).find_map(|entry| entry.said.group_size);
     let world_size = trace.processes.iter().find_map(|process| process.world_size);
-    match world_size.filter(|world_size| size == Some(i64::from(*world_size))) {
+    let is_whole_job = |world_size: &u32| key.is_whole_run() || size == Some(i64::from(*world_size));
+    match world_size.filter(is_whole_job) {
         Some(world_size) if world_size <= MAX_RANKS => (0..world_size).chain(seen()).collect(),
-        Some(_) => trace.ranks().into_iter().chain(seen()).collect(),
-        None => seen().collect(),
+        None if !key.is_whole_run() => seen().collect(),
+        _ => trace.ranks().into_iter().chain(seen()).collect(),
     }
 }
 

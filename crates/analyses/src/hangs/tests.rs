@@ -2,6 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use stepscope_base::StringId;
 use stepscope_trace::drawn::{SaidOfCollective as Said, drawn_with_collectives};
+use stepscope_trace::simulated::Job;
 use stepscope_trace::{Collective, SliceKind};
 
 fn line(row: &Hang) -> String {
@@ -214,4 +215,60 @@ fn a_list_of_ranks_that_the_source_cut_does_not_say_who_is_missing() {
     trace.processes.iter_mut().for_each(|process| process.world_size = Some(3));
     let verdicts: Vec<String> = hangs(&trace, &Selection::default()).into_iter().map(|row| row.verdict).collect();
     assert_eq!(verdicts, ["ranks 0, 2 wait for it", "waits for rank 1", "waits for rank 1"]);
+}
+
+/// A job in which rank 1 does not come to its last collective, so that the others do not leave it.
+fn hung(job: &Job) -> Trace {
+    let mut trace = job.run().trace();
+    let rank_of = |trace: &Trace, slice: SliceId| trace.rank_of_track(trace.slices.track[slice.index()]);
+    let calls = Calls::of(&trace);
+    let of_call = |at: usize| {
+        let call = &calls.calls[at];
+        let is_of_it = |event: &stepscope_trace::DeviceEvent| event.op == Some(call.slice);
+        let kernels = trace.device_events.iter().filter(is_of_it).map(|event| event.slice);
+        kernels.chain([call.slice]).chain(call.work).collect::<Vec<SliceId>>()
+    };
+    let last = |rank: u32| {
+        let of_rank = (0..calls.calls.len()).filter(|at| rank_of(&trace, calls.calls[*at].slice) == rank);
+        of_call(of_rank.max_by_key(|at| trace.slices.start_ns[calls.calls[*at].slice.index()]).expect("it has calls"))
+    };
+    let slices: Vec<Vec<SliceId>> = trace.ranks().into_iter().map(last).collect();
+    for (rank, slices) in slices.iter().enumerate() {
+        if rank == 1 {
+            trace.collectives.retain(|said| !slices.contains(&said.slice));
+            let is_kept = |event: &stepscope_trace::DeviceEvent| !slices.contains(&event.slice);
+            trace.device_events = trace.device_events.iter().filter(is_kept).collect();
+        } else {
+            slices.iter().for_each(|slice| trace.slices.is_unfinished[slice.index()] = true);
+        }
+    }
+    trace
+}
+
+#[test]
+fn a_job_whose_collectives_state_no_group_hangs_like_one_whose_do() {
+    for has_devices in [true, false] {
+        let verdicts = |states_groups: bool| {
+            let rows = hangs(&hung(&Job { has_devices, states_groups, ..Job::default() }), &Selection::default());
+            let verdict = |row: &Hang| (row.rank, row.state, row.number, row.last_number, row.verdict.clone());
+            (rows.iter().map(verdict).collect::<Vec<_>>(), rows.iter().map(|row| row.group_size).collect::<Vec<_>>())
+        };
+        let unstated = verdicts(false);
+        let is_first = |row: &(u32, HangState, i64, Option<i64>, String)| {
+            (row.0, row.1) == (1, HangState::NeverEntered) && row.4 == "ranks 0, 2, 3 wait for it"
+        };
+        assert!(is_first(&unstated.0[0]), "{unstated:?}");
+        assert_eq!(unstated, verdicts(true), "devices: {has_devices}");
+    }
+}
+
+#[test]
+fn ranks_without_a_file_may_be_missing_where_no_group_is_stated() {
+    let mut trace = hung(&Job { states_groups: false, ..Job::default() });
+    trace.processes.iter_mut().for_each(|process| process.world_size = Some(5));
+    let first: Vec<String> = lines(&trace).into_iter().take(2).collect();
+    assert!(
+        first[0].starts_with("rank 1 at 5: never entered") && first[1].starts_with("rank 4 at 5: not known"),
+        "{first:?}"
+    );
 }
