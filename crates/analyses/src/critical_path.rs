@@ -114,6 +114,52 @@ impl PathClass {
 }
 
 columns! {
+    /// The time of a path, by class.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct PathParts {
+        /// Time of each class, as [`PathClass::ALL`].
+        ns: [i64; PathClass::ALL.len()],
+        /// Time of the path in computing kernels.
+        compute_ns => Nanoseconds = |parts| parts.of(PathClass::Compute),
+        /// Time of the path in communication. Waiting for other ranks may be in it.
+        comm_ns => Nanoseconds = |parts| parts.of(PathClass::Communication),
+        /// Time of the path in memcpys and memsets.
+        copy_ns => Nanoseconds = |parts| parts.of(PathClass::Copy),
+        /// Time of the path from a launch to its device event, or from asking for a work on the host to the work, which
+        /// waited for nothing else.
+        launch_latency_ns => Nanoseconds = |parts| parts.of(PathClass::LaunchLatency),
+        /// Time of the path from one device event, or work on the host, to the next one, which was already launched.
+        queue_wait_ns => Nanoseconds = |parts| parts.of(PathClass::QueueWait),
+        /// Time of the path in which the host waits for a device, or returns from waiting.
+        host_sync_ns => Nanoseconds = |parts| parts.of(PathClass::HostSync),
+        /// Time of the path in which the training loop waits for its next batch.
+        dataloader_ns => Nanoseconds = |parts| parts.of(PathClass::DataLoader),
+        /// Time of the path in other calls of the device's API.
+        runtime_ns => Nanoseconds = |parts| parts.of(PathClass::Runtime),
+        /// Time of the path in operators on the host.
+        host_op_ns => Nanoseconds = |parts| parts.of(PathClass::HostOp),
+        /// The rest of the path: host code outside of operators, or time in which nothing was recorded.
+        other_ns => Nanoseconds = |parts| parts.of(PathClass::Other),
+    }
+}
+
+impl PathParts {
+    /// The time of one class.
+    pub fn of(&self, class: PathClass) -> i64 {
+        self.ns[class as usize]
+    }
+
+    /// All of it.
+    pub fn total_ns(&self) -> i64 {
+        self.ns.iter().sum()
+    }
+
+    pub(crate) fn add(&mut self, class: PathClass, ns: i64) {
+        self.ns[class as usize] += ns;
+    }
+}
+
+columns! {
     /// The critical path of one step.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct CriticalPath {
@@ -128,28 +174,9 @@ columns! {
         length_ns: i64 => Nanoseconds,
         /// Length of the step on the host.
         host_ns: i64 => Nanoseconds,
-        /// Time of each class, by [`PathClass::ALL`].
-        parts_ns: [i64; PathClass::ALL.len()],
-        /// Time of the path in computing kernels.
-        compute_ns => Nanoseconds = |row| row.part_ns(PathClass::Compute),
-        /// Time of the path in communication kernels.
-        comm_ns => Nanoseconds = |row| row.part_ns(PathClass::Communication),
-        /// Time of the path in memcpys and memsets.
-        copy_ns => Nanoseconds = |row| row.part_ns(PathClass::Copy),
-        /// Time of the path from a launch to its device event, which waited for nothing else.
-        launch_latency_ns => Nanoseconds = |row| row.part_ns(PathClass::LaunchLatency),
-        /// Time of the path from one device event to the next one, which was already launched.
-        queue_wait_ns => Nanoseconds = |row| row.part_ns(PathClass::QueueWait),
-        /// Time of the path in which the host waits for a device, or returns from waiting.
-        host_sync_ns => Nanoseconds = |row| row.part_ns(PathClass::HostSync),
-        /// Time of the path in which the training loop waits for its next batch.
-        dataloader_ns => Nanoseconds = |row| row.part_ns(PathClass::DataLoader),
-        /// Time of the path in other calls of the device's API.
-        runtime_ns => Nanoseconds = |row| row.part_ns(PathClass::Runtime),
-        /// Time of the path in operators on the host.
-        host_op_ns => Nanoseconds = |row| row.part_ns(PathClass::HostOp),
-        /// The rest of the path: host code outside of operators, or time in which nothing was recorded.
-        other_ns => Nanoseconds = |row| row.part_ns(PathClass::Other),
+        /// The parts.
+        parts: PathParts,
+        ..PathParts = |row| &row.parts,
         /// Whether all of the step was recorded.
         is_complete: bool => Flag,
         /// How the limits of the step are known.
@@ -168,29 +195,23 @@ fn rows(context: &AnalysisContext<'_>) -> Vec<CriticalPath> {
 
 /// The row of a step, whose path fills `span`.
 fn of_step(step: &Step, span: Span, pieces: &[PathPiece]) -> CriticalPath {
-    let mut parts_ns = [0; PathClass::ALL.len()];
-    pieces.iter().for_each(|piece| parts_ns[piece.class as usize] += piece.span.duration_ns());
+    let mut parts = PathParts::default();
+    pieces.iter().for_each(|piece| parts.add(piece.class, piece.span.duration_ns()));
     let length_ns = span.duration_ns();
-    assert_eq!(parts_ns.iter().sum::<i64>(), length_ns, "parts sum to the path");
+    assert_eq!(parts.total_ns(), length_ns, "parts sum to the path");
     CriticalPath {
         rank: step.rank,
         step: step.number,
         start_ns: span.start_ns,
         length_ns,
         host_ns: step.span.duration_ns(),
-        parts_ns,
+        parts,
         is_complete: step.is_complete,
         source: step.source,
     }
 }
 
 pub(crate) const ANALYSIS: Analysis = Analysis::of(outcome).needing(Needs::EachRank);
-
-impl CriticalPath {
-    fn part_ns(&self, class: PathClass) -> i64 {
-        self.parts_ns[class as usize]
-    }
-}
 
 named_cells!(PathClass);
 
@@ -208,7 +229,7 @@ mod tests {
     /// Rows as `step: length = part class + …`, in us, empty parts left out.
     fn lines(trace: &Trace) -> Vec<String> {
         let line = |row: &CriticalPath| {
-            let parts = PathClass::ALL.iter().zip(row.parts_ns).filter(|(_, ns)| *ns > 0);
+            let parts = PathClass::ALL.iter().zip(row.parts.ns).filter(|(_, ns)| *ns > 0);
             let parts: Vec<String> = parts.map(|(class, ns)| format!("{} {}", ns / 1_000, class.as_str())).collect();
             format!("{}: {} = {}", row.step, row.length_ns / 1_000, parts.join(" + "))
         };

@@ -1,7 +1,7 @@
 //! # Definition
 //! For each step of the job, on which ranks the chain of work lies that its length consists of: the critical path, followed
 //! from rank to rank through collectives and messages. A row is a rank that has a part of the path of a step, the largest
-//! part first; the rows of a step sum to its length, to the nanosecond. Rows of all steps together come first.
+//! part first; the rows of a step sum to its length, to the nanosecond. Rows of all complete steps together come first.
 //!
 //! Steps of ranks with the same number are one step of the job. It ends with the last of all ranks; there the path begins,
 //! and goes backwards as `critical_path` defines it, with these additions:
@@ -14,7 +14,8 @@
 //!   takes the shortest on; of several it is the rank where the path is, or else the one that began last. Ranks leave a
 //!   broadcast, reduce, gather, scatter or message as in `what_if`: the last is the one that began last, of those that had
 //!   begun when the rank left. What is received waits for what is sent.
-//! - A work on the host began when it was asked for, or when the work before it on its thread ended.
+//! - A work on the host began when it was asked for, or when the work before it on its thread ended. Of one that does not
+//!   say which operator asked for it, as Gloo's in traces of `torch.profiler`, the thread that runs the step did.
 //! - A thread that is in no operator, call or wait for data may wait for a work of a backend that ends meanwhile: the path
 //!   goes on with the last that does. So does an operator whose purpose is to wait for collectives.
 //! - Profilers seldom report which stream waits for which. For a rank of which none is reported, a kernel of communication
@@ -32,7 +33,7 @@
 //! As `critical_path`; collectives and messages are matched as in `stragglers` and `what_if`.
 //!
 //! # Edge cases
-//! With a single rank, or where nothing is matched, the path stays on the rank that ends last, and has the classes of its
+//! A step that recording cut is given, and left out of the sum. With a single rank, or where nothing is matched, the path stays on the rank that ends last, and has the classes of its
 //! `critical_path`. Transfer counts for the rank on which the path leaves the communication, though others take part in
 //! it. Clocks of ranks differ a little also once they are corrected: a path that hops to a rank on which, as its clock
 //! shows, the moment lies later goes on where it was, so that it never goes forward; and it takes no hop twice, so that it
@@ -42,16 +43,16 @@
 //! ended meanwhile: a thread, and a stream where waits of streams are not reported. Where a rank has several steps of one number, the first goes with the first of the others. Ranks that are
 //! asked for select rows, and not what the path may go through.
 
-use crate::critical_path::{JobPath, PathClass, RankTime, job_paths};
+use crate::critical_path::{JobPath, PathClass, PathParts, RankTime, job_paths};
 use crate::{Analysis, AnalysisContext, Needs, Outcome, Selection};
 use std::cmp::Reverse;
 use stepscope_trace::Trace;
 
 columns! {
-    /// The part of one rank in the critical path of a step of the job, or of all steps.
+    /// The part of one rank in the critical path of a step of the job, or of all complete steps.
     #[derive(Clone, Copy, PartialEq, Debug)]
     pub struct CriticalPathRanks {
-        /// The number of the step. Absent for all steps together.
+        /// The number of the step. Absent for all complete steps together.
         step: Option<i64> => Count,
         /// The rank that has a part of the path.
         rank: u32 => Count,
@@ -59,47 +60,29 @@ columns! {
         path_ns: i64 => Nanoseconds,
         /// `path_ns` as a share of `length_ns`.
         path_ratio: f64 => Ratio,
+        /// What the rank does on the path for longest: `transfer`, or a class.
+        largest_part => Text = |row| row.largest_part(),
         /// How often the path comes to this rank from another one, as time passes.
         hops: i64 => Count,
         /// Length of the whole path, over all ranks.
         length_ns: i64 => Nanoseconds,
         /// The parts.
         time: RankTime,
-        /// Time in computing kernels.
-        compute_ns => Nanoseconds = |row| row.part_ns(PathClass::Compute),
-        /// Time in communication with other ranks, once the last of them has come.
+        /// Time of the path in communication with other ranks, once the last of them has come. It is not in `comm_ns`.
         transfer_ns => Nanoseconds = |row| row.time.transfer_ns,
-        /// Time in communication of which it is not known who came last. Waiting for other ranks may be in it.
-        comm_ns => Nanoseconds = |row| row.part_ns(PathClass::Communication),
-        /// Time in memcpys and memsets.
-        copy_ns => Nanoseconds = |row| row.part_ns(PathClass::Copy),
-        /// Time from a launch to its device event, or from asking for a collective to its work on the host, when that
-        /// waited for nothing else.
-        launch_latency_ns => Nanoseconds = |row| row.part_ns(PathClass::LaunchLatency),
-        /// Time from one device event, or work on the host, to the next one, which was already launched.
-        queue_wait_ns => Nanoseconds = |row| row.part_ns(PathClass::QueueWait),
-        /// Time in which the host waits for a device, or returns from waiting.
-        host_sync_ns => Nanoseconds = |row| row.part_ns(PathClass::HostSync),
-        /// Time in which the training loop waits for its next batch.
-        dataloader_ns => Nanoseconds = |row| row.part_ns(PathClass::DataLoader),
-        /// Time in other calls of the device's API.
-        runtime_ns => Nanoseconds = |row| row.part_ns(PathClass::Runtime),
-        /// Time in operators on the host.
-        host_op_ns => Nanoseconds = |row| row.part_ns(PathClass::HostOp),
-        /// The rest: host code outside of operators, or time in which nothing was recorded.
-        other_ns => Nanoseconds = |row| row.part_ns(PathClass::Other),
+        ..PathParts = |row| &row.time.parts,
         /// When the path starts, counted from the start of the trace.
         start_ns: i64 => Nanoseconds,
-        /// Number of ranks that have the step; of all steps together the most.
+        /// Number of ranks that have the step; of steps together the most.
         ranks: i64 => Count,
         /// Whether all of the step was recorded on all ranks.
         is_complete: bool => Flag,
-        /// What the row is of: `one` for one step, `sum` for all steps.
+        /// What the row is of: `one` for one step, `sum` for all complete steps.
         row => Text = |row| if row.step.is_some() { "one" } else { "sum" },
     }
 }
 
-/// Every rank asked for of the path of every step asked for: of all steps together, then by step; the largest part first.
+/// Every rank asked for of the path of every step asked for: of complete steps together, then by step; the largest part first.
 pub fn critical_path_ranks(trace: &Trace, selection: &Selection) -> Vec<CriticalPathRanks> {
     rows(&AnalysisContext::new(trace, selection))
 }
@@ -131,8 +114,11 @@ fn of_path(path: &JobPath) -> Vec<CriticalPathRanks> {
 }
 
 impl CriticalPathRanks {
-    fn part_ns(&self, class: PathClass) -> i64 {
-        self.time.parts_ns[class as usize]
+    fn largest_part(&self) -> &'static str {
+        let of_class = |class: &PathClass| (self.time.parts.of(*class), class.as_str());
+        let parts = std::iter::once((self.time.transfer_ns, "transfer")).chain(PathClass::ALL.iter().map(of_class));
+        // Of equal ones the first.
+        parts.reduce(|largest, part| if part.0 > largest.0 { part } else { largest }).map_or("", |(_, name)| name)
     }
 }
 

@@ -119,7 +119,7 @@ proptest! {
         prop_assert_eq!(rows.len(), 2);
         for (row, step) in rows.iter().zip(&trace.steps) {
             let slow = Slow { trace: &trace, start: step.span.start_ns / 1_000, parts: [0; PathClass::ALL.len()] };
-            prop_assert_eq!((row.length_ns, row.parts_ns), slow.run(step.span.end_ns / 1_000));
+            prop_assert_eq!((row.length_ns, row.parts.ns), slow.run(step.span.end_ns / 1_000));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The path of each step of a job, from rank to rank.
 
-use super::PathClass;
 use super::graph::Graph;
 use super::pieces::{OnThread, device_class};
 use super::walk::{On, walk};
+use super::{PathClass, PathParts};
 use crate::{AnalysisContext, Ranks, Selection};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use stepscope_trace::{SliceId, Step, Trace};
 pub struct RankTime {
     /// Communication with other ranks, once all have come that it waits for.
     pub transfer_ns: i64,
-    /// The rest by class, as [`PathClass::ALL`].
-    pub parts_ns: [i64; PathClass::ALL.len()],
+    /// The rest by class.
+    pub parts: PathParts,
     /// How often the path comes to the rank from another one.
     pub hops: i64,
 }
@@ -24,7 +24,7 @@ pub struct RankTime {
 impl RankTime {
     /// All of it.
     pub fn path_ns(&self) -> i64 {
-        self.transfer_ns + self.parts_ns.iter().sum::<i64>()
+        self.transfer_ns + self.parts.total_ns()
     }
 }
 
@@ -42,21 +42,22 @@ pub(crate) struct JobPath {
 }
 
 impl JobPath {
-    /// Several together; `None` without any.
+    /// The complete ones of several together; `None` without any.
     pub(crate) fn sum(paths: &[Self]) -> Option<Self> {
+        let complete = || paths.iter().filter(|path| path.is_complete);
         let mut on: BTreeMap<u32, RankTime> = BTreeMap::new();
-        for (rank, time) in paths.iter().flat_map(|path| &path.on) {
+        for (rank, time) in complete().flat_map(|path| &path.on) {
             let sum = on.entry(*rank).or_default();
             sum.transfer_ns += time.transfer_ns;
-            sum.parts_ns.iter_mut().zip(time.parts_ns).for_each(|(sum, ns)| *sum += ns);
+            PathClass::ALL.iter().for_each(|class| sum.parts.add(*class, time.parts.of(*class)));
             sum.hops += time.hops;
         }
         Some(Self {
             step: None,
-            start_ns: paths.iter().map(|path| path.start_ns).min()?,
-            length_ns: paths.iter().map(|path| path.length_ns).sum(),
-            ranks: paths.iter().map(|path| path.ranks).max()?,
-            is_complete: paths.iter().all(|path| path.is_complete),
+            start_ns: complete().map(|path| path.start_ns).min()?,
+            length_ns: complete().map(|path| path.length_ns).sum(),
+            ranks: complete().map(|path| path.ranks).max()?,
+            is_complete: true,
             on,
         })
     }
@@ -115,11 +116,11 @@ fn by_rank(graph: &Graph<'_>, found: &[(Span, On)]) -> BTreeMap<u32, RankTime> {
             On::QueueWait(_) => PathClass::QueueWait,
             On::Return(_) => PathClass::HostSync,
         };
-        time.parts_ns[class as usize] += span.duration_ns();
+        time.parts.add(class, span.duration_ns());
     }
     for (thread, own) in on_thread {
         let time = on.entry(graph.trace.rank_of_track(graph.threads[thread].track)).or_default();
-        own.parts.iter().for_each(|(span, class)| time.parts_ns[*class as usize] += span.duration_ns());
+        own.parts.iter().for_each(|(span, class)| time.parts.add(*class, span.duration_ns()));
     }
     on
 }

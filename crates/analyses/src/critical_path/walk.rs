@@ -165,10 +165,13 @@ impl Walk<'_> {
 
     /// From the beginning of a work to the thread that asked for it, or to the work before it.
     fn leave_asking(&mut self, part: &Part) -> At {
+        if part.asked_by == part.carried_by {
+            // The work says itself when it was asked for, and not by which thread.
+            return At::Thread(self.step_thread);
+        }
         let end_of = |slice: SliceId| self.graph.trace.slices.span(slice).end_ns;
-        let is_asked = part.asked_by != part.carried_by;
         let thread = self.graph.thread_of_launch(part.asked_by).unwrap_or(self.step_thread);
-        let asked = is_asked.then(|| (end_of(part.asked_by).min(part.start_ns), thread));
+        let asked = Some((end_of(part.asked_by).min(part.start_ns), thread));
         let ahead = self.graph.previous_work(part.carried_by).map(|work| (end_of(work), At::Work(work)));
         self.leave_queue(part.carried_by, asked, ahead)
     }

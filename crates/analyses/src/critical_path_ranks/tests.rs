@@ -8,7 +8,7 @@ use stepscope_trace::{CollectiveKind, Drift, SliceKind, SliceRole};
 
 /// The parts of a row in order, with the names of the columns.
 fn parts(row: &CriticalPathRanks) -> Vec<(&'static str, i64)> {
-    let of_class = PathClass::ALL.iter().map(|class| (class.as_str(), row.part_ns(*class)));
+    let of_class = PathClass::ALL.iter().map(|class| (class.as_str(), row.time.parts.of(*class)));
     of_class.chain([("transfer", row.time.transfer_ns)]).filter(|(_, ns)| *ns > 0).collect()
 }
 
@@ -145,8 +145,8 @@ fn the_path_of_a_pipeline_goes_to_its_last_stage_and_back() {
         let (mut computed, mut transfer, mut hops) = (Vec::new(), Vec::new(), Vec::new());
         for rank in 0..4 {
             let row = rows.iter().find(|row| row.rank == rank).expect("it is on the path");
-            let asked_ns = if has_devices { 0 } else { row.part_ns(PathClass::HostOp) % 100_000 };
-            computed.push(row.part_ns(PathClass::Compute) + row.part_ns(PathClass::HostOp) - asked_ns);
+            let asked_ns = if has_devices { 0 } else { row.time.parts.of(PathClass::HostOp) % 100_000 };
+            computed.push(row.time.parts.of(PathClass::Compute) + row.time.parts.of(PathClass::HostOp) - asked_ns);
             transfer.push(row.time.transfer_ns);
             hops.push(row.hops);
         }
@@ -169,7 +169,7 @@ fn a_slow_stage_of_a_pipeline_has_the_path_while_micro_batches_pass() {
     // All of its backward passes are on the path; while the first micro-batch is under way, other stages are.
     let of_steps: Vec<_> = rows.chunk_by(|a, b| a.step == b.step).map(|rows| (rows[0].step, rows[0].rank)).collect();
     assert_eq!(of_steps, [(None, 1), (Some(0), 1), (Some(1), 1)]);
-    assert!(rows[0].part_ns(PathClass::Compute) > 2 * 8 * 320_000, "{:?}", rows[0]);
+    assert!(rows[0].time.parts.of(PathClass::Compute) > 2 * 8 * 320_000, "{:?}", rows[0]);
     assert_eq!(rows[0].length_ns, run.total_ns());
 }
 
@@ -223,7 +223,7 @@ fn a_path_never_goes_forward_nor_twice_through_what_contradicts_itself() {
                    rank 1 label 2 ..yyyyyy.x......";
     let said = |name, collective| (name, SliceKind::Annotation, (collective, "Float", Some(10), None));
     let trace = drawn_with_collectives(drawing, &[said("x", "allreduce"), said("y", "all_gather")]);
-    let expected = ["0/0 16 = 6 communication + 1 queue_wait + 1 host_op + 7 other + 1 transfer, x0"];
+    let expected = ["0/0 16 = 6 communication + 2 host_op + 7 other + 1 transfer, x0"];
     assert_eq!(lines(&trace, 1_000), expected);
 }
 
@@ -257,7 +257,7 @@ proptest! {
         let rows = critical_path_ranks(&job.run().trace(), &Selection::default());
         for rows in rows.chunk_by(|a, b| a.step == b.step) {
             let steps = if rows[0].step.is_none() { 2 } else { 1 };
-            let computed_ns = rows[0].part_ns(PathClass::Compute) + rows[0].part_ns(PathClass::HostOp);
+            let computed_ns = rows[0].time.parts.of(PathClass::Compute) + rows[0].time.parts.of(PathClass::HostOp);
             prop_assert_eq!(rows[0].rank, 2);
             prop_assert!(computed_ns >= steps * 880_000, "{:?}", rows);
         }
@@ -271,8 +271,8 @@ proptest! {
         streams.iter().enumerate().for_each(|(at, row)| drawing += &format!("rank 0 stream {at} {row}\n"));
         let trace = drawn_with_collectives(&drawing, &[("a", SliceKind::Op, SAID), ("N", SliceKind::Kernel, SAID)]);
         let paths = critical_path(&trace, &Selection::default());
-        let of_path = |path: &crate::critical_path::CriticalPath| (Some(path.step), path.start_ns, path.length_ns, path.parts_ns);
-        let of_row = |row: &CriticalPathRanks| (row.step, row.start_ns, row.path_ns, row.time.parts_ns);
+        let of_path = |path: &crate::critical_path::CriticalPath| (Some(path.step), path.start_ns, path.length_ns, path.parts);
+        let of_row = |row: &CriticalPathRanks| (row.step, row.start_ns, row.path_ns, row.time.parts);
         let rows = critical_path_ranks(&trace, &Selection::default());
         let rows: Vec<_> = rows.iter().filter(|row| row.step.is_some()).map(of_row).collect();
         prop_assert_eq!(rows, paths.iter().map(of_path).collect::<Vec<_>>());
@@ -287,4 +287,44 @@ fn ranks_that_are_asked_for_are_rows_and_the_path_is_the_same() {
     let asked = critical_path_ranks(&trace, &Selection { ranks: 0.into(), step: Some(1), ..Selection::default() });
     let expected: Vec<_> = all.into_iter().filter(|row| (row.rank, row.step) == (0, Some(1))).collect();
     assert_eq!((asked.len(), &asked), (1, &expected));
+}
+
+#[test]
+fn steps_that_recording_cut_are_given_and_not_in_the_sum() {
+    let mut trace = Job { steps: 3, ..Job::default() }.run().trace();
+    trace.steps.iter_mut().filter(|step| step.number == 0).for_each(|step| step.is_complete = false);
+    let rows = critical_path_ranks(&trace, &Selection::default());
+    let length_ns =
+        |step: Option<i64>| rows.iter().find(|row| row.step == step).map(|row| row.length_ns).expect("a row");
+    assert_eq!(length_ns(None), length_ns(Some(1)) + length_ns(Some(2)));
+    assert!(rows.iter().all(|row| row.is_complete == (row.step != Some(0))) && length_ns(Some(0)) > 0);
+}
+
+#[test]
+fn the_largest_part_is_named() {
+    let largest = |drawing: &str| {
+        let trace = drawn_with_collectives(drawing, &[("N", SliceKind::Kernel, SAID)]);
+        critical_path_ranks(&trace, &Selection::default()).iter().map(|row| row.largest_part()).collect::<Vec<_>>()
+    };
+    assert_eq!(largest("rank 0 step     00....\nrank 0 launch 1 C.....\nrank 0 stream 7 .CCCCC"), ["compute"]);
+    assert_eq!(largest("rank 0 step     0000\nrank 0 cpu 1    aa.."), ["host_op"], "of equal ones the first");
+    let both = "rank 0 step     00....
+                rank 0 launch 1 N.....
+                rank 0 stream 7 .NNNNN
+                rank 1 step     00....
+                rank 1 launch 1 N.....
+                rank 1 stream 7 .NNNNN";
+    assert_eq!(largest(both), ["transfer"]);
+}
+
+#[test]
+fn a_work_that_does_not_say_who_asked_for_it_was_asked_for_by_the_step() {
+    let drawing = "rank 0 step     000000000000
+                   rank 0 cpu 1    bbbb........
+                   rank 0 label 2  ....wwwwwwww
+                   rank 1 step     000000000000
+                   rank 1 cpu 1    bbbbbbb.....
+                   rank 1 label 2  .......wwwww";
+    let trace = drawn_with_collectives(drawing, &[("w", SliceKind::Annotation, SAID)]);
+    assert_eq!(lines(&trace, 1_000), ["0/1 7 = 7 host_op, x0", "0/0 5 = 5 transfer, x1"]);
 }

@@ -231,8 +231,8 @@ proptest! {
             let slow = Slow::of(&trace, has_devices).path(step);
             let of_row = |row: &super::CriticalPathRanks| {
                 let classes = [PathClass::LaunchLatency, PathClass::QueueWait];
-                let [latency, queue] = classes.map(|class| row.part_ns(class));
-                let (compute, transfer) = (row.part_ns(PathClass::Compute), row.time.transfer_ns);
+                let [latency, queue] = classes.map(|class| row.time.parts.of(class));
+                let (compute, transfer) = (row.time.parts.of(PathClass::Compute), row.time.transfer_ns);
                 let host = row.path_ns - latency - queue - compute - transfer;
                 (row.rank, ([compute, transfer, latency, queue, host], row.hops))
             };
