@@ -182,12 +182,34 @@ fn open(arguments: &Arguments) -> Result<(), String> {
     }
     add_opened(&mut table, "second opening", &second, AGAIN_GOAL);
     let few = Few::of(&folder, arguments)?;
-    add_opened(&mut table, "8 ranks", &child(Part::Open, &few.path, arguments)?, "");
-    let peer = peers.run(&peers::RANKS, &few.path, 0);
-    let peer = peer.map(|of| (of.wall_s, of.cpu_s, Some(of.peak_added_bytes)));
-    add_process(&mut table, "8 ranks, Holistic Trace Analysis", peer);
+    beside_peer(&mut table, &few, &peers, arguments)?;
     println!("{}", table.text());
     say_straggler(&first, arguments.ranks);
+    Ok(())
+}
+
+/// How often ours and the peer run, in turn: of each the quickest counts.
+const TURNS: usize = 3;
+
+/// What ours and the peer take for the same ranks.
+fn beside_peer(table: &mut TextTable, few: &Few, peers: &Peers, arguments: &Arguments) -> Result<(), String> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        ours.push(child::<Opened>(Part::Open, &few.path, arguments)?);
+        let peer = peers.run(&peers::RANKS, &few.path, 0);
+        let is_failed = peer.is_err();
+        theirs.push(peer.map(|of| (of.wall_s, of.cpu_s, Some(of.peak_added_bytes))));
+        if is_failed {
+            break;
+        }
+    }
+    let quickest = ours.iter().min_by(|a, b| a.all.cpu_s.total_cmp(&b.all.cpu_s)).expect("a turn");
+    add_opened(table, "8 ranks", quickest, "");
+    let quickest = theirs.into_iter().reduce(|best, next| match (&best, &next) {
+        (Ok(a), Ok(b)) if a.1 <= b.1 => best,
+        _ => next,
+    });
+    add_process(table, peers::RANKS.name, quickest.expect("a turn"));
     Ok(())
 }
 
