@@ -96,8 +96,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ending {
     let input = to_type_all(&arguments.runs);
     let report = engine::report::report(&run, &selection, &input)?;
     if let Some(file) = &arguments.html {
-        let results = run.analyze_all(&selection)?;
-        deliver(&export::report_html(&report, &results), Some(file))?;
+        let all = run.analyze_all(&selection)?;
+        deliver(&export::report_html(&report, &all), Some(file))?;
     }
     if let Some(file) = &arguments.markdown {
         deliver(&export::report_markdown(&report), file.as_deref())?;

@@ -34,6 +34,15 @@ pub struct OpenedRun {
     of_rows: BySelection,
 }
 
+/// The results of all analyses of a part of a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AllResults {
+    /// In the order of the catalogue.
+    pub results: Vec<Envelope>,
+    /// The names of analyses whose events do not fit into memory, and what says so.
+    pub left_out: Vec<(&'static str, EngineError)>,
+}
+
 impl OpenedRun {
     /// Opens what `inputs` name, as [`open_run`](crate::open_run) does, but of several files only as much as has to be
     /// known of all ranks. `progress` tells another thread how far it is.
@@ -109,18 +118,28 @@ impl OpenedRun {
         Ok(envelope(&self.trace, analysis, outcome))
     }
 
-    /// The results of all analyses, in their order.
+    /// The results of all analyses, without those whose events do not fit into memory.
     ///
     /// # Errors
     /// As [`OpenedRun::analyze`].
-    pub fn analyze_all(&self, selection: &Selection) -> Result<Vec<Envelope>, EngineError> {
-        let all: Vec<&Analysis> = catalogue().iter().collect();
+    pub fn analyze_all(&self, selection: &Selection) -> Result<AllResults, EngineError> {
+        let mut all = AllResults::default();
         if self.files.is_some() {
-            return all.into_iter().map(|analysis| self.analyze(analysis, selection)).collect();
+            for analysis in catalogue() {
+                match self.analyze(analysis, selection) {
+                    Ok(result) => all.results.push(result),
+                    Err(error @ EngineError::TooLarge { .. }) => all.left_out.push((analysis.name, error)),
+                    Err(error) => return Err(error),
+                }
+            }
+            return Ok(all);
         }
         check_selection(&self.trace, selection)?;
-        let found = self.with_context(selection, Needs::AllEvents, |context| outcomes(context, &all))?;
-        Ok(all.into_iter().zip(found).map(|(analysis, outcome)| envelope(&self.trace, analysis, outcome)).collect())
+        let analyses: Vec<&Analysis> = catalogue().iter().collect();
+        let found = self.with_context(selection, Needs::AllEvents, |context| outcomes(context, &analyses))?;
+        let found = analyses.into_iter().zip(found);
+        all.results = found.map(|(analysis, outcome)| envelope(&self.trace, analysis, outcome)).collect();
+        Ok(all)
     }
 
     /// What `make` makes of the part that was asked for, which has what analyses need that say `needs`. Rank and step

@@ -10,15 +10,15 @@ use escape::Escaped;
 use std::fmt::Write;
 use stepscope_base::units::{format_count, format_ns};
 use stepscope_engine::report::{AdviceRow, Report, Top};
-use stepscope_engine::{Envelope, FindingRow};
+use stepscope_engine::{AllResults, EngineError, Envelope, FindingRow};
 use tables::table_html;
 
 const STYLE: &str = include_str!("html/page.css");
 /// Analyses whose whole results stand open on the page, in this order, when the catalogue has them.
 const OPEN: [(&str, &str); 1] = [("idle_causes", "Why devices idle")];
 
-/// The page of a report. `results` are the analyses of the same part of the run, whose tables stand at its end.
-pub fn report_html(report: &Report, results: &[Envelope]) -> String {
+/// The page of a report. `all` are the analyses of the same part of the run, whose tables stand at its end.
+pub fn report_html(report: &Report, all: &AllResults) -> String {
     let mut page = String::with_capacity(1 << 16);
     let name = Escaped(&report.run.name);
     let _ = write!(
@@ -32,7 +32,7 @@ pub fn report_html(report: &Report, results: &[Envelope]) -> String {
     section(&mut page, "", &verdict(report));
     section(&mut page, "Advice", &advice(&report.advice));
     for (analysis, title) in OPEN {
-        let result = results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
+        let result = all.results.iter().find(|result| result.analysis == analysis && !result.results.is_empty());
         result.into_iter().for_each(|result| section(&mut page, title, &table_html(&result.results)));
     }
     if let Some(breakdown) = &report.step_breakdown {
@@ -43,7 +43,8 @@ pub fn report_html(report: &Report, results: &[Envelope]) -> String {
     section(&mut page, "Top operators", &top(&report.operators));
     section(&mut page, "Top kernels", &top(&report.kernels));
     section(&mut page, "Findings", &findings(&report.findings));
-    section(&mut page, "All numbers", &all_tables(results));
+    section(&mut page, "All numbers", &all_tables(&all.results));
+    section(&mut page, "Not on this page", &left_out(&all.left_out));
     let version = env!("CARGO_PKG_VERSION");
     let _ = write!(page, "<footer>stepscope {version}</footer>\n</main>\n</body>\n</html>\n");
     page
@@ -157,6 +158,17 @@ fn all_tables(results: &[Envelope]) -> String {
         )
     };
     results.iter().map(details).collect()
+}
+
+/// The analyses that the page does not have, why, and what to do.
+fn left_out(analyses: &[(&'static str, EngineError)]) -> String {
+    let with_one_reason = |analyses: &[(&'static str, EngineError)]| {
+        let names: Vec<String> = analyses.iter().map(|(name, _)| format!("<code>{name}</code>")).collect();
+        let (_, why) = &analyses[0];
+        let (says, hint) = (why.to_string(), why.hint().unwrap_or_default());
+        format!("<p>{}: {}.<br>\n<small>{}</small></p>\n", names.join(", "), Escaped(&says), Escaped(&hint))
+    };
+    analyses.chunk_by(|(_, a), (_, b)| a == b).map(with_one_reason).collect()
 }
 
 #[cfg(test)]

@@ -214,6 +214,12 @@ fn what_does_not_fit_into_memory_is_answered_rank_by_rank_or_not_at_all() {
     let of_each = crate::find_analysis("critical_path").unwrap();
     assert_eq!(run.analyze(of_each, &Selection::default()).unwrap().results.len(), 4);
     assert!(report(&run, &Selection { step: Some(1), ..Selection::default() }, "RUN").is_ok());
+    let all = run.analyze_all(&Selection::default()).unwrap();
+    let of = |name: &str| run.analyze(crate::find_analysis(name).unwrap(), &Selection::default());
+    assert!(all.left_out.iter().any(|(name, _)| *name == "critical_path"));
+    assert!(all.left_out.iter().all(|(name, why)| of(name).as_ref() == Err(why)));
+    assert!(all.results.iter().all(|result| of(result.analysis).as_ref() == Ok(result)));
+    assert_eq!(all.results.len() + all.left_out.len(), catalogue().len());
 }
 
 #[test]
@@ -240,8 +246,9 @@ fn all_analyses_give_what_each_gives() {
     let folder = two_ranks();
     let selection = Selection { step: Some(1), ..Selection::default() };
     for run in [opened_run(folder.path()), OpenedRun::of(crate::open_run(&[folder.path()]).unwrap())] {
-        let each = catalogue().iter().map(|analysis| run.analyze(analysis, &selection));
-        assert_eq!(run.analyze_all(&selection), each.collect());
+        let each = catalogue().iter().map(|analysis| run.analyze(analysis, &selection).unwrap());
+        let expected = AllResults { results: each.collect(), left_out: Vec::new() };
+        assert_eq!(run.analyze_all(&selection), Ok(expected));
         assert!(run.analyze_all(&Selection { step: Some(7), ..Selection::default() }).is_err());
     }
 }

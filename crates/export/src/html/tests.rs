@@ -2,14 +2,13 @@
 
 use super::report_html;
 use stepscope_engine::report::report;
-use stepscope_engine::{OpenedRun, Selection, Trace, analyze, list_analyses};
+use stepscope_engine::{EngineError, OpenedRun, Selection, Trace, list_analyses};
 use stepscope_trace::drawn::drawn;
 use stepscope_trace::{Process, SliceKind, TraceBuilder, Track, TrackKind};
 
 fn page(trace: &Trace) -> String {
-    let selection = Selection::default();
-    let results: Vec<_> = list_analyses().iter().map(|(name, _)| analyze(trace, name, &selection).unwrap()).collect();
-    report_html(&report(&OpenedRun::of(trace.clone()), &selection, "RUN").unwrap(), &results)
+    let (run, selection) = (OpenedRun::of(trace.clone()), Selection::default());
+    report_html(&report(&run, &selection, "RUN").unwrap(), &run.analyze_all(&selection).unwrap())
 }
 
 /// Every tag that opens is closed, in order.
@@ -47,6 +46,31 @@ fn a_page_has_the_numbers_and_asks_for_nothing() {
     for request in ["http:", "https:", "//", "<script", "<link", "src=", "url(", "@import", "<iframe", "<img"] {
         assert!(!page.contains(request), "{request} would ask for something");
     }
+}
+
+#[test]
+fn a_page_says_what_is_not_on_it() {
+    let trace = drawn("rank 0 cpu 1 aabb");
+    assert!(!page(&trace).contains("Not on this page"));
+    let (run, selection) = (OpenedRun::of(trace), Selection::default());
+    let mut all = run.analyze_all(&selection).unwrap();
+    let too_large = |files| EngineError::TooLarge { files, bytes: 5 << 30, max_bytes: 1 << 30 };
+    all.results.retain(|result| !["modules", "critical_path"].contains(&result.analysis));
+    all.left_out = vec![("modules", too_large(9)), ("graphs", too_large(9)), ("critical_path", too_large(12))];
+    let page = report_html(&report(&run, &selection, "RUN").unwrap(), &all);
+    check_is_well_formed(&page);
+    let (_, section) = page.split_once("<h2>Not on this page</h2>\n").unwrap();
+    let lines: Vec<&str> = section.lines().take(4).collect();
+    let why =
+        |files| format!("all events of {files} files would take about 5.00 GiB of memory, more than the 1.00 GiB");
+    let hint = "<small>ask for fewer ranks, or allow more memory: --memory 5GiB</small></p>";
+    let expected = [
+        format!("<p><code>modules</code>, <code>graphs</code>: {} allowed.<br>", why(9)),
+        hint.to_string(),
+        format!("<p><code>critical_path</code>: {} allowed.<br>", why(12)),
+        hint.to_string(),
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod runs;
 mod security;
 mod served;
 mod timeline;
+mod too_large;

@@ -5,7 +5,6 @@ import { FindingList } from "../../components/FindingList";
 import { Empty, ErrorNotice, Loading } from "../../components/Notice";
 import { Words } from "../../components/Words";
 import { useAnswer } from "../../state/answer";
-import { showsCondensed } from "../../state/rank";
 import { hrefWith, selection, timeWindow } from "../../state/route";
 import { detail, runId } from "../../state/runs";
 import { AdviceList } from "./AdviceList";
@@ -49,13 +48,9 @@ export default function Overview() {
       <section aria-label="Files">
         <h2>Files</h2>
         <p>
-          {showsCondensed.value ? (
-            "Choose a rank for the report as one HTML page: that of all ranks needs all events in memory"
-          ) : (
-            <a href={withToken(withQuery(runPath(runId.value, "report.html"), asked))} download="report.html">
-              This report as one HTML page
-            </a>
-          )}{" "}
+          <a href={withToken(withQuery(runPath(runId.value, "report.html"), asked))} download="report.html">
+            This report as one HTML page
+          </a>{" "}
           ·{" "}
           <a href={withToken(withQuery(runPath(runId.value, "report"), asked))} download="report.json">
             as JSON
