@@ -78,6 +78,14 @@ def test_files_are_joined_as_asked(tmp_path):
     assert run.operators(end_ns=2_001)["results"][0]["count"] == 2
 
 
+def test_events_that_do_not_fit_into_memory(tmp_path):
+    for rank in range(2):
+        _file_of_rank(tmp_path / f"rank{rank}.json", rank)
+    run = package.open(tmp_path, memory=1)
+    with pytest.raises(ValueError, match=r"1 byte allowed\nhint: .*: stepscope\.open\(…, memory=1 \* 2\*\*30\)$"):
+        run.critical_path()
+
+
 def _file_of_rank(path, rank):
     event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1_000_000, "dur": 5}
     info = {"rank": rank, "world_size": 4}

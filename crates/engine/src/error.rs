@@ -138,7 +138,15 @@ impl EngineError {
         }
     }
 
-    /// What to do about it, in one line.
+    /// How many GiB of memory are enough, where what was allowed is not. How to allow more is told where that is done.
+    pub fn gib_needed(&self) -> Option<u64> {
+        match self {
+            Self::TooLarge { bytes, .. } => Some(bytes.div_ceil(1 << 30)),
+            _ => None,
+        }
+    }
+
+    /// What to do about it, in one line, for the command line.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoInput => Some("give a run folder or a trace file".into()),
@@ -155,8 +163,8 @@ impl EngineError {
             }),
             Self::UnknownColumn { columns, .. } => Some(format!("its columns are {}", columns.join(", "))),
             Self::NotRanks(_) => None,
-            Self::TooLarge { bytes, .. } => {
-                Some(format!("ask for fewer ranks, or allow more memory: --memory {}GiB", bytes.div_ceil(1 << 30)))
+            Self::TooLarge { .. } => {
+                self.gib_needed().map(|gib| format!("ask for fewer ranks, or allow more memory: --memory {gib}GiB"))
             }
             Self::UnknownRank { ranks, .. } | Self::UnknownRanks { ranks, .. } => {
                 Some(format!("its ranks are {}", few(ranks)))

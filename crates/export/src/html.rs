@@ -160,13 +160,16 @@ fn all_tables(results: &[Envelope]) -> String {
     results.iter().map(details).collect()
 }
 
-/// The analyses that the page does not have, why, and what to do.
+/// The analyses that the page does not have, why, and which page has them.
 fn left_out(analyses: &[(&'static str, EngineError)]) -> String {
     let with_one_reason = |analyses: &[(&'static str, EngineError)]| {
         let names: Vec<String> = analyses.iter().map(|(name, _)| format!("<code>{name}</code>")).collect();
         let (_, why) = &analyses[0];
-        let (says, hint) = (why.to_string(), why.hint().unwrap_or_default());
-        format!("<p>{}: {}.<br>\n<small>{}</small></p>\n", names.join(", "), Escaped(&says), Escaped(&hint))
+        let command = |gib| {
+            format!("<br>\n<small><code>stepscope report RUN --html FILE --memory {gib}GiB</code> writes all</small>")
+        };
+        let command = why.gib_needed().map(command).unwrap_or_default();
+        format!("<p>{}: {}{command}</p>\n", names.join(", "), Escaped(&why.to_string()))
     };
     analyses.chunk_by(|(_, a), (_, b)| a == b).map(with_one_reason).collect()
 }

@@ -157,6 +157,9 @@ fn open_options(
 /// What happened and where, and on a second line what to do.
 fn to_exception(error: stepscope_engine::EngineError) -> pyo3::PyErr {
     let place = error.place().map(|place| format!(": {place}")).unwrap_or_default();
-    let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let more_memory =
+        |gib| format!("ask for fewer ranks, or allow more memory: stepscope.open(…, memory={gib} * 2**30)");
+    let hint = error.gib_needed().map(more_memory).or_else(|| error.hint());
+    let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
     pyo3::exceptions::PyValueError::new_err(format!("{error}{place}{hint}"))
 }

@@ -64,7 +64,9 @@ impl From<EngineError> for Failure {
             }
             _ => StatusCode::BAD_REQUEST,
         };
-        Self { status, what: error.to_string(), location: error.place(), hint: error.hint() }
+        let more_memory = |gib| format!("choose fewer ranks, or start `stepscope view` with --memory {gib}GiB");
+        let hint = error.gib_needed().map(more_memory).or_else(|| error.hint());
+        Self { status, what: error.to_string(), location: error.place(), hint }
     }
 }
 

@@ -260,7 +260,7 @@ test("a table that needs more memory than allowed says so, and what to do", asyn
   await alert
     .getByText(/^all events of 8 files would take about .* of memory, more than the 58.6 KiB allowed$/)
     .waitFor();
-  await alert.getByText("allow more memory: --memory 1GiB").waitFor();
+  await alert.getByText("choose fewer ranks, or start stepscope view with --memory 1GiB").waitFor();
   // One rank fits; so may all when they are asked for again.
   const path = /\/analyses\/memory_timeline\?/;
   await page.route(path, async (route) => {

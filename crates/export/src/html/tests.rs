@@ -63,11 +63,11 @@ fn a_page_says_what_is_not_on_it() {
     let lines: Vec<&str> = section.lines().take(4).collect();
     let why =
         |files| format!("all events of {files} files would take about 5.00 GiB of memory, more than the 1.00 GiB");
-    let hint = "<small>ask for fewer ranks, or allow more memory: --memory 5GiB</small></p>";
+    let hint = "<small><code>stepscope report RUN --html FILE --memory 5GiB</code> writes all</small></p>";
     let expected = [
-        format!("<p><code>modules</code>, <code>graphs</code>: {} allowed.<br>", why(9)),
+        format!("<p><code>modules</code>, <code>graphs</code>: {} allowed<br>", why(9)),
         hint.to_string(),
-        format!("<p><code>critical_path</code>: {} allowed.<br>", why(12)),
+        format!("<p><code>critical_path</code>: {} allowed<br>", why(12)),
         hint.to_string(),
     ];
     assert_eq!(lines, expected);
