@@ -9,7 +9,8 @@ use crate::plural::plural;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use stepscope_engine::Trace;
+use std::sync::Arc;
+use stepscope_engine::{OpenOptions, Ranks, Selection, Trace, check_selection};
 use stepscope_export::{Format, RANK_PLACE, save_ranks, save_trace, write_trace};
 
 /// Write a run or a trace file in another format, told by the ending of OUT
@@ -23,6 +24,7 @@ Examples:
   stepscope convert stepscope-runs/20260101-120000-train -o train.json.gz
   stepscope convert stepscope-runs/20260101-120000-train -o 'ranks/{rank}.json.gz'
   stepscope convert trace.json.gz -o trace.pftrace
+  stepscope convert traces/ --rank 3 -o rank3.pftrace
   stepscope merge rank0.json.gz rank1.json.gz -o job.json.gz
   stepscope merge torch-trace-*-of-24.json trace-*-of-24.pfw -o job.pftrace
   stepscope convert trace.json.gz -o tables/")]
@@ -40,6 +42,9 @@ pub(crate) struct ConvertArguments {
     /// What to write; the ending says in which format
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    /// Only these ranks: 3, 0-7 or 0,4,8-11. Of a run of many files, only theirs are then in memory
+    #[arg(long, value_name = "RANKS")]
+    rank: Option<Ranks>,
     #[command(flatten)]
     joined: JoinArguments,
     /// Replace what is there
@@ -48,6 +53,10 @@ pub(crate) struct ConvertArguments {
 }
 
 impl ConvertArguments {
+    fn has_rank(&self, rank: u32) -> bool {
+        self.rank.as_ref().is_none_or(|ranks| ranks.has(rank))
+    }
+
     /// Everything that is to be read.
     fn inputs(&self) -> Vec<PathBuf> {
         let list = self.file_list.iter().map(|file| {
@@ -59,12 +68,35 @@ impl ConvertArguments {
     }
 }
 
+/// What is to be written; of ranks that share a file with ranks that are asked for, too.
+fn opened(arguments: &ConvertArguments, inputs: &[PathBuf]) -> Result<Arc<Trace>, Failure> {
+    let options = arguments.joined.options();
+    let Some(ranks) = arguments.rank.clone() else { return Ok(Arc::new(opening::open_whole(inputs, &options)?)) };
+    // However large they are, as without --rank.
+    let run = opening::open(inputs, &OpenOptions { max_memory: Some(u64::MAX), ..options })?;
+    let selection = Selection { ranks, ..Selection::default() };
+    check_selection(run.trace(), &selection)?;
+    Ok(run.events(&selection.ranks)?)
+}
+
+/// `trace`, when no other ranks are in it than those asked for.
+fn only_asked(arguments: &ConvertArguments, trace: Arc<Trace>) -> Result<Arc<Trace>, Failure> {
+    match trace.ranks().into_iter().find(|rank| !arguments.has_rank(*rank)) {
+        None => Ok(trace),
+        Some(other) => {
+            let failure = Failure::new(format!("rank {other} cannot be told apart from the ranks asked for"));
+            Err(failure
+                .hint("write each rank to a file of its own, as in -o '{rank}.json', or leave --rank out")
+                .code(2))
+        }
+    }
+}
+
 /// Carries `stepscope convert` out.
 pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     let (inputs, output) = (&arguments.inputs(), arguments.output.as_path());
-    let options = arguments.joined.options();
     if output == Path::new("-") {
-        let trace = opening::open_whole(inputs, &options)?;
+        let trace = only_asked(arguments, opened(arguments, inputs)?)?;
         print_trace(&trace)?;
         return Ok(0);
     }
@@ -77,12 +109,14 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Ending {
     if !arguments.force && is_taken(output) {
         return Err(stepscope_export::ExportError::Exists { path: output.into() }.into());
     }
-    let trace = opening::open_whole(inputs, &options)?;
+    let trace = opened(arguments, inputs)?;
     if output.to_string_lossy().contains(RANK_PLACE) {
-        let files = save_ranks(&trace, output, arguments.force)?;
+        let ranks = trace.ranks().into_iter().filter(|rank| arguments.has_rank(*rank));
+        let files = save_ranks(&trace, ranks, output, arguments.force)?;
         print(&files.iter().map(|file| shown(file) + "\n").collect::<String>())?;
         return Ok(0);
     }
+    let trace = only_asked(arguments, trace)?;
     save_trace(&trace, output, format, arguments.force)?;
     print(&format!("{}: {}\n", shown(output), plural(trace.slices.len() as u64, "slice")))?;
     Ok(0)

@@ -57,7 +57,24 @@ fn the_files_of_ranks_are_one_run_however_they_are_named() {
     output_of(folder, &["convert", files[0], files[1], "-o", "job.pftrace"]);
     output_of(folder, &["convert", "traces", "-o", "{rank}.json"]);
     assert_eq!(results(folder, "1.json"), results(folder, files[1]));
+    output_of(folder, &["convert", "traces", "--rank", "1", "-o", "only.json"]);
+    assert_eq!(results(folder, "only.json"), results(folder, files[1]));
+    assert_eq!(output_of(folder, &["convert", "traces", "--rank", "1", "-o", "of-{rank}.json"]), "of-1.json\n");
+    assert_eq!(results(folder, "of-1.json"), results(folder, files[1]));
+    let other = call(folder, &["convert", "traces", "--rank", "2", "-o", "2.json"]);
+    assert_eq!(other.code, 1);
+    assert!(other.stderr.starts_with("error: rank 2 is not in this run\n"), "{}", other.stderr);
     assert!(output_of(folder, &["report", "traces"]).contains("2 ranks"));
+    // Two files of a rank and a time are read with all others.
+    std::fs::copy(folder.join(files[1]), folder.join("traces/c.json")).unwrap();
+    let mixed = call(folder, &["convert", "traces", "--rank", "1", "-o", "mixed.pftrace"]);
+    assert_eq!(mixed.code, 2);
+    assert!(
+        mixed.stderr.starts_with("error: rank 0 cannot be told apart from the ranks asked for\n"),
+        "{}",
+        mixed.stderr
+    );
+    assert_eq!(output_of(folder, &["convert", "traces", "--rank", "1", "-o", "both-{rank}.json"]), "both-1.json\n");
 }
 
 #[test]

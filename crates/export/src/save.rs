@@ -88,19 +88,24 @@ fn save_chrome(
 /// What stands for the rank in the name of a file for each.
 pub const RANK_PLACE: &str = "{rank}";
 
-/// Writes Chrome JSON of each rank to a file of its own: `path` has `{rank}` where its name tells which. Gives the
+/// Writes Chrome JSON of each of `ranks` to a file of its own: `path` has `{rank}` where its name tells which. Gives the
 /// files, by rank.
 ///
 /// # Errors
 /// As [`save_trace`]; nothing is written when one of the files is there already and is not to be replaced.
 /// [`ExportError::NotByRank`] for other formats.
-pub fn save_ranks(trace: &Trace, path: &Path, is_replacing: bool) -> Result<Vec<PathBuf>, ExportError> {
+pub fn save_ranks(
+    trace: &Trace,
+    ranks: impl Iterator<Item = u32>,
+    path: &Path,
+    is_replacing: bool,
+) -> Result<Vec<PathBuf>, ExportError> {
     let name = path.to_string_lossy();
     let Format::Chrome { is_packed } = Format::of_path(path)? else {
         return Err(ExportError::NotByRank { path: path.into() });
     };
     let of_rank = |rank: u32| (rank, PathBuf::from(name.replace(RANK_PLACE, &rank.to_string())));
-    let files: Vec<(u32, PathBuf)> = trace.ranks().into_iter().map(of_rank).collect();
+    let files: Vec<(u32, PathBuf)> = ranks.map(of_rank).collect();
     if let Some((_, taken)) = files.iter().find(|(_, path)| !is_replacing && path.symlink_metadata().is_ok()) {
         return Err(ExportError::Exists { path: taken.clone() });
     }

@@ -73,12 +73,20 @@ impl LoadedRun {
         self.run.fits_in_memory()
     }
 
+    /// All events; those of one rank, when it was asked for and not all are shown.
+    ///
+    /// # Errors
+    /// When the events cannot be read or do not fit into memory, or there is no such rank.
+    pub(crate) fn events(&self, rank: Option<u32>) -> Result<Arc<Trace>, Failure> {
+        let ranks: Ranks = rank.filter(|_| !self.shows_all()).into();
+        let selection = Selection { ranks, ..Selection::default() };
+        engine::check_selection(self.trace(), &selection)?;
+        Ok(self.run.events(&selection.ranks)?)
+    }
+
     /// Reads and builds what requests of the timeline need, in the thread that read the run. Requests only wait for it.
     pub(crate) fn prepare(&self) {
-        let all = match self.shows_all() {
-            true => self.run.events(&Ranks::default()).map_err(Failure::from),
-            false => Ok(Arc::clone(self.run.trace())),
-        };
+        let all = if self.shows_all() { self.events(None) } else { Ok(Arc::clone(self.run.trace())) };
         let all = all.map(|trace| Arc::new(Shown::new(trace)));
         let shown = all.clone();
         let _ = self.all.set(all);
@@ -97,10 +105,7 @@ impl LoadedRun {
         if is_new {
             let (loaded, filled) = (self.clone(), Arc::clone(&shown));
             let read = move || {
-                let selection = Selection { ranks: rank.into(), ..Selection::default() };
-                let found = engine::check_selection(loaded.trace(), &selection);
-                let found = found.and_then(|()| loaded.run.events(&selection.ranks));
-                let found = found.map_err(Failure::from).map(|trace| Arc::new(Shown::new(trace)));
+                let found = loaded.events(Some(rank)).map(|trace| Arc::new(Shown::new(trace)));
                 let shown = found.clone();
                 let _ = filled.set(found);
                 shown.iter().for_each(|shown| shown.prepare());

@@ -1,5 +1,6 @@
 //! A trace, or what lies in a window, as a file for other programs. It is sent while it is written.
 
+use super::timeline::OF_RANK;
 use super::{Answer, file};
 use crate::app_state::AppState;
 use crate::failure::Failure;
@@ -10,7 +11,6 @@ use futures_util::stream::{StreamExt, unfold};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use stepscope_engine::Ranks;
 use stepscope_export::{Format, write_trace};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
@@ -29,7 +29,7 @@ pub(super) async fn export(
     Path(run): Path<String>,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let query = Query::parse(raw.as_deref(), &["format", "start_ns", "end_ns"])?;
+    let query = Query::parse(raw.as_deref(), &["format", "start_ns", "end_ns", OF_RANK])?;
     let (format, ending, kind) = match query.needed_text("format")? {
         "chrome" => (Format::Chrome { is_packed: false }, ".json", "application/json"),
         "perfetto" => (Format::Perfetto { is_packed: false }, ".pftrace", "application/octet-stream"),
@@ -38,10 +38,10 @@ pub(super) async fn export(
             return Err(failure.hint("use chrome or perfetto"));
         }
     };
-    let window = query.window()?;
+    let (window, rank) = (query.window()?, query.number(OF_RANK)?);
     let (run, loaded) = state.runs.loaded(&run)?;
     let (pool, of_run) = (state.pool.clone(), loaded.clone());
-    let all = pool.long(move || of_run.run.events(&Ranks::default())).await??;
+    let all = pool.long(move || of_run.events(rank)).await??;
     let (pieces, waiting) = channel(WAITING);
     let (broken, runtime) = (pieces.clone(), Handle::current());
     let write = move || {
@@ -61,7 +61,8 @@ pub(super) async fn export(
     });
     let body = unfold(waiting, async |mut waiting| waiting.recv().await.map(|piece| (piece, waiting)));
     // The layer that compresses the answer polls once more after its end.
-    Ok(file(run.name(), ending, kind, Body::from_stream(body.fuse())))
+    let of_rank = rank.filter(|_| !loaded.shows_all()).map_or(String::new(), |rank| format!(".rank{rank}"));
+    Ok(file(run.name(), &(of_rank + ending), kind, Body::from_stream(body.fuse())))
 }
 
 /// Where a file is written to: the client. Writing waits while the client is slow, and ends when it is gone.

@@ -1,9 +1,10 @@
 //! A run of many ranks whose events do not fit into memory at once.
 
 use crate::served::Served;
-use stepscope_engine::{OpenOptions, OpenedRun, Progress, catalogue};
+use stepscope_engine::{OpenOptions, OpenedRun, Progress, Trace, catalogue};
 use stepscope_export::{Format, save_trace};
 use stepscope_server::Options;
+use stepscope_trace::SliceId;
 use stepscope_trace::simulated::{Job, Schedule};
 use tempfile::TempDir;
 
@@ -58,4 +59,34 @@ fn the_report_as_a_page_has_what_fits_and_says_what_it_lacks() {
     assert_eq!(lacks.contains("all events of 4 files would take about"), refused > 0, "{lacks}");
     // Of one rank everything fits that needs no other.
     assert!(served.get("runs/0/report.html?rank=2").text().contains("<summary><code>modules</code>"));
+}
+
+/// The slices of a rank: how long after its first each begins, how long it is, and its name.
+fn slices(trace: &Trace, rank: u32) -> Vec<(i64, i64, &str)> {
+    let ids = trace.slices.ids().filter(|id| trace.rank_of_track(trace.slices.track[id.index()]) == rank);
+    let slice =
+        |id: SliceId| (trace.slices.start_ns[id.index()], trace.slices.dur_ns[id.index()], trace.slice_name(id));
+    let mut slices: Vec<(i64, i64, &str)> = ids.map(slice).collect();
+    slices.sort_unstable();
+    let first_ns = slices[0].0;
+    slices.iter_mut().for_each(|(start_ns, ..)| *start_ns -= first_ns);
+    slices
+}
+
+#[test]
+fn one_rank_can_be_taken_along_and_all_are_refused() {
+    let job = job();
+    let served = served(&job);
+    let reply = served.get("runs/0/export?format=chrome&of_rank=2");
+    assert_eq!(reply.status, 200);
+    assert!(reply.header("content-disposition").unwrap().ends_with(".rank2.json\""));
+    let read = stepscope_import::open_bytes("export.json", &reply.body).unwrap();
+    assert_eq!(read.ranks(), [2]);
+    assert_eq!(slices(&read, 2), slices(&stepscope_engine::open_run(&[job.path()]).unwrap(), 2));
+    let all = served.get("runs/0/export?format=chrome");
+    assert_eq!(all.status, 400);
+    let error = &all.json()["error"];
+    assert!(error["what"].as_str().unwrap().starts_with("all events of 4 files would take"), "{error}");
+    assert_eq!(error["hint"], "choose fewer ranks, or start `stepscope view` with --memory 1GiB");
+    assert_eq!(served.get("runs/0/export?format=chrome&of_rank=9").status, 400);
 }

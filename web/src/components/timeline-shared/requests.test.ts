@@ -27,20 +27,20 @@ async function addressesOf(requests: Requests): Promise<string[]> {
   await requests.sums(WINDOW, "name", "1", signal);
   await requests.search("mm", signal);
   await requests.nextHit("mm", true, SLICE, signal);
-  return [...asked, requests.sourceTextPath(7)];
+  return [...asked, requests.sourceTextPath(7), requests.exportPath("chrome", WINDOW)];
 }
 
 const ofRank = (address: string) => new URL(address, "http://127.0.0.1/").searchParams.getAll("of_rank");
 
 test("every request of the timeline of a rank names that rank", async () => {
   const asked = await addressesOf(new Requests(0, 1, 0));
-  expect(asked.length).toBe(12);
+  expect(asked.length).toBe(13);
   expect(asked.map(ofRank)).toEqual(asked.map(() => ["0"]));
 });
 
 test("where all events are shown no request names a rank", async () => {
   const asked = await addressesOf(new Requests(0, 1, null));
-  expect(asked.length).toBe(12);
+  expect(asked.length).toBe(13);
   expect(asked.map(ofRank)).toEqual(asked.map(() => []));
 });
 

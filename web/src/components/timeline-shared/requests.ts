@@ -122,9 +122,9 @@ export class Requests {
     return ask<NextHit>(this.path("search/next", query), signal);
   };
 
-  /** The trace, or what lies in a window of it, as a file. */
+  /** All events that the timeline shows, or what lies in a window of them, as a file. */
   exportPath = (format: "chrome" | "perfetto", window: Span | null) =>
-    withQuery(runPath(this.run, "export"), [["format", format], ...(window ? whole(window) : [])]);
+    this.path("export", [["format", format], ...(window ? whole(window) : [])]);
 
   private path(rest: string, query: Parameters<typeof withQuery>[1]): string {
     return withQuery(runPath(this.run, rest), [...query, ["of_rank", this.ofRank]]);

@@ -6,7 +6,8 @@ import { searchText } from "../../components/links";
 import { Menu } from "../../components/Menu";
 import { clipped } from "../../format/printable";
 import { formatCount, formatNs } from "../../format/units";
-import { detail, run } from "../../state/runs";
+import { showsCondensed } from "../../state/rank";
+import { run } from "../../state/runs";
 import { address } from "./address";
 import type { TimelineController } from "./controller";
 import { OnlyCollectives } from "./OnlyCollectives";
@@ -122,6 +123,7 @@ const namesWords = (count: number): string => `${formatCount(count)} ${count ===
 function ExportMenu({ controller }: { controller: TimelineController }) {
   const window = controller.range.value ?? controller.viewport.shown.value;
   const what = controller.range.value ? "the selected range" : "what is shown";
+  const { ofRank } = controller.requests;
   const path = (format: "chrome" | "perfetto") => controller.requests.exportPath(format, window);
   const toPerfetto = async () => {
     try {
@@ -131,20 +133,18 @@ function ExportMenu({ controller }: { controller: TimelineController }) {
       controller.canvas.error.value = bodyOf(error);
     }
   };
-  if (detail.value?.shows_all === false) {
+  if (showsCondensed.value) {
     return (
       <Menu label="Export">
-        <p>
-          A file would have the events of all ranks, which do not fit into memory. Convert the trace of one rank with{" "}
-          <code>stepscope convert</code>.
-        </p>
+        <p>The events of all ranks do not fit into memory. Choose a rank to export its events.</p>
       </Menu>
     );
   }
   return (
     <Menu label="Export">
       <p>
-        Of {what}, {formatNs(Math.round(window.end_ns - window.start_ns))}:
+        Of {what}, {formatNs(Math.round(window.end_ns - window.start_ns))}
+        {ofRank === null ? "" : ` of rank ${ofRank}`}:
       </p>
       <p>
         <a href={withToken(path("perfetto"))} download>
