@@ -89,8 +89,22 @@ const timelinesSince = (requests: readonly URL[], rank: string | null) => {
   const first = requests.findIndex((url) => url.pathname.endsWith("/timeline") && rankOf(url) === rank);
   return first < 0 ? [] : timelinesIn(requests.slice(first));
 };
-/** The browser logs what the server refuses for memory. */
+/** What the server refuses the page, once each; the browser logs each of them, which `isRefusal` finds. */
+function refusalsOf(page: Page): Set<string> {
+  const all = new Set<string>();
+  page.on("response", (response) => {
+    const { pathname, search } = new URL(response.url());
+    if (response.status() === 400) all.add(pathname.replace("/api/runs/0/", "") + search);
+  });
+  return all;
+}
 const isRefusal = (trouble: string) => trouble.includes("400 (Bad Request)");
+
+/** The file that a link leads to. */
+async function downloaded(page: Page, link: string): Promise<string> {
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: link }).click()]);
+  return readFileSync(await file.path(), "utf8");
+}
 
 /** A slice of a rank that is no collective. */
 async function someOperator(rank: number) {
@@ -100,6 +114,7 @@ async function someOperator(rank: number) {
   return hit;
 }
 const pick = (page: Page) => page.getByLabel("choose a rank to see all of its events");
+const exports = (page: Page) => page.getByText("Export", { exact: true });
 const header = (page: Page) => page.locator("header").getByLabel("Rank");
 
 test("without a rank the collectives of all are shown, and the page says how to see more", async () => {
@@ -109,6 +124,10 @@ test("without a rank the collectives of all are shown, and the page says how to 
   await goTo(page, "timeline");
   await page.getByText(ONLY).waitFor();
   expect(timelinesIn(seen())).toEqual([null]);
+  await exports(page).click();
+  await page.getByText("Choose a rank to export its events").waitFor();
+  expect(await page.getByRole("link", { name: "Chrome JSON" }).count()).toBe(0);
+  await page.keyboard.press("Escape");
   const info = (await (await asked(server, "api/runs/0/timeline")).json()) as TimelineInfo;
   expect(new Set(rowsOf(info.groups).map(({ rank }) => rank)).size).toBe(COUNT);
   expect(await violations(page)).toEqual([]);
@@ -119,7 +138,12 @@ test("without a rank the collectives of all are shown, and the page says how to 
   expect(await header(page).inputValue()).toBe("2");
   expect(timelinesSince(seen(), "2")).toEqual(["2"]);
   expect(await violations(page)).toEqual([]);
-  await close(isRefusal);
+  await exports(page).click();
+  await page.getByText(/^Of what is shown, .* of rank 2:$/).waitFor();
+  const { distributedInfo, traceEvents } = JSON.parse(await downloaded(page, "Chrome JSON"));
+  const hasOperators = traceEvents.some(({ cat }: Event) => cat === "cpu_op");
+  expect([distributedInfo.rank, hasOperators]).toEqual([2, true]);
+  await close();
 });
 
 test("slices and hits of one rank are left when another is chosen", async () => {
@@ -160,12 +184,13 @@ test("slices and hits of one rank are left when another is chosen", async () => 
   await settled(page);
   expect([place().get("rank"), place().get("at")]).toEqual([null, null]);
   expect(timelinesSince(seen(), null)).toEqual([null]);
-  await close(isRefusal);
+  await close();
 });
 
 test("the page says what is read, drops what comes too late, and shows an error with its hint", async () => {
   const { page, close } = await open(browser, at(server.url, "overview"));
   await settled(page);
+  const refusals = refusalsOf(page);
   const late: (() => void)[] = [];
   await page.route(/\/timeline\?of_rank=4$/, async (route) => {
     await new Promise<void>((resolve) => late.push(resolve));
@@ -182,7 +207,10 @@ test("the page says what is read, drops what comes too late, and shows an error 
   const seen = requestsOf(page);
   await goTo(page, "timeline?rank=5&view=0-1000000");
   expect(timelinesIn(seen())).toEqual(["5"]);
-  const error = { what: "all events of 1 file would take about 9 GiB of memory", hint: "allow more memory: --memory 10GiB" };
+  const error = {
+    what: "all events of 1 file would take about 9 GiB of memory",
+    hint: "allow more memory: --memory 10GiB",
+  };
   await page.route(/\/timeline\?of_rank=6$/, (route) => route.fulfill({ status: 400, json: { error } }));
   await header(page).selectOption("6");
   const alert = page.getByRole("alert");
@@ -193,6 +221,7 @@ test("the page says what is read, drops what comes too late, and shows an error 
   await alert.getByText("rank 99 is not in this run").waitFor();
   await alert.getByText("its ranks are 0, 1, 2").waitFor();
   await page.unrouteAll({ behavior: "ignoreErrors" });
+  expect([...refusals]).toEqual(["timeline?of_rank=6", "timeline?of_rank=99"]);
   await close(isRefusal);
 });
 
@@ -215,7 +244,7 @@ test("a link leads to the timeline of its rank", async () => {
   await goTo(page, `timeline?at=${hit.start_ns}&at-rank=${hit.rank}&at-name=${encodeURIComponent(hit.name)}`);
   await selected(page, hit.name);
   await page.getByText(ONLY).waitFor();
-  await close(isRefusal);
+  await close();
 });
 
 test("every page is of the rank that is chosen, and shows which it is", async () => {
@@ -243,7 +272,7 @@ test("every page is of the rank that is chosen, and shows which it is", async ()
       name,
     ).toEqual(name === "compare" ? ["0"] : []);
   }
-  await close(isRefusal);
+  await close();
 });
 
 test("code is shown of the rank that is chosen", async () => {
@@ -251,11 +280,21 @@ test("code is shown of the rank that is chosen", async () => {
   const code = page.getByRole("table", { name: `Lines of ${FILE}` });
   await code.waitFor();
   expect((await code.locator("tbody code").allTextContents()).join("\n")).toBe(CODE.trimEnd());
-  await close(isRefusal);
+  await close();
+});
+
+test("the report is a page of what fits into memory, and says what it lacks", async () => {
+  const { page, close } = await open(browser, at(server.url, "overview"));
+  await settled(page);
+  const report = await downloaded(page, "This report as one HTML page");
+  expect(report).toContain("Top kernels");
+  expect(report.split("<h2>Not on this page</h2>")[1]).toContain("all events of 8 files would take about");
+  await close();
 });
 
 test("a table that needs more memory than allowed says so, and what to do", async () => {
   const { page, close } = await open(browser, at(server.url, "tables?analysis=memory_timeline"));
+  const refusals = refusalsOf(page);
   const alert = page.getByRole("alert");
   await alert
     .getByText(/^all events of 8 files would take about .* of memory, more than the 58.6 KiB allowed$/)
@@ -273,6 +312,7 @@ test("a table that needs more memory than allowed says so, and what to do", asyn
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await goTo(page, "tables?analysis=memory_timeline&rank=3");
   expect(await alert.count()).toBe(0);
+  expect([...refusals].map((path) => path.replace(/\?.*/, ""))).toEqual(["analyses/memory_timeline"]);
   await close(isRefusal);
 });
 
