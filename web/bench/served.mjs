@@ -102,7 +102,9 @@ export class Client {
   /** The answer as JSON, without packing: for what is not measured. */
   async json(path) {
     const response = await fetch(`${this.root}api/${path}`, { headers: { Authorization: this.headers.Authorization } });
-    if (!response.ok) throw Object.assign(new Error(`${path}: ${await response.text()}`), { status: response.status });
+    // A run that is still being read is answered with 202 or 409.
+    if (response.status !== 200)
+      throw Object.assign(new Error(`${path}: ${await response.text()}`), { status: response.status });
     return response.json();
   }
 
@@ -112,7 +114,7 @@ export class Client {
       try {
         return await this.json(path);
       } catch (error) {
-        if (error.status !== 409) throw error;
+        if (error.status !== 202 && error.status !== 409) throw error;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }

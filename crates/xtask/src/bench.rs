@@ -1,8 +1,9 @@
 //! `cargo xtask bench NAME`: measure. `import`, `analyze` and `ranks` run our own crate for it and its peers, `real` our own
-//! crate on traces of real jobs, `ui` what drives the pages; any other name is a script that measures the package as a user installs it.
+//! crate on traces of real jobs, `ui` and `ui-ranks` what drives the pages; any other name is a script that measures the package as a user installs it.
 
 mod peers;
 mod ui;
+mod ui_ranks;
 
 use crate::checkout::{build, built, root, target};
 use crate::child;
@@ -13,11 +14,15 @@ use std::process::Command;
 /// Runs what is called so, with the other arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     match arguments {
-        [] => Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks` or `ui`".into()),
+        [] => {
+            Err("which bench? `cargo xtask bench record`, `import`, `real`, `analyze`, `ranks`, `ui` or `ui-ranks`"
+                .into())
+        }
         [what, rest @ ..] if ["import", "analyze"].contains(&what.as_str()) => compare(what, rest),
         [what, rest @ ..] if what == "real" => real(rest),
         [what, rest @ ..] if what == "ranks" => ranks(rest),
         [what, rest @ ..] if what == "ui" => ui::run(rest),
+        [what, rest @ ..] if what == "ui-ranks" => ui_ranks::run(rest),
         [name, rest @ ..] => script(name, rest),
     }?;
     Ok(true)

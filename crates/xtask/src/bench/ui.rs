@@ -18,16 +18,12 @@ const PEER: &str = "viztracer";
 pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let (events, arguments) = take(arguments, "--events");
     let (peer_events, arguments) = take(&arguments, "--peer-events");
-    let chromium = chromium::find()?;
-    let web = root().join("web");
-    child::run(Command::new("npm").current_dir(&web).args(["install", "--no-save", "--no-audit", "--no-fund"]))?;
-    build(&["stepscope-bench", "stepscope"])?;
+    prepare()?;
     let folder = target().join("bench");
     let large = trace(&folder, events.as_deref().unwrap_or(EVENTS))?;
     let small = trace(&folder, peer_events.as_deref().unwrap_or(PEER_EVENTS))?;
-    let mut node = Command::new("node");
-    node.current_dir(&web).arg("bench/ui.mjs").arg(large).arg("--small").arg(small);
-    node.env("STEPSCOPE", built("stepscope")).env("CHROMIUM", chromium);
+    let mut node = bench_node("ui.mjs")?;
+    node.arg(large).arg("--small").arg(small);
     let is_no_peers = |argument: &String| argument == "--no-peers";
     if !arguments.iter().any(is_no_peers) {
         let python = peers::python(&folder.join("venv"), |requirement| requirement.starts_with(PEER))?;
@@ -39,8 +35,23 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     child::run(node.args(arguments.iter().filter(|argument| !is_no_peers(argument))))
 }
 
+/// Builds, and installs, what drives the pages.
+pub(super) fn prepare() -> Result<(), String> {
+    let web = root().join("web");
+    child::run(Command::new("npm").current_dir(web).args(["install", "--no-save", "--no-audit", "--no-fund"]))?;
+    build(&["stepscope-bench", "stepscope"])
+}
+
+/// A script of `web/bench` with the command and the browser that it starts.
+pub(super) fn bench_node(script: &str) -> Result<Command, String> {
+    let mut node = Command::new("node");
+    node.current_dir(root().join("web")).arg(format!("bench/{script}"));
+    node.env("STEPSCOPE", built("stepscope")).env("CHROMIUM", chromium::find()?);
+    Ok(node)
+}
+
 /// The value of an option, and the other arguments.
-fn take(arguments: &[String], option: &str) -> (Option<String>, Vec<String>) {
+pub(super) fn take(arguments: &[String], option: &str) -> (Option<String>, Vec<String>) {
     let mut rest = arguments.to_vec();
     let at = rest.iter().position(|argument| argument == option).filter(|at| at + 1 < rest.len());
     let value = at.map(|at| rest.drain(at..at + 2).nth(1).expect("two arguments"));
