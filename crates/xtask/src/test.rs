@@ -197,12 +197,17 @@ const IN_A_JOB: [&str; 6] = [
 ];
 
 /// What has cargo build our own crates with the checks that a release leaves out: assertions and overflow. The others than
-/// [`IN_A_JOB`] are optimised less, since compiling takes most of the time. Dependencies are compiled as for the demo, and
-/// most of our crates once for all suites.
+/// [`IN_A_JOB`] are optimised less, since compiling takes most of the time, and the summary not at all: its tables are made
+/// of types, which takes a minute more to optimise than tests then save. Dependencies are compiled as for the demo, and most
+/// of our crates once for all suites.
 fn checks() -> Result<Vec<String>, String> {
     let setting = |name: &str, setting| format!("--config=profile.release.package.{name}.{setting}");
     let settings = |name: &String| {
-        let less: &[&str] = if IN_A_JOB.contains(&name.as_str()) { &[] } else { &["opt-level=1", "debug=0"] };
+        let less: &[&str] = match name.as_str() {
+            name if IN_A_JOB.contains(&name) => &[],
+            "stepscope-summary" => &["opt-level=0", "debug=0"],
+            _ => &["opt-level=1", "debug=0"],
+        };
         let all = ["debug-assertions=true", "overflow-checks=true"].iter().chain(less);
         all.map(|each| setting(name, each)).collect::<Vec<_>>()
     };
