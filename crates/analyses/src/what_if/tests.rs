@@ -232,7 +232,7 @@ proptest! {
         ] {
             let (projected_ns, true_ns) = (find(&rows, scenario).projected_ns, changed.run().total_ns());
             if may_wait_for_both {
-                prop_assert!((true_ns..=true_ns + true_ns / 20).contains(&projected_ns), "{projected_ns} for {true_ns}");
+                prop_assert!((true_ns..=true_ns + true_ns / 10).contains(&projected_ns), "{projected_ns} for {true_ns}");
             } else {
                 prop_assert_eq!(projected_ns, true_ns, "{:?}", scenario);
             }
