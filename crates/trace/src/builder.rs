@@ -84,6 +84,7 @@ pub struct TraceBuilder {
     inputs: InputsTable,
     synchronizations: Vec<(Synchronization, Option<i64>)>,
     collectives: Vec<Collective>,
+    label_collectives: Vec<Collective>,
     range_numbers: Vec<(SliceId, i64)>,
     memory: Vec<MemoryEvent>,
     out_of_memory: Vec<MemoryEvent>,
@@ -218,6 +219,12 @@ impl TraceBuilder {
     /// Adds what a slice says of a collective.
     pub fn add_collective(&mut self, collective: Collective) {
         self.collectives.push(collective);
+    }
+
+    /// Adds what the name of a label says of a collective. Where the label lies in an operator, it is of the thread that
+    /// asks, and no work of a backend: the operator says it then, unless something else said of either says more.
+    pub fn add_collective_of_label(&mut self, collective: Collective) {
+        self.label_collectives.push(collective);
     }
 
     /// Adds the number that PyTorch gave to a range.

@@ -360,9 +360,14 @@ impl Rows {
             let Some((name, kind)) = self.name_infos[info].collective.filter(|_| !says_itself(at)) else { continue };
             let op = chunk.ops.binary_search_by_key(&(at as u32), |op| op.slice).ok().map(|op| chunk.ops[op].inputs);
             let inputs = op.map(|inputs| chunk.inputs[inputs as usize].map(|text| chunk.texts.get(text)));
+            let is_label = slice.category == Category::Annotation;
             let slice = SliceId::from_index(translation.first_slice + at);
             let collective = conversion::collective_by_name(name, kind, inputs, slice, &mut self.builder.strings);
-            self.builder.add_collective(collective);
+            if is_label {
+                self.builder.add_collective_of_label(collective);
+            } else {
+                self.builder.add_collective(collective);
+            }
         }
     }
 

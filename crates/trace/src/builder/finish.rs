@@ -6,6 +6,7 @@ use crate::{
     Collective, Counter, DeviceEvents, DeviceId, Flow, FlowKind, Instants, MemoryEvent, Ops, SliceId, SliceKind,
     Slices, Synchronization, Trace, TrackId,
 };
+use std::collections::BTreeSet;
 use stepscope_base::Span;
 
 impl TraceBuilder {
@@ -29,9 +30,10 @@ impl TraceBuilder {
         keyed_events.iter_mut().for_each(|(event, _)| event.slice = new_slice(event.slice));
         keyed_events.sort_by_key(|(event, _)| (slices.start_ns[event.slice.index()], event.slice));
         let renamed = |flow: &Flow| Flow { from: new_slice(flow.from), to: new_slice(flow.to), kind: flow.kind };
-        let mut collectives = self.collectives;
-        collectives.iter_mut().for_each(|row| row.slice = new_slice(row.slice));
-        let collectives = of_askers(collectives, &slices);
+        let [mut collectives, mut of_labels] = [self.collectives, self.label_collectives];
+        collectives.iter_mut().chain(&mut of_labels).for_each(|row| row.slice = new_slice(row.slice));
+        collectives.sort_unstable_by_key(|row| row.slice);
+        add_of_labels(&mut collectives, of_labels, &slices);
         let mut range_numbers = self.range_numbers;
         range_numbers.iter_mut().for_each(|(slice, _)| *slice = new_slice(*slice));
         range_numbers.sort_unstable();
@@ -170,22 +172,21 @@ fn by_slice<T>(
     pairs.into_iter().unzip()
 }
 
-/// What is said of collectives, by slice. A label inside of an operator is of the thread that asks, and no work of a
-/// backend: the operator says it then, unless it says more itself.
-fn of_askers(mut collectives: Vec<Collective>, slices: &Slices) -> Vec<Collective> {
-    let has_kind = |slice: &SliceId, kind| slices.kind(*slice) == kind;
-    collectives.sort_by_key(|said| said.slice);
+/// Adds what labels say of collectives to what is known, which stays by slice. An operator says one of them.
+fn add_of_labels(collectives: &mut Vec<Collective>, mut of_labels: Vec<Collective>, slices: &Slices) {
+    let is_op = |slice: &SliceId| slices.kind(*slice) == SliceKind::Op;
     let known: Vec<SliceId> = collectives.iter().map(|said| said.slice).collect();
-    collectives.retain_mut(|said| {
-        let label = Some(said.slice).filter(|slice| has_kind(slice, SliceKind::Annotation));
-        let Some(op) = label.and_then(|label| slices.parent(label)).filter(|op| has_kind(op, SliceKind::Op)) else {
-            return true;
-        };
-        said.slice = op;
-        known.binary_search(&op).is_err()
-    });
+    let is_known = |slice: SliceId| known.binary_search(&slice).is_ok();
+    let mut taken = BTreeSet::new();
+    of_labels.sort_by_key(|said| said.slice);
+    for said in of_labels.into_iter().filter(|said| !is_known(said.slice)) {
+        match slices.parent(said.slice).filter(is_op) {
+            Some(op) if is_known(op) => {}
+            Some(op) if taken.insert(op) => collectives.push(Collective { slice: op, ..said }),
+            _ => collectives.push(said),
+        }
+    }
     collectives.sort_by_key(|said| said.slice);
-    collectives
 }
 
 fn sort_samples(counters: &mut [Counter]) {
