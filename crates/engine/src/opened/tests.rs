@@ -216,7 +216,7 @@ fn what_does_not_fit_into_memory_is_answered_rank_by_rank_or_not_at_all() {
     assert!(report(&run, &Selection { step: Some(1), ..Selection::default() }, "RUN").is_ok());
     let all = run.analyze_all(&Selection::default()).unwrap();
     let of = |name: &str| run.analyze(crate::find_analysis(name).unwrap(), &Selection::default());
-    assert!(all.left_out.iter().any(|(name, _)| *name == "critical_path"));
+    assert!(all.left_out.iter().any(|(name, _)| *name == "critical_path_ranks"));
     assert!(all.left_out.iter().all(|(name, why)| of(name).as_ref() == Err(why)));
     assert!(all.results.iter().all(|result| of(result.analysis).as_ref() == Ok(result)));
     assert_eq!(all.results.len() + all.left_out.len(), catalogue().len());
