@@ -163,9 +163,10 @@ test("keys, wheel and double click move the window", async () => {
   if (!box) throw new Error("no canvas");
   // Between rows and at the middle of the window: nothing is hit, and zooming moves neither end more than the other.
   await page.mouse.move(box.x + box.width / 2, box.y + 20);
-  /** The window once the address has another one than before. */
+  /** The window once the address has another one than before, and the movement has come to its end. */
   const next = async (before: string): Promise<{ hash: string; start: number; end: number }> => {
     await page.waitForFunction((before) => location.hash !== before, before);
+    for (let last = ""; last !== page.url(); await page.waitForTimeout(300)) last = page.url();
     const hash = new URL(page.url()).hash;
     const [start = 0, end = 0] = (/view=(\d+)-(\d+)/.exec(hash) ?? []).slice(1).map(Number);
     return { hash, start, end };

@@ -165,7 +165,7 @@ test("a collective that is selected is marked and listed on all ranks, and the l
   await table.getByRole("button", { name: "Rank 5" }).click();
   await page.waitForURL(/at-rank=5/);
   await settled(page);
-  expect(await titles(3)).toEqual(durations);
+  await expect.poll(() => titles(3)).toEqual(durations);
   await canvas(page).press("Escape");
   await table.waitFor({ state: "detached" });
   await close();
