@@ -15,7 +15,11 @@ TRACES = Path(os.environ.get("STEPSCOPE_TRACES") or Path(__file__).parents[3] / 
 NAMES = ["a100_ddp_nccl_rank", "b200_eager_8gpu_stacks", "v100_ns_resolution", "sampled_128_rank0"]
 SAID = ("Collective name", "Process Group Name", "dtype", "In msg nelems", "Out msg nelems")
 COLUMNS = ("name", "group", "dtype", "input_elements", "output_elements")
-BYTES = {"Byte": 1, "Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Long": 8}
+BYTES = {"Byte": 1, "Char": 1, "Half": 2, "BFloat16": 2, "Float": 4, "Int": 4, "Long": 8}
+
+
+# Types of a label's inputs, which has no other word of its collective than its name.
+OF_LABELS = {"float": "Float", "long": "Long", "int": "Int", "signed char": "Char", "unsigned char": "Byte"}
 
 
 def key_of(args):
@@ -41,6 +45,22 @@ def exposed_ns(span, computing):
     return left + max(0, span[1] - at)
 
 
+def asked_by_labels(events):
+    """Spans, threads and keys of operators in which a label of NCCL alone says which collective they are."""
+    for label in events:
+        if not (label["name"].startswith("nccl:") and label.get("cat") == "user_annotation"):
+            continue
+        (elements,), (dtype,) = label["args"]["Input Dims"][0], label["args"]["Input type"]
+        start, end = span_ns(label)
+        around = [
+            (*span_ns(op), op["tid"])
+            for op in events
+            if op.get("cat") == "cpu_op" and op["tid"] == label["tid"]
+            if span_ns(op)[0] <= start and end <= span_ns(op)[1]
+        ]
+        yield max(around), (label["name"].removeprefix("nccl:"), None, OF_LABELS[dtype], elements, None)
+
+
 def expected(path):
     """Rows by what they are told apart by, as a mapping."""
     document = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
@@ -49,6 +69,17 @@ def expected(path):
     kernels = [event for event in events if event.get("cat") == "kernel"]
     of_op = {event["args"]["External id"]: key_of(event["args"]) for event in ops}
     rows = defaultdict(lambda: defaultdict(int))
+    asked = list(asked_by_labels(events)) if not ops else []
+    for (start, end, _), key in asked:
+        rows[key]["calls"] += 1
+        rows[key]["host_ns"] += end - start
+    launches = {event["args"]["correlation"]: event for event in events if event.get("cat") == "cuda_runtime"}
+
+    def asked_for(kernel):
+        launch = launches.get(kernel["args"]["correlation"]) if asked else None
+        of = [key for (start, end, tid), key in asked if launch["tid"] == tid and start <= span_ns(launch)[0] <= end]
+        return of[0] if of else None
+
     for event in ops:
         start, end = span_ns(event)
         rows[key_of(event["args"])]["calls"] += 1
@@ -57,17 +88,20 @@ def expected(path):
     communicates = [is_named[at] or says(event["args"]) for at, event in enumerate(kernels)]
     computing = [span_ns(event) for event, is_comm in zip(kernels, communicates) if not is_comm]
     for event in (event for event, is_comm in zip(kernels, communicates) if is_comm):
-        key = of_op.get(event["args"].get("External id"), key_of(event["args"]))
+        key = asked_for(event) or of_op.get(event["args"].get("External id"), key_of(event["args"]))
         start, end = span_ns(event)
         rows[key]["kernels"] += 1
         rows[key]["device_ns"] += end - start
         rows[key]["exposed_ns"] += exposed_ns((start, end), computing)
-    for (_, _, dtype, elements_in, elements_out), row in rows.items():
+    for (name, _, dtype, elements_in, elements_out), row in rows.items():
         if dtype is None:
             continue
-        size = BYTES[dtype] * max(elements_in, elements_out)
+        # What a gather gives, no label says.
+        size = BYTES[dtype] * max(elements_in, elements_out or 0) if elements_out or "gather" not in name else 0
         times = row["calls"] or row["kernels"]
-        row |= {"input_bytes": BYTES[dtype] * elements_in * times, "output_bytes": BYTES[dtype] * elements_out * times}
+        row["input_bytes"] = BYTES[dtype] * elements_in * times
+        if elements_out is not None:
+            row["output_bytes"] = BYTES[dtype] * elements_out * times
         if size and row["device_ns"]:
             # In these traces a call launches one kernel.
             bandwidth = Decimal(size) * row["kernels"] * 10**9 / row["device_ns"]
