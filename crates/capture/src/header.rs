@@ -57,6 +57,8 @@ impl HeaderFields {
             steps: Vec::new(),
             optimizer_steps: Vec::new(),
             memory: Vec::new(),
+            files: Vec::new(),
+            io: Vec::new(),
             samples: Vec::new(),
             device: ActivityList::default(),
             profiler_states: Vec::new(),

@@ -207,13 +207,17 @@ tags! {
     /// An op or label ends that an `EndOuter` took from the stack of this thread: word 1 = how many of those that it or
     /// another one took, and that have not ended so, came after it.
     EndLeft = 42;
+    /// A file: word 1 = number | byte length << 32, then its path. Stands before the first record that uses it.
+    File = 43;
+    /// A call on a file, as [`crate::io`] packs it. It began at the record's ticks, and is written when it has ended.
+    Io = 44;
 }
 
 impl Tag {
     /// True for records that later ones of any thread need: a ring carries them over when it gives a segment up. They
     /// are long ones, and mean the same wherever they stand.
     pub fn is_definition(self) -> bool {
-        matches!(self, Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact)
+        matches!(self, Tag::Name | Tag::Overload | Tag::Inputs | Tag::Fact | Tag::File)
     }
 }
 

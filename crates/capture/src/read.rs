@@ -7,8 +7,8 @@ use crate::header::HeaderFields;
 use crate::layout::HEADER_BYTES;
 use crate::ring::{RingWindow, is_ring, read_bytes};
 use crate::{
-    CaptureError, EventList, Inputs, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State, StepRange,
-    Window,
+    CaptureError, EventList, Inputs, IoCall, Mark, MemoryEvent, ProcessIdentity, ProfilerState, Sample, State,
+    StepRange, Window,
 };
 use std::fs::File;
 use std::io::Read;
@@ -65,6 +65,10 @@ pub struct Capture {
     pub optimizer_steps: Vec<Mark>,
     /// Allocations, frees and allocations that failed, by (thread, time).
     pub memory: Vec<MemoryEvent>,
+    /// Paths of files, which calls refer to; empty where one is not known.
+    pub files: Vec<String>,
+    /// Calls on files, by (thread, start, longest first).
+    pub io: Vec<IoCall>,
     /// Sampled quantities, by time.
     pub samples: Vec<Sample>,
     /// What devices' profilers reported, by start; what has no time of its own comes first.
@@ -147,6 +151,7 @@ impl CaptureReader {
             metadata: scan.process.metadata(),
             threads,
             names: scan.process.names.clone(),
+            files: std::mem::take(&mut scan.process.files),
             overloads: std::mem::take(&mut scan.process.overloads),
             inputs: scan.process.inputs.take_list(),
             steps: rare.steps,
@@ -192,7 +197,8 @@ impl CaptureReader {
         let is_ring = self.is_ring();
         let times = |thread: u32| if is_ring { EVER } else { times(&self.capture.threads[thread as usize]) };
         let replayed = self.threads().replay(&times).map_err(|source| self.error(source))?;
-        (self.capture.events, self.capture.memory) = (replayed.events, replayed.memory);
+        (self.capture.events, self.capture.memory, self.capture.io) = (replayed.events, replayed.memory, replayed.io);
+        self.capture.forget_unknown_files();
         self.capture.device.sort();
         // The last name is that of lost ones.
         let lost = self.capture.names.len() as u32 - 1;
@@ -230,6 +236,18 @@ impl CaptureReader {
 
     fn error(&self, source: std::io::Error) -> CaptureError {
         CaptureError::Io { action: "read", source, path: self.path.clone() }
+    }
+}
+
+impl Capture {
+    /// Leaves out of calls what is no file: number 0, and those whose path was not written.
+    fn forget_unknown_files(&mut self) {
+        let files = &self.files;
+        let is_known = |file: &u32| files.get(*file as usize).is_some_and(|path| !path.is_empty());
+        for call in &mut self.io {
+            call.file = call.file.filter(is_known);
+            call.other_file = call.other_file.filter(is_known);
+        }
     }
 }
 

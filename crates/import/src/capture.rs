@@ -8,6 +8,7 @@ mod counters;
 mod device;
 mod devices;
 mod host_clocks;
+mod io;
 mod memory;
 mod ops;
 mod processes;
@@ -24,7 +25,7 @@ use crate::labels::{Label, label_kind};
 use crate::name_tables::{is_communication_call, roles};
 use calls::{ModuleNames, kind_of_call};
 use ops::OpInfos;
-use processes::{ProcessKey, add_tracks, process_key, process_of, used_threads};
+use processes::{ProcessKey, add_other_tracks, add_tracks, process_key, process_of, used_threads};
 pub use rows::{RecordingRows, SliceRow, SliceSink};
 pub use run_ranks::RunRanks;
 use std::collections::BTreeMap;
@@ -148,10 +149,13 @@ fn add_all(captures: &[&Capture], offset_ns: &dyn Fn(&Capture) -> i64, is_listed
     builder.facts = run_metadata(captures);
     host_clocks::report(captures, offset_ns, &mut builder.findings);
     let pids: Vec<_> = captures.iter().map(|capture| process_key(capture, capture.process.pid)).collect();
-    let mut devices = devices::Devices::default();
-    for capture in captures {
+    let (mut devices, mut known) = (devices::Devices::default(), io::KnownProcesses::default());
+    // What is of files alone follows what it is added to.
+    let (of_files, others): (Vec<&Capture>, Vec<&Capture>) =
+        captures.iter().partition(|capture| io::is_of_files(capture));
+    for capture in others.into_iter().chain(of_files) {
         let offset_ns = offset_ns(capture);
-        AlignedCapture { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut devices);
+        AlignedCapture { capture, offset_ns, is_listed }.add_to(builder, &pids, &mut known, &mut devices);
     }
     builder.roles = roles(&builder.strings);
 }
@@ -162,6 +166,7 @@ fn has_something_to_say(capture: &Capture) -> bool {
     let is_empty = capture.events.iter().all(|event| is_collection(&event))
         && capture.steps.is_empty()
         && capture.memory.is_empty()
+        && capture.io.is_empty()
         && capture.device.is_empty();
     let is_in_order = capture.state == State::Closed && capture.dropped == 0 && capture.damaged.is_empty();
     !is_empty || !is_in_order || metadata_value(capture, "hook_refused").is_some()
@@ -198,17 +203,29 @@ pub(crate) struct AlignedCapture<'a> {
 }
 
 impl AlignedCapture<'_> {
-    fn add_to(&self, builder: &mut TraceBuilder, process_keys: &[ProcessKey], devices: &mut devices::Devices) {
+    fn add_to(
+        &self,
+        builder: &mut TraceBuilder,
+        process_keys: &[ProcessKey],
+        known: &mut io::KnownProcesses,
+        devices: &mut devices::Devices,
+    ) {
         let capture = self.capture;
+        if let Some((process, tracks)) = known.of(capture) {
+            let tracks = add_other_tracks(capture, process, tracks, builder);
+            return self.add_io(&tracks, builder);
+        }
         let process = process_of(capture, process_keys);
         let rank = process.rank;
         let process = builder.add_process(process);
-        if capture.is_cut() {
+        if capture.is_cut() && !io::is_of_files(capture) {
             builder.set_cut(process);
         }
         recording_findings::report(capture, builder);
         self.add_windows(process, builder);
         let tracks = add_tracks(capture, process, builder);
+        known.learn(capture, process, &tracks);
+        self.add_io(&tracks, builder);
         let names = intern_names(capture, builder);
         let op_infos = OpInfos::of(capture, builder);
         let mut modules = if self.is_listed { ModuleNames::listed(capture) } else { ModuleNames::new(&capture.names) };

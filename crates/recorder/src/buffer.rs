@@ -211,6 +211,11 @@ impl ThreadBuffer {
         }
     }
 
+    /// The capture that it writes to.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Makes room for `words` words, in the capture that is open now; false when there is nothing to write to.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, words: usize) -> bool {

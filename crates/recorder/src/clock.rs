@@ -19,7 +19,7 @@ pub(crate) fn kind() -> ClockKind {
 
 /// Now, in ticks modulo 2^56.
 #[inline(always)]
-pub(crate) fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     if USES_COUNTER.load(Ordering::Relaxed) {
         // SAFETY: every x86-64 processor has the counter.

@@ -18,6 +18,7 @@ mod fork;
 mod fork_state;
 mod helper;
 mod inputs;
+mod io;
 mod labels;
 mod launchers;
 mod lock;
@@ -34,9 +35,11 @@ pub use buffer::{
 };
 pub use call_names::{CallName, call_name};
 pub use calls::{OpenCall, are_all_written, start_calls, stop_calls, thread_id};
+pub use clock::ticks;
 pub use counters::{start_counters, stop_counters};
 pub use fork_state::{parent_window, publish_to_children};
 pub use helper::with_signals_blocked;
+pub use io::{capture_number, define_file, io_call};
 pub use labels::{
     begin_constant_label, begin_label, begin_label_as, begin_label_with_inputs, end_constant_label, end_label,
     mark_optimizer_step, mark_step, name_thread, reintroduce_thread, step_begin, step_end,
@@ -56,7 +59,10 @@ pub use stepscope_capture::collectives;
 pub use stepscope_capture::device;
 
 pub use session::{
-    Opened, close, close_at_exit, is_open, last_error, open, open_ring, set_metadata, set_own_metadata, set_window,
+    Opened, close, close_at_exit, is_open, last_error, learn_metadata, open, open_ring, open_when_needed, set_metadata,
+    set_own_metadata, set_window,
 };
 pub use stepscope_capture::inputs::Signature;
+/// Which calls on files there are, and what is recorded of one.
+pub use stepscope_capture::io::{IoFunction, IoRecord};
 pub use stepscope_capture::layout::{RANGE_NUMBER, scope};

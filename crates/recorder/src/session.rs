@@ -107,6 +107,17 @@ pub fn open_ring(run: &Path, metadata: &[(String, String)], ring: Option<Duratio
     Ok(Opened { path, is_new: true })
 }
 
+/// Has this process' capture opened below the run folder `run` as soon as something is recorded, as a forked child's is.
+pub fn open_when_needed(run: &Path, metadata: &[(String, String)]) {
+    clock::kind();
+    fork::install();
+    let mut state = STATE.lock();
+    if state.session.is_none() {
+        state.inherited = Some(Plan { run: run.into(), metadata: metadata.iter().cloned().collect(), ring: None });
+        EPOCH.fetch_add(1, Ordering::Release);
+    }
+}
+
 /// True while a capture is open, or will be as soon as this forked child records something.
 pub fn is_open() -> bool {
     let state = STATE.lock();
@@ -127,6 +138,18 @@ pub fn set_metadata(key: &str, value: &str) {
         plan.map(|plan| plan.metadata.insert(key.into(), value.into()));
     }
     labels::append_metadata(key, value);
+}
+
+/// As [`set_metadata`], without opening a capture that is not open yet.
+pub fn learn_metadata(key: &str, value: &str) {
+    let mut state = STATE.lock();
+    match &mut state.inherited {
+        Some(plan) => _ = plan.metadata.insert(key.into(), value.into()),
+        None => {
+            drop(state);
+            set_metadata(key, value);
+        }
+    }
 }
 
 /// Records a metadata entry of this process alone, which its forked children do not have.

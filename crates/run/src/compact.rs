@@ -4,8 +4,9 @@
 use crate::RunError;
 use crate::files::{kept_in, parts_of, raw_captures_of, size_of_file, stem};
 use crate::folder::{Run, check, rank_of, read};
-use crate::part::{part_summary, write_part};
+use crate::part::{PartSummary, part_summary, write_part};
 use crate::warmup;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use stepscope_capture::{Capture, CaptureError, State};
 
@@ -125,13 +126,14 @@ pub fn recover(path: &Path) -> Result<Recovered, RunError> {
         recovered.kept += 1;
         recovered.unreadable += compact_all(&folder)?.unreadable;
     }
+    let mut processes = BTreeSet::new();
     for part in parts_of(path) {
         recovered.bytes += size_of_file(&part);
         match part_summary(&part) {
-            Ok((state, events)) => {
-                recovered.processes += 1;
+            Ok(PartSummary { state, events, process }) => {
+                recovered.processes += u32::from(processes.insert(process));
                 recovered.events += events;
-                recovered.killed += u32::from(state == State::Killed);
+                recovered.killed += u32::from(state == Some(State::Killed));
             }
             Err(_) => recovered.unreadable += 1,
         }

@@ -3,11 +3,12 @@
 mod collectives;
 mod device;
 mod inputs;
+mod io;
 mod memory;
 mod reading;
 
 pub use reading::read_part;
-pub(crate) use reading::{part_summary, read_part_head};
+pub(crate) use reading::{PartSummary, part_summary, read_part_head};
 
 use crate::RunError;
 use arrow_array::types::Int32Type;
@@ -28,7 +29,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{Capture, CollectiveOf, DeviceActivity, Mark, MemoryEvent, Sample, State, StepRange, Thread};
+use stepscope_capture::{
+    Capture, CollectiveOf, DeviceActivity, IoCall, Mark, MemoryEvent, Sample, State, StepRange, Thread,
+};
 
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
@@ -103,6 +106,7 @@ struct Row<'a> {
     forward_thread: Option<u64>,
     is_unfinished: bool,
     memory: Option<&'a MemoryEvent>,
+    io: Option<&'a IoCall>,
     device: Option<DeviceActivity>,
     collective: Option<CollectiveOf>,
     module_class: Option<&'a str>,
@@ -138,6 +142,7 @@ fn schema() -> Schema {
         .chain(memory::fields())
         .chain([Field::new("is_async", DataType::Boolean, true)])
         .chain(device::fields())
+        .chain(io::fields())
         .collect::<Vec<_>>(),
     )
 }
@@ -219,6 +224,7 @@ enum Recorded<'a> {
     Step(&'a StepRange),
     OptimizerStep(&'a Mark),
     Memory(&'a MemoryEvent),
+    Io(&'a IoCall),
     Sample(&'a Sample),
     Device(usize),
 }
@@ -239,6 +245,7 @@ impl Recorded<'_> {
             Self::Step(step) => (step.thread, step.start_ns, step.end_ns),
             Self::OptimizerStep(mark) => (mark.thread, mark.time_ns, mark.time_ns),
             Self::Memory(event) => (event.thread, event.time_ns, event.time_ns),
+            Self::Io(call) => (call.thread, call.start_ns, call.end_ns),
             Self::Sample(sample) => (sample.thread, sample.time_ns, sample.time_ns),
         };
         (Some(thread), start_ns, end_ns.saturating_sub(start_ns).max(0))
@@ -247,11 +254,12 @@ impl Recorded<'_> {
 
 /// Everything, by (thread, start, longest first); what lies on no thread comes last.
 fn recorded_in_order(capture: &Capture) -> Vec<Recorded<'_>> {
-    let mut all: Vec<Recorded> = Vec::with_capacity(capture.events.len() + capture.memory.len());
+    let mut all: Vec<Recorded> = Vec::with_capacity(capture.events.len() + capture.memory.len() + capture.io.len());
     all.extend((0..capture.events.len()).map(Recorded::Event));
     all.extend(capture.steps.iter().map(Recorded::Step));
     all.extend(capture.optimizer_steps.iter().map(Recorded::OptimizerStep));
     all.extend(capture.memory.iter().map(Recorded::Memory));
+    all.extend(capture.io.iter().map(Recorded::Io));
     all.extend(capture.samples.iter().map(Recorded::Sample));
     all.extend((0..capture.device.len()).map(Recorded::Device));
     // Lists that are in order already, one after the other: the sort finds and merges them.
@@ -278,6 +286,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         forward_thread: None,
         is_unfinished: false,
         memory: None,
+        io: None,
         device: None,
         collective: None,
         module_class: None,
@@ -312,6 +321,7 @@ fn row_of<'a>(recorded: &Recorded<'a>, capture: &'a Capture) -> Row<'a> {
         Recorded::Step(step) => Row { step: Some(step.number), is_unfinished: step.is_unfinished, ..empty("step") },
         Recorded::OptimizerStep(mark) => Row { step: mark.number, ..empty("optimizer_step") },
         Recorded::Memory(event) => Row { memory: Some(event), ..empty(memory::kind(event)) },
+        Recorded::Io(call) => Row { name: call.function.name(), io: Some(call), ..empty(io::KIND) },
         Recorded::Sample(sample) => Row { name: name_of(sample.name), value: Some(sample.value), ..empty("counter") },
         Recorded::Device(at) => {
             let activity = capture.device.at(*at);
@@ -363,16 +373,21 @@ fn columns_of(rows: &[Row], capture: &Capture) -> Result<Vec<ArrayRef>, arrow_sc
         text_column(rows.iter().map(|row| row.module_class))?,
         Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.value))),
     ];
-    if capture.memory.is_empty() && capture.device.is_empty() {
+    if capture.memory.is_empty() && capture.device.is_empty() && capture.io.is_empty() {
         columns.extend(nulls(&memory::fields(), rows.len()));
     } else {
-        columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device.as_ref()))));
+        columns.extend(memory::columns(rows.iter().map(|row| (row.memory, row.device.as_ref(), row.io))));
     }
     columns.push(Arc::new(rows.iter().map(|row| row.is_async).collect::<BooleanArray>()));
     if capture.device.is_empty() {
         columns.extend(nulls(&device::fields(), rows.len()));
     } else {
         columns.extend(device::columns(rows.iter().map(|row| row.device.as_ref())));
+    }
+    if capture.io.is_empty() {
+        columns.extend(nulls(&io::fields(), rows.len()));
+    } else {
+        columns.extend(io::columns(rows.iter().map(|row| row.io), &capture.files)?);
     }
     Ok(columns)
 }

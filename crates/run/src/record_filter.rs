@@ -75,6 +75,7 @@ impl RecordFilter {
             .retain(|step| !self.exclude.steps && thread_filter.has_thread(step.thread) && contains(step.start_ns));
         capture.steps.iter_mut().for_each(|step| step.end_ns = step.end_ns.min(end_ns));
         capture.optimizer_steps.retain(|mark| thread_filter.has_thread(mark.thread) && contains(mark.time_ns));
+        capture.io.retain(|call| thread_filter.has(call.thread, call.start_ns) && contains(call.start_ns));
         capture.memory.retain(|event| thread_filter.has(event.thread, event.time_ns) && contains(event.time_ns));
         // Calls stay: they say who launched what is shown.
         let is_hidden = |record: &ActivityRecord| self.exclude.device.excludes(record);
@@ -253,6 +254,8 @@ pub(crate) mod tests {
             steps: vec![StepRange { thread: 0, number: 3, start_ns: 102, end_ns: 900, is_unfinished: true }],
             optimizer_steps: [160, 400].map(|time_ns| Mark { thread: 0, time_ns, number: None }).to_vec(),
             memory: vec![],
+            files: vec![],
+            io: vec![],
             samples: vec![],
             device: ActivityList::default(),
             overloads: vec![],

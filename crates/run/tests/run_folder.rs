@@ -5,7 +5,8 @@ use stepscope_capture::device::{
     ActivityRecord, Api, Call, DeviceWork, Direction, Dropped, EventRecorded, Kernel, Memcpy, MemoryKind, Memset,
     Overhead, Range, Synchronization, SynchronizationKind, WorkKind,
 };
-use stepscope_capture::{Capture, DeviceActivity, MemoryEvent, ProfilerState};
+use stepscope_capture::io::IoFunction;
+use stepscope_capture::{Capture, DeviceActivity, IoCall, MemoryEvent, ProfilerState};
 use stepscope_run::{NewRun, RunError, create, open, read_part, recover, write_part};
 
 /// A copy of the recorded run, which a test may damage.
@@ -77,6 +78,36 @@ fn a_part_holds_memory_and_one_of_an_older_version_has_none() {
     write_part(&again, &capture).unwrap();
     let after = read_part(&again).unwrap();
     assert_eq!(after.memory, capture.memory);
+    assert_eq!(after.events, capture.events);
+}
+
+#[test]
+fn a_part_holds_calls_on_files_and_one_of_an_older_version_has_none() {
+    let folder = copy_of_recorded_run();
+    let mut capture = read_part(&parts(folder.path())[0]).unwrap();
+    assert!(capture.io.is_empty() && capture.files.is_empty());
+    let (start_ns, end_ns) = (capture.opened_ns, capture.opened_ns + 5);
+    let (file, other_file, bytes, asked_bytes, offset) = (Some(0), Some(1), Some(7), Some(i64::MAX), Some(0));
+    let of = |function: &IoFunction| {
+        let (function, errno) = (*function, u16::MAX);
+        IoCall { thread: 0, start_ns, end_ns, function, errno, file, other_file, bytes, asked_bytes, offset }
+    };
+    capture.io = IoFunction::ALL.iter().map(of).collect();
+    let nothing = IoCall {
+        errno: 0,
+        file: None,
+        other_file: None,
+        bytes: None,
+        asked_bytes: None,
+        offset: None,
+        ..capture.io[0]
+    };
+    capture.io.push(nothing);
+    capture.files = vec!["/data/a".into(), "/data/b".into()];
+    let again = folder.path().join("again.parquet");
+    write_part(&again, &capture).unwrap();
+    let after = read_part(&again).unwrap();
+    assert_eq!((&after.io, &after.files), (&capture.io, &capture.files));
     assert_eq!(after.events, capture.events);
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct ProcessRecords {
     /// By the id of their name; there are as many as the last one needs.
     pub(crate) overloads: Vec<String>,
     pub(crate) inputs: InputsTable,
+    /// Paths of files, by number; those that are not defined are empty.
+    pub(crate) files: Vec<String>,
     pub(crate) clock_points: Vec<ClockPoint>,
     /// Ticks, on or off, cycle.
     pub(crate) windows: Vec<(u64, bool, u64)>,
@@ -33,7 +35,14 @@ pub(super) fn is_of_process(tag: Tag) -> bool {
     is_of_inputs
         || matches!(
             tag,
-            Tag::Name | Tag::Overload | Tag::Fact | Tag::Clock | Tag::Window | Tag::CallsStop | Tag::DeviceClock
+            Tag::Name
+                | Tag::Overload
+                | Tag::Fact
+                | Tag::Clock
+                | Tag::Window
+                | Tag::CallsStop
+                | Tag::DeviceClock
+                | Tag::File
         )
 }
 
@@ -42,6 +51,7 @@ impl ProcessRecords {
         let (low, high) = record.halves(0);
         match record.tag {
             Tag::Name => set_text(&mut self.names, low, record.text(8, high as usize)),
+            Tag::File => set_text(&mut self.files, low, record.text(8, high as usize)),
             Tag::Overload => set_text(&mut self.overloads, low, record.text(8, high as usize)),
             Tag::Inputs => self.inputs.learn(low, record.bytes(8, high as usize)),
             Tag::InputsInPlace => self.inputs.learn_in_place(record.bytes(8, low as usize)),

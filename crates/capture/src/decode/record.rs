@@ -1,5 +1,6 @@
 //! One record where it lies.
 
+use crate::io::IoRecord;
 use crate::layout::{BeginWord, Tag, padded, scope};
 use crate::short::{Begin, Reference, took};
 
@@ -134,7 +135,8 @@ pub(crate) fn body_len(tag: Tag, rest: &[u8]) -> Option<usize> {
         Tag::Device => 8usize.checked_add(high(word()?).checked_mul(8)?)?,
         Tag::MemoryReserved => 40,
         Tag::BeginText | Tag::ThreadName | Tag::InputsInPlace => 8 + padded(low(word()?)),
-        Tag::Name | Tag::Overload | Tag::Inputs => 8 + padded(high(word()?)),
+        Tag::Name | Tag::Overload | Tag::Inputs | Tag::File => 8 + padded(high(word()?)),
+        Tag::Io => 8 * IoRecord::len(word()?),
         Tag::Fact => 8 + padded(low(word()?).checked_add(high(word()?))?),
         Tag::ShortBegin
         | Tag::ShortBeginBackward

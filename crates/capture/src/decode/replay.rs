@@ -11,6 +11,7 @@ use super::segments::Segments;
 use super::texts::Texts;
 use crate::clock::{TickClock, TickCursor};
 use crate::huge::prefer_large_pages;
+use crate::io::{IoCall, IoRecord};
 use crate::layout::{Tag, scope};
 use crate::memory::MemoryEvent;
 use crate::short::Begin;
@@ -25,6 +26,7 @@ pub(super) struct ThreadRecords {
     pub(super) events: Vec<PackedEvent>,
     pub(super) rares: Vec<Rare>,
     pub(super) memory: Vec<MemoryEvent>,
+    pub(super) io: Vec<IoCall>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
@@ -102,6 +104,7 @@ pub(super) fn replay(
         events,
         rares: Vec::new(),
         memory: Vec::new(),
+        io: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
         lost_begins: Vec::new(),
@@ -208,6 +211,7 @@ impl Replay<'_, '_> {
                 let time_ns = self.clock.monotonic_ns(ticks);
                 self.records.memory.extend(MemoryEvent::of_record(record.tag, thread, time_ns, |at| record.word(at)));
             }
+            Tag::Io => self.io(record),
             Tag::InputsReference => self.set_inputs(self.inputs.row(record.body)),
             Tag::InputsInPlace => {
                 self.set_inputs(self.inputs.row_in_place(record.bytes(8, record.halves(0).0 as usize)));
@@ -229,6 +233,7 @@ impl Replay<'_, '_> {
             | Tag::Window
             | Tag::CallsStop
             | Tag::DeviceClock
+            | Tag::File
             | Tag::Device
             | Tag::Pad => {}
             // They are read as the long ones that they stand for.
@@ -240,6 +245,23 @@ impl Replay<'_, '_> {
             | Tag::ShortEnd
             | Tag::ShortCallEnd => {}
         }
+    }
+
+    fn io(&mut self, record: &Record) {
+        let Some(call) = IoRecord::of_words(|at| record.word(at)) else { return };
+        let number = |number: u64| i64::try_from(number).ok();
+        self.records.io.push(IoCall {
+            thread: self.records.thread,
+            start_ns: self.clock.monotonic_ns(record.ticks),
+            end_ns: self.clock.monotonic_ns(record.ticks.wrapping_add(call.duration_ticks)),
+            function: call.function,
+            errno: call.errno,
+            file: Some(call.file),
+            other_file: Some(call.other_file),
+            bytes: number(call.bytes).filter(|_| call.function.moves_bytes()),
+            asked_bytes: call.asked.and_then(number),
+            offset: call.offset.and_then(number),
+        });
     }
 
     /// True when something that is selected has not ended.

@@ -7,6 +7,7 @@ use super::scan::Scan;
 use super::segments::Segments;
 use crate::Thread;
 use crate::clock::TickClock;
+use crate::io::IoCall;
 use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
 use std::io::Result;
@@ -24,6 +25,7 @@ pub(crate) const EVER: Range<i64> = i64::MIN..i64::MAX;
 pub(crate) struct Replayed {
     pub(crate) events: EventList,
     pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) io: Vec<IoCall>,
     /// When ranges ended whose begin is not there, ns.
     pub(crate) lost_begins: Vec<i64>,
 }
@@ -72,14 +74,17 @@ impl Threads<'_> {
         let mut threads = self.replay_each(&|thread| if is_whole { EVER } else { of_threads[thread].clone() })?;
         end_elsewhere(&mut threads, self.known, &self.scan.process.names);
         let last_ns = self.last_moment()?;
-        let mut all = Replayed { events: EventList::default(), memory: Vec::new(), lost_begins: Vec::new() };
+        let mut all =
+            Replayed { events: EventList::default(), memory: Vec::new(), io: Vec::new(), lost_begins: Vec::new() };
         for thread in &mut threads {
             finish(thread, last_ns);
             all.memory.append(&mut thread.memory);
+            all.io.append(&mut thread.io);
             all.lost_begins.append(&mut thread.lost_begins);
         }
         all.events = join(threads);
         all.memory.sort_by_key(|event| (event.thread, event.time_ns));
+        all.io.sort_by_key(|call| (call.thread, call.start_ns, Reverse(call.end_ns)));
         Ok(all)
     }
 

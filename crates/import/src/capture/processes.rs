@@ -39,7 +39,7 @@ pub(super) fn used_threads(capture: &Capture) -> Vec<u32> {
     let threads_of_memory = capture.memory.iter().map(|event| event.thread);
     let threads_of_devices = capture.device.about().iter().filter_map(|about| about.record.thread());
     let threads = threads_of_events.chain(threads_of_steps).chain(threads_of_marks).chain(threads_of_memory);
-    let threads = threads.chain(threads_of_devices);
+    let threads = threads.chain(threads_of_devices).chain(capture.io.iter().map(|call| call.thread));
     let mut used: Vec<u32> = threads.collect();
     used.sort_unstable();
     used.dedup();
@@ -48,8 +48,22 @@ pub(super) fn used_threads(capture: &Capture) -> Vec<u32> {
 
 /// One track for each thread that recorded something, in order of appearance.
 pub(super) fn add_tracks(capture: &Capture, process: ProcessId, builder: &mut TraceBuilder) -> BTreeMap<u32, TrackId> {
+    add_other_tracks(capture, process, &BTreeMap::new(), builder)
+}
+
+/// As [`add_tracks`], of a process of which some tracks are known, by the system's number of their thread.
+pub(super) fn add_other_tracks(
+    capture: &Capture,
+    process: ProcessId,
+    known: &BTreeMap<u64, TrackId>,
+    builder: &mut TraceBuilder,
+) -> BTreeMap<u32, TrackId> {
     let mut tracks = BTreeMap::new();
     for ordinal in used_threads(capture) {
+        if let Some(track) = known.get(&capture.threads[ordinal as usize].tid) {
+            tracks.insert(ordinal, *track);
+            continue;
+        }
         let thread = &capture.threads[ordinal as usize];
         let mut track = Track::new(TrackKind::Thread, process, thread.name.clone());
         // One that only a device's profiler knows of has no number.

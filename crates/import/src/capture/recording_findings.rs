@@ -1,5 +1,6 @@
 //! What went wrong while a process was recorded.
 
+use super::io::is_of_files;
 use super::{device, memory, metadata_value, window};
 use stepscope_capture::{Capture, State};
 use stepscope_trace::{FindingCode, TraceBuilder};
@@ -12,6 +13,8 @@ pub(super) fn report(capture: &Capture, builder: &mut TraceBuilder) {
     match capture.state {
         State::Closed => {}
         State::Running => findings.add(FindingCode::ProcessRunning, who),
+        // Nothing closes it.
+        State::Killed if is_of_files(capture) => {}
         State::Killed => findings.add(FindingCode::ProcessKilled, who),
     }
     window::report(capture, &who, findings);

@@ -38,8 +38,11 @@ pub(crate) struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if !self.is_owning {
+            return;
+        }
         let buffer = MINE.with(|mine| mine.buffer.replace(DEAD));
-        if self.is_owning && !buffer.is_null() && buffer != DEAD {
+        if !buffer.is_null() && buffer != DEAD {
             // SAFETY: made by `Box::into_raw` for this thread, which ends.
             unsafe { Box::from_raw(buffer) }.retire();
         }
@@ -102,13 +105,20 @@ pub(super) unsafe fn own_buffer<'a>() -> Option<&'a mut ThreadBuffer> {
     Some(unsafe { &mut *buffer })
 }
 
+/// Whether this is the process' first thread. It ends with the process, and what runs while that ends is still recorded.
+fn is_first_thread() -> bool {
+    // SAFETY: plain system calls.
+    unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) }
+}
+
 #[cold]
 fn first_use(found: *mut ThreadBuffer) -> Option<*mut ThreadBuffer> {
     if found == DEAD {
         count_dropped();
         return None;
     }
-    let marked = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.is_owning = true).is_ok());
+    let is_owning = !is_first_thread();
+    let marked = OWNER.try_with(|owner| owner.try_borrow_mut().map(|mut owner| owner.is_owning = is_owning).is_ok());
     if !matches!(marked, Ok(true)) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The columns of allocations and frees, some of which devices' activity records use as well. Parts written before
+//! The columns of allocations and frees, some of which devices' activity records and calls on files use as well. Parts written before
 //! there were any do not have them.
 
 use super::device;
@@ -6,7 +6,7 @@ use super::reading::column;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt64Array};
 use arrow_schema::{DataType, Field};
 use std::sync::Arc;
-use stepscope_capture::{DeviceActivity, MemoryEvent};
+use stepscope_capture::{DeviceActivity, IoCall, MemoryEvent};
 
 /// The kind of an allocation's or a free's row.
 pub(super) const ALLOCATION: &str = "memory";
@@ -28,18 +28,20 @@ pub(super) fn fields() -> [Field; 6] {
     ]
 }
 
-/// The columns, from each row's event or activity record.
-pub(super) fn columns<'a>(
-    rows: impl Iterator<Item = (Option<&'a MemoryEvent>, Option<&'a DeviceActivity>)> + Clone,
-) -> [ArrayRef; 6] {
-    let of = || rows.clone().map(|(event, _)| event);
-    let bytes = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| {
-        event.map(|event| event.bytes).or_else(|| device::bytes(activity?))
+/// What may have such columns.
+pub(super) type Row<'a> = (Option<&'a MemoryEvent>, Option<&'a DeviceActivity>, Option<&'a IoCall>);
+
+/// The columns, from each row's event, activity record or call.
+pub(super) fn columns<'a>(rows: impl Iterator<Item = Row<'a>> + Clone) -> [ArrayRef; 6] {
+    let of = || rows.clone().map(|(event, ..)| event);
+    let bytes = |(event, activity, call): Row<'_>| match (event, call) {
+        (Some(event), _) => Some(event.bytes),
+        (None, Some(call)) => call.bytes,
+        (None, None) => device::bytes(activity?),
     };
-    let device_type = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| {
-        event.map(|event| event.device_type).or_else(|| Some(activity?.device_type))
-    };
-    let device_index = |(event, activity): (Option<&MemoryEvent>, Option<&DeviceActivity>)| match event {
+    let device_type =
+        |(event, activity, _): Row<'_>| event.map(|event| event.device_type).or_else(|| Some(activity?.device_type));
+    let device_index = |(event, activity, _): Row<'_>| match event {
         Some(event) => event.device_index,
         None => device::device_index(activity?),
     };

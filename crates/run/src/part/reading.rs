@@ -2,7 +2,7 @@
 
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
-use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_READ, ThreadMetadata, device, memory};
+use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_READ, ThreadMetadata, device, io, memory};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -27,12 +27,25 @@ use stepscope_capture::{
 /// The most rows that room is made for before they are read.
 const MOST_ROWS_AT_ONCE: usize = 16 << 20;
 /// Columns of texts that a part may do without.
-const OPTIONAL_TEXTS: [&str; 5] = ["overload", "inputs", "collective", "module_class", "device"];
+const OPTIONAL_TEXTS: [&str; 7] = ["overload", "inputs", "collective", "module_class", "device", "file", "other_file"];
+/// The metadata that says of what records calls on files alone that it does: nothing closes it.
+const RECORDER: &str = "recorder";
+const FILES: &str = "files";
 /// What is wrong with a part whose boot id cannot be read.
 const BOOT_ID: &str = "its boot id is not hexadecimal";
 
+/// What a part says without its rows being read.
+pub(crate) struct PartSummary {
+    /// How its process ended; `None` where what was recorded says nothing of that.
+    pub(crate) state: Option<State>,
+    /// Its rows.
+    pub(crate) events: u64,
+    /// Which process it is of: several parts may be of one.
+    pub(crate) process: (String, u64, u64, u64),
+}
+
 /// How a part's process ended, and how many rows it has, without reading them.
-pub(crate) fn part_summary(path: &Path) -> Result<(State, u64), RunError> {
+pub(crate) fn part_summary(path: &Path) -> Result<PartSummary, RunError> {
     guarded(path, || read_summary(path))
 }
 
@@ -42,9 +55,12 @@ pub(crate) fn read_part_head(path: &Path) -> Result<Capture, RunError> {
     empty_capture(metadata).ok_or_else(|| RunError::DamagedPart { reason: BOOT_ID.into(), path: path.into() })
 }
 
-fn read_summary(path: &Path) -> Result<(State, u64), RunError> {
-    let (metadata, rows) = read_footer(path)?;
-    Ok((if metadata.is_killed { State::Killed } else { State::Closed }, rows))
+fn read_summary(path: &Path) -> Result<PartSummary, RunError> {
+    let (metadata, events) = read_footer(path)?;
+    let is_of_files = metadata.metadata.iter().any(|(key, value)| key == RECORDER && value == FILES);
+    let state = if metadata.is_killed { State::Killed } else { State::Closed };
+    let process = (metadata.boot_id, metadata.pid_namespace, metadata.pid, metadata.process_start_ticks);
+    Ok(PartSummary { state: (!is_of_files).then_some(state), events, process })
 }
 
 /// The metadata of a part, and how many rows it has.
@@ -101,10 +117,10 @@ fn read_table(path: &Path) -> Result<Capture, RunError> {
     let mut capture = empty_capture(metadata).ok_or_else(|| damaged(BOOT_ID.into()))?;
     // Room for all at once, where the file is not damaged: a list that grows is copied again and again.
     capture.events.try_reserve(rows.min(MOST_ROWS_AT_ONCE));
-    let (mut names, mut inputs) = (NameIds::default(), InputsOfPart::default());
+    let (mut names, mut inputs, mut files) = (NameIds::default(), InputsOfPart::default(), io::FileIds::default());
     for batch in reader {
         let batch = batch.map_err(|error| damaged(error.to_string()))?;
-        read_batch(&batch, &mut capture, &mut names, &mut inputs)
+        read_batch(&batch, &mut capture, &mut names, &mut inputs, &mut files)
             .ok_or_else(|| damaged("a column is missing or of another type".into()))?;
     }
     capture.steps.sort_by_key(|step| (step.start_ns, step.number));
@@ -164,6 +180,8 @@ fn empty_capture(metadata: ProcessMetadata) -> Option<Capture> {
         steps: Vec::new(),
         optimizer_steps: Vec::new(),
         memory: Vec::new(),
+        files: Vec::new(),
+        io: Vec::new(),
         samples: Vec::new(),
         device: ActivityList::default(),
         profiler_states: metadata.profiler_states.into_iter().map(state).collect(),
@@ -187,6 +205,7 @@ fn read_batch(
     capture: &mut Capture,
     names: &mut NameIds,
     inputs: &mut InputsOfPart,
+    files: &mut io::FileIds,
 ) -> Option<()> {
     let start = column::<Int64Array>(batch, "start_ns")?;
     let dur = column::<Int64Array>(batch, "dur_ns")?;
@@ -200,6 +219,7 @@ fn read_batch(
     let forward = column::<UInt64Array>(batch, "forward_thread")?;
     let unfinished = column::<BooleanArray>(batch, "is_unfinished")?;
     let memory = memory::Columns::of(batch);
+    let io = io::Columns::of(batch);
     let mut of_devices = device::Columns::of(batch);
     let collectives = Collectives::of(batch);
     let (overload, inputs_text) = (Text::of(batch, "overload"), Text::of(batch, "inputs"));
@@ -225,6 +245,11 @@ fn read_batch(
             "step" => {
                 let number = step.is_valid(row).then(|| step.value(row))?;
                 capture.steps.push(StepRange { thread, number, start_ns, end_ns, is_unfinished });
+            }
+            io::KIND => {
+                let call = (row, name.value(row)?);
+                let call = io.as_ref()?.call(call, (thread, start_ns, end_ns), capture, files)?;
+                capture.io.push(call);
             }
             memory::ALLOCATION | memory::OUT_OF_MEMORY => {
                 capture.memory.push(memory.as_ref()?.event(row, thread, start_ns)?);

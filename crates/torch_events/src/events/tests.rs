@@ -47,6 +47,8 @@ pub(crate) fn capture(names: &[&str], events: &[(u32, u32, u8, i64, i64)], steps
         steps: steps.iter().map(step).collect(),
         optimizer_steps: vec![],
         memory: vec![],
+        files: vec![],
+        io: vec![],
         samples: vec![],
         device: Default::default(),
         overloads: vec![],

@@ -1,0 +1,71 @@
+//! Calls on files. What a process does with files is recorded apart from the rest, into a capture of its own: here both
+//! become one process.
+
+use super::processes::process_key;
+use super::{AlignedCapture, metadata_value};
+use std::collections::BTreeMap;
+use stepscope_base::{StringId, StringTable};
+use stepscope_capture::io::{IoAction as Does, IoLayer as Of};
+use stepscope_capture::{Capture, IoCall};
+use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, SliceKind, TraceBuilder, TrackId};
+
+/// Whether calls on files alone are in it.
+pub(super) fn is_of_files(capture: &Capture) -> bool {
+    metadata_value(capture, "recorder") == Some("files")
+}
+
+/// The processes of a run so far, and the tracks of their threads by the system's number.
+#[derive(Default)]
+pub(super) struct KnownProcesses {
+    known: BTreeMap<(super::ProcessKey, u64), (ProcessId, BTreeMap<u64, TrackId>)>,
+}
+
+impl KnownProcesses {
+    /// The process and the tracks that calls of a capture of files are of, when another capture is of the same.
+    pub(super) fn of(&self, capture: &Capture) -> Option<(ProcessId, &BTreeMap<u64, TrackId>)> {
+        let (process, tracks) = self.known.get(&identity(capture)).filter(|_| is_of_files(capture))?;
+        Some((*process, tracks))
+    }
+
+    /// Takes in a process; `tracks` are those of the capture's threads.
+    pub(super) fn learn(&mut self, capture: &Capture, process: ProcessId, tracks: &BTreeMap<u32, TrackId>) {
+        let tid = |ordinal: &u32| capture.threads[*ordinal as usize].tid;
+        let (_, known) = self.known.entry(identity(capture)).or_insert_with(|| (process, BTreeMap::new()));
+        known.extend(tracks.iter().map(|(ordinal, track)| (tid(ordinal), *track)));
+    }
+}
+
+fn identity(capture: &Capture) -> (super::ProcessKey, u64) {
+    (process_key(capture, capture.process.pid), capture.process.start_ticks)
+}
+
+impl AlignedCapture<'_> {
+    pub(super) fn add_io(&self, tracks: &BTreeMap<u32, TrackId>, builder: &mut TraceBuilder) {
+        let files: Vec<StringId> = self.capture.files.iter().map(|path| builder.strings.intern(path)).collect();
+        let path = |file: Option<u32>| file.and_then(|file| files.get(file as usize)).copied();
+        for call in &self.capture.io {
+            let name = builder.strings.intern(call.function.name());
+            let (start_ns, dur_ns) = self.align(call.start_ns, call.end_ns);
+            let slice = builder.add_slice(tracks[&call.thread], SliceKind::Io, name, start_ns, dur_ns);
+            let (layer, action) = (layer(call), action(call));
+            let file = path(call.file).unwrap_or(StringTable::EMPTY);
+            builder.add_io_event(IoEvent { slice, layer, action, file, bytes: call.bytes, offset: call.offset });
+        }
+    }
+}
+
+fn layer(call: &IoCall) -> IoLayer {
+    match call.function.layer() {
+        Of::Posix => IoLayer::Posix,
+        Of::Stdio => IoLayer::Stdio,
+    }
+}
+
+fn action(call: &IoCall) -> IoAction {
+    match call.function.action() {
+        Does::Read => IoAction::Read,
+        Does::Write => IoAction::Write,
+        Does::Open => IoAction::Open,
+        Does::Metadata => IoAction::Metadata,
+    }
+}
