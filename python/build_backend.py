@@ -1,8 +1,9 @@
-"""The PEP 517 backend: maturin, with a second extension module.
+"""The PEP 517 backend: maturin, with more libraries.
 
-maturin packs one Rust library a wheel. Stepscope has two: `stepscope._engine`, everything, which maturin builds, and
-`stepscope._recorder`, small, which is all that a recorded process loads. The hooks below build the second one first
-and put it into the package folder, from where maturin takes it along.
+maturin packs one Rust library a wheel. Stepscope has three: `stepscope._engine`, everything, which maturin builds;
+`stepscope._recorder`, small, which is all that a recorded Python loads; and the one that records calls on files, which the
+system loads into any process. The hooks below build the latter two first and put them into the package folder, from where
+maturin takes them along.
 """
 
 import json
@@ -23,29 +24,40 @@ from maturin import (  # noqa: F401  (hooks that need nothing added)
 )
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-RECORDER = CHECKOUT / "python" / "stepscope" / "_recorder.abi3.so"
+PACKAGE = CHECKOUT / "python" / "stepscope"
+# Beside the extension modules: what cargo builds, and what it is called in the package.
+LIBRARIES = {
+    "stepscope-recorder-python": "_recorder.abi3.so",
+    "stepscope-recorder-posix": "libstepscope_files.so",
+}
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build both extension modules and pack them."""
-    build_recorder(config_settings)
+    """Build all libraries and pack them."""
+    build_libraries(config_settings)
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build both extension modules for a package that stays in the checkout."""
-    build_recorder(config_settings)
+    """Build all libraries for a package that stays in the checkout."""
+    build_libraries(config_settings)
     return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
-def build_recorder(config_settings):
-    """Build the recorder's extension module, as maturin is told to build the other, and put it into the package folder."""
+def build_libraries(config_settings):
+    """Build the recorder's libraries, as maturin is told to build the engine, and put them into the package folder."""
+    for crate, name in LIBRARIES.items():
+        build_library(crate, name, config_settings)
+
+
+def build_library(crate, name, config_settings):
+    """Build the library of one crate, and put it into the package folder under a name."""
     arguments = maturin.get_maturin_pep517_args(config_settings)
     command = [
         "cargo",
         "rustc",
         "--release",
-        "--package=stepscope-recorder-python",
+        f"--package={crate}",
         "--message-format=json-render-diagnostics",
         *(argument for argument in arguments if argument.startswith("--config=")),
         "--",
@@ -53,17 +65,18 @@ def build_recorder(config_settings):
     ]
     result = subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True)
     if result.returncode != 0:
-        sys.exit(f"error: cargo could not build the recorder (exit code {result.returncode})")
+        sys.exit(f"error: cargo could not build {crate} (exit code {result.returncode})")
     # Into a new file: a process that has the old one mapped keeps it unchanged.
-    fresh = RECORDER.with_name(f"{RECORDER.name}.{os.getpid()}")
-    shutil.copyfile(extension_module(result.stdout), fresh)
-    os.replace(fresh, RECORDER)
+    library = PACKAGE / name
+    fresh = library.with_name(f"{name}.{os.getpid()}")
+    shutil.copyfile(built_library(result.stdout, crate.replace("-", "_")), fresh)
+    os.replace(fresh, library)
 
 
-def extension_module(messages):
-    """The path of the recorder's library in cargo's messages."""
+def built_library(messages, target):
+    """The path of a target's library in cargo's messages."""
     for line in messages.splitlines():
         message = json.loads(line)
-        if message["reason"] == "compiler-artifact" and message["target"]["name"] == "stepscope_recorder_python":
+        if message["reason"] == "compiler-artifact" and message["target"]["name"] == target:
             return message["filenames"][0]
-    sys.exit("error: cargo built no recorder library")
+    sys.exit(f"error: cargo built no library {target}")

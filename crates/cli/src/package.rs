@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// The environment variable that names the package's folder.
 pub(crate) const PACKAGE_VARIABLE: &str = "STEPSCOPE_PACKAGE";
+/// The library in the package that the system loads into recorded processes.
+const FILES_LIBRARY: &str = "libstepscope_files.so";
 /// The folder in the package whose `sitecustomize.py` a recorded Python runs first.
 const INJECTED: &str = "_inject";
 
@@ -16,6 +18,11 @@ pub(crate) fn find_package() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let program = program.canonicalize().unwrap_or(program);
     candidates(&program).into_iter().find(|package| is_package(package))
+}
+
+/// The library that records calls on files, when the package has it.
+pub(crate) fn files_library(package: &Path) -> Option<PathBuf> {
+    Some(package.join(FILES_LIBRARY)).filter(|library| library.is_file())
 }
 
 /// The folder to put in front of Python's search path.

@@ -1,6 +1,7 @@
 //! `stepscope record`: run a program and record it.
 
 mod child;
+mod files;
 mod options;
 mod program;
 mod run_folder;
@@ -73,7 +74,8 @@ pub(crate) fn record(arguments: RecordArguments) -> Ending {
     }
     let command = command.as_slice();
     let run = if arguments.join { RunFolder::join(&path, command)? } else { RunFolder::create(&path, command)? };
-    let environment = environment(run.path(), &package, &arguments.options);
+    let mut environment = environment(run.path(), &package, &arguments.options);
+    environment.extend(files::environment(&package, &arguments.options)?);
     let keep = || run.keep();
     let on_keep: Option<&(dyn Fn() + Sync)> = if arguments.options.is_ring() { Some(&keep) } else { None };
     let status = match child::run(command, &environment, on_keep) {

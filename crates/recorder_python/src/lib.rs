@@ -12,6 +12,7 @@ mod class;
 mod collections;
 mod cpython;
 mod device;
+mod files;
 mod function_names;
 mod label;
 mod layout;
@@ -67,6 +68,7 @@ mod _recorder {
     #[pyo3(signature = (run, facts, ring_ns = 0))]
     fn open(run: PathBuf, facts: HashMap<String, String>, ring_ns: u64) -> PyResult<(PathBuf, bool)> {
         let facts: Vec<(String, String)> = facts.into_iter().collect();
+        facts.iter().for_each(|(key, value)| super::files::set_metadata(key, value));
         let ring = (ring_ns > 0).then(|| Duration::from_nanos(ring_ns));
         let opened = recorder::open_ring(&run, &facts, ring).map_err(PyOSError::new_err)?;
         Ok((opened.path, opened.is_new))
@@ -93,7 +95,9 @@ mod _recorder {
     /// Records a metadata entry of the process.
     #[pyfunction]
     fn set_fact(key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) {
-        recorder::set_metadata(&text(key), &text(value));
+        let (key, value) = (text(key), text(value));
+        super::files::set_metadata(&key, &value);
+        recorder::set_metadata(&key, &value);
     }
 
     /// Records a metadata entry of this process alone, and not of those that it forks.

@@ -187,11 +187,12 @@ fn cargo_checked(command: &str) -> Result<Command, String> {
 }
 
 /// Crates that run in a recorded process; tests run their code as it is released.
-const IN_A_JOB: [&str; 6] = [
+const IN_A_JOB: [&str; 7] = [
     "stepscope",
     "stepscope-capture",
     "stepscope-recorder",
     "stepscope-recorder-device",
+    "stepscope-recorder-posix",
     "stepscope-recorder-python",
     "stepscope-recorder-torch",
 ];

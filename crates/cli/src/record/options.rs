@@ -4,6 +4,7 @@ use super::when::{self, Schedule};
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use std::path::PathBuf;
 
 /// What to record; the defaults are all that is cheap.
 #[derive(Args)]
@@ -30,6 +31,15 @@ pub(super) struct Options {
     /// What GPUs do: by their own profiler, once that is proven here; `native`, without a proof; `torch`, by a session of torch.profiler; `off`
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     gpu: Gpu,
+    /// Calls on files: of this process and of all that it starts, whatever they are
+    #[arg(long)]
+    io: bool,
+    /// With --io: only files in this folder; may be given several times
+    #[arg(long, value_name = "FOLDER", requires = "io")]
+    io_include: Vec<PathBuf>,
+    /// With --io: no files in this folder; may be given several times
+    #[arg(long, value_name = "FOLDER", requires = "io")]
+    io_exclude: Vec<PathBuf>,
     /// Ranges that the program marks with NVTX
     #[arg(long)]
     nvtx: bool,
@@ -86,6 +96,14 @@ impl Options {
                 .hint("record some steps now and then, with --every or --schedule")
                 .code(2));
         }
+        if self.io && self.is_ring() {
+            return Err(Failure::new("--io does not go with --ring: calls on files would all be kept")
+                .hint("leave one of them out")
+                .code(2));
+        }
+        if self.io && !cfg!(target_os = "linux") {
+            return Err(Failure::new("calls on files are recorded on Linux only").hint("leave --io out").code(2));
+        }
         match self.every {
             Some(every) if self.steps_of_each > every => Err(Failure::new(format!(
                 "of each {every} steps at most {every} can be recorded, not {}",
@@ -105,6 +123,11 @@ impl Options {
     /// True when a flight recorder is asked for.
     pub(super) fn is_ring(&self) -> bool {
         self.ring.is_some()
+    }
+
+    /// Which folders' files are recorded, and which are not; `None` where no files are.
+    pub(super) fn files(&self) -> Option<(&[PathBuf], &[PathBuf])> {
+        self.io.then_some((&self.io_include, &self.io_exclude))
     }
 
     /// As the recorded processes read it.

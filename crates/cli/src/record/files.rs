@@ -1,0 +1,35 @@
+//! What a recorded process needs to record its calls on files: a library that the system loads before all others.
+
+use super::options::Options;
+use crate::failure::Failure;
+use crate::package::files_library;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The environment variable with the libraries that the system loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+/// Those with folders, which our library reads.
+const INCLUDE: &str = "STEPSCOPE_IO_INCLUDE";
+const EXCLUDE: &str = "STEPSCOPE_IO_EXCLUDE";
+
+/// What the program's environment has beside the rest; nothing where no files are to be recorded.
+pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'static str, OsString)>, Failure> {
+    let Some((included, excluded)) = options.files() else { return Ok(Vec::new()) };
+    let library = files_library(package).ok_or_else(|| {
+        Failure::new(format!("the package in {} has no library that records files", package.display()))
+            .hint("pip install stepscope, or leave --io out")
+    })?;
+    // Other libraries that stand before the C library stay behind ours.
+    let mut preload = library.into_os_string();
+    if let Some(before) = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+        preload.push(":");
+        preload.push(before);
+    }
+    Ok(vec![(PRELOAD, preload), (INCLUDE, joined(included)), (EXCLUDE, joined(excluded))])
+}
+
+/// Absolute paths with colons between them.
+fn joined(folders: &[PathBuf]) -> OsString {
+    let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    folders.iter().map(absolute).map(PathBuf::into_os_string).collect::<Vec<_>>().join(&OsString::from(":"))
+}

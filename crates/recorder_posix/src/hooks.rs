@@ -1,0 +1,10 @@
+//! The functions of the C library that this one stands for.
+
+mod descriptors;
+mod directories;
+mod maps;
+mod names;
+mod others;
+mod positions;
+mod streams;
+mod transfers;

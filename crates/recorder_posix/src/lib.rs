@@ -1,0 +1,25 @@
+//! Records what a process does with files: a library that `stepscope record` has the system load into it, before the C
+//! library, whose functions for files it stands for.
+//!
+//! ```text
+//! a call ─▶ hooks ─▶ descriptors: which file is it? ─ none that is watched ─▶ the C library
+//!                         └─▶ the C library, between two readings of the clock ─▶ recorded: one record
+//! ```
+//!
+//! Where nothing is watched, a call costs two loads. Nothing here allocates from the program's allocator, and what the
+//! recorder itself does with files is never recorded: a thread inside the recorder passes its calls through, and so does
+//! a signal handler that interrupts it there.
+
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod descriptors;
+mod files;
+mod hooks;
+mod mapped;
+mod memory;
+mod open_files;
+mod paths;
+mod real;
+mod recorded;
+mod start;

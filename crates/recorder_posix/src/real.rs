@@ -1,0 +1,74 @@
+//! The functions that this library stands for, as they are behind it.
+
+use crate::recorded::{Returned, set_errno};
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the C library, or of another library that stands between it and this one.
+pub(crate) struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    pub(crate) const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address; null where the C library has no such function.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> *mut c_void {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() { self.find() } else { address }
+    }
+
+    #[cold]
+    fn find(&self) -> *mut c_void {
+        // SAFETY: the name is terminated.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+}
+
+/// What a function gives back that the C library does not have.
+#[cold]
+pub(crate) fn missing<R: Returned>() -> R {
+    set_errno(libc::ENOSYS);
+    R::FAILED
+}
+
+/// Calls the function of this name behind this library: `real!(read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t)`.
+macro_rules! real {
+    ($name:ident($($argument:ident: $type:ty),*) -> $returns:ty) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::new(match std::ffi::CStr::from_bytes_with_nul(
+            concat!(stringify!($name), "\0").as_bytes(),
+        ) {
+            Ok(name) => name,
+            Err(_) => c"",
+        });
+        let address = REAL.address();
+        if address.is_null() {
+            return $crate::real::missing();
+        }
+        // SAFETY: the function has this type in the C library.
+        let function = unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($type),*) -> $returns>(address) };
+        // SAFETY: with the caller's arguments.
+        unsafe { function($($argument),*) }
+    }};
+}
+pub(crate) use real;
+
+/// Defines functions that stand for those of the C library: each has their name and type, and says with `real`, which
+/// calls the one behind it, what is recorded.
+macro_rules! hooks {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $returns:ty |$real:ident| $body:expr;)*) => { $(
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[cfg_attr(test, allow(dead_code, reason = "tests are not recorded"))]
+        unsafe extern "C" fn $name($($argument: $type),*) -> $returns {
+            let $real = || -> $returns { $crate::real::real!($name($($argument: $type),*) -> $returns) };
+            $body
+        }
+    )* };
+}
+pub(crate) use hooks;

@@ -1,0 +1,223 @@
+//! A call that is recorded: from the reading of the clock before it to its record.
+
+use crate::descriptors::{PATH, watched};
+use crate::files::{File, file};
+use crate::open_files::OpenFile;
+use crate::paths::{absolute, is_watched};
+use crate::start::{Inside, is_on};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::Ordering;
+use stepscope_recorder::{IoFunction, IoRecord, capture_number, define_file, io_call, ticks};
+
+/// What a function of the C library gives back.
+pub(crate) trait Returned: Copy {
+    /// What it gives back when it fails.
+    const FAILED: Self;
+
+    /// Whether the call failed, and left a reason.
+    fn is_failed(self) -> bool;
+}
+
+impl Returned for c_int {
+    const FAILED: Self = -1;
+
+    #[inline(always)]
+    fn is_failed(self) -> bool {
+        self < 0
+    }
+}
+
+impl Returned for isize {
+    const FAILED: Self = -1;
+
+    #[inline(always)]
+    fn is_failed(self) -> bool {
+        self < 0
+    }
+}
+
+/// Of streams, which do not say here whether less was moved because of an error.
+impl Returned for usize {
+    const FAILED: Self = 0;
+
+    #[inline(always)]
+    fn is_failed(self) -> bool {
+        false
+    }
+}
+
+impl<T> Returned for *mut T {
+    const FAILED: Self = std::ptr::null_mut();
+
+    #[inline(always)]
+    fn is_failed(self) -> bool {
+        self.is_null() || self.cast::<c_void>() == libc::MAP_FAILED
+    }
+}
+
+/// The reason that the last call that failed left on this thread.
+#[inline(always)]
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the C library has one for each thread.
+    unsafe { *libc::__errno_location() }
+}
+
+#[inline(always)]
+pub(crate) fn set_errno(errno: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// What is known of a call beside when it was.
+pub(crate) struct Call {
+    pub(crate) function: IoFunction,
+    pub(crate) file: Option<&'static File>,
+    pub(crate) other_file: Option<&'static File>,
+    pub(crate) bytes: u64,
+    pub(crate) asked: Option<u64>,
+    pub(crate) offset: Option<u64>,
+}
+
+impl Call {
+    /// One on `file` that moves nothing.
+    #[inline(always)]
+    pub(crate) fn on(function: IoFunction, file: Option<&'static File>) -> Self {
+        Self { function, file, other_file: None, bytes: 0, asked: None, offset: None }
+    }
+}
+
+/// Calls `real`, and records the call as `describe` says it of what that gave back; of no file, nothing.
+#[inline(always)]
+pub(crate) fn timed<R: Returned>(real: impl FnOnce() -> R, describe: impl FnOnce(R) -> Call) -> R {
+    let start = ticks();
+    let returned = real();
+    let end = ticks();
+    let reason = errno();
+    write(&describe(returned), returned.is_failed(), (start, end), reason);
+    set_errno(reason);
+    returned
+}
+
+#[inline(always)]
+fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {
+    let Some(file) = call.file else { return };
+    let Some(_inside) = Inside::enter() else { return };
+    let mut capture = file.capture.load(Ordering::Relaxed);
+    if capture != capture_number() {
+        let Some(defined) = define(file) else { return };
+        capture = defined;
+    }
+    let other_file = call
+        .other_file
+        .filter(|other| other.capture.load(Ordering::Relaxed) == capture || define(other) == Some(capture));
+    let record = IoRecord {
+        function: call.function,
+        errno: if is_failed { reason as u16 } else { 0 },
+        duration_ticks: end.saturating_sub(start),
+        file: file.number,
+        other_file: other_file.map_or(0, |other| other.number),
+        bytes: if is_failed { 0 } else { call.bytes },
+        asked: call.asked,
+        offset: call.offset,
+    };
+    io_call(start, &record, capture);
+}
+
+#[cold]
+fn define(file: &File) -> Option<u64> {
+    let capture = define_file(file.number, file.path())?;
+    file.capture.store(capture, Ordering::Relaxed);
+    Some(capture)
+}
+
+/// A call that moves bytes at the position of a descriptor, or at `offset`.
+#[inline(always)]
+pub(crate) fn transfer(
+    function: IoFunction,
+    descriptor: c_int,
+    asked: impl FnOnce() -> usize,
+    offset: Option<i64>,
+    real: impl FnOnce() -> isize,
+) -> isize {
+    let Some(open) = watched(descriptor) else { return real() };
+    let position = offset.or_else(|| open.position(|| ask_position(descriptor)));
+    timed(real, |moved| {
+        if offset.is_none() && moved > 0 && position.is_some() {
+            open.advance(moved as i64);
+        }
+        let asked = Some(asked() as u64).filter(|asked| *asked != moved as u64);
+        let offset = position.and_then(|position| u64::try_from(position).ok());
+        Call { bytes: moved as u64, asked, offset, ..Call::on(function, open.file()) }
+    })
+}
+
+/// A call on a descriptor that moves no bytes.
+#[inline(always)]
+pub(crate) fn on_descriptor<R: Returned>(function: IoFunction, descriptor: c_int, real: impl FnOnce() -> R) -> R {
+    on_open_file(descriptor, real, |_, open| Call::on(function, open.file()))
+}
+
+/// A call on a descriptor, which `describe` describes.
+#[inline(always)]
+pub(crate) fn on_open_file<R: Returned>(
+    descriptor: c_int,
+    real: impl FnOnce() -> R,
+    describe: impl FnOnce(R, &'static OpenFile) -> Call,
+) -> R {
+    let Some(open) = watched(descriptor) else { return real() };
+    timed(real, |returned| describe(returned, open))
+}
+
+/// Where the system has a descriptor stand; negative where it stands nowhere.
+#[cold]
+pub(crate) fn ask_position(descriptor: c_int) -> i64 {
+    let reason = errno();
+    // SAFETY: a plain system call.
+    let position = unsafe { libc::syscall(libc::SYS_lseek, descriptor, 0, libc::SEEK_CUR) };
+    set_errno(reason);
+    position
+}
+
+/// The file that a call names by `path`, from the folder that `descriptor` is of, when it is watched. Paths are what the
+/// program passes to the C library: null or terminated.
+#[inline]
+pub(crate) fn named(descriptor: c_int, path: *const c_char) -> Option<&'static File> {
+    if !is_on() {
+        return None;
+    }
+    let _inside = Inside::enter()?;
+    let reason = errno();
+    let mut buffer = [0; PATH];
+    // SAFETY: the path is null or terminated.
+    let found = unsafe { absolute(descriptor, path, &mut buffer) }.filter(|path| is_watched(path)).and_then(file);
+    set_errno(reason);
+    found
+}
+
+/// A call on a file that is named.
+#[inline]
+pub(crate) fn on_path<R: Returned>(
+    function: IoFunction,
+    (descriptor, path): (c_int, *const c_char),
+    real: impl FnOnce() -> R,
+) -> R {
+    match named(descriptor, path) {
+        Some(file) => timed(real, |_| Call::on(function, Some(file))),
+        None => real(),
+    }
+}
+
+/// A call on two files that are named.
+#[inline]
+pub(crate) fn on_two_paths<R: Returned>(
+    function: IoFunction,
+    (descriptor, path): (c_int, *const c_char),
+    (other_descriptor, other_path): (c_int, *const c_char),
+    real: impl FnOnce() -> R,
+) -> R {
+    let (file, other_file) = (named(descriptor, path), named(other_descriptor, other_path));
+    match file.or(other_file) {
+        Some(first) => timed(real, |_| Call { other_file: file.and(other_file), ..Call::on(function, Some(first)) }),
+        None => real(),
+    }
+}

@@ -1,0 +1,314 @@
+"""Calls on files: each that the system sees is recorded, with its file, its bytes and its error."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+PROGRAM = """
+import mmap, os, subprocess, sys, threading
+
+folder = sys.argv[1]
+path = os.path.join(folder, "data.bin")
+
+
+def read_all():
+    fd = os.open(path, os.O_RDONLY)
+    while os.read(fd, 700):
+        pass
+    os.close(fd)
+
+
+with open(path, "wb") as file:
+    file.write(b"x" * 100_000)
+fd = os.open(path, os.O_RDWR)
+for at in range(100):
+    os.pread(fd, 512, at * 512)
+os.lseek(fd, 5_000, os.SEEK_SET)
+os.read(fd, 1_000)
+copy = os.dup(fd)
+os.read(copy, 1_000)
+os.read(fd, 1_000)
+os.preadv(fd, [bytearray(10), bytearray(20)], 99_990)
+os.pwrite(fd, b"abc", 7)
+os.ftruncate(fd, 90_000)
+os.fsync(fd)
+with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
+    mapped[80_000]
+os.close(copy)
+os.close(fd)
+try:
+    os.open(os.path.join(folder, "missing"), os.O_RDONLY)
+except FileNotFoundError:
+    pass
+# Relative to a folder, and to the current one.
+os.chdir(folder)
+at = os.open(".", os.O_RDONLY)
+fd = os.open("data.bin", os.O_RDONLY, dir_fd=at)
+out = os.open("copy.bin", os.O_WRONLY | os.O_CREAT, dir_fd=at)
+os.sendfile(out, fd, 0, 50_000)
+os.copy_file_range(fd, out, 10_000)
+for each in (out, fd, at):
+    os.close(each)
+os.stat("data.bin")
+os.rename("copy.bin", "moved.bin")
+os.listdir(".")
+os.unlink("moved.bin")
+# More descriptors than a page of a table.
+many = [os.open(path, os.O_RDONLY) for _ in range(3_000)]
+for each in many:
+    os.read(each, 10)
+for each in many:
+    os.close(each)
+threads = [threading.Thread(target=read_all) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+# A forked child, one that begins another program, and one that a shell begins.
+pid = os.fork()
+if pid == 0:
+    read_all()
+    os._exit(0)
+os.waitpid(pid, 0)
+subprocess.run(["cp", path, "other.bin"], check=True)
+subprocess.run("cat < data.bin > third.bin", shell=True, check=True)
+read_all()
+"""
+
+# What system calls are called that have another name than the function, and the functions that make another one.
+SAME = {
+    "open": "openat",
+    "opendir": "openat",
+    "creat": "openat",
+    "pread64": "pread",
+    "pwrite64": "pwrite",
+    "preadv2": "preadv",
+    "newfstatat": "stat",
+    "fstatat": "stat",
+    "lstat": "stat",
+    "fstat": "stat",
+    "statx": "stat",
+    "closedir": "close",
+    "fclose": "close",
+    "dup3": "dup2",
+    "fadvise64": "posix_fadvise",
+}
+# The C library reads folders ahead of its callers, and asks what it opened is; programs begin and control by others.
+NOT_COMPARED = {
+    *("getdents64", "readdir", "execve", "ioctl", "fcntl", "getcwd", "chdir", "readlink", "access", "stat", "fflush"),
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The folder of a program that was recorded, under `strace` where the system lets it: `data`, `run`, `strace.log`."""
+    folder = tmp_path_factory.mktemp("io")
+    (folder / "data").mkdir()
+    program = folder / "program.py"
+    program.write_text(PROGRAM)
+    log = folder / "strace.log"
+    traced = ["strace", "-f", "-qq", "-y", "-e", "trace=file,desc,mmap", "-o", log] if can_trace() else []
+    command = [*traced, *record(folder / "run"), sys.executable, program, folder / "data"]
+    limits = ["sh", "-c", 'ulimit -n 4096; exec "$@"', "sh"]
+    succeed([*limits, *command], folder)
+    return folder
+
+
+def can_trace():
+    return shutil.which("strace") is not None and subprocess.run(["strace", "-o", os.devnull, "true"]).returncode == 0
+
+
+def record(run, *options):
+    return [Path(sys.executable).with_name("stepscope"), "record", "--io", *options, "--output", run, "--"]
+
+
+def succeed(command, folder):
+    result = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=folder, timeout=600)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def seen_by_system(log, data):
+    """How often each call was made on each file below ``data``, and what came of it."""
+    counts = Counter()
+    unfinished = {}
+    for line in log.splitlines():
+        thread, _, rest = line.partition(" ")
+        rest = rest.strip()
+        if rest.endswith("<unfinished ...>"):
+            unfinished[thread] = rest.removesuffix("<unfinished ...>")
+            continue
+        resumed = re.match(r"<\.\.\. \w+ resumed>(.*)", rest)
+        if resumed:
+            rest = unfinished.pop(thread) + resumed[1]
+        call = re.match(r"(\w+)\((.*)\)\s+= (-?\d+|0x[0-9a-f]+)(.*)", rest)
+        if not call:
+            continue
+        name, arguments, returned, _ = call.groups()
+        path = path_in(name, arguments, data)
+        if name == "fcntl" and "F_DUPFD" in arguments:
+            name = "dup"
+        if path is not None and (path == str(data) or path.startswith(f"{data}/")):
+            counts[call_key(name, path, int(returned, 0))] += 1
+    return counts
+
+
+def path_in(name, arguments, data):
+    """The first file that a call is about: what it names, else its first descriptor."""
+    named = re.match(r'(?:AT_FDCWD|\d+)<([^>]*)>, "([^"]*)"', arguments)
+    if named and named[2] and name.endswith("at"):
+        return os.path.normpath(os.path.join(named[1], named[2]))
+    if arguments.startswith('"'):
+        # The program went there before it used such names.
+        return os.path.normpath(os.path.join(data, arguments.split('"')[1]))
+    descriptors = re.findall(r"\d+<([^>]*)>", arguments)
+    if name == "sendfile":
+        # The file that bytes come from is the second one.
+        descriptors = descriptors[1:]
+    return descriptors[0] if descriptors else None
+
+
+def call_key(name, path, returned):
+    name = SAME.get(name, name)
+    bytes_moved = (
+        returned if name in ("read", "pread", "preadv", "write", "pwrite", "sendfile", "copy_file_range") else None
+    )
+    return name, os.path.basename(path), None if bytes_moved is None else max(bytes_moved, 0), returned == -1
+
+
+def rows_of(run):
+    for part in sorted(Path(run).glob("rank=*/*.parquet")):
+        for row in pq.read_table(part).to_pylist():
+            if row["kind"] == "io":
+                yield row
+
+
+def recorded_in(run, data):
+    counts = Counter()
+    for row in rows_of(run):
+        path = row["file"]
+        if path is None or not (path == str(data) or path.startswith(f"{data}/")):
+            continue
+        name = SAME.get(row["name"], row["name"])
+        counts[name, os.path.basename(os.path.normpath(path)), row["bytes"], row["errno"] is not None] += 1
+    return counts
+
+
+def calls_on(run, name):
+    """The calls on files of a name, by thread and start."""
+    rows = [row for row in rows_of(run) if row["file"] and os.path.basename(row["file"]) == name]
+    return sorted(rows, key=lambda row: (row["pid"], row["tid"], row["start_ns"]))
+
+
+def test_every_call_that_the_system_sees_is_recorded(recorded):
+    if not (recorded / "strace.log").exists():
+        pytest.skip("strace cannot trace here")
+    data = recorded / "data"
+    system, ours = (
+        Counter({key: count for key, count in counts.items() if key[0] not in NOT_COMPARED})
+        for counts in (seen_by_system((recorded / "strace.log").read_text(), data), recorded_in(recorded / "run", data))
+    )
+    assert sum(system.values()) > 9_000
+    assert ours - system == Counter()
+    # Where a program reads what it inherited, the recorder asks once where that stands.
+    assert system - ours == Counter({("lseek", "data.bin", None, False): 1})
+
+
+def test_counts_bytes_and_errors_are_those_of_the_program(recorded):
+    counts = recorded_in(recorded / "run", recorded / "data")
+    assert counts["pread", "data.bin", 512, False] == 100
+    assert counts["read", "data.bin", 10, False] == 3_000
+    # Of four threads, a forked child and the program itself, 90,000 bytes each.
+    whole, rest = divmod(90_000, 700)
+    assert counts["read", "data.bin", 700, False] == 6 * whole
+    assert counts["read", "data.bin", rest, False] == 6
+    assert counts["openat", "missing", None, True] == 1
+    assert counts["sendfile", "data.bin", 50_000, False] == 1
+    assert counts["write", "data.bin", 100_000, False] == 1
+
+
+def test_offsets_follow_the_descriptors_and_their_copies(recorded):
+    reads = [row for row in calls_on(recorded / "run", "data.bin") if row["name"] == "read"]
+    assert [row["offset"] for row in reads if row["bytes"] == 1_000] == [5_000, 6_000, 7_000]
+    of_threads = {}
+    for row in (row for row in reads if row["asked_bytes"] == 700 or row["bytes"] == 700):
+        of_threads.setdefault((row["pid"], row["tid"]), []).append(row["offset"])
+    # The main thread reads all of it at the end, as the others do.
+    assert len(of_threads) == 6
+    assert all(offsets == [*range(0, 90_000, 700), 90_000] for offsets in of_threads.values())
+
+
+def test_what_is_done_with_files_lies_within_what_the_thread_does(tmp_path):
+    program = """
+        import torch
+        with open("weights.bin", "wb") as file:
+            file.write(bytes(4_000_000))
+        with torch.profiler.record_function("load"):
+            torch.from_file("weights.bin", size=1_000_000).sum()
+            open("weights.bin", "rb").read()
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    succeed([*record("run"), sys.executable, "program.py"], tmp_path)
+    found = succeed([Path(sys.executable).with_name("stepscope"), "convert", "run", "-o", "trace.json"], tmp_path)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    (label,) = [event for event in events if event.get("name") == "load" and event.get("ph") == "X"]
+    reads = [event for event in events if event.get("name") == "read" and "weights.bin" in str(event.get("args"))]
+    inside = [
+        event
+        for event in reads
+        if (event["pid"], event["tid"]) == (label["pid"], label["tid"])
+        and label["ts"] <= event["ts"] <= label["ts"] + label["dur"]
+    ]
+    assert inside and len(inside) == len(reads), found.stderr
+    # One process, although two parts of the recorder wrote of it.
+    assert len({event["pid"] for event in events if event.get("name") == "process_name"}) == 1
+
+
+def test_only_the_folders_that_are_asked_for(tmp_path):
+    for folder in ("data", "data/cache", "database"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_text("text")
+    options = ["--io-include", "data", "--io-exclude", "data/cache"]
+    command = ["cat", "data/file", "data/cache/file", "database/file"]
+    assert succeed([*record("run", *options), *command], tmp_path).stdout == "text" * 3
+    assert {row["file"] for row in rows_of(tmp_path / "run")} == {str(tmp_path / "data/file")}
+
+
+def test_nothing_is_lost_when_the_program_is_killed(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(50_000))
+    program = (
+        "import os; fd = os.open('file', 0); [os.pread(fd, 10, at) for at in range(20_000)]; os.kill(os.getpid(), 9)"
+    )
+    command = [*record("run"), sys.executable, "-c", program]
+    result = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    assert result.returncode == 128 + 9
+    reads = [row for row in calls_on(tmp_path / "run", "file") if row["name"] == "pread"]
+    assert [row["offset"] for row in reads] == list(range(20_000))
+
+
+def test_programs_of_every_kind_run_as_they_would(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/file").write_text("text\n" * 1_000)
+    script = """
+        set -e
+        tar cf a.tar a && tar tf a.tar | sort > list
+        cp a/file b && cmp a/file b
+        perl -e 'open(F, "<", "a/file"); @l = <F>; print scalar(@l), "\\n"' > lines
+        sort a/file | uniq -c > counts
+        (exec 7< a/file; read -r line <&7; echo "$line" > first)
+    """
+    (tmp_path / "script.sh").write_text(textwrap.dedent(script))
+    succeed([*record("run"), "bash", "script.sh"], tmp_path)
+    outputs = {name: (tmp_path / name).read_text().split() for name in ("list", "lines", "counts", "first")}
+    assert outputs == {"list": ["a/", "a/file"], "lines": ["1000"], "counts": ["1000", "text"], "first": ["text"]}
+    names = {os.path.basename(row["file"]) for row in rows_of(tmp_path / "run") if row["file"]}
+    assert {"a.tar", "file", "list", "lines", "counts", "first"} <= names
