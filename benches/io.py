@@ -1,0 +1,96 @@
+"""What recording calls on files costs: Stepscope and DFTracer in turn, against nothing.
+
+Run by ``cargo xtask bench io``. A program in C makes one kind of call many times; each row is what one call takes, in ns of
+wall time, the median of some rounds: without a recorder, recorded, and with a recorder that was told to leave the file out.
+DFTracer takes part where ``--dftracer`` names a Python that has it.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+WORKLOADS = {
+    "pread, 1 byte": ("pread1", 1),
+    "pread, 4 KiB": ("pread4096", 1),
+    "pread, 1 byte, 4 threads": ("pread1", 4),
+    "open, read, close": ("open", 1),
+    "open, read, close, 4 threads": ("open", 4),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=1_000_000, help="calls of a thread; a fifth as many opens")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--dftracer", help="a Python that has dftracer")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        program = folder / "calls"
+        subprocess.run(["cc", "-O2", "-o", program, HERE / "io" / "calls.c", "-lpthread"], check=True)
+        (folder / "data").mkdir()
+        (folder / "data" / "file").write_bytes(bytes(1 << 20))
+        print(f"{'ns a call':32} {'nothing':>9} {'recorded':>9} {'left out':>9} {'dftracer':>9}  longest 64 calls, ms")
+        for name, (workload, threads) in WORKLOADS.items():
+            calls = arguments.calls // (5 if workload == "open" else 1)
+            command = [program, folder / "data" / "file", workload, str(threads), str(calls)]
+            rounds = [measured(command, folder, arguments.dftracer) for _ in range(arguments.rounds)]
+            print(line(name, rounds), flush=True)
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}")
+
+
+def measured(command, folder, dftracer):
+    """One round: each way once."""
+    stepscope = [Path(sys.executable).with_name("stepscope"), "record", "--io"]
+    run = ["--output", folder / "run", "--"]
+    ways = {
+        "nothing": (command, {}),
+        "recorded": ([*stepscope, *run, *command], {}),
+        "left out": ([*stepscope, "--io-exclude", folder / "data", *run, *command], {}),
+    }
+    if dftracer:
+        ways["dftracer"] = (command, dftracer_environment(dftracer, folder))
+    results = {}
+    for way, (words, environment) in ways.items():
+        done = subprocess.run(
+            [*map(str, words)], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+        )
+        results[way] = json.loads(done.stdout.splitlines()[-1])
+        subprocess.run(["rm", "-rf", folder / "run"], check=True)
+    return results
+
+
+def dftracer_environment(python, folder):
+    """As DFTracer's own documentation has a program in C recorded, with metadata of each call."""
+    pattern = "os.path.dirname(dftracer.__file__) + '/lib*/libdftracer_preload*.so'"
+    find = f"import dftracer, glob, os; print(glob.glob({pattern})[0])"
+    library = subprocess.run([python, "-c", find], capture_output=True, text=True, check=True).stdout.strip()
+    return {
+        "LD_PRELOAD": library,
+        "DFTRACER_ENABLE": "1",
+        "DFTRACER_INIT": "PRELOAD",
+        "DFTRACER_LOG_FILE": str(folder / "dftracer"),
+        "DFTRACER_DATA_DIR": str(folder / "data"),
+        "DFTRACER_INC_METADATA": "1",
+    }
+
+
+def line(name, rounds):
+    cells = [f"{name:32}"]
+    longest = []
+    for way in ("nothing", "recorded", "left out", "dftracer"):
+        found = [results[way] for results in rounds if way in results]
+        cells.append(f"{statistics.median(of['ns'] for of in found):9.1f}" if found else f"{'-':>9}")
+        longest.append(f"{max(of['longest_64_ms'] for of in found):.2f}" if found else "-")
+    return " ".join(cells) + "  " + " ".join(longest)
+
+
+if __name__ == "__main__":
+    main()
