@@ -19,12 +19,12 @@ pub(super) fn environment(package: &Path, options: &Options) -> Result<Vec<(&'st
         Failure::new(format!("the package in {} has no library that records files", package.display()))
             .hint("pip install stepscope, or leave --io out")
     })?;
-    // Other libraries that stand before the C library stay behind ours.
-    let mut preload = library.into_os_string();
-    if let Some(before) = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+    // Some libraries that stand before the C library insist on being the first.
+    let mut preload = std::env::var_os(PRELOAD).filter(|before| !before.is_empty()).unwrap_or_default();
+    if !preload.is_empty() {
         preload.push(":");
-        preload.push(before);
     }
+    preload.push(library);
     Ok(vec![(PRELOAD, preload), (INCLUDE, joined(included)), (EXCLUDE, joined(excluded))])
 }
 
