@@ -82,7 +82,7 @@ def test_events_that_do_not_fit_into_memory(tmp_path):
     for rank in range(2):
         _file_of_rank(tmp_path / f"rank{rank}.json", rank)
     run = package.open(tmp_path, memory=1)
-    with pytest.raises(ValueError, match=r"1 byte allowed\nhint: .*: stepscope\.open\(…, memory=1 \* 2\*\*30\)$"):
+    with pytest.raises(ValueError, match=r"1 B allowed\nhint: .*: stepscope\.open\(…, memory=1 \* 2\*\*30\)$"):
         run.critical_path_ranks()
 
 
