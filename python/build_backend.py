@@ -25,7 +25,7 @@ from maturin import (  # noqa: F401  (hooks that need nothing added)
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGE = CHECKOUT / "python" / "stepscope"
-# Beside the extension modules: what cargo builds, and what it is called in the package.
+# The libraries that cargo builds apart from the engine, by crate: their names in the package folder.
 LIBRARIES = {
     "stepscope-recorder-python": "_recorder.abi3.so",
     "stepscope-recorder-posix": "libstepscope_files.so",

@@ -54,6 +54,12 @@ fn lines(trace: &Trace) -> Vec<String> {
     collectives(trace, &Selection::default()).iter().map(line).collect()
 }
 
+/// Of each rank its number, the collectives that were matched, and what of them is transfer and waiting.
+fn matched(trace: &Trace) -> Vec<(u32, i64, i64, i64)> {
+    let rows = stragglers(trace, &Selection::default());
+    rows.iter().map(|row| (row.rank, row.calls, row.transfer_ns, row.waiting_ns)).collect()
+}
+
 #[test]
 fn the_ranges_of_oneccl_are_one_collective() {
     let rank: [Row<'_>; 8] = [
@@ -112,11 +118,7 @@ fn labels_of_deepspeed_around_a_collective_are_none() {
         "rank 1 allreduce: 1 calls, 0 works, 1 kernels, 4000 bytes, host 30000, device 35000",
     ];
     assert_eq!(lines(&trace), expected);
-    let matched: Vec<_> = stragglers(&trace, &Selection::default())
-        .iter()
-        .map(|row| (row.rank, row.calls, row.transfer_ns, row.waiting_ns))
-        .collect();
-    assert_eq!(matched, [(0, 2, 70_000, 0), (1, 2, 70_000, 5_000)]);
+    assert_eq!(matched(&trace), [(0, 2, 70_000, 0), (1, 2, 70_000, 5_000)]);
 }
 
 #[test]
@@ -168,11 +170,7 @@ fn older_labels_of_nccl_say_what_is_carried_and_are_matched_by_their_order() {
         "rank 1 broadcast: 1 calls, 0 works, 0 kernels, 0 bytes, host 30000, device 0",
     ];
     assert_eq!(lines(&trace), expected);
-    let matched: Vec<_> = stragglers(&trace, &Selection::default())
-        .iter()
-        .map(|row| (row.rank, row.calls, row.transfer_ns, row.waiting_ns))
-        .collect();
-    assert_eq!(matched, [(0, 2, 70_000, 0), (1, 2, 70_000, 5_000)]);
+    assert_eq!(matched(&trace), [(0, 2, 70_000, 0), (1, 2, 70_000, 5_000)]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn path(&self) -> &'static [u8] {
-        // SAFETY: the text stands behind it, and neither moves nor goes.
+        // SAFETY: the text follows it in memory, which is never moved or freed.
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).add(1).cast(), self.len as usize) }
     }
 }

@@ -5,6 +5,7 @@ mod device;
 mod inputs;
 mod io;
 mod memory;
+mod process_metadata;
 mod reading;
 
 pub use reading::read_part;
@@ -22,74 +23,23 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use process_metadata::metadata_of;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use stepscope_capture::layout::scope;
-use stepscope_capture::{
-    Capture, CollectiveOf, DeviceActivity, IoCall, Mark, MemoryEvent, Sample, State, StepRange, Thread,
-};
+use stepscope_capture::{Capture, CollectiveOf, DeviceActivity, IoCall, Mark, MemoryEvent, Sample, StepRange};
 
 /// The key of a part's metadata.
 const METADATA_KEY: &str = "stepscope";
-/// Version of the part's format that this code writes, and the newest it reads.
-const PART_VERSION: u32 = 2;
 /// Rows that are put together and written at once: their values stay in the processor's cache.
 const ROWS_PER_BATCH: usize = 1 << 13;
 /// Rows that are read at once.
 const ROWS_PER_READ: usize = 1 << 16;
 /// Distinct inputs are kept once as long as they take no more than this.
 const INPUTS_DICTIONARY_BYTES: usize = 32 << 20;
-
-/// A part's metadata: what holds for the whole process.
-#[derive(Serialize, Deserialize)]
-struct ProcessMetadata {
-    version: u32,
-    pid: u64,
-    parent_pid: u64,
-    process_start_ticks: u64,
-    pid_namespace: u64,
-    boot_id: String,
-    is_killed: bool,
-    opened_ns: i64,
-    unix_offset_ns: i64,
-    /// Monotonic clock and Unix time of each snapshot.
-    #[serde(default)]
-    clocks: Vec<(i64, i64)>,
-    last_ns: i64,
-    #[serde(rename = "facts")]
-    metadata: Vec<(String, String)>,
-    threads: Vec<ThreadMetadata>,
-    windows: Vec<(i64, bool, u64)>,
-    /// Thread, since when, and number of each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    profiler_states: Vec<(u32, i64, u64)>,
-    dropped: u64,
-    is_disk_full: bool,
-    damaged: Vec<String>,
-    #[serde(default)]
-    ring: Option<RingMetadata>,
-}
-
-/// What a ring kept of the process.
-#[derive(Serialize, Deserialize)]
-struct RingMetadata {
-    asked_ns: i64,
-    since_ns: Option<i64>,
-    lost_begins: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ThreadMetadata {
-    tid: u64,
-    framework_thread: u64,
-    #[serde(default)]
-    handle: u32,
-    name: String,
-}
 
 /// One row of a part's table.
 struct Row<'a> {
@@ -180,40 +130,6 @@ pub fn write_part(path: &Path, capture: &Capture) -> Result<(), RunError> {
     }
     let file = writer.into_inner().map_err(failed)?;
     file.sync_all().map_err(io)
-}
-
-fn metadata_of(capture: &Capture) -> ProcessMetadata {
-    let thread = |thread: &Thread| ThreadMetadata {
-        tid: thread.tid,
-        framework_thread: thread.framework_thread,
-        handle: thread.handle,
-        name: thread.name.clone(),
-    };
-    ProcessMetadata {
-        version: PART_VERSION,
-        pid: capture.process.pid,
-        parent_pid: capture.parent_pid,
-        process_start_ticks: capture.process.start_ticks,
-        pid_namespace: capture.process.pid_namespace,
-        boot_id: format!("{:032x}", u128::from_be_bytes(capture.process.boot_id)),
-        is_killed: capture.state != State::Closed,
-        opened_ns: capture.opened_ns,
-        unix_offset_ns: capture.unix_offset_ns,
-        clocks: capture.clocks.iter().map(|clock| (clock.monotonic_ns, clock.unix_ns)).collect(),
-        last_ns: capture.last_ns,
-        metadata: capture.metadata.clone(),
-        threads: capture.threads.iter().map(thread).collect(),
-        windows: capture.windows.iter().map(|window| (window.time_ns, window.is_on, window.cycle)).collect(),
-        profiler_states: capture.profiler_states.iter().map(|of| (of.thread, of.since_ns, of.number)).collect(),
-        dropped: capture.dropped,
-        is_disk_full: capture.is_disk_full,
-        damaged: capture.damaged.clone(),
-        ring: capture.ring.map(|ring| RingMetadata {
-            asked_ns: ring.asked_ns,
-            since_ns: ring.since_ns,
-            lost_begins: ring.lost_begins,
-        }),
-    }
 }
 
 /// What becomes a row; rows themselves are made a batch at a time, since they are large.

@@ -2,7 +2,8 @@
 
 use super::collectives::Collectives;
 use super::inputs::InputsOfPart;
-use super::{METADATA_KEY, PART_VERSION, ProcessMetadata, ROWS_PER_READ, ThreadMetadata, device, io, memory};
+use super::process_metadata::{PART_VERSION, ProcessMetadata, ThreadMetadata};
+use super::{METADATA_KEY, ROWS_PER_READ, device, io, memory};
 use crate::RunError;
 use arrow_array::types::Int32Type;
 use arrow_array::{
