@@ -105,6 +105,8 @@ SAME = {
 # The C library reads folders ahead of its callers, and asks what it opened is; programs begin and control by others.
 NOT_COMPARED = {
     *("getdents64", "readdir", "execve", "ioctl", "fcntl", "getcwd", "chdir", "readlink", "access", "stat", "fflush"),
+    # What is no call.
+    *("major page fault", "minor page fault (one in 64)"),
 }
 
 

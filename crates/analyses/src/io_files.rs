@@ -8,6 +8,10 @@
 //! A call inside another call on a file of the same thread is how that was done, as where MPI or a stream of C calls the
 //! system: only the outer one counts, so that each byte counts once.
 //!
+//! A major page fault is a read: a page of a mapped file was touched that had to be read first. How much the system read
+//! for it, and how long that took, it does not say. A minor one, which found its page in memory, is an other call; of
+//! those the recorder records one in 64.
+//!
 //! Grouped by process, a row is a process with all of its files. A helper is a process that another one of its rank
 //! started: a worker of a `DataLoader`.
 //!
@@ -29,7 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use stepscope_base::percentiles::nearest_rank_of_unsorted;
 use stepscope_base::{Span, StringId, StringTable};
-use stepscope_trace::{IoAction, Process, ProcessId, SliceId, Trace};
+use stepscope_trace::{IoAction, IoLayer, Process, ProcessId, SliceId, Trace};
 
 columns! {
     /// What was done with one file, or by one process.
@@ -69,6 +73,8 @@ columns! {
         opens: i64 => Count,
         /// Number of calls that read.
         reads: i64 => Count,
+        /// Number of reads that are major page faults.
+        page_faults: i64 => Count,
         /// Number of calls that write.
         writes: i64 => Count,
         /// Number of all other calls.
@@ -168,6 +174,7 @@ struct Sums {
     process: Option<ProcessId>,
     count: i64,
     opens: i64,
+    page_faults: i64,
     total_ns: i64,
     reads: Moved,
     writes: Moved,
@@ -185,6 +192,7 @@ impl Sums {
             process: by_process.then_some(first.process),
             count: 0,
             opens: 0,
+            page_faults: 0,
             total_ns: 0,
             reads: Moved::default(),
             writes: Moved::default(),
@@ -201,7 +209,10 @@ impl Sums {
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(dur_ns);
         match event.action {
-            IoAction::Read => self.reads.add(event.bytes, dur_ns),
+            IoAction::Read => {
+                self.reads.add(event.bytes, dur_ns);
+                self.page_faults += i64::from(event.layer == IoLayer::PageFault);
+            }
             IoAction::Write => self.writes.add(event.bytes, dur_ns),
             IoAction::Open => self.opens += 1,
             IoAction::Metadata => {}
@@ -236,6 +247,7 @@ impl Sums {
             processes: self.processes.len() as i64,
             count: self.count,
             opens: self.opens,
+            page_faults: self.page_faults,
             reads: reads.count,
             writes: writes.count,
             others: self.count - self.opens - reads.count - writes.count,
@@ -323,6 +335,15 @@ mod tests {
         let nothing = &io_files(&with_calls("rank 0 io 1 R"), &Selection::default())[0];
         assert_eq!((nothing.read_bytes, nothing.write_bytes, nothing.read_bytes_per_s), (None, Some(0), None));
         assert_eq!(nothing.request_bytes_median, None);
+    }
+
+    #[test]
+    fn page_faults_are_reads_of_unknown_size() {
+        let mut trace = with_calls("rank 0 io 1 rR|Rc");
+        trace.io[1..].iter_mut().for_each(|event| event.layer = IoLayer::PageFault);
+        let row = &io_files(&trace, &Selection::default())[0];
+        assert_eq!((row.reads, row.page_faults, row.unsized_count, row.others), (3, 2, 2, 1));
+        assert_eq!(row.read_bytes, Some(100));
     }
 
     #[test]

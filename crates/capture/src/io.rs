@@ -7,6 +7,8 @@ pub enum IoLayer {
     Posix,
     /// Buffered streams of the C library.
     Stdio,
+    /// Files that are mapped into memory.
+    PageFault,
 }
 
 /// What a call does.
@@ -24,8 +26,8 @@ pub enum IoAction {
 
 macro_rules! calls {
     ($($value:literal $name:ident $text:literal $layer:ident $action:ident;)*) => {
-        /// A function of the C library that uses files. Those that differ only in the width of their numbers, or in
-        /// checks that a compiler adds, are one.
+        /// A function of the C library that uses files, or what the system does in its place. Functions that differ only
+        /// in the width of their numbers, or in checks that a compiler adds, are one.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         #[expect(missing_docs, reason = "each is what the C library documents")]
@@ -40,12 +42,12 @@ macro_rules! calls {
                 match number { $($value => Some(Self::$name),)* _ => None }
             }
 
-            /// The function with this name in C.
+            /// The function with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$name),)* _ => None }
             }
 
-            /// Its name in C.
+            /// Its name in C; of a page fault, what it is.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -55,9 +57,9 @@ macro_rules! calls {
                 match self { $(Self::$name => IoLayer::$layer,)* }
             }
 
-            /// True for what reads or writes.
+            /// True for what reads or writes, and says how much.
             pub fn moves_bytes(self) -> bool {
-                matches!(self.action(), IoAction::Read | IoAction::Write)
+                matches!(self.action(), IoAction::Read | IoAction::Write) && self.layer() != IoLayer::PageFault
             }
 
             /// What it does.
@@ -146,6 +148,8 @@ calls! {
     110 Fprintf "fprintf" Stdio Write;
     111 Fflush "fflush" Stdio Metadata;
     112 Fseek "fseek" Stdio Metadata;
+    120 MajorFault "major page fault" PageFault Read;
+    121 MinorFault "minor page fault (one in 64)" PageFault Metadata;
 }
 
 /// A call, as its record says it.
@@ -167,10 +171,12 @@ pub struct IoRecord {
     pub asked: Option<u64>,
     /// Where in the file.
     pub offset: Option<u64>,
+    /// The system's number of the thread that it is of; 0: the one that writes the record.
+    pub thread: u32,
 }
 
 /// Words of the longest record, its first one included.
-pub const LONGEST: usize = 3 + 4;
+pub const LONGEST: usize = 3 + 5;
 
 /// What follows the two words that each record has: bits of word 1.
 const HAS_ASKED: u64 = 1 << 8;
@@ -178,7 +184,8 @@ const HAS_OFFSET: u64 = 1 << 9;
 const HAS_OTHER_FILE: u64 = 1 << 10;
 /// The upper halves of the duration and of the bytes.
 const HAS_UPPER: u64 = 1 << 11;
-const FOLLOWS: u64 = HAS_ASKED | HAS_OFFSET | HAS_OTHER_FILE | HAS_UPPER;
+const HAS_THREAD: u64 = 1 << 12;
+const FOLLOWS: u64 = HAS_ASKED | HAS_OFFSET | HAS_OTHER_FILE | HAS_UPPER | HAS_THREAD;
 const ERRNO_SHIFT: u32 = 16;
 const HALF: u32 = 32;
 
@@ -208,6 +215,9 @@ impl IoRecord {
         if (self.duration_ticks | self.bytes) >> HALF != 0 {
             follow(HAS_UPPER, self.duration_ticks >> HALF | self.bytes >> HALF << HALF);
         }
+        if self.thread != 0 {
+            follow(HAS_THREAD, self.thread.into());
+        }
         words[0] = first;
         (words, len)
     }
@@ -215,6 +225,13 @@ impl IoRecord {
     /// Words after the first one of a record whose word 1 is `word`.
     pub(crate) fn len(word: u64) -> usize {
         2 + (word & FOLLOWS).count_ones() as usize
+    }
+
+    /// The thread that such a record is of, where another one wrote it.
+    #[inline]
+    pub(crate) fn other_thread(word: impl Fn(usize) -> u64) -> Option<u32> {
+        // The last word.
+        (word(0) & HAS_THREAD != 0).then(|| word(Self::len(word(0)) - 1) as u32)
     }
 
     /// What a record says whose words after the first are `word`; `None` for a function that is not known.
@@ -227,6 +244,7 @@ impl IoRecord {
         };
         let (asked, offset) = (follow(HAS_ASKED), follow(HAS_OFFSET));
         let (other_file, upper) = (follow(HAS_OTHER_FILE), follow(HAS_UPPER).unwrap_or(0));
+        let thread = follow(HAS_THREAD);
         Some(Self {
             function: IoFunction::from_number(first as u8)?,
             errno: (first >> ERRNO_SHIFT) as u16,
@@ -236,6 +254,7 @@ impl IoRecord {
             bytes: second >> HALF | upper >> HALF << HALF,
             asked,
             offset,
+            thread: thread.unwrap_or(0) as u32,
         })
     }
 }
@@ -276,9 +295,10 @@ mod tests {
         let duration = prop_oneof![0..1_u64 << 20, Just(u64::from(u32::MAX)), (1_u64 << 32)..(1_u64 << 56)];
         let number = || prop_oneof![0..1_u64 << 20, any::<u64>()];
         let option = || proptest::option::of(number());
-        let files = (any::<u32>(), prop_oneof![Just(0), any::<u32>()]);
-        (function, any::<u16>(), duration, files, number(), option(), option()).prop_map(
-            |(function, errno, duration_ticks, (file, other_file), bytes, asked, offset)| IoRecord {
+        let or_none = || prop_oneof![Just(0), any::<u32>()];
+        let numbers = (any::<u32>(), or_none(), or_none());
+        (function, any::<u16>(), duration, numbers, number(), option(), option()).prop_map(
+            |(function, errno, duration_ticks, (file, other_file, thread), bytes, asked, offset)| IoRecord {
                 function,
                 errno,
                 duration_ticks,
@@ -287,6 +307,7 @@ mod tests {
                 bytes,
                 asked,
                 offset,
+                thread,
             },
         )
     }

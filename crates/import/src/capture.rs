@@ -42,7 +42,7 @@ const USER_SCOPE: u8 = 7;
 /// PyTorch's record of a collective.
 const COLLECTIVE_RECORD: &str = "record_param_comms";
 /// Metadata that describe one process and not the run.
-const PROCESS_METADATA_KEYS: [&str; 19] = [
+const PROCESS_METADATA_KEYS: [&str; 21] = [
     "process_name",
     "rank",
     "local_rank",
@@ -62,6 +62,8 @@ const PROCESS_METADATA_KEYS: [&str; 19] = [
     "devices",
     "device_refused",
     "device_remarks",
+    "page_faults_refused",
+    "page_faults_lost",
 ];
 
 /// Opens what `filter` selects of what one process recorded at `raw`. Gives also when that was recorded, in times of

@@ -51,6 +51,32 @@ pub(crate) fn monotonic_ns() -> i64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Gives the ticks at moments of the monotonic clock that lie between its making and now.
+pub struct MonotonicTicks {
+    first: ClockPoint,
+}
+
+impl MonotonicTicks {
+    /// Moments from now on.
+    pub fn since_now() -> Self {
+        Self { first: now() }
+    }
+
+    /// The ticks at a moment, ns: on the line from the first reading of both clocks to one that is made now.
+    pub fn until_now(&self) -> impl Fn(i64) -> u64 + use<> {
+        let (first, last) = (self.first, now());
+        move |monotonic_ns| ticks_between(first, last, monotonic_ns)
+    }
+}
+
+fn ticks_between(first: ClockPoint, last: ClockPoint, monotonic_ns: i64) -> u64 {
+    let mask = (1 << TICK_BITS) - 1;
+    let ticks = i128::from(last.ticks.wrapping_sub(first.ticks) & mask);
+    let ns = i128::from(last.monotonic_ns - first.monotonic_ns).max(1);
+    let since = i128::from(monotonic_ns.saturating_sub(first.monotonic_ns));
+    (i128::from(first.ticks) + since * ticks / ns) as u64 & mask
+}
+
 fn read_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable.
@@ -72,4 +98,19 @@ fn has_invariant_counter() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn has_invariant_counter() -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_lie_on_the_line_between_two_readings() {
+        let point = |ticks, monotonic_ns| ClockPoint { ticks, monotonic_ns, unix_ns: 0 };
+        let (first, last) = (point((1 << TICK_BITS) - 10, 1_000), point(20, 1_010));
+        let expected = [(1_000, (1 << TICK_BITS) - 10), (1_005, 5), (1_010, 20), (999, (1 << TICK_BITS) - 13)];
+        for (monotonic_ns, ticks) in expected {
+            assert_eq!(ticks_between(first, last, monotonic_ns), ticks, "{monotonic_ns}");
+        }
+    }
 }

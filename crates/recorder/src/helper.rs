@@ -5,8 +5,8 @@ use crate::session::{STATE, Segment};
 use crate::snapshot::{SnapshotRequests, Snapshotter};
 use crate::{clock, counters, labels};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 use stepscope_capture::CaptureFile;
@@ -20,6 +20,22 @@ const FIRST_CLOCK_PERIOD: Duration = Duration::from_millis(1);
 /// Time from one sample of the counters to the next.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(100);
 
+/// What the thread does beside its own work.
+#[derive(Clone, Copy)]
+pub struct HelperTask {
+    /// A capture is being opened, in a forked child too: called by the thread that has it opened, and must not record.
+    pub begin: fn(),
+    /// What is due now, on the helper thread; the time until it is due again.
+    pub run: fn() -> Duration,
+}
+
+static TASK: OnceLock<HelperTask> = OnceLock::new();
+
+/// Sets what helper threads of captures that are opened from now on do beside their own work, once a process.
+pub fn set_helper_task(task: HelperTask) {
+    let _ = TASK.set(task);
+}
+
 pub(crate) struct Helper {
     join: JoinHandle<()>,
     is_stopping: Arc<AtomicBool>,
@@ -30,6 +46,7 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts the thread; `None` when the system has no more threads: then every thread maps its own segments.
     pub(crate) fn start(file: Arc<CaptureFile>, ring: Option<(Ring, Snapshotter)>) -> Option<Self> {
+        TASK.get().into_iter().for_each(|task| (task.begin)());
         let (is_stopping, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(SnapshotRequests::default()));
         let (seen_by_thread, requests_of_thread) = (Arc::clone(&is_stopping), Arc::clone(&requests));
         let spawn = || {
@@ -81,7 +98,7 @@ fn run(
     let (mut ring, mut snapshotter) = ring.unzip();
     let mut period = FIRST_CLOCK_PERIOD;
     let mut next_clock = std::time::Instant::now();
-    let mut next_sample = next_clock;
+    let (mut next_sample, mut next_task) = (next_clock, next_clock);
     let sampler = counters::Sampler::new();
     while !is_stopping.load(Ordering::Acquire) {
         if let Some(ring) = &mut ring {
@@ -103,8 +120,12 @@ fn run(
             sampler.sample();
             next_sample = now + SAMPLE_PERIOD;
         }
+        if let Some(task) = TASK.get().filter(|_| now >= next_task) {
+            next_task = now + (task.run)();
+        }
         // A sample that is switched on meanwhile may be late by one clock period at most.
         let next = if counters::are_on() { next_clock.min(next_sample) } else { next_clock };
+        let next = if TASK.get().is_some() { next.min(next_task) } else { next };
         std::thread::park_timeout(next.saturating_duration_since(std::time::Instant::now()));
     }
     // What was requested a moment ago is written, too.

@@ -19,6 +19,7 @@ fn calls() -> [IoRecord; 5] {
         bytes: 4_096,
         asked: None,
         offset: None,
+        thread: 0,
     };
     [
         plain,
@@ -49,6 +50,18 @@ fn scenarios() {
             let work = || write_calls(10_000);
             (0..4).map(|_| std::thread::spawn(work)).collect::<Vec<_>>().into_iter().for_each(|t| t.join().unwrap());
             recorder::learn_metadata("rank", "3");
+            recorder::close();
+        }
+        "of another thread" => {
+            let capture = recorder::define_file(1, b"/data/a").expect("there is a capture");
+            let fault = IoRecord { function: IoFunction::MajorFault, bytes: 0, offset: Some(4_096), ..calls()[0] };
+            // One that records nothing itself, and this one.
+            let own = std::fs::read_link("/proc/thread-self").expect("the system has it");
+            let own = own.file_name().and_then(|tid| tid.to_str()?.parse().ok()).expect("it ends with the number");
+            for thread in [7, own] {
+                let written = IoRecord { thread, ..fault };
+                assert!(recorder::io_call(recorder::ticks(), &written, capture));
+            }
             recorder::close();
         }
         "nothing" => recorder::learn_metadata("rank", "3"),
@@ -85,6 +98,20 @@ fn calls_of_all_threads_are_read_back() {
         assert_eq!((asked_bytes, offset), (signed(written.asked), signed(written.offset)));
         assert!(found.end_ns > found.start_ns);
     }
+}
+
+#[test]
+fn what_is_written_of_another_thread_is_that_threads() {
+    let (folder, status) = run("of another thread");
+    assert!(status.success());
+    let captures = captures(folder.path());
+    let [capture] = captures.as_slice() else { panic!("{} captures", captures.len()) };
+    let found: Vec<_> = capture.io.iter().map(|call| (call.function, call.bytes, call.offset)).collect();
+    assert_eq!(found, [(IoFunction::MajorFault, None, Some(4_096)); 2]);
+    let tids: Vec<u64> = capture.io.iter().map(|call| capture.threads[call.thread as usize].tid).collect();
+    // Its own comes first, since that thread does.
+    assert!(tids[0] != 7 && tids[1] == 7, "{tids:?}");
+    assert_eq!(capture.threads[capture.io[1].thread as usize].name, "thread 7");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod directories;
+mod ends;
 mod maps;
 mod names;
 mod others;

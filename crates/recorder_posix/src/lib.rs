@@ -14,6 +14,8 @@
 #![allow(unsafe_code)]
 
 mod descriptors;
+mod ends;
+mod faults;
 mod files;
 mod hooks;
 mod mapped;

@@ -9,7 +9,7 @@ pub(crate) fn map(bytes: usize) -> *mut u8 {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
     // SAFETY: a new mapping. Past the C library, whose function this library stands for.
-    let found = unsafe { libc::syscall(libc::SYS_mmap, null_mut::<u8>(), bytes, protection, flags, -1, 0) };
+    let found = unsafe { libc::syscall(libc::SYS_mmap, null_mut::<u8>(), bytes, protection, flags, -1, 0_usize) };
     if found == -1 { null_mut() } else { found as *mut u8 }
 }
 

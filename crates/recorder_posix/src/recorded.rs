@@ -102,11 +102,7 @@ pub(crate) fn timed<R: Returned>(real: impl FnOnce() -> R, describe: impl FnOnce
 fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) {
     let Some(file) = call.file else { return };
     let Some(_inside) = Inside::enter() else { return };
-    let mut capture = file.capture.load(Ordering::Relaxed);
-    if capture != capture_number() {
-        let Some(defined) = define(file) else { return };
-        capture = defined;
-    }
+    let Some(capture) = capture_with(file) else { return };
     let other_file = call
         .other_file
         .filter(|other| other.capture.load(Ordering::Relaxed) == capture || define(other) == Some(capture));
@@ -119,8 +115,16 @@ fn write(call: &Call, is_failed: bool, (start, end): (u64, u64), reason: c_int) 
         bytes: if is_failed { 0 } else { call.bytes },
         asked: call.asked,
         offset: call.offset,
+        thread: 0,
     };
     io_call(start, &record, capture);
+}
+
+/// The number of the capture that is open, in which the file is defined now; `None` where nothing can be written.
+#[inline(always)]
+pub(crate) fn capture_with(file: &File) -> Option<u64> {
+    let capture = file.capture.load(Ordering::Relaxed);
+    if capture == capture_number() { Some(capture) } else { define(file) }
 }
 
 #[cold]

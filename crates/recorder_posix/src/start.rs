@@ -69,6 +69,8 @@ unsafe extern "C" fn at_load() {
     excluded.extend([run.clone().into_os_string().into_vec()]);
     excluded.extend(run.canonicalize().map(|run| run.into_os_string().into_vec()));
     watch(Watched { included: folders(INCLUDE), excluded });
+    // Before the recorder has its own: a thread that opens a capture holds the recorder's lock, and waits for that of faults.
+    crate::faults::watch();
     stepscope_recorder::open_when_needed(&run, &facts());
     // SAFETY: plain functions of this library, which is never unloaded.
     unsafe { libc::pthread_atfork(None, Some(forked), Some(forked)) };

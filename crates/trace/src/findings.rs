@@ -166,6 +166,10 @@ finding_codes! {
         "another profiler ran: PyTorch reported the memory that its thread used to that profiler alone";
     MemoryTotalTooHigh = "capture.memory_total_too_high", Suspect,
         "memory was recorded with interruptions: PyTorch's count of allocated bytes still includes what was freed in between";
+    PageFaultsNotRecorded = "capture.page_faults_not_recorded", Info,
+        "the system does not permit counting page faults, or not all of them: what was read through mapped files is not known";
+    PageFaultsLost = "capture.page_faults_lost", Suspect,
+        "page faults came faster than they were read, or what was mapped changed too fast: some are missing";
     DeviceNotRecorded = "capture.device_not_recorded", Suspect,
         "device activity could not be recorded: why, and in which process";
     DeviceRemarks = "capture.device_remarks", Info,

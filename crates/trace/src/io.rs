@@ -13,6 +13,8 @@ pub enum IoLayer {
     Stdio,
     /// MPI's file interface.
     MpiIo,
+    /// Pages of files that are mapped into memory, which the system reads when they are touched.
+    PageFault,
 }
 
 impl IoLayer {
@@ -22,6 +24,7 @@ impl IoLayer {
             Self::Posix => "posix",
             Self::Stdio => "stdio",
             Self::MpiIo => "mpiio",
+            Self::PageFault => "page_fault",
         }
     }
 }

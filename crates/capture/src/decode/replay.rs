@@ -27,6 +27,8 @@ pub(super) struct ThreadRecords {
     pub(super) rares: Vec<Rare>,
     pub(super) memory: Vec<MemoryEvent>,
     pub(super) io: Vec<IoCall>,
+    /// What it wrote of other threads, each with the system's number of that thread.
+    pub(super) io_of_others: Vec<(u32, IoCall)>,
     /// Start in ticks, and index, of events that did not end on this thread.
     pub(super) left_open: Vec<(u64, usize)>,
     pub(super) ends_elsewhere: Vec<EndElsewhere>,
@@ -105,6 +107,7 @@ pub(super) fn replay(
         rares: Vec::new(),
         memory: Vec::new(),
         io: Vec::new(),
+        io_of_others: Vec::new(),
         left_open: Vec::new(),
         ends_elsewhere: Vec::new(),
         lost_begins: Vec::new(),
@@ -250,7 +253,7 @@ impl Replay<'_, '_> {
     fn io(&mut self, record: &Record) {
         let Some(call) = IoRecord::of_words(|at| record.word(at)) else { return };
         let number = |number: u64| i64::try_from(number).ok();
-        self.records.io.push(IoCall {
+        let described = IoCall {
             thread: self.records.thread,
             start_ns: self.clock.monotonic_ns(record.ticks),
             end_ns: self.clock.monotonic_ns(record.ticks.wrapping_add(call.duration_ticks)),
@@ -261,7 +264,11 @@ impl Replay<'_, '_> {
             bytes: number(call.bytes).filter(|_| call.function.moves_bytes()),
             asked_bytes: call.asked.and_then(number),
             offset: call.offset.and_then(number),
-        });
+        };
+        match call.thread {
+            0 => self.records.io.push(described),
+            tid => self.records.io_of_others.push((tid, described)),
+        }
     }
 
     /// True when something that is selected has not ended.

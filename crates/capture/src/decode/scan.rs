@@ -12,8 +12,9 @@ use super::texts::Texts;
 use crate::Thread;
 use crate::clock::TickClock;
 use crate::device::ActivityList;
+use crate::io::IoRecord;
 use crate::layout::{NO_THREAD, SEGMENT_HEADER_BYTES, SEGMENT_MAGIC, Tag};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
 
 /// What is known of a thread.
@@ -47,6 +48,8 @@ pub(crate) struct Scan {
     rare: Vec<RareRecord>,
     /// Ticks at which ranges ended that began on another thread.
     pub(super) ends_elsewhere: Vec<u64>,
+    /// The system's numbers of threads that others wrote of.
+    others: BTreeSet<u32>,
     /// Places that cannot be read, in words.
     pub(crate) damaged: Vec<String>,
     /// What comes later is left out but for definitions, and so are threads that are not named; `None` takes all.
@@ -215,6 +218,7 @@ impl Scan {
             Tag::NumberedOptimizerStep => self.add_rare(record, Rarely::OptimizerStep(Some(record.word(0) as i64))),
             Tag::Counter => self.add_rare(record, Rarely::Sample(record.halves(0).0, record.word(1) as i64)),
             Tag::ProfilerState => self.add_rare(record, Rarely::ProfilerState(record.word(0))),
+            Tag::Io => self.others.extend(IoRecord::other_thread(|at| record.word(at))),
             tag if is_of_process(tag) => {
                 self.process.learn(record);
                 return (tag == Tag::InputsInPlace, 0);
@@ -248,14 +252,21 @@ impl Scan {
         }
     }
 
-    /// Threads by ordinal: the numbers in the file that have a part, in their order.
+    /// Threads by ordinal: the numbers in the file that have a part, in their order; behind them those that only others
+    /// wrote of.
     pub(crate) fn threads(&self) -> Vec<Thread> {
         let thread = |(ordinal, number): (u32, u32)| {
             let KnownThread { tid, handle, framework_thread, name: (_, name), .. } =
                 self.threads.get(&number).cloned().unwrap_or_default();
             Thread { ordinal, tid, framework_thread, name, handle }
         };
-        (0..).zip(self.thread_numbers()).map(thread).collect()
+        let mut threads: Vec<Thread> = (0..).zip(self.thread_numbers()).map(thread).collect();
+        let known: BTreeSet<u64> = threads.iter().map(|thread| thread.tid).collect();
+        for tid in self.others.iter().map(|tid| u64::from(*tid)).filter(|tid| !known.contains(tid)) {
+            let (ordinal, name) = (threads.len() as u32, format!("thread {tid}"));
+            threads.push(Thread { ordinal, tid, name, ..Thread::default() });
+        }
+        threads
     }
 
     /// Rare records, each with the ordinal of its thread: by thread, and in the order of each.

@@ -10,6 +10,7 @@ use crate::clock::TickClock;
 use crate::io::IoCall;
 use crate::memory::MemoryEvent;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io::Result;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -76,10 +77,13 @@ impl Threads<'_> {
         let last_ns = self.last_moment()?;
         let mut all =
             Replayed { events: EventList::default(), memory: Vec::new(), io: Vec::new(), lost_begins: Vec::new() };
+        let by_tid: HashMap<u32, u32> = self.known.iter().map(|thread| (thread.tid as u32, thread.ordinal)).collect();
         for thread in &mut threads {
             finish(thread, last_ns);
             all.memory.append(&mut thread.memory);
             all.io.append(&mut thread.io);
+            let of_others = thread.io_of_others.drain(..);
+            all.io.extend(of_others.filter_map(|(tid, call)| Some(IoCall { thread: *by_tid.get(&tid)?, ..call })));
             all.lost_begins.append(&mut thread.lost_begins);
         }
         all.events = join(threads);

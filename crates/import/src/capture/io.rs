@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use stepscope_base::{StringId, StringTable};
 use stepscope_capture::io::{IoAction as Does, IoLayer as Of};
 use stepscope_capture::{Capture, IoCall};
-use stepscope_trace::{IoAction, IoEvent, IoLayer, ProcessId, SliceKind, TraceBuilder, TrackId};
+use stepscope_trace::{FindingCode, IoAction, IoEvent, IoLayer, ProcessId, SliceKind, TraceBuilder, TrackId};
 
 /// Whether calls on files alone are in it.
 pub(super) fn is_of_files(capture: &Capture) -> bool {
@@ -41,6 +41,7 @@ fn identity(capture: &Capture) -> (super::ProcessKey, u64) {
 
 impl AlignedCapture<'_> {
     pub(super) fn add_io(&self, tracks: &BTreeMap<u32, TrackId>, builder: &mut TraceBuilder) {
+        report(self.capture, builder);
         let files: Vec<StringId> = self.capture.files.iter().map(|path| builder.strings.intern(path)).collect();
         let path = |file: Option<u32>| file.and_then(|file| files.get(file as usize)).copied();
         for call in &self.capture.io {
@@ -54,10 +55,25 @@ impl AlignedCapture<'_> {
     }
 }
 
+/// Turns what was not recorded of files into findings.
+fn report(capture: &Capture, builder: &mut TraceBuilder) {
+    let who =
+        || format!("{} (pid {})", metadata_value(capture, "process_name").unwrap_or("process"), capture.process.pid);
+    if let Some(reason) = metadata_value(capture, "page_faults_refused") {
+        builder.findings.add(FindingCode::PageFaultsNotRecorded, || format!("{}: {reason}", who()));
+    }
+    let lost: u64 = metadata_value(capture, "page_faults_lost").and_then(|lost| lost.parse().ok()).unwrap_or(0);
+    if lost > 0 {
+        builder.findings.add(FindingCode::PageFaultsLost, || format!("{}: {lost}", who()));
+        builder.findings.add_count(FindingCode::PageFaultsLost, lost - 1);
+    }
+}
+
 fn layer(call: &IoCall) -> IoLayer {
     match call.function.layer() {
         Of::Posix => IoLayer::Posix,
         Of::Stdio => IoLayer::Stdio,
+        Of::PageFault => IoLayer::PageFault,
     }
 }
 

@@ -284,7 +284,7 @@ fn bytes_moved(layer: IoLayer, args: &Args<'_>) -> Option<i64> {
     let count = integer(if args.result.is_empty() { args.count } else { args.result })?.max(0);
     match layer {
         IoLayer::Stdio if !args.size.is_empty() => count.checked_mul(integer(args.size)?),
-        IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo => Some(count),
+        IoLayer::Stdio | IoLayer::Posix | IoLayer::MpiIo | IoLayer::PageFault => Some(count),
     }
 }
 

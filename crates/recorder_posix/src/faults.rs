@@ -1,0 +1,244 @@
+//! Page faults on mapped files, which the system tells of the process' own threads.
+//!
+//! ```text
+//! a ring for each processor: faults, and what is mapped ─▶ in order of time ─▶ which file is it of? ─▶ a record
+//! ```
+//!
+//! The helper thread reads the rings; a thread that faults does not notice.
+
+mod mappings;
+mod ring;
+
+use crate::files::File;
+use crate::recorded::capture_with;
+use crate::start::Inside;
+use mappings::{Mappings, mapped_file};
+use ring::{Entry, Faults, Place, Ring, What};
+use std::ffi::c_int;
+use std::time::Duration;
+use stepscope_recorder::{ForkLock, HelperTask, IoFunction, IoRecord, MonotonicTicks, io_call, set_own_metadata};
+
+/// Time from one reading of the rings to the next, while there are faults and while there are none.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(40);
+const NEVER: Duration = Duration::from_secs(24 * 3_600);
+/// What another processor writes may be there a little later than what this one does, which came after it.
+const SETTLED_NS: i64 = 2_000_000;
+/// All that is mapped is asked for at most this often.
+const ASKED_NS: i64 = 1_000_000_000;
+
+/// Metadata: why none are recorded, and how many are missing.
+const REFUSED: &str = "page_faults_refused";
+const LOST: &str = "page_faults_lost";
+
+static WATCH: ForkLock<Option<Watch>> = ForkLock::new(None);
+
+/// What is known of the faults of this process.
+struct Watch {
+    rings: Vec<Ring>,
+    /// Why there are no more.
+    refused: Option<c_int>,
+    pid: u32,
+    clock: MonotonicTicks,
+    mappings: Mappings,
+    /// What is mapped is to be asked for, and when it was.
+    is_to_ask: bool,
+    asked_ns: i64,
+    /// What has not settled yet.
+    pending: Vec<Entry>,
+    lost: u64,
+    lost_said: u64,
+    period: Duration,
+}
+
+/// A fault on a file that is watched.
+struct Found {
+    ticks: u64,
+    tid: u32,
+    faults: Faults,
+    file: &'static File,
+    offset: u64,
+}
+
+/// Has the faults of this process watched while a capture is open.
+pub(crate) fn watch() {
+    // SAFETY: plain functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+    stepscope_recorder::set_helper_task(HelperTask { begin, run });
+}
+
+unsafe extern "C" fn before_fork() {
+    std::mem::forget(WATCH.lock());
+}
+
+unsafe extern "C" fn after_fork() {
+    WATCH.force_unlock();
+}
+
+unsafe extern "C" fn in_child() {
+    WATCH.force_unlock();
+    // The rings are not mapped here.
+    std::mem::forget(WATCH.lock().take());
+}
+
+fn begin() {
+    let _inside = Inside::enter();
+    let opened = Watch::open();
+    *WATCH.lock() = Some(opened);
+}
+
+fn run() -> Duration {
+    let _inside = Inside::enter();
+    record(false)
+}
+
+/// What is left is recorded: the process ends, or begins another program.
+pub(crate) fn finish() {
+    record(true);
+}
+
+/// Records what has happened; the time until more is to be expected.
+fn record(is_last: bool) -> Duration {
+    let (found, period, lost, refused) = {
+        let mut watch = WATCH.lock();
+        let Some(watch) = &mut *watch else { return NEVER };
+        let refused = watch.refused.take();
+        let found = watch.collect(is_last);
+        let lost = (watch.lost != watch.lost_said).then_some(watch.lost);
+        watch.lost_said = watch.lost;
+        (found, if watch.rings.is_empty() { NEVER } else { watch.period }, lost, refused)
+    };
+    // Outside of the lock: a thread that opens a capture holds that of the recorder, and waits for ours.
+    found.iter().for_each(write);
+    lost.into_iter().for_each(|lost| set_own_metadata(LOST, &lost.to_string()));
+    refused.into_iter().for_each(|reason| set_own_metadata(REFUSED, &reason_of(reason)));
+    period
+}
+
+fn reason_of(error: c_int) -> String {
+    let error = std::io::Error::from_raw_os_error(error);
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    format!("perf_event_open: {error}; perf_event_paranoid is {}", paranoid.trim())
+}
+
+fn write(found: &Found) {
+    let Some(capture) = capture_with(found.file) else { return };
+    let record = IoRecord {
+        function: match found.faults {
+            Faults::Major => IoFunction::MajorFault,
+            Faults::Minor => IoFunction::MinorFault,
+        },
+        errno: 0,
+        duration_ticks: 0,
+        file: found.file.number,
+        other_file: 0,
+        bytes: 0,
+        asked: None,
+        offset: Some(found.offset),
+        thread: found.tid,
+    };
+    io_call(found.ticks, &record, capture);
+}
+
+impl Watch {
+    fn open() -> Self {
+        let mut rings = Vec::new();
+        let refused = open_rings(&mut rings).err();
+        Self {
+            rings,
+            refused,
+            pid: std::process::id(),
+            clock: MonotonicTicks::since_now(),
+            mappings: Mappings::default(),
+            is_to_ask: true,
+            asked_ns: i64::MIN,
+            pending: Vec::new(),
+            lost: 0,
+            lost_said: 0,
+            period: SHORTEST,
+        }
+    }
+
+    /// The faults on files since, as far as they have settled; all where it is the last time.
+    fn collect(&mut self, is_last: bool) -> Vec<Found> {
+        let now_ns = monotonic_ns();
+        self.rings.iter().for_each(|ring| ring.read(self.pid, &mut |entry| self.pending.push(entry)));
+        let ticks_at = self.clock.until_now();
+        self.pending.sort_by_key(|entry| entry.time_ns);
+        let until_ns = if is_last { i64::MAX } else { now_ns - SETTLED_NS };
+        let settled = self.pending.partition_point(|entry| entry.time_ns <= until_ns);
+        let settled: Vec<Entry> = self.pending.drain(..settled).collect();
+        let mut found = Vec::new();
+        for Entry { time_ns, what } in settled {
+            match what {
+                What::Lost(lost) => {
+                    self.lost += lost;
+                    self.is_to_ask = true;
+                }
+                What::Mapped { start, end, offset, path } => {
+                    self.mappings.map((start, end), offset, mapped_file(&path));
+                }
+                What::Fault { faults, tid, address } => {
+                    let place = self.mappings.find(address).or_else(|| self.ask(address, faults, now_ns));
+                    let ticks = ticks_at(time_ns);
+                    found.extend(place.map(|(file, offset)| Found { ticks, tid, faults, file, offset }));
+                }
+            }
+        }
+        self.period = if found.is_empty() { (self.period * 2).min(LONGEST) } else { SHORTEST };
+        found
+    }
+
+    /// Asks the system what is mapped, where that may tell more of an address.
+    fn ask(&mut self, address: u64, faults: Faults, now_ns: i64) -> Option<(&'static File, u64)> {
+        // Memory without a file has minor faults all the time.
+        let is_due = faults == Faults::Major && now_ns.saturating_sub(self.asked_ns) >= ASKED_NS;
+        if !self.is_to_ask && !is_due {
+            return None;
+        }
+        (self.is_to_ask, self.asked_ns) = (false, now_ns);
+        self.mappings.learn_all();
+        self.mappings.find(address)
+    }
+}
+
+/// Opens rings for the main thread and all that it starts from now on, and for those that there are already.
+fn open_rings(rings: &mut Vec<Ring>) -> Result<(), c_int> {
+    let pid = std::process::id() as c_int;
+    let of_processors = processors().into_iter().map(|processor| Place { tid: pid, processor });
+    let of_threads = other_threads(pid).into_iter().map(|tid| Place { tid, processor: -1 });
+    let mut choice = 0;
+    for place in of_processors.chain(of_threads) {
+        for faults in [Faults::Major, Faults::Minor] {
+            match Ring::open(faults, place, &mut choice) {
+                Ok(ring) => rings.push(ring),
+                // The processor is off, or the thread has ended.
+                Err(libc::ENODEV | libc::ESRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Those that the process may run on.
+fn processors() -> Vec<c_int> {
+    let mut bits = [0_u64; 128];
+    // SAFETY: the system writes no more than there is room for.
+    let bytes = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&bits), bits.as_mut_ptr()) };
+    let known = usize::try_from(bytes).unwrap_or(0) * 8;
+    (0..known).filter(|at| bits[at / 64] >> (at % 64) & 1 != 0).map(|at| at as c_int).collect()
+}
+
+fn other_threads(pid: c_int) -> Vec<c_int> {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let tids = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
+    tids.filter(|tid| *tid != pid).collect()
+}
+
+fn monotonic_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
