@@ -105,7 +105,8 @@ SAME = {
 # The C library reads folders ahead of its callers, and asks what it opened is; programs begin and control by others.
 NOT_COMPARED = {
     *("getdents64", "readdir", "execve", "ioctl", "fcntl", "getcwd", "chdir", "readlink", "access", "stat", "fflush"),
-    # What is no call.
+    # Those on addresses, of which the system does not say which file is there; and what is no call.
+    *("munmap", "madvise", "msync"),
     *("major page fault", "minor page fault (one in 64)"),
 }
 
@@ -314,3 +315,55 @@ def test_programs_of_every_kind_run_as_they_would(tmp_path):
     assert outputs == {"list": ["a/", "a/file"], "lines": ["1000"], "counts": ["1000", "text"], "first": ["text"]}
     names = {os.path.basename(row["file"]) for row in rows_of(tmp_path / "run") if row["file"]}
     assert {"a.tar", "file", "list", "lines", "counts", "first"} <= names
+
+
+def test_calls_on_addresses_are_of_the_file_that_is_mapped_there(tmp_path):
+    program = """
+        import mmap, os
+        fd = os.open("file", os.O_RDWR | os.O_CREAT)
+        os.ftruncate(fd, 40_960)
+        for _ in range(2):
+            mapped = mmap.mmap(fd, 12_288, offset=4_096)
+            mapped.madvise(mmap.MADV_WILLNEED, 4_096, 4_096)
+            mapped[5_000] = 1
+            mapped.flush()
+            mapped.flush(8_192, 4_096)
+            mapped.close()
+            # The same addresses, most likely, but no file.
+            memory = mmap.mmap(-1, 12_288)
+            memory.madvise(mmap.MADV_DONTNEED)
+            memory.close()
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    succeed([*record("run"), sys.executable, "program.py"], tmp_path)
+    names = ("mmap", "madvise", "msync", "munmap")
+    found = [row for row in calls_on(tmp_path / "run", "file") if row["name"] in names]
+    once = [
+        ("mmap", 12_288, 4_096),
+        ("madvise", 4_096, 8_192),
+        ("msync", 12_288, 4_096),
+        ("msync", 4_096, 12_288),
+        ("munmap", 12_288, 4_096),
+    ]
+    assert [(row["name"], row["asked_bytes"], row["offset"]) for row in found] == once * 2
+    assert len([row for row in rows_of(tmp_path / "run") if row["name"] in names[1:]]) == 2 * len(once[1:])
+
+
+def test_text_that_is_formatted_into_a_stream_is_recorded(tmp_path):
+    program = """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        libc.fopen.restype = ctypes.c_void_p
+        stream = ctypes.c_void_p(libc.fopen(b"file", b"w"))
+        numbers = [ctypes.c_double(number + 0.5) for number in range(10)]
+        form = b"%d %s %ld" + 10 * b" %.1f" + b" %d %d\\n"
+        print(libc.fprintf(stream, form, 1, b"two", ctypes.c_long(3 << 40), *numbers, 4, 5))
+        print(libc.__fprintf_chk(stream, 1, b"%s %d\\n", b"six", 7))
+        libc.fclose(stream)
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+    counts = [int(count) for count in succeed([*record("run"), sys.executable, "program.py"], tmp_path).stdout.split()]
+    lines = [f"1 two {3 << 40} 0.5 1.5 2.5 3.5 4.5 5.5 6.5 7.5 8.5 9.5 4 5\n", "six 7\n"]
+    assert (tmp_path / "file").read_text() == "".join(lines)
+    assert counts == [len(line) for line in lines]
+    assert [row["bytes"] for row in calls_on(tmp_path / "run", "file") if row["name"] == "fprintf"] == counts

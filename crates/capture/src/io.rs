@@ -131,6 +131,7 @@ calls! {
     75 Readdir "readdir" Posix Metadata;
     76 Closedir "closedir" Posix Metadata;
     77 Getdents "getdents64" Posix Metadata;
+    78 Fdopendir "fdopendir" Posix Metadata;
     80 Mmap "mmap" Posix Metadata;
     81 Munmap "munmap" Posix Metadata;
     82 Msync "msync" Posix Metadata;

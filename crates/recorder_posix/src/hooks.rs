@@ -3,6 +3,8 @@
 mod descriptors;
 mod directories;
 mod ends;
+#[cfg(target_arch = "x86_64")]
+mod formatted;
 mod maps;
 mod names;
 mod others;

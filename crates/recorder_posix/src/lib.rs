@@ -19,6 +19,7 @@ mod faults;
 mod files;
 mod hooks;
 mod mapped;
+mod mapped_files;
 mod memory;
 mod open_files;
 mod paths;

@@ -6,7 +6,7 @@ use crate::recorded::{Call, errno, named, set_errno, timed};
 use crate::start::{is_on, is_vforked};
 use libc::{AT_FDCWD, DIR};
 use std::ffi::{c_char, c_int, c_void};
-use stepscope_recorder::IoFunction::{Closedir, Opendir, Readdir};
+use stepscope_recorder::IoFunction::{Closedir, Fdopendir, Opendir, Readdir};
 
 /// The next entry of a folder. At its end there is none, and no error either.
 fn next(folder: *mut DIR, real: impl FnOnce() -> *mut c_void) -> *mut c_void {
@@ -44,6 +44,13 @@ hooks! {
             opened(unsafe { libc::dirfd(folder) }, file, 0);
         }
         folder
+    };
+    fn fdopendir(descriptor: c_int) -> *mut DIR |real| {
+        let file = watched(descriptor).and_then(|open| open.file());
+        if file.is_none() {
+            return real();
+        }
+        timed(real, |_| Call::on(Fdopendir, file))
     };
     fn readdir(folder: *mut DIR) -> *mut c_void |real| next(folder, real);
     fn readdir64(folder: *mut DIR) -> *mut c_void |real| next(folder, real);

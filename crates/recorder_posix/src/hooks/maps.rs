@@ -1,17 +1,58 @@
-//! Files are mapped into memory.
+//! Files are mapped into memory, which is given back, written to the file, advised on.
 
 use crate::descriptors::watched;
+use crate::mapped_files::{mapped, mapped_at, unmapped};
 use crate::real::hooks;
 use crate::recorded::{Call, timed};
-use crate::start::is_on;
-use libc::{off_t, size_t};
+use crate::start::{is_on, is_vforked};
+use libc::{MAP_FAILED, off_t, size_t};
 use std::ffi::{c_int, c_void};
-use stepscope_recorder::IoFunction::Mmap;
+use std::ops::Range;
+use stepscope_recorder::IoFunction::{self, Madvise, Mmap, Msync, Munmap};
 
-/// A part of a file is mapped. Memory without a file is not looked at: allocators map it.
+fn addresses(start: *mut c_void, len: size_t) -> Range<u64> {
+    const PAGE: u64 = 4096;
+    let start = start as u64;
+    start..start.saturating_add((len as u64).next_multiple_of(PAGE))
+}
+
+/// A part of a file is mapped. Memory without a file is not recorded: allocators map it.
 fn map(descriptor: c_int, (at, len): (off_t, size_t), real: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let Some(open) = (if descriptor >= 0 { watched(descriptor) } else { None }) else { return real() };
-    timed(real, |_| Call { asked: Some(len as u64), offset: u64::try_from(at).ok(), ..Call::on(Mmap, open.file()) })
+    let open = if descriptor >= 0 { watched(descriptor) } else { None };
+    let offset = u64::try_from(at).ok();
+    let memory = match open {
+        Some(open) => timed(real, |_| Call { asked: Some(len as u64), offset, ..Call::on(Mmap, open.file()) }),
+        None => real(),
+    };
+    let addresses = addresses(memory, len);
+    if memory != MAP_FAILED && (open.is_some() || mapped_at(&addresses).is_some()) && !is_vforked() {
+        unmapped(&addresses);
+        if let (Some(file), Some(offset)) = (open.and_then(|open| open.file()), offset) {
+            mapped(&addresses, file, offset);
+        }
+    }
+    memory
+}
+
+/// A call on addresses, which is about the file that is mapped there.
+fn on_addresses(function: IoFunction, (start, len): (*mut c_void, size_t), real: impl FnOnce() -> c_int) -> c_int {
+    match mapped_at(&addresses(start, len)) {
+        Some((file, offset)) => {
+            timed(real, |_| Call { asked: Some(len as u64), offset: Some(offset), ..Call::on(function, Some(file)) })
+        }
+        None => real(),
+    }
+}
+
+/// Memory is given back. Said before it is: afterwards another thread may have it again.
+fn unmap(memory: (*mut c_void, size_t), real: impl FnOnce() -> c_int) -> c_int {
+    let addresses = addresses(memory.0, memory.1);
+    let Some((file, offset)) = mapped_at(&addresses) else { return real() };
+    if is_vforked() {
+        return real();
+    }
+    unmapped(&addresses);
+    timed(real, |_| Call { asked: Some(memory.1 as u64), offset: Some(offset), ..Call::on(Munmap, Some(file)) })
 }
 
 /// Before this library has begun, an allocator that begins asks for memory: finding the function behind this one would
@@ -36,4 +77,15 @@ hooks! {
             true => map(descriptor, (at, len), real),
             false => before_start((near, len), (protection, flags), (descriptor, at)),
         };
+    fn munmap(start: *mut c_void, len: size_t) -> c_int |real| match is_on() {
+        true => unmap((start, len), real),
+        // SAFETY: as above.
+        false => unsafe { libc::syscall(libc::SYS_munmap, start, len) as c_int },
+    };
+    fn madvise(start: *mut c_void, len: size_t, advice: c_int) -> c_int |real| match is_on() {
+        true => on_addresses(Madvise, (start, len), real),
+        // SAFETY: as above.
+        false => unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int },
+    };
+    fn msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int |real| on_addresses(Msync, (start, len), real);
 }

@@ -8,7 +8,7 @@ use crate::start::{is_on, is_vforked};
 use libc::{AT_FDCWD, FILE, off_t, size_t, ssize_t};
 use std::ffi::{c_char, c_int, c_long, c_void};
 use stepscope_recorder::IoFunction::{
-    self, Fclose, Fdopen, Fflush, Fgets, Fopen, Fprintf, Fputs, Fread, Freopen, Fseek, Fwrite, Getdelim, Getline,
+    self, Fclose, Fdopen, Fflush, Fgets, Fopen, Fputs, Fread, Freopen, Fseek, Fwrite, Getdelim, Getline,
 };
 
 /// The file of a stream, when it is watched.
@@ -33,7 +33,7 @@ fn on_stream<R: Returned>(function: IoFunction, stream: *mut FILE, real: impl Fn
 
 /// A call that moves bytes, which `count` counts in what it gives back.
 #[inline(always)]
-fn through<R: Returned>(
+pub(super) fn through<R: Returned>(
     function: IoFunction,
     stream: *mut FILE,
     asked: Option<usize>,
@@ -76,7 +76,7 @@ fn len_of(text: *const c_char) -> usize {
     if text.is_null() { 0 } else { unsafe { libc::strlen(text) } }
 }
 
-fn positive(bytes: c_int) -> usize {
+pub(super) fn positive(bytes: c_int) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
@@ -129,10 +129,6 @@ hooks! {
         |real| through(Getdelim, stream, None, real, |bytes| bytes.max(0) as usize);
     fn __getdelim(to: *mut *mut c_char, len: *mut size_t, end: c_int, stream: *mut FILE) -> ssize_t
         |real| through(Getdelim, stream, None, real, |bytes| bytes.max(0) as usize);
-    fn vfprintf(stream: *mut FILE, format: *const c_char, arguments: *mut c_void) -> c_int
-        |real| through(Fprintf, stream, None, real, positive);
-    fn __vfprintf_chk(stream: *mut FILE, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int
-        |real| through(Fprintf, stream, None, real, positive);
     fn fflush(stream: *mut FILE) -> c_int |real| on_stream(Fflush, stream, real);
     fn fseek(stream: *mut FILE, offset: c_long, whence: c_int) -> c_int |real| on_stream(Fseek, stream, real);
     fn fseeko(stream: *mut FILE, offset: off_t, whence: c_int) -> c_int |real| on_stream(Fseek, stream, real);
